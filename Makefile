@@ -1,0 +1,68 @@
+# `make demo` and `make test` need Python >= 3.11 and nothing else; a C compiler is used if there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# An editable install rebuilds the compiled passes at import, with the tools of .venv: on the PATH
+# here, and by their full names in the build, so that a bare .venv/bin/python can rebuild too.
+WITH_TOOLS := PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython"
+RUN := $(WITH_TOOLS) $(BIN)/python
+RECIPES := pyproject.toml meson.build meson.options $(wildcard src/rskc/meson.build src/rskc/*/meson.build)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow bench lint format clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.installed ## the package and what it needs, in .venv
+
+demo: $(VENV)/.installed ## the main job on a bundled example
+	@$(RUN) examples/demo.py
+
+test: $(VENV)/.test ## the tests and doctests
+	@$(RUN) -m pytest $(ARGS)
+
+test-slow: $(VENV)/.test ## the long tests too
+	@$(RUN) -m pytest -m "slow or not slow" $(ARGS)
+
+bench: $(VENV)/.test ## the rivals side by side
+	@$(RUN) -m benchmarks $(ARGS)
+
+lint: $(VENV)/.lint ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.lint ## put the code in form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove .venv, builds and caches
+	rm -rf $(VENV) build dist wheelhouse .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || \
+		{ echo "rskc: $(PYTHON) not found; install Python 3.11 or newer, or name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "rskc: Python 3.11 or newer is needed and $(PYTHON) is older; name another: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "rskc: setting up $(VENV), which takes a minute or two"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(RECIPES) | $(BIN)/python
+	@$(PIP) install --upgrade "pip>=25.1"
+	@$(PIP) install --group build
+	@$(WITH_TOOLS) $(PIP) install --no-build-isolation --editable ".[all]"
+	@$(RUN) -c "from rskc._show_versions import describe_passes; print('rskc:', describe_passes())"
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.installed
+	@$(PIP) install --group test
+	@touch $@
+
+$(VENV)/.lint: pyproject.toml | $(BIN)/python
+	@$(PIP) install --upgrade "pip>=25.1"
+	@$(PIP) install --group lint
+	@touch $@

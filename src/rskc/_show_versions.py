@@ -1,0 +1,77 @@
+"""What a bug report should say about the machine and the build."""
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+_PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
+
+
+def _package_version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def describe_passes() -> str:
+    """One sentence for the end of an installation."""
+    facts = _passes()
+    if facts["passes"] == "compiled":
+        threads = "with OpenMP" if facts["OpenMP"] == "yes" else "without OpenMP"
+        return f"the compiled passes are installed, {threads}."
+    return "the NumPy passes are installed, which give the same results more slowly."
+
+
+def _passes() -> dict[str, str]:
+    from rskc.engines import passes_info
+
+    info = passes_info()
+    return {
+        "passes": "compiled" if info["compiled"] else "NumPy",
+        "OpenMP": "yes" if info["openmp"] else "no",
+    }
+
+
+def _threads() -> str:
+    import joblib
+
+    limit = os.environ.get("OMP_NUM_THREADS", "not set")
+    return f"{joblib.cpu_count()} CPUs usable, OMP_NUM_THREADS {limit}"
+
+
+def _blas() -> str:
+    import scipy.linalg  # noqa: F401  loads the BLAS that the passes call
+    from threadpoolctl import threadpool_info
+
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    described = {
+        f"{pool['internal_api']} {pool['version']} ({pool['num_threads']} threads)"
+        for pool in pools
+    }
+    return ", ".join(sorted(described)) or "unknown to threadpoolctl"
+
+
+def environment() -> dict[str, str]:
+    """Facts about the build and the machine, in the order they are printed."""
+    return {
+        "rskc": _package_version("rskc"),
+        **_passes(),
+        "threads": _threads(),
+        "BLAS": _blas(),
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        **{name: _package_version(name) for name in _PACKAGES[1:]},
+    }
+
+
+def show_versions() -> None:
+    """Print the versions, the passes in use (compiled or NumPy), OpenMP, threads and BLAS.
+
+    Paste its output into a bug report.
+    """
+    facts = environment()
+    width = max(map(len, facts))
+    for name, fact in facts.items():
+        print(f"{name:>{width}}: {fact}")

@@ -1,0 +1,27 @@
+"""Engines: the passes over the n x p data, and the only code that touches them.
+
+The solver above sees an :class:`Engine` and the :class:`Table` s that it hands out. Every pass takes
+a leading axis of runs, so that many restarts, or several branches, are one matrix product. In
+memory, on a GPU and on a cluster are three engines for one solver.
+"""
+
+from __future__ import annotations
+
+from rskc.engines.interface import Assignment, Engine, Grouping, Sums, Table
+from rskc.engines.memory import MemoryEngine, passes_info
+
+__all__ = [
+    "Assignment",
+    "Engine",
+    "Grouping",
+    "MemoryEngine",
+    "Sums",
+    "Table",
+    "engine_for",
+    "passes_info",
+]
+
+
+def engine_for(X, **options) -> Engine:
+    """Return the engine for the kind of array that X is."""
+    return MemoryEngine(X, **options)

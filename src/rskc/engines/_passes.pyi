@@ -1,0 +1,59 @@
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+def has_openmp() -> bool: ...
+def max_threads() -> int: ...
+def table(
+    X: Array,
+    columns: Array,
+    location: Array,
+    factor: float,
+    limit: float,
+    n_threads: int,
+    out: Array,
+) -> None: ...
+def assign(
+    X: Array,
+    scaled: Array,
+    constants: Array,
+    norms: Array,
+    n_threads: int,
+    labels: Array,
+    costs: Array,
+) -> None: ...
+def trim(
+    labels: Array, costs: Array, m: int, n_threads: int, groups: Array, kept: Array
+) -> None: ...
+def shift_sums(
+    X: Array,
+    location: Array,
+    before: Array,
+    after: Array,
+    n_threads: int,
+    totals: Array,
+    counts: Array,
+    moved: Array,
+) -> None: ...
+def own_distances(
+    X: Array,
+    location: Array,
+    weights: Array,
+    labels: Array,
+    centres: Array,
+    n_threads: int,
+    out: Array,
+) -> None: ...
+def row_norms(X: Array, weights: Array, n_threads: int, out: Array) -> None: ...
+def single_moves(
+    X: Array,
+    weights: Array,
+    max_rounds: int,
+    n_threads: int,
+    groups: Array,
+    totals: Array,
+    counts: Array,
+    moves: Array,
+) -> None: ...

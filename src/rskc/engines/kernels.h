@@ -1,0 +1,53 @@
+/* The inner loops of the passes, once for float and once for double.
+
+   They are C because the compiler then vectorises them, and target_clones lets one wheel run
+   with AVX-512, AVX2 or plain SSE2, whichever the machine has. */
+#ifndef RSKC_KERNELS_H
+#define RSKC_KERNELS_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* musl has no ifunc: only GCC with glibc (stdlib.h says whether) gets several versions. */
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && \
+    !defined(__clang__)
+#define RSKC_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define RSKC_CLONES
+#endif
+
+#if defined(_MSC_VER)
+#define RSKC_RESTRICT __restrict
+#define RSKC_SUM_IN_LANES(variable)
+#else
+#define RSKC_RESTRICT restrict
+#define RSKC_PRAGMA(text) _Pragma(#text)
+#define RSKC_SUM_IN_LANES(variable) RSKC_PRAGMA(omp simd reduction(+ : variable))
+#endif
+
+#ifdef _OPENMP
+#include <omp.h>
+#define RSKC_HAS_OPENMP 1
+static int rskc_max_threads(void) { return omp_get_max_threads(); }
+#else
+#define RSKC_HAS_OPENMP 0
+static int rskc_max_threads(void) { return 1; }
+#endif
+
+#define RSKC_SAMPLE 1024
+#define RSKC_GAIN (1 - 1e-10) /* a move must gain more than rounding could */
+
+#define T float
+#define NAME(x) x##_float
+#include "kernels_typed.h"
+#undef T
+#undef NAME
+
+#define T double
+#define NAME(x) x##_double
+#include "kernels_typed.h"
+#undef T
+#undef NAME
+
+#endif

@@ -1,0 +1,286 @@
+/* Included by kernels.h with T = float and T = double. */
+
+/* d holds K columns of `rows` scalar products; d + constant[k] is the distance to centre k up to
+   the case's own norm. Keeps the least and its k; the lower k wins a tie. */
+RSKC_CLONES
+static void NAME(nearest)(const T *RSKC_RESTRICT d, const T *RSKC_RESTRICT constant, int K, int rows,
+                          T *RSKC_RESTRICT best, T *RSKC_RESTRICT arg) {
+    T c = constant[0];
+    for (int i = 0; i < rows; i++) {
+        best[i] = d[i] + c;
+        arg[i] = 0;
+    }
+    for (int k = 1; k < K; k++) {
+        const T *RSKC_RESTRICT dk = d + (size_t)k * rows;
+        T ck = constant[k];
+        T code = (T)k; /* the index rides in a T so that one vector width serves both */
+        for (int i = 0; i < rows; i++) {
+            T value = dk[i] + ck;
+            int closer = value < best[i];
+            best[i] = closer ? value : best[i];
+            arg[i] = closer ? code : arg[i];
+        }
+    }
+}
+
+/* labels = arg, costs = max(0, best + norms). */
+RSKC_CLONES
+static void NAME(store_nearest)(const T *RSKC_RESTRICT best, const T *RSKC_RESTRICT arg,
+                                const T *RSKC_RESTRICT norms, int rows,
+                                int32_t *RSKC_RESTRICT labels, T *RSKC_RESTRICT costs) {
+    for (int i = 0; i < rows; i++) {
+        T value = best[i] + norms[i];
+        labels[i] = (int32_t)arg[i];
+        costs[i] = value > 0 ? value : 0;
+    }
+}
+
+/* total += sign * (x - location) */
+RSKC_CLONES
+static void NAME(add_row)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
+                          double sign, int p, double *RSKC_RESTRICT total) {
+    for (int j = 0; j < p; j++) total[j] += sign * ((double)x[j] - location[j]);
+}
+
+/* sum_j w_j (x_j - c_j)^2 */
+RSKC_CLONES
+static double NAME(weighted_distance)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT c,
+                                      const double *RSKC_RESTRICT w, int p) {
+    double sum = 0;
+    RSKC_SUM_IN_LANES(sum)
+    for (int j = 0; j < p; j++) {
+        double e = (double)x[j] - c[j];
+        sum += w[j] * e * e;
+    }
+    return sum;
+}
+
+/* sum_j w_j (x_j - location_j - c_j)^2 */
+RSKC_CLONES
+static double NAME(centred_distance)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
+                                     const double *RSKC_RESTRICT c, const double *RSKC_RESTRICT w,
+                                     int p) {
+    double sum = 0;
+    RSKC_SUM_IN_LANES(sum)
+    for (int j = 0; j < p; j++) {
+        double e = (double)x[j] - location[j] - c[j];
+        sum += w[j] * e * e;
+    }
+    return sum;
+}
+
+static int NAME(compare)(const void *a, const void *b) {
+    T x = *(const T *)a, y = *(const T *)b;
+    return (x > y) - (x < y);
+}
+
+/* The k-th least (k = 0, 1, ...) of a[0..n), which is reordered. */
+static T NAME(quickselect)(T *a, int64_t n, int64_t k) {
+    int64_t lo = 0, hi = n - 1;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        T x = a[lo], y = a[mid], z = a[hi];
+        T pivot = x < y ? (y < z ? y : (x < z ? z : x)) : (x < z ? x : (y < z ? z : y));
+        int64_t i = lo, j = hi;
+        while (i <= j) {
+            while (a[i] < pivot) i++;
+            while (a[j] > pivot) j--;
+            if (i <= j) {
+                T t = a[i];
+                a[i++] = a[j];
+                a[j--] = t;
+            }
+        }
+        if (k <= j) hi = j;
+        else if (k >= i) lo = i;
+        else return a[k];
+    }
+    return a[k];
+}
+
+/* Counts the values above `high`, and copies those in [low, high] to `inside`. */
+static void NAME(between_bounds)(const T *values, int64_t n, T low, T high, T *inside,
+                                 int64_t *n_above, int64_t *n_inside) {
+    int64_t above = 0, count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        T v = values[i];
+        inside[count] = v;
+        above += v > high;
+        count += (v >= low) & (v <= high);
+    }
+    *n_above = above;
+    *n_inside = count;
+}
+
+/* The m-th largest value (m >= 1). A sorted sample brackets it, so that one pass over the data and
+   a quickselect among the few values inside the bracket are enough. buffer: n + 1 values. */
+static T NAME(mth_largest)(const T *values, int64_t n, int64_t m, T *buffer) {
+    if (n > 8 * RSKC_SAMPLE) {
+        T sample[RSKC_SAMPLE];
+        int64_t step = n / RSKC_SAMPLE, above, inside;
+        for (int64_t i = 0; i < RSKC_SAMPLE; i++) sample[i] = values[i * step];
+        qsort(sample, RSKC_SAMPLE, sizeof(T), NAME(compare));
+        int64_t place = RSKC_SAMPLE - 1 - (m * RSKC_SAMPLE) / n; /* expected place of the answer */
+        int64_t low = place - 48, high = place + 48;             /* three standard deviations */
+        if (low < 0) low = 0;
+        if (high > RSKC_SAMPLE - 1) high = RSKC_SAMPLE - 1;
+        NAME(between_bounds)(values, n, sample[low], sample[high], buffer, &above, &inside);
+        if (above < m && m <= above + inside)
+            return NAME(quickselect)(buffer, inside, inside - (m - above));
+    }
+    memcpy(buffer, values, (size_t)n * sizeof(T));
+    return NAME(quickselect)(buffer, n, n - m);
+}
+
+/* groups = labels, with -1 where the cost is above the bar; returns the sum of the other costs. */
+RSKC_CLONES
+static double NAME(cut)(const int32_t *RSKC_RESTRICT labels, const T *RSKC_RESTRICT costs, int64_t n,
+                        int trimming, T bar, int32_t *RSKC_RESTRICT groups) {
+    double kept = 0;
+    RSKC_SUM_IN_LANES(kept)
+    for (int64_t i = 0; i < n; i++) {
+        int out = trimming & (costs[i] > bar);
+        groups[i] = out ? -1 : labels[i];
+        kept += out ? 0 : (double)costs[i];
+    }
+    return kept;
+}
+
+/* groups = labels, and -1 for the m cases of largest cost; the lower case number goes first where
+   costs tie. Returns the sum of the costs of the others. */
+static double NAME(trim_run)(const int32_t *labels, const T *costs, int64_t n, int64_t m, T *buffer,
+                             int32_t *groups) {
+    T bar = m > 0 ? NAME(mth_largest)(costs, n, m, buffer) : 0;
+    double kept = NAME(cut)(labels, costs, n, m > 0, bar, groups);
+    int64_t above = 0;
+    if (m == 0) return kept;
+    for (int64_t i = 0; i < n; i++) above += costs[i] > bar;
+    for (int64_t i = 0; i < n && above < m; i++) {
+        if (costs[i] == bar) {
+            groups[i] = -1;
+            kept -= bar;
+            above++;
+        }
+    }
+    return kept;
+}
+
+/* ---- Single moves: one run, cases x (n x q), weights w, groups -1..K-1 ---- */
+
+/* Puts case i into cluster k (sign = 1) or takes it out (sign = -1); keeps the centre in step. */
+static void NAME(transfer)(const T *x, int q, int k, double sign, double *totals, double *counts,
+                           double *centres) {
+    double *total = totals + (size_t)k * q, *centre = centres + (size_t)k * q;
+    counts[k] += sign;
+    for (int j = 0; j < q; j++) total[j] += sign * (double)x[j];
+    if (counts[k] > 0)
+        for (int j = 0; j < q; j++) centre[j] = total[j] / counts[k];
+}
+
+/* What the within sum of squares falls by when case x leaves cluster k. */
+static double NAME(leaving)(const T *x, const double *w, int q, int k, const double *counts,
+                            const double *centres) {
+    double d = NAME(weighted_distance)(x, centres + (size_t)k * q, w, q);
+    return d * counts[k] / (counts[k] - 1);
+}
+
+/* What it rises by when x enters the cheapest cluster but `skip`; *to = that cluster. */
+static double NAME(entering)(const T *x, const double *w, int q, int K, int skip,
+                             const double *counts, const double *centres, int *to) {
+    double least = -1;
+    for (int k = 0; k < K; k++) {
+        if (k == skip) continue;
+        double d = 0;
+        if (counts[k] > 0)
+            d = NAME(weighted_distance)(x, centres + (size_t)k * q, w, q) * counts[k] / (counts[k] + 1);
+        if (least < 0 || d < least) {
+            least = d;
+            *to = k;
+        }
+    }
+    return least;
+}
+
+/* One round of moves from cluster to cluster; returns their number. */
+static int64_t NAME(move_round)(const T *x, const double *w, int64_t n, int q, int K,
+                                int32_t *groups, double *totals, double *counts, double *centres) {
+    int64_t moves = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const T *xi = x + i * q;
+        int from = groups[i], to = -1;
+        if (from < 0 || counts[from] < 2 || K < 2) continue;
+        double gain = NAME(leaving)(xi, w, q, from, counts, centres);
+        double loss = NAME(entering)(xi, w, q, K, from, counts, centres, &to);
+        if (loss < gain * RSKC_GAIN) {
+            NAME(transfer)(xi, q, from, -1, totals, counts, centres);
+            NAME(transfer)(xi, q, to, 1, totals, counts, centres);
+            groups[i] = to;
+            moves++;
+        }
+    }
+    return moves;
+}
+
+/* The kept case whose leaving gains most; -1 if none may leave. */
+static int64_t NAME(costliest)(const T *x, const double *w, int64_t n, int q, const int32_t *groups,
+                               const double *counts, const double *centres, double *gain) {
+    int64_t worst = -1;
+    *gain = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (groups[i] < 0 || counts[groups[i]] < 2) continue;
+        double d = NAME(leaving)(x + i * q, w, q, groups[i], counts, centres);
+        if (d > *gain) {
+            *gain = d;
+            worst = i;
+        }
+    }
+    return worst;
+}
+
+/* Exchanges a kept case for a trimmed one while that lowers the sum; returns the number. */
+static int64_t NAME(exchange_round)(const T *x, const double *w, int64_t n, int q, int K,
+                                    int32_t *groups, double *totals, double *counts,
+                                    double *centres) {
+    int64_t moves = 0;
+    while (moves < n) {
+        double gain, least;
+        int64_t out = NAME(costliest)(x, w, n, q, groups, counts, centres, &gain), in = -1;
+        if (out < 0) break;
+        int from = groups[out], to = from, candidate = from;
+        NAME(transfer)(x + out * q, q, from, -1, totals, counts, centres);
+        least = gain * RSKC_GAIN;
+        for (int64_t i = 0; i < n; i++) {
+            if (groups[i] >= 0) continue;
+            double loss = NAME(entering)(x + i * q, w, q, K, -1, counts, centres, &candidate);
+            if (loss < least) {
+                least = loss;
+                in = i;
+                to = candidate;
+            }
+        }
+        groups[out] = -1;
+        if (in < 0) in = out; /* nothing better: it goes back */
+        NAME(transfer)(x + in * q, q, to, 1, totals, counts, centres);
+        groups[in] = to;
+        if (in == out) break;
+        moves++;
+    }
+    return moves;
+}
+
+/* Rounds until nothing improves, at most max_rounds; returns the number of moves. */
+static int64_t NAME(single_moves)(const T *x, const double *w, int64_t n, int q, int K,
+                                  int max_rounds, int32_t *groups, double *totals, double *counts,
+                                  double *centres) {
+    int64_t moves = 0;
+    for (int k = 0; k < K; k++)
+        for (int j = 0; j < q; j++)
+            centres[(size_t)k * q + j] = counts[k] > 0 ? totals[(size_t)k * q + j] / counts[k] : 0;
+    for (int round = 0; round < max_rounds; round++) {
+        int64_t now = NAME(move_round)(x, w, n, q, K, groups, totals, counts, centres);
+        now += NAME(exchange_round)(x, w, n, q, K, groups, totals, counts, centres);
+        moves += now;
+        if (now == 0) break;
+    }
+    return moves;
+}

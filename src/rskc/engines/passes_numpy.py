@@ -1,0 +1,174 @@
+"""The NumPy twin of ``_passes``: same names, same arguments, same results up to rounding.
+
+It runs where there was no compiler, and it is the oracle of the tests. ``n_threads`` is taken so
+that the signatures agree; NumPy decides for itself.
+"""
+
+import numpy as np
+
+# Work arrays of a pass stay near this size.
+BLOCK_BYTES = 2**24
+
+
+def has_openmp():
+    """Whether the passes were built with OpenMP."""
+    return False
+
+
+def max_threads():
+    """How many threads OpenMP would use now."""
+    return 1
+
+
+def _blocks(n, bytes_per_row):
+    step = max(1, BLOCK_BYTES // max(1, bytes_per_row))
+    return (slice(start, min(n, start + step)) for start in range(0, n, step))
+
+
+def table(X, columns, location, factor, limit, n_threads, out):
+    """Out = (X - location)[:, columns] * factor, cut off at +-limit."""
+    for rows in _blocks(len(X), 16 * len(columns)):
+        block = (X[rows][:, columns] - location[columns]) * factor
+        out[rows] = np.clip(block, -limit, limit)
+
+
+def assign(X, scaled, constants, norms, n_threads, labels, costs):
+    """Nearest centre of every case, for every run."""
+    runs, K, q = scaled.shape
+    for rows in _blocks(len(X), X.itemsize * runs * K):
+        distances = (X[rows] @ scaled.reshape(runs * K, q).T).reshape(-1, runs, K) + constants
+        nearest = distances.argmin(axis=2)
+        least = np.take_along_axis(distances, nearest[:, :, None], axis=2)[:, :, 0]
+        labels[:, rows] = nearest.T
+        costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
+
+
+def trim(labels, costs, m, n_threads, groups, kept):
+    """Groups = labels, with -1 for the m cases of largest cost (the lower number first in a tie).
+
+    kept = the sum of the other costs, for each run.
+    """
+    groups[...] = labels
+    for r, cost in enumerate(costs):
+        if m > 0:
+            bar = np.partition(cost, len(cost) - m)[len(cost) - m]
+            above = cost > bar
+            ties = np.flatnonzero(cost == bar)[: m - np.count_nonzero(above)]
+            groups[r, above] = -1
+            groups[r, ties] = -1
+        kept[r] = cost[groups[r] >= 0].sum(dtype=np.float64)
+
+
+def shift_sums(X, location, before, after, n_threads, totals, counts, moved):
+    """Bring totals and counts of each group from the grouping ``before`` to ``after``."""
+    K = totals.shape[1]
+    for r in range(len(before)):
+        changed = np.flatnonzero(before[r] != after[r])
+        moved[r] = len(changed)
+        for groups, sign in ((before[r], -1.0), (after[r], 1.0)):
+            members = changed[groups[changed] >= 0]
+            for k in range(K):
+                cases = members[groups[members] == k]
+                if len(cases):
+                    totals[r, k] += sign * (X[cases] - location).sum(axis=0, dtype=np.float64)
+                    counts[r, k] += sign * len(cases)
+
+
+def own_distances(X, location, weights, labels, centres, n_threads, out):
+    """Out = weighted squared distance of each case to the centre that its label names."""
+    own = len(weights) > 1
+    for r, label in enumerate(labels):
+        for rows in _blocks(len(X), 16 * X.shape[1]):
+            errors = X[rows] - location - centres[r][label[rows]]
+            out[r, rows] = errors**2 @ weights[r if own else 0]
+
+
+def row_norms(X, weights, n_threads, out):
+    """out[r, i] = sum_j weights[r, j] X[i, j]^2."""
+    for rows in _blocks(len(X), 8 * X.shape[1]):
+        out[:, rows] = weights @ np.square(X[rows], dtype=np.float64).T
+
+
+def single_moves(X, weights, max_rounds, n_threads, groups, totals, counts, moves):
+    """Move or exchange one case at a time while the within sum of squares falls, for every run."""
+    own = len(weights) > 1
+    for r in range(len(groups)):
+        run = _Run(X, weights[r if own else 0], groups[r], totals[r], counts[r])
+        moves[r] = 0
+        for _ in range(max_rounds):
+            made = run.move_round() + run.exchange_round()
+            moves[r] += made
+            if made == 0:
+                break
+
+
+class _Run:
+    """One partition under single moves; changes its groups, totals and counts in place."""
+
+    GAIN = 1 - 1e-10  # a move must gain more than rounding could
+
+    def __init__(self, X, weights, groups, totals, counts):
+        self.X, self.weights = X, weights
+        self.groups, self.totals, self.counts = groups, totals, counts
+        self.centres = totals / np.maximum(counts, 1)[:, None]
+
+    def distances(self, i):
+        return ((self.X[i] - self.centres) ** 2) @ self.weights
+
+    def transfer(self, i, k, sign):
+        self.counts[k] += sign
+        self.totals[k] += sign * self.X[i].astype(np.float64)
+        if self.counts[k] > 0:
+            self.centres[k] = self.totals[k] / self.counts[k]
+
+    def entering(self, i):
+        return self.distances(i) * self.counts / (self.counts + 1)
+
+    def move_round(self):
+        moves = 0
+        for i in np.flatnonzero(self.groups >= 0):
+            a = self.groups[i]
+            if self.counts[a] < 2 or len(self.counts) < 2:
+                continue
+            d = self.distances(i)
+            loss = d * self.counts / (self.counts + 1)
+            loss[a] = np.inf
+            b = loss.argmin()
+            if loss[b] < d[a] * self.counts[a] / (self.counts[a] - 1) * self.GAIN:
+                self.transfer(i, a, -1)
+                self.transfer(i, b, 1)
+                self.groups[i] = b
+                moves += 1
+        return moves
+
+    def costliest(self):
+        kept = np.flatnonzero(self.groups >= 0)
+        kept = kept[self.counts[self.groups[kept]] >= 2]
+        if len(kept) == 0:
+            return -1, 0.0
+        own = self.groups[kept]
+        d = ((self.X[kept] - self.centres[own]) ** 2) @ self.weights
+        gains = d * self.counts[own] / (self.counts[own] - 1)
+        worst = gains.argmax()
+        return kept[worst], gains[worst]
+
+    def exchange_round(self):
+        moves = 0
+        while moves < len(self.groups):
+            out, gain = self.costliest()
+            if out < 0 or gain <= 0:
+                break
+            origin = self.groups[out]
+            self.transfer(out, origin, -1)
+            best, to, least = out, origin, gain * self.GAIN
+            for i in np.flatnonzero(self.groups < 0):
+                loss = self.entering(i)
+                if loss.min() < least:
+                    best, to, least = i, loss.argmin(), loss.min()
+            self.groups[out] = -1
+            self.transfer(best, to, 1)
+            self.groups[best] = to
+            if best == out:
+                break
+            moves += 1
+        return moves

@@ -1,0 +1,470 @@
+"""RobustSparseKMeans: validate, solve, store."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import ThreadpoolController
+
+from rskc._checks import check_choice, check_integer, check_real, is_real
+from rskc.engines import engine_for, passes_info
+from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, solve
+from rskc.solver.starts import INITS
+
+# Restarts with n_init="auto": as many as take about this many multiplications an iteration.
+AUTO_WORK = 100_000_000
+FEWEST_STARTS, MOST_STARTS = 10, 100
+
+
+class SmallClusterWarning(UserWarning):
+    """A solution with a larger objective has a cluster that may be nothing but wild cases."""
+
+
+class RobustSparseKMeans(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
+    """Robust and sparse K-means.
+
+    Finds clusters that show in a few of many features, while a share of the cases may be wild. Each
+    feature gets a weight, 0 for those that do not matter; the cases farthest from their centres, in
+    the weighted and in the unweighted sense, have no say in centres and weights.
+
+    Without trimming (``trim=0``) it is sparse K-means, without sparsity (``l1_bound=None``) trimmed
+    K-means, and without both K-means.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, K.
+    trim : float, default=0.1
+        Share of the cases that each of the two rules trims, 0 <= trim < 0.5.
+    l1_bound : float, "auto" or None, default="auto"
+        Bound on the L1 norm of the weights, whose L2 norm is 1: from 1, one feature, to
+        ``sqrt(n_features_in_)``, where it no longer binds. "auto" is halfway between. None: no
+        sparsity, all weights are 1.
+    n_features : int or None, default=None
+        A wanted number of features instead of a bound. The bound is chosen so that just so many
+        weights are above 0.
+    init : {"auto", "random", "k-means++", "robust"}, array or callable, default="auto"
+        Starting centres. "random": cases drawn at random. "k-means++": cases far from one another.
+        "robust": the same, but the cases farthest from all others cannot be drawn, so that wild
+        ones do not capture a centre. "auto": random and robust starts in turn if cases are
+        trimmed, else random ones. An array (n_clusters, n_features_in_) is one start; a callable
+        gets ``X``, ``n_clusters`` and ``random_state`` and returns such an array.
+    n_init : int or "auto", default="auto"
+        Number of restarts. "auto": 10 to 100, the fewer the larger the data; 1 for an array.
+    max_iter : int, default=300
+        Most iterations of K-means in each step, and most alternations between partition and
+        weights.
+    tol : float, default=1e-4
+        Restarts stop when their within sum of squares falls by less than this share of itself, and
+        the alternation when the weights change by less than this share. What is returned is
+        brought to rest in any case, so that its labels are those that ``predict`` gives; 0 runs
+        everything until nothing changes.
+    outlier_cutoff : float, default=3.5
+        A case is an outlier if its weighted distance to its centre is above the median of these
+        distances by more than so many times their MAD (times 1.4826).
+    random_state : int, RandomState or None, default=None
+        Seed of the restarts. The same seed gives the same result for any number of threads.
+    n_threads : int or None, default=None
+        Number of threads; None for all that the machine, or OMP_NUM_THREADS, allows.
+    verbose : int, default=0
+        1: a line for each stage; 2: also one for each iteration.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each case, trimmed or not: that of its nearest centre.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features_in_)
+        Means, in the space of the data, of the cases that the weighted rule keeps.
+    feature_weights_ : ndarray of shape (n_features_in_,)
+        Weights of the features.
+    trimmed_weighted_, trimmed_unweighted_, trimmed_ : ndarray of bool of shape (n_samples,)
+        Cases trimmed by their weighted distance, by their unweighted one, and by either.
+    n_trim_ : int
+        How many cases each rule trims.
+    outliers_ : ndarray of bool of shape (n_samples,)
+        Cases whose weighted distance is above ``outlier_threshold_``.
+    outlier_threshold_ : float
+        The median of the weighted distances plus ``outlier_cutoff`` times their MAD.
+    objective_ : float
+        Weighted between-cluster sum of squares over the cases that both rules keep.
+    objective_path_ : ndarray
+        The objective, iteration by iteration. It may fall, since the trimmed cases change.
+    inertia_ : float
+        Weighted within-cluster sum of squares over the cases that the weighted rule keeps.
+    l1_bound_ : float or None
+        The bound that was used, or that ``n_features`` led to.
+    n_iter_ : int
+        Number of alternations between partition and weights.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X had any.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If ``max_iter`` ended it.
+    SmallClusterWarning
+        If another solution has a larger objective, but a cluster of no more cases than may be wild.
+
+    Notes
+    -----
+    Distances are weighted squared Euclidean ones, ``sum_j w_j (x_j - c_j)^2``, everywhere: in
+    ``transform``, in ``score_samples`` and in the outlier rule.
+
+    Where more than ``l1_bound**2`` features tie for the largest weight, no solution treats them
+    alike; the first of them get the weight, so that both norms hold.
+
+    To use the weights for selecting features in a pipeline::
+
+        SelectFromModel(RobustSparseKMeans(3), importance_getter="feature_weights_", threshold=1e-9)
+
+    References
+    ----------
+    Kondo, Salibian-Barrera and Zamar, "A robust and sparse K-means clustering algorithm",
+    arXiv:1201.6082.
+
+    Examples
+    --------
+    >>> from rskc import RobustSparseKMeans
+    >>> from rskc.datasets import make_simulation
+    >>> wild = make_simulation(model=1, random_state=0)
+    >>> model = RobustSparseKMeans(3, trim=1 / 60, l1_bound=6.2, random_state=0).fit(wild.data)
+    >>> int(model.get_support().sum())
+    49
+    >>> bool(model.trimmed_[0])
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        trim: float = 0.1,
+        l1_bound: float | str | None = "auto",
+        n_features: int | None = None,
+        init: Any = "auto",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        outlier_cutoff: float = 3.5,
+        random_state: Any = None,
+        n_threads: int | None = None,
+        verbose: int = 0,
+    ):
+        self.n_clusters = n_clusters
+        self.trim = trim
+        self.l1_bound = l1_bound
+        self.n_features = n_features
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.outlier_cutoff = outlier_cutoff
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    def fit(self, X, y=None, **unsupported):
+        """Cluster the cases of X.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The data: float32 stays float32, anything else becomes float64.
+        y : ignored
+            There for the scikit-learn interface.
+        **unsupported
+            Refused: case weights have no meaning where cases are counted for trimming.
+
+        Returns
+        -------
+        self : RobustSparseKMeans
+        """
+        if unsupported:
+            raise TypeError(
+                f"fit does not take {', '.join(unsupported)}: trimming counts whole cases, so "
+                "case weights are not supported; leave it out."
+            )
+        X = self._validate(X, reset=True)
+        problem = self._problem(*X.shape)
+        _check_distinct(X, problem)
+        random_state = check_random_state(self.random_state)
+        with _one_blas_thread(), _talking(self.verbose):
+            engine = engine_for(X, n_threads=_n_threads(self.n_threads))
+            solution = solve(engine, problem, self._starts(X, engine, problem, random_state))
+        self._frame = engine.frame
+        self._warn(problem, solution)
+        return self._store(problem, solution)
+
+    def fit_predict(self, X, y=None, **unsupported):
+        """Cluster the cases of X and return their labels."""
+        return self.fit(X, y, **unsupported).labels_
+
+    def predict(self, X):
+        """Return the nearest centre of each case, by weighted distance."""
+        check_is_fitted(self)
+        engine = self._engine(X)
+        with _one_blas_thread():
+            table = engine.table(self.feature_weights_[None])
+            return table.assign(table.place(self.cluster_centers_[None])).labels[0]
+
+    def transform(self, X):
+        """Return the weighted squared distance (n_samples, n_clusters) of each case to each centre."""
+        check_is_fitted(self)
+        engine = self._engine(X)
+        centres = (self.cluster_centers_ - engine.location)[:, None, :]
+        labels = np.zeros((len(centres), engine.n_cases), np.int32)
+        distances = engine.distances(labels, centres, self.feature_weights_[None])
+        return distances.T.astype(self.cluster_centers_.dtype)
+
+    def score_samples(self, X):
+        """Return minus the weighted squared distance of each case to its nearest centre."""
+        labels, engine = self.predict(X)[None], self._engine(X)
+        centres = (self.cluster_centers_ - engine.location)[None]
+        return -engine.distances(labels, centres, self.feature_weights_[None])[0]
+
+    def score(self, X, y=None):
+        """Return minus the weighted within sum of squares of X.
+
+        The share ``trim`` of its cases that are farthest from their centres is left out.
+        """
+        scores = np.sort(self.score_samples(X))
+        return float(scores[_count(self.trim, len(scores)) :].sum())
+
+    def is_outlier(self, X):
+        """Say of each case whether it is farther from its centre than ``outlier_threshold_``."""
+        return -self.score_samples(X) > self.outlier_threshold_
+
+    def get_support(self, indices: bool = False):
+        """Return the features with a weight above 0, as a mask or as their numbers."""
+        check_is_fitted(self)
+        support = self.feature_weights_ > 0
+        return np.flatnonzero(support) if indices else support
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _validate(self, X, reset: bool) -> np.ndarray:
+        if reset:
+            dtype: Any = [np.float64, np.float32]
+        else:
+            dtype = self.cluster_centers_.dtype
+        return validate_data(self, X, reset=reset, dtype=dtype, order="C")
+
+    def _engine(self, X):
+        X = self._validate(X, reset=False)
+        return engine_for(X, frame=self._frame, n_threads=_n_threads(self.n_threads))
+
+    def _problem(self, n: int, p: int) -> Problem:
+        """Check the parameters against the shape of the data."""
+        K = check_integer("n_clusters", self.n_clusters, 1)
+        trim = check_real("trim", self.trim, 0, 0.5, ": the share of cases that may be wild")
+        n_trim = _count(trim, n)
+        if n - n_trim < K:
+            raise ValueError(
+                f"n_clusters={K} is more than the {n - n_trim} cases that are left of "
+                f"n_samples={n} when trim={trim:g} takes {n_trim} away; lower one of the two."
+            )
+        check_real("outlier_cutoff", self.outlier_cutoff, 0)
+        return Problem(
+            n_clusters=K,
+            n_trim=n_trim,
+            l1_bound=self._bound(p),
+            n_features=self._wanted_features(p),
+            max_iter=check_integer("max_iter", self.max_iter, 1),
+            tol=check_real("tol", self.tol, 0),
+        )
+
+    def _wanted_features(self, p: int) -> int | None:
+        if self.n_features is None:
+            return None
+        if is_real(self.l1_bound):
+            raise ValueError(
+                f"n_features={self.n_features!r} and l1_bound={self.l1_bound!r} are two ways to say "
+                "the same; give one of them only."
+            )
+        return check_integer("n_features", self.n_features, 1, p)
+
+    def _bound(self, p: int) -> float | None:
+        root = np.sqrt(p)
+        if self.n_features is not None or self.l1_bound is None:
+            return None
+        if isinstance(self.l1_bound, str) and self.l1_bound == "auto":
+            return 1 + (root - 1) / 2
+        if not is_real(self.l1_bound) or self.l1_bound < 1:
+            raise ValueError(
+                f"l1_bound={self.l1_bound!r} must be a number in [1, {root:.3g}] for {p} features, "
+                'or "auto"; use None to keep all of them equal.'
+            )
+        if self.l1_bound > root * (1 + 1e-9):
+            warnings.warn(
+                f"l1_bound={self.l1_bound:g} never binds: {p} weights of L2 norm 1 have an L1 norm "
+                f"of at most {root:.3g}. To ask for a number of features, use n_features.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return float(min(self.l1_bound, root))
+
+    def _starts(self, X, engine, problem: Problem, random_state) -> Starts:
+        K, n_init = problem.n_clusters, self._n_starts(X, problem)
+        if isinstance(self.init, str):
+            check_choice("init", self.init, ("auto", *INITS), ", an array or a callable")
+            inits = (self.init,)
+            if self.init == "auto":
+                inits = ("random", "robust") if problem.n_trim else ("random",)
+            return DrawnStarts(inits, random_state.random_sample((n_init, K)))
+        if callable(self.init):
+            given = [self.init(X, K, random_state=random_state) for _ in range(n_init)]
+        else:
+            given = [self.init]
+        centres = np.stack([_check_centres(centre, K, X.shape[1]) for centre in given])
+        table = engine.table(np.ones((1, X.shape[1])))
+        labels = [table.assign(table.place(centre[None])) for centre in centres]
+        groups = np.concatenate([table.trim(label, problem.n_trim).groups for label in labels])
+        return GivenStarts(groups, K)
+
+    def _n_starts(self, X, problem: Problem) -> int:
+        if isinstance(self.n_init, str) and self.n_init == "auto":
+            if not (isinstance(self.init, str) or callable(self.init)):
+                return 1
+            work = X.shape[0] * min(X.shape) * problem.n_clusters
+            most = FEWEST_STARTS if callable(self.init) else MOST_STARTS
+            return int(np.clip(AUTO_WORK // work, FEWEST_STARTS, most))
+        return check_integer("n_init", self.n_init, 1, remedy=' or "auto"')
+
+    def _warn(self, problem: Problem, solution: Solution) -> None:
+        if not solution.converged:
+            warnings.warn(
+                f"Not settled after max_iter={problem.max_iter} iterations; raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        selected = np.count_nonzero(solution.weights)
+        if problem.n_features not in (None, selected):
+            warnings.warn(
+                f"n_features={problem.n_features} is not to be had because features tie; "
+                f"{selected} have a weight above 0.",
+                UserWarning,
+                stacklevel=3,
+            )
+        if solution.rival is not None:
+            warnings.warn(_describe(solution, problem.n_trim), SmallClusterWarning, stacklevel=3)
+
+    def _store(self, problem: Problem, solution: Solution):
+        self.labels_ = solution.labels
+        self.cluster_centers_ = solution.centres
+        self.feature_weights_ = solution.weights
+        self.trimmed_weighted_ = solution.trimmed_weighted
+        self.trimmed_unweighted_ = solution.trimmed_unweighted
+        self.trimmed_ = solution.trimmed_weighted | solution.trimmed_unweighted
+        self.n_trim_ = problem.n_trim
+        self.objective_ = solution.objective
+        self.objective_path_ = np.array(solution.path)
+        self.inertia_ = solution.inertia
+        self.n_iter_ = len(solution.path)
+        self.l1_bound_ = problem.l1_bound
+        if problem.n_features is not None:
+            self.l1_bound_ = float(solution.weights.sum())
+        self.outlier_threshold_ = _threshold(solution.costs, self.outlier_cutoff)
+        self.outliers_ = solution.costs > self.outlier_threshold_
+        return self
+
+
+def _count(share: float, n: int) -> int:
+    """floor(share * n), where 10 / 78 * 78 and 0.29 * 100 are 10 and 29 whatever they round to."""
+    return int(np.floor(share * n + 1e-9))
+
+
+def _threshold(costs: np.ndarray, cutoff: float) -> float:
+    median = np.median(costs)
+    return float(median + cutoff * 1.4826 * np.median(np.abs(costs - median)))
+
+
+def _check_distinct(X: np.ndarray, problem: Problem) -> None:
+    seen = set()
+    for row in X:
+        seen.add((row + 0.0).tobytes())  # + 0.0 makes -0.0 the same as 0.0
+        if len(seen) >= problem.n_clusters:
+            return
+    raise ValueError(
+        f"n_clusters={problem.n_clusters} is more than the {len(seen)} distinct cases among the "
+        f"n_samples={len(X)}; lower n_clusters."
+    )
+
+
+def _check_centres(centres: Any, K: int, p: int) -> np.ndarray:
+    centres = np.asarray(centres, dtype=np.float64)
+    if centres.shape != (K, p) or not np.isfinite(centres).all():
+        raise ValueError(
+            f"init must hold finite centres of shape (n_clusters, n_features) = ({K}, {p}); "
+            f"its shape is {centres.shape}."
+        )
+    return centres
+
+
+def _describe(solution: Solution, n_trim: int) -> str:
+    rival = solution.rival
+    assert rival is not None
+    cases = ", ".join(map(str, rival.cases[:6])) + (", ..." if len(rival.cases) > 6 else "")
+    return (
+        f"Another solution has a larger objective ({rival.mean:.4g} against {solution.mean:.4g} per "
+        f"kept case), but one of its clusters has {len(rival.cases)} cases only ({cases}), no more "
+        f"than the {n_trim} that trim allows to be wild. If these are a true cluster, lower trim."
+    )
+
+
+def _n_threads(n_threads: int | None) -> int:
+    if n_threads is None:
+        return min(passes_info()["max_threads"], joblib.cpu_count())
+    return check_integer("n_threads", n_threads, 1, remedy=" or None")
+
+
+@cache
+def _threadpools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _one_blas_thread():
+    """The passes call BLAS from their own threads; and one thread rounds alike everywhere."""
+    return _threadpools().limit(limits=1, user_api="blas")
+
+
+@contextmanager
+def _talking(verbose: int) -> Iterator[None]:
+    """Send the solver's log to the terminal for a while."""
+    log, level = logging.getLogger("rskc"), logging.getLogger("rskc").level
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("rskc: %(message)s"))
+    if verbose:
+        log.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+        log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

@@ -1,0 +1,7 @@
+"""The algorithm. It sees data through an engine only; it does no I/O and knows no scikit-learn."""
+
+from rskc.solver.problem import Problem, Solution
+from rskc.solver.search import DrawnStarts, GivenStarts, Starts
+from rskc.solver.solve import solve
+
+__all__ = ["DrawnStarts", "GivenStarts", "Problem", "Solution", "Starts", "solve"]

@@ -1,0 +1,220 @@
+"""Steps (a)-(e): several branches, each alternated until it settles, and the choice among them.
+
+The objective, the weighted between sum of squares for each kept case, need not rise from one
+iteration to the next: the trimmed sets change. So a branch goes on to where it repeats itself, and
+of all the states that the branches pass through the best is returned.
+
+Which is best is the delicate part, because a cluster made of wild cases has the largest objective of
+all. Up to ``n_trim`` cases may be wild. A state is *guarded* if each of its clusters has more cases
+than that, so that none can consist of wild ones; guarded states come first, and among them the
+largest objective. If there is none (K * trim near 1), states are ranked by the objective that is
+left when their small clusters, up to ``n_trim`` cases of them, are taken away.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rskc.engines import Engine, Sums
+from rskc.solver.partition import Partitions, partition_keys, repartition
+from rskc.solver.problem import Problem
+from rskc.solver.search import WORK_BYTES
+
+log = logging.getLogger(__name__)
+
+# A branch whose objective has not risen for so many iterations has given what it can.
+PATIENCE = 5
+
+
+@dataclass(frozen=True)
+class State:
+    """One pass through steps (a)-(e): everything in it belongs to the same iteration."""
+
+    branch: int
+    groups: np.ndarray  # (n,) labels, -1 for O_W
+    labels: np.ndarray  # (n,)
+    far: np.ndarray  # (n,) O_E
+    weights: np.ndarray  # (p,) made from this partition
+    objective: float  # sum_j w_j B_j over the cases in neither trimmed set
+    n_kept: int  # the number of these
+    smallest: int  # cases of the smallest cluster that are not in O_W
+    rest: float  # objective per kept case without the clusters that may be wild
+    converged: bool
+
+    @property
+    def mean(self) -> float:
+        """Objective per kept case."""
+        return self.objective / max(self.n_kept, 1)
+
+    def rank(self, n_trim: int) -> tuple[bool, float]:
+        """Sort key: guarded states first."""
+        guarded = self.smallest > n_trim
+        return guarded, self.mean if guarded else self.rest
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the branches came to."""
+
+    state: State
+    rival: State  # the largest objective, guarded or not
+    path: tuple[float, ...]  # objective of each iteration of the state's branch
+    settled: bool
+
+
+def between_of(sums: Sums) -> np.ndarray:
+    """B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
+    mean = sums.totals.sum(axis=1) / np.maximum(sums.counts.sum(axis=1), 1)[:, None]
+    return np.einsum("rk,rkj->rj", sums.counts, (sums.means() - mean[:, None, :]) ** 2)
+
+
+def examine(engine: Engine, problem: Problem, partitions: Partitions) -> tuple[np.ndarray, Sums]:
+    """Steps (b)-(d): O_E, and sums over the cases in neither trimmed set."""
+    sums = engine.sums(partitions.groups, problem.n_clusters)
+    distances = engine.distances(partitions.labels, sums.means())
+    far = engine.farthest(distances, problem.n_trim)
+    engine.shift(sums, partitions.groups, np.where(far, np.int32(-1), partitions.groups))
+    return far, sums
+
+
+def reweigh(
+    engine: Engine, problem: Problem, partitions: Partitions, branches: list[int]
+) -> list[State]:
+    """Steps (b)-(e) for each branch."""
+    far, sums = examine(engine, problem, partitions)
+    between = between_of(sums)
+    states = []
+    for i, branch in enumerate(branches):
+        weights, groups = problem.weights(between[i]), partitions.groups[i]
+        sizes = np.bincount(groups[groups >= 0], minlength=problem.n_clusters)
+        states.append(
+            State(
+                branch=branch,
+                groups=groups,
+                labels=partitions.labels[i],
+                far=far[i],
+                weights=weights,
+                objective=float(weights @ between[i]),
+                n_kept=int(sums.counts[i].sum()),
+                smallest=int(sizes.min()),
+                rest=_rest(sums.of_runs([i]), sizes, weights, problem.n_trim),
+                converged=bool(partitions.converged[i]),
+            )
+        )
+    return states
+
+
+def _rest(sums: Sums, sizes: np.ndarray, weights: np.ndarray, n_trim: int) -> float:
+    """Least objective per kept case once small clusters, n_trim cases at most, are taken away."""
+    order = np.argsort(sizes, kind="stable")
+    small = order[sizes[order] <= n_trim]
+    together = small[np.cumsum(sizes[small]) <= n_trim]
+    suspects = [[k] for k in small] + [together[:i] for i in range(2, len(together) + 1)]
+    means = [_mean_without(sums, list(ks), weights) for ks in suspects]
+    return min(means, default=_mean_without(sums, [], weights))
+
+
+def _mean_without(sums: Sums, clusters: list[int], weights: np.ndarray) -> float:
+    left = sums.copy()
+    left.totals[:, clusters], left.counts[:, clusters] = 0, 0
+    return float(weights @ between_of(left)[0]) / max(left.counts.sum(), 1)
+
+
+def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions:
+    """Step (a) with the weights of each state, from its partition."""
+    table = engine.table(np.array([state.weights for state in states]))
+    groups = np.array([state.groups for state in states])
+    return repartition(table, groups, problem)
+
+
+class _Watch:
+    """Sees which branches repeat themselves, meet, or no longer change."""
+
+    def __init__(self, tol: float):
+        self.tol = tol
+        self.seen: set[bytes] = set()
+        self.last: dict[int, np.ndarray] = {}
+        self.means: dict[int, list[float]] = {}
+
+    def live(self, states: list[State]) -> list[State]:
+        """Return the states whose branches go on."""
+        keys = partition_keys(np.array([state.groups for state in states]))
+        return [state for state, key in zip(states, keys, strict=True) if self._goes_on(state, key)]
+
+    def _goes_on(self, state: State, key: bytes) -> bool:
+        key += np.packbits(state.far).tobytes()
+        new = key not in self.seen
+        self.seen.add(key)
+        before = self.last.get(state.branch, np.inf)
+        changed = np.abs(state.weights - before).sum() > self.tol * state.weights.sum()
+        self.last[state.branch] = state.weights
+        means = self.means.setdefault(state.branch, [])
+        means.append(state.mean)
+        rising = len(means) - int(np.argmax(means)) <= PATIENCE
+        return new and changed and rising
+
+
+def alternate(
+    engine: Engine,
+    problem: Problem,
+    partitions: Partitions,
+    more: Callable[[np.ndarray], Partitions] | None = None,
+) -> Iterator[tuple[list[State], bool]]:
+    """Yield the states of all live branches, iteration by iteration, and whether they go on.
+
+    ``more`` searches with given weights: when the leading branch has its first ones, what is found
+    with these joins as further branches.
+    """
+    watch, branches = _Watch(problem.tol), list(range(len(partitions)))
+    for _ in range(problem.max_iter):
+        states = reweigh(engine, problem, partitions, branches)
+        live = watch.live(states)
+        yield states, bool(live)
+        if not live:
+            return
+        partitions, branches = advance(engine, problem, live), [s.branch for s in live]
+        if more is not None:
+            found, more = more(states[0].weights[None]), None
+            partitions = partitions.join(found)
+            branches += [len(states) + i for i in range(len(found))]
+
+
+def explore(
+    engine: Engine,
+    problem: Problem,
+    partitions: Partitions,
+    more: Callable[[np.ndarray], Partitions],
+) -> Outcome:
+    """Follow all branches to their ends, and choose among the states they passed through.
+
+    They go side by side, as many as the work space holds.
+    """
+    step = max(1, WORK_BYTES // (64 * engine.n_cases))
+    outcomes = []
+    for first in range(0, len(partitions), step):
+        part = partitions.take(slice(first, first + step))
+        outcomes.append(_follow(problem, alternate(engine, problem, part, None if first else more)))
+    best = max(outcomes, key=lambda outcome: outcome.state.rank(problem.n_trim))
+    rival = max((outcome.rival for outcome in outcomes), key=lambda state: state.mean)
+    return replace(best, rival=rival)
+
+
+def _follow(problem: Problem, iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
+    best = rival = None
+    paths: dict[int, list[float]] = {}
+    going = True
+    for iteration, (states, going) in enumerate(iterations):
+        means = ", ".join(f"{state.mean:.5g}" for state in states)
+        log.debug("iteration %d: objective per kept case of each branch: %s", iteration + 1, means)
+        for state in states:
+            paths.setdefault(state.branch, []).append(state.objective)
+            if best is None or state.rank(problem.n_trim) > best.rank(problem.n_trim):
+                best = state
+            if rival is None or state.mean > rival.mean:
+                rival = state
+    assert best is not None and rival is not None
+    return Outcome(best, rival, tuple(paths[best.branch]), settled=not going)

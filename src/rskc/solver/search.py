@@ -1,0 +1,142 @@
+"""Many restarts of step (a), of which the best few partitions are kept and improved."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from rskc.engines import Engine, Table
+from rskc.solver.partition import Partitions, lloyd, repartition
+from rskc.solver.problem import Problem
+from rskc.solver.starts import INITS
+
+log = logging.getLogger(__name__)
+
+# Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
+WORK_BYTES = 2**26
+# Partitions kept for single moves: as many as a round of moves takes this many multiplications for.
+MOVE_WORK = 4_000_000
+FEWEST_KEPT, MOST_KEPT = 2, 8
+# Of these, so many go on as branches; and so many as they were before single moves, since their
+# objective may be larger.
+MOST_BRANCHES, PLAIN_BRANCHES = 4, 2
+# Single precision is off by 6e-8 of |x|^2; it is trusted while costs are above this share of that.
+SINGLE_SHARE = 1e-3
+
+
+class Batch(NamedTuple):
+    """Starting centres, and of which kind each is."""
+
+    centres: np.ndarray  # (runs, K, columns)
+    kinds: np.ndarray  # (runs,)
+
+
+class Starts(Protocol):
+    """Where restarts begin. The best partitions of each kind of start go on as branches."""
+
+    def fewer(self, n_runs: int) -> Starts:
+        """Return so many of the restarts."""
+        ...
+
+    def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
+        """Yield the starts in batches that fit the work space."""
+        ...
+
+
+@dataclass(frozen=True)
+class DrawnStarts:
+    """Starts at cases that are drawn, in the manners that ``inits`` name, in turn."""
+
+    inits: tuple[str, ...]
+    uniforms: np.ndarray  # (runs, K)
+
+    def fewer(self, n_runs: int) -> DrawnStarts:
+        """Return the first so many."""
+        return DrawnStarts(self.inits, self.uniforms[:n_runs])
+
+    def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
+        """Yield the cases drawn, batch by batch."""
+        runs, K = self.uniforms.shape
+        step = max(1, WORK_BYTES // (24 * table.n_cases + 40 * K * table.n_columns))
+        kinds = np.arange(runs) % len(self.inits)
+        for first in range(0, runs, step):
+            rows = slice(first, first + step)
+            yield Batch(table.cases(self._draw(table, n_trim, rows, kinds[rows])), kinds[rows])
+
+    def _draw(self, table: Table, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
+        uniforms = self.uniforms[rows]
+        cases = np.empty(uniforms.shape, np.int64)
+        for kind, init in enumerate(self.inits):
+            own = kinds == kind
+            if own.any():
+                cases[own] = INITS[init](table, uniforms[own], n_trim)
+        return cases
+
+
+@dataclass(frozen=True)
+class GivenStarts:
+    """Starts at centres that somebody gave: here, the groups (runs, n) that they make."""
+
+    groups: np.ndarray
+    n_clusters: int
+
+    def fewer(self, n_runs: int) -> GivenStarts:
+        """Return the first so many."""
+        return GivenStarts(self.groups[:n_runs], self.n_clusters)
+
+    def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
+        """Yield the means of the groups, run by run."""
+        for groups in self.groups:
+            yield Batch(table.sums(groups[None], self.n_clusters).means(), np.zeros(1, int))
+
+
+def search(engine: Engine, problem: Problem, weights: np.ndarray, starts: Starts) -> Partitions:
+    """Run all restarts with these weights (1, p); return the best partitions of each kind.
+
+    Restarts run in single precision, twice as fast; what they find is finished in the precision of
+    the data.
+    """
+    table = engine.search_table(weights)
+    found = _restart(table, problem, starts)
+    trusted = _single_is_enough(table, found[0])
+    del table  # before the next one is made
+    exact = engine.compact_table(weights)
+    if not trusted:
+        found = _restart(exact, problem, starts)
+    return _finish(exact, problem, found)
+
+
+def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]:
+    """Run the restarts batch by batch, and keep the best partitions of each kind."""
+    work = table.n_cases * table.n_columns * problem.n_clusters
+    most = int(np.clip(MOVE_WORK // work, FEWEST_KEPT, MOST_KEPT))
+    kept: dict[int, Partitions] = {}
+    for centres, kinds in starts.batches(table, problem.n_trim):
+        runs = lloyd(table, centres, problem)
+        for kind in np.unique(kinds):
+            own = runs.take(kinds == kind)
+            kept[kind] = (kept[kind].join(own) if kind in kept else own).best(most)
+    return list(kept.values())
+
+
+def _single_is_enough(table: Table, found: Partitions) -> bool:
+    """Whether rounding in single precision is small beside what cases cost."""
+    kept = np.count_nonzero(found.groups[0] >= 0)
+    return bool(found.within[0] / kept > SINGLE_SHARE * np.median(table.norms()))
+
+
+def _finish(table: Table, problem: Problem, kinds: list[Partitions]) -> Partitions:
+    """Bring the partitions of each kind to rest, and keep the best of each."""
+    rest = repartition(table, np.concatenate([found.groups for found in kinds]), problem)
+    ends = np.cumsum([len(found) for found in kinds])[:-1]
+    parts = [rest.take(rows).best(MOST_BRANCHES) for rows in np.split(np.arange(len(rest)), ends)]
+    plain = [found.take(slice(0, PLAIN_BRANCHES)) for found in kinds]
+    joined = reduce(Partitions.join, parts + plain)
+    joined = joined.best(len(joined))
+    log.info("restarts done: %d distinct partitions go on", len(joined))
+    return joined

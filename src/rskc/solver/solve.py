@@ -1,0 +1,160 @@
+"""From a problem to one consistent solution."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from rskc.engines import Assignment, Engine, Table
+from rskc.solver.alternate import Outcome, State, between_of, explore
+from rskc.solver.partition import Partitions, continue_lloyd
+from rskc.solver.problem import Problem, Rival, Solution
+from rskc.solver.search import Starts, search
+
+log = logging.getLogger(__name__)
+
+# When the first weights are known, so many restarts are made with these, and so many of the
+# partitions found join as branches. Few columns carry weight then: few starts are enough.
+MORE_STARTS, MORE_BRANCHES = 50, 2
+# Rounds in which the labels and the weights of the chosen state are brought into step.
+SETTLE_ROUNDS = 50
+# By how much a rival's objective must be larger to be worth a word.
+RIVAL_GAIN = 0.01
+
+
+def solve(engine: Engine, problem: Problem, starts: Starts) -> Solution:
+    """Cluster the data of an engine.
+
+    Parameters
+    ----------
+    engine : Engine
+        The data.
+    problem : Problem
+        What is asked.
+    starts : Starts
+        Where the restarts begin.
+
+    Returns
+    -------
+    solution : Solution
+    """
+    partitions = search(engine, problem, np.ones((1, engine.n_features)), starts)
+    if not problem.sparse:
+        return _plain_solution(engine, problem, partitions)
+
+    def search_more(weights: np.ndarray) -> Partitions:
+        return search(engine, problem, weights, starts.fewer(MORE_STARTS)).best(MORE_BRANCHES)
+
+    outcome = explore(engine, problem, partitions, search_more)
+    log.info("settled after %d iterations", len(outcome.path))
+    return _sparse_solution(engine, problem, outcome)
+
+
+class _Rest(NamedTuple):
+    """A partition at rest: its centres lead to its labels and its labels to its centres."""
+
+    groups: np.ndarray  # (1, n)
+    labels: np.ndarray  # (1, n)
+    centres: np.ndarray  # (1, K, p) in the space of the data
+    reached: bool
+
+
+def _bring_to_rest(
+    engine: Engine,
+    table: Table,
+    groups: np.ndarray,
+    problem: Problem,
+    regroup: Callable[[Assignment], np.ndarray],
+) -> _Rest:
+    """Repeat centres and labels, as ``predict`` computes them, until they agree to the last bit."""
+    for _ in range(problem.max_iter):
+        centres = engine.restore(engine.sums(groups, problem.n_clusters).means())
+        assignment = table.assign(table.place(centres))
+        before, groups = groups, regroup(assignment)
+        if np.array_equal(before, groups):
+            return _Rest(groups, assignment.labels, centres, True)
+    return _Rest(groups, assignment.labels, centres, False)
+
+
+def _costs(engine: Engine, rest: _Rest, weights: np.ndarray) -> np.ndarray:
+    return engine.distances(rest.labels, rest.centres - engine.location, weights)[0]
+
+
+def _plain_solution(engine: Engine, problem: Problem, partitions: Partitions) -> Solution:
+    """K-means and trimmed K-means: the partition of least within sum, all weights 1."""
+    weights = np.ones((1, engine.n_features))
+    table, m = engine.table(weights), problem.n_trim
+    found = continue_lloyd(table, partitions.groups[:1], replace(problem, tol=0.0))
+    rest = _bring_to_rest(engine, table, found.groups, problem, lambda a: table.trim(a, m).groups)
+    between = between_of(engine.sums(rest.groups, problem.n_clusters))[0]
+    return Solution(
+        weights=weights[0],
+        labels=rest.labels[0],
+        centres=rest.centres[0],
+        trimmed_weighted=rest.groups[0] < 0,
+        trimmed_unweighted=np.zeros(engine.n_cases, bool),
+        costs=_costs(engine, rest, weights),
+        objective=float(between.sum()),
+        path=(float(between.sum()),),
+        converged=bool(partitions.converged[0] and found.converged[0]),
+    )
+
+
+def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solution:
+    """Sparse K-means, trimmed or not: the state chosen, its labels made with its own weights.
+
+    Its trimmed sets stay. With these fixed, labels and weights are a sparse K-means on the kept
+    cases, which only gains.
+    """
+    state, out = outcome.state, outcome.state.groups < 0
+    weights, groups = state.weights, state.groups[None]
+    for _ in range(SETTLE_ROUNDS):
+        table = engine.table(weights[None])
+        groups = _labels_with_fixed_trimming(table, groups, out, problem)
+        rest = _bring_to_rest(engine, table, groups, problem, lambda a: _without(a.labels, out))
+        sums = engine.sums(_without(rest.groups, state.far), problem.n_clusters)
+        between, groups = between_of(sums)[0], rest.groups
+        made_with, weights = weights, problem.weights(between)
+        change = np.abs(weights - made_with).sum()
+        if change <= max(problem.tol, 1e-12) * made_with.sum():
+            break
+    return Solution(
+        weights=made_with,
+        labels=rest.labels[0],
+        centres=rest.centres[0],
+        trimmed_weighted=out,
+        trimmed_unweighted=state.far,
+        costs=_costs(engine, rest, made_with[None]),
+        objective=float(made_with @ between),
+        path=outcome.path,
+        converged=outcome.settled and state.converged and rest.reached,
+        rival=_rival(problem, state, outcome.rival),
+    )
+
+
+def _labels_with_fixed_trimming(
+    table: Table, groups: np.ndarray, out: np.ndarray, problem: Problem
+) -> np.ndarray:
+    """Lloyd's iterations with the trimmed cases left as they are."""
+    sums = table.sums(groups, problem.n_clusters)
+    for _ in range(problem.max_iter):
+        before, groups = groups, _without(table.assign(sums.means()).labels, out)
+        if table.shift(sums, before, groups)[0] == 0:
+            break
+    return groups
+
+
+def _without(groups: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return np.where(out, np.int32(-1), groups)
+
+
+def _rival(problem: Problem, state: State, rival: State) -> Rival | None:
+    """The rival, if it was passed over for its small cluster and for nothing else."""
+    if rival.smallest > problem.n_trim or rival.mean <= state.mean * (1 + RIVAL_GAIN):
+        return None
+    sizes = np.bincount(rival.groups[rival.groups >= 0], minlength=problem.n_clusters)
+    return Rival(rival.mean, np.flatnonzero(rival.groups == sizes.argmin()))

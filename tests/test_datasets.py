@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
+
+KINDS = ("shared_cell", "clump_cells", "clump_rows", "far_rows")
+
+MAKERS = {
+    "figure1": lambda seed: make_figure1(random_state=seed),
+    "masking": lambda seed: make_masking(random_state=seed),
+    **{f"model{m}": lambda seed, m=m: make_simulation(m, random_state=seed) for m in range(3)},
+    **{k: lambda seed, k=k: make_contaminated(k, random_state=seed) for k in KINDS},
+}
+
+
+def changed_cells(clean, wild):
+    return np.argwhere(clean.data != wild.data)
+
+
+@pytest.mark.parametrize(
+    ("maker", "shape", "n_informative", "n_outliers"),
+    [
+        ("figure1", (300, 1000), 2, 0),
+        ("masking", (300, 5), 2, 3),
+        ("model0", (60, 500), 50, 0),
+        ("model1", (60, 500), 50, 1),
+        ("model2", (60, 500), 50, 1),
+        *((kind, (60, 500), 10, 4) for kind in KINDS),
+    ],
+)
+def test_shapes_and_truth(maker, shape, n_informative, n_outliers):
+    data, target, outliers, informative = MAKERS[maker](0)
+    assert data.shape == shape
+    assert data.dtype == np.float64
+    assert_array_equal(np.bincount(target), [shape[0] // 3] * 3)
+    assert outliers.shape == shape[:1]
+    assert outliers.sum() == n_outliers
+    assert_array_equal(np.flatnonzero(informative), np.arange(n_informative))
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_seed_gives_the_same_data(maker):
+    make = MAKERS[maker]
+    for once, again in zip(make(3), make(np.random.default_rng(3)), strict=True):
+        assert_array_equal(once, again)
+    assert not np.array_equal(make(3).data, make(4).data)
+
+
+@pytest.mark.parametrize(
+    ("maker", "spread"),
+    [("figure1", 3.0), ("masking", 2.0), ("model1", 1.0), ("shared_cell", 1.5)],
+)
+def test_cluster_means_are_near_the_truth(maker, spread):
+    tables = [MAKERS[maker](seed) for seed in range(30)]
+    for cluster, mean in enumerate((-spread, 0.0, spread)):
+        found = np.vstack([t.data[(t.target == cluster) & ~t.outliers] for t in tables])
+        truth = np.where(tables[0].informative, mean, 0.0)
+        assert np.abs(found.mean(axis=0) - truth).max() < 5 / np.sqrt(len(found))
+
+
+def test_masking_cells_are_the_last_two_of_the_first_three_cases():
+    masking = make_masking(random_state=1)
+    assert_array_equal(np.argwhere(masking.data > 15), [[i, j] for i in range(3) for j in (3, 4)])
+    assert_array_equal(np.flatnonzero(masking.outliers), [0, 1, 2])
+
+
+@pytest.mark.parametrize(("model", "cell"), [(1, [0, 499]), (2, [0, 0])])
+def test_models_differ_in_one_cell(model, cell):
+    clean, wild = MAKERS["model0"](7), make_simulation(model, random_state=7)
+    assert_array_equal(changed_cells(clean, wild), [cell])
+    assert wild.data[tuple(cell)] == 25
+    assert_array_equal(np.flatnonzero(wild.outliers), [0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells", "mean"),
+    [
+        ("shared_cell", [499], 25),
+        ("clump_cells", [497, 498, 499], 8),
+        ("clump_rows", np.arange(500), 5),
+        ("far_rows", np.arange(500), 1000),
+    ],
+)
+def test_only_the_wild_cells_of_the_wild_cases_change(kind, cells, mean):
+    clean = make_contaminated(kind, n_outliers=0, random_state=2)
+    wild = make_contaminated(kind, random_state=2)
+    cases = np.flatnonzero(wild.outliers)
+    assert_array_equal(changed_cells(clean, wild), [[i, j] for i in cases for j in cells])
+    assert abs(wild.data[np.ix_(cases, cells)].mean() - mean) < 1.5
+
+
+def test_uneven_sizes_differ_by_one():
+    sizes = np.bincount(make_figure1(n_samples=10, n_features=4, random_state=0).target)
+    assert sizes.sum() == 10
+    assert np.ptp(sizes) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "message"),
+    [
+        (make_figure1, {"n_samples": 2}, r"n_samples=2 must be an integer >= 3"),
+        (make_figure1, {"n_samples": 30.0}, r"n_samples=30\.0 must be an integer"),
+        (make_figure1, {"n_features": 1}, r"n_features=1 must be an integer >= 2"),
+        (make_figure1, {"random_state": -1}, r"random_state=-1 must be None, an int >= 0"),
+        (make_figure1, {"random_state": "a"}, r"random_state='a' must be"),
+        (make_masking, {"n_samples": True}, r"n_samples=True must be"),
+        (make_simulation, {"model": 3}, r"model=3 must be one of 0, 1, 2"),
+        (make_simulation, {"n_informative": 501}, r"n_informative=501 must be .* \[1, 500\]"),
+        (make_contaminated, {"kind": "rows"}, r"kind='rows' must be one of 'shared_cell'"),
+        (make_contaminated, {"kind": ["rows"]}, r"kind=\['rows'\] must be one of"),
+        (make_contaminated, {"kind": "far_rows", "n_outliers": 61}, r"n_outliers=61 .* \[0, 60\]"),
+        (
+            make_contaminated,
+            {"kind": "clump_cells", "n_informative": 498},
+            r"n_informative=498 must be an integer in \[1, 497\]",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(make, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)

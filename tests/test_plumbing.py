@@ -1,0 +1,131 @@
+"""The house rules: what importing loads, which way imports point, and what the versions say."""
+
+import ast
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rskc
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "rskc"
+HEAVY = ("matplotlib", "dask", "torch", "polars", "pandas", "typer")
+
+# A module may import from a lower layer only. What is not named (metrics, datasets, preprocessing,
+# private helpers) stands beside the ladder: all may use it, and it may use the engines alone.
+LAYERS = (
+    {"engines"},
+    {"solver"},
+    {"estimator"},
+    {"selection", "displays"},
+    {"report", "reproduce", "files"},
+    {"cli"},
+)
+HEIGHT = {module: height for height, layer in enumerate(LAYERS) for module in layer}
+FACADE = "__init__"
+
+
+def python_files():
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def unit(path):
+    """The module or subpackage directly below rskc that a file belongs to."""
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+def absolute_names(node, path):
+    """The dotted names that an import statement may refer to."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    package = ["rskc", *path.relative_to(SOURCE).parent.parts]
+    base = package[: len(package) - node.level + 1] if node.level else []
+    module = ".".join([*base, *filter(None, [node.module])])
+    return [f"{module}.{alias.name}" for alias in node.names]
+
+
+def imported_units(path):
+    """The parts of rskc that a file imports, at its top or inside a function."""
+    imports = (ast.Import, ast.ImportFrom)
+    nodes = [n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, imports)]
+    names = [name.split(".") for node in nodes for name in absolute_names(node, path)]
+    return {name[1] if len(name) > 1 else FACADE for name in names if name[0] == "rskc"}
+
+
+def may_import(importer, imported):
+    if importer in (imported, FACADE):
+        return True
+    if imported in HEIGHT:
+        return HEIGHT[imported] < HEIGHT.get(importer, 1)
+    return (SOURCE / imported).is_dir() or (SOURCE / f"{imported}.py").is_file()
+
+
+@pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_downwards(path):
+    upwards = {name for name in imported_units(path) if not may_import(unit(path), name)}
+    assert not upwards, f"{unit(path)} must not import {sorted(upwards)}"
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "allowed"),
+    [
+        ("cli", "report", True),
+        ("estimator", "solver", True),
+        ("solver", "engines", True),
+        ("solver", "solver", True),
+        ("datasets", "engines", True),
+        ("__init__", "estimator", True),
+        ("solver", "estimator", False),
+        ("engines", "solver", False),
+        ("selection", "displays", False),
+        ("datasets", "estimator", False),
+        ("solver", "no_such_module", False),
+    ],
+)
+def test_the_rule_itself(importer, imported, allowed):
+    assert may_import(importer, imported) is allowed
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("import rskc.solver.weights", "rskc.solver.weights"),
+        ("from rskc.estimator import X", "rskc.estimator.X"),
+        ("from . import memory", "rskc.engines.memory"),
+        ("from .memory import X", "rskc.engines.memory.X"),
+        ("from ..solver import X", "rskc.solver.X"),
+    ],
+)
+def test_relative_imports_are_understood(statement, name):
+    assert absolute_names(ast.parse(statement).body[0], SOURCE / "engines" / "any.py") == [name]
+
+
+def test_importing_loads_nothing_heavy():
+    code = f"import sys, rskc; print([name for name in {HEAVY} if name in sys.modules])"
+    command = [sys.executable, "-c", code]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "[]"
+
+
+def test_show_versions_says_what_a_bug_report_needs(capsys):
+    rskc.show_versions()
+    lines = dict(line.strip().split(": ", 1) for line in capsys.readouterr().out.splitlines())
+    assert lines["rskc"] == rskc.__version__
+    assert lines["passes"] in ("compiled", "NumPy")
+    assert lines["OpenMP"] in ("yes", "no")
+    assert "CPUs" in lines["threads"]
+    assert {"BLAS", "python", "platform"} <= lines.keys()
+    for name in ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"):
+        assert lines[name] == importlib.metadata.version(name)
+
+
+def test_version_is_that_of_the_metadata():
+    assert rskc.__version__ == importlib.metadata.version("rskc")
+
+
+def test_changelog_knows_this_version():
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"## [{rskc.__version__}]" in changelog or "## [Unreleased]" in changelog
