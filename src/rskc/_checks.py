@@ -6,13 +6,18 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 
 def is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, Real) and not math.isnan(value)
 
 
 def check_integer(
@@ -37,3 +42,38 @@ def check_choice(name: str, value: Any, allowed: tuple, remedy: str = "") -> Non
     if not any(type(value) is type(choice) and value == choice for choice in allowed):
         listed = ", ".join(map(repr, allowed))
         raise ValueError(f"{name}={value!r} must be one of {listed}{remedy}.")
+
+
+def check_distinct(X: np.ndarray, n_clusters: int) -> None:
+    seen = set()
+    for row in X:
+        seen.add((row + 0.0).tobytes())  # + 0.0 makes -0.0 the same as 0.0
+        if len(seen) >= n_clusters:
+            return
+    raise ValueError(
+        f"n_clusters={n_clusters} is more than the {len(seen)} distinct cases among the "
+        f"n_samples={len(X)}; lower n_clusters."
+    )
+
+
+def check_centres(init: Any, K: int, p: int) -> np.ndarray:
+    try:
+        centres = np.asarray(init, dtype=np.float64)
+    except (TypeError, ValueError):
+        centres = np.empty(0)
+    if centres.shape == (K, p) and np.isfinite(centres).all():
+        return centres
+    raise ValueError(
+        "init must name a kind of start or hold finite centres of shape (n_clusters, n_features) = "
+        f"({K}, {p}); got {' '.join(repr(init).split()):.60}."
+    )
+
+
+def check_seed(random_state: Any) -> np.random.RandomState:
+    try:
+        return check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state={random_state!r} must be None, an integer in [0, 2**32) or a "
+            "RandomState."
+        ) from None

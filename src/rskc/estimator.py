@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.base import (
     BaseEstimator,
@@ -18,12 +13,19 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import ThreadpoolController
 
-from rskc._checks import check_choice, check_integer, check_real, is_real
-from rskc.engines import engine_for, passes_info
+from rskc._checks import (
+    check_centres,
+    check_choice,
+    check_distinct,
+    check_integer,
+    check_real,
+    check_seed,
+    is_real,
+)
+from rskc._runtime import n_threads_for, one_blas_thread, talking
+from rskc.engines import engine_for
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, solve
 from rskc.solver.starts import INITS
 
@@ -206,11 +208,13 @@ class RobustSparseKMeans(
             )
         X = self._validate(X, reset=True)
         problem = self._problem(*X.shape)
-        _check_distinct(X, problem)
-        random_state = check_random_state(self.random_state)
-        with _one_blas_thread(), _talking(self.verbose):
-            engine = engine_for(X, n_threads=_n_threads(self.n_threads))
+        check_distinct(X, problem.n_clusters)
+        random_state = check_seed(self.random_state)
+        verbose = check_integer("verbose", self.verbose, 0)
+        with one_blas_thread, talking(verbose), np.errstate(over="ignore", invalid="ignore"):
+            engine = engine_for(X, n_threads=n_threads_for(self.n_threads))
             solution = solve(engine, problem, self._starts(X, engine, problem, random_state))
+        _check_finite(X, solution)
         self._frame = engine.frame
         self._warn(problem, solution)
         return self._store(problem, solution)
@@ -221,26 +225,26 @@ class RobustSparseKMeans(
 
     def predict(self, X):
         """Return the nearest centre of each case, by weighted distance."""
-        check_is_fitted(self)
+        check_is_fitted(self, "cluster_centers_")
         engine = self._engine(X)
-        with _one_blas_thread():
+        with one_blas_thread:
             table = engine.table(self.feature_weights_[None])
             return table.assign(table.place(self.cluster_centers_[None])).labels[0]
 
     def transform(self, X):
-        """Return the weighted squared distance (n_samples, n_clusters) of each case to each centre."""
-        check_is_fitted(self)
+        """Return the weighted squared distances (n_samples, n_clusters) of cases to centres."""
+        check_is_fitted(self, "cluster_centers_")
         engine = self._engine(X)
-        centres = (self.cluster_centers_ - engine.location)[:, None, :]
+        centres = engine.place(self.cluster_centers_[:, None, :])
         labels = np.zeros((len(centres), engine.n_cases), np.int32)
         distances = engine.distances(labels, centres, self.feature_weights_[None])
-        return distances.T.astype(self.cluster_centers_.dtype)
+        return (distances.T * engine.unit).astype(self.cluster_centers_.dtype)
 
     def score_samples(self, X):
         """Return minus the weighted squared distance of each case to its nearest centre."""
         labels, engine = self.predict(X)[None], self._engine(X)
-        centres = (self.cluster_centers_ - engine.location)[None]
-        return -engine.distances(labels, centres, self.feature_weights_[None])[0]
+        centres = engine.place(self.cluster_centers_[None])
+        return -engine.distances(labels, centres, self.feature_weights_[None])[0] * engine.unit
 
     def score(self, X, y=None):
         """Return minus the weighted within sum of squares of X.
@@ -256,7 +260,7 @@ class RobustSparseKMeans(
 
     def get_support(self, indices: bool = False):
         """Return the features with a weight above 0, as a mask or as their numbers."""
-        check_is_fitted(self)
+        check_is_fitted(self, "cluster_centers_")
         support = self.feature_weights_ > 0
         return np.flatnonzero(support) if indices else support
 
@@ -278,7 +282,7 @@ class RobustSparseKMeans(
 
     def _engine(self, X):
         X = self._validate(X, reset=False)
-        return engine_for(X, frame=self._frame, n_threads=_n_threads(self.n_threads))
+        return engine_for(X, frame=self._frame, n_threads=n_threads_for(self.n_threads))
 
     def _problem(self, n: int, p: int) -> Problem:
         """Check the parameters against the shape of the data."""
@@ -305,36 +309,36 @@ class RobustSparseKMeans(
             return None
         if is_real(self.l1_bound):
             raise ValueError(
-                f"n_features={self.n_features!r} and l1_bound={self.l1_bound!r} are two ways to say "
-                "the same; give one of them only."
+                f"n_features={self.n_features!r} and l1_bound={self.l1_bound!r} are two ways to "
+                "say the same; give one of them only."
             )
         return check_integer("n_features", self.n_features, 1, p)
 
     def _bound(self, p: int) -> float | None:
-        root = np.sqrt(p)
-        if self.n_features is not None or self.l1_bound is None:
+        root, bound = np.sqrt(p), self.l1_bound
+        if self.n_features is not None or bound is None:
             return None
-        if isinstance(self.l1_bound, str) and self.l1_bound == "auto":
-            return 1 + (root - 1) / 2
-        if not is_real(self.l1_bound) or self.l1_bound < 1:
+        if isinstance(bound, str) and bound == "auto":
+            return float(1 + (root - 1) / 2)
+        if isinstance(bound, str) or not is_real(bound) or bound < 1:
             raise ValueError(
-                f"l1_bound={self.l1_bound!r} must be a number in [1, {root:.3g}] for {p} features, "
+                f"l1_bound={bound!r} must be a number in [1, {root:.3g}] for {p} features, "
                 'or "auto"; use None to keep all of them equal.'
             )
-        if self.l1_bound > root * (1 + 1e-9):
+        if bound > root * (1 + 1e-9):
             warnings.warn(
-                f"l1_bound={self.l1_bound:g} never binds: {p} weights of L2 norm 1 have an L1 norm "
+                f"l1_bound={bound:g} never binds: {p} weights of L2 norm 1 have an L1 norm "
                 f"of at most {root:.3g}. To ask for a number of features, use n_features.",
                 UserWarning,
                 stacklevel=4,
             )
-        return float(min(self.l1_bound, root))
+        return float(min(bound, root))
 
     def _starts(self, X, engine, problem: Problem, random_state) -> Starts:
         K, n_init = problem.n_clusters, self._n_starts(X, problem)
         if isinstance(self.init, str):
             check_choice("init", self.init, ("auto", *INITS), ", an array or a callable")
-            inits = (self.init,)
+            inits: tuple[str, ...] = (self.init,)
             if self.init == "auto":
                 inits = ("random", "robust") if problem.n_trim else ("random",)
             return DrawnStarts(inits, random_state.random_sample((n_init, K)))
@@ -342,7 +346,7 @@ class RobustSparseKMeans(
             given = [self.init(X, K, random_state=random_state) for _ in range(n_init)]
         else:
             given = [self.init]
-        centres = np.stack([_check_centres(centre, K, X.shape[1]) for centre in given])
+        centres = np.stack([check_centres(centre, K, X.shape[1]) for centre in given])
         table = engine.table(np.ones((1, X.shape[1])))
         labels = [table.assign(table.place(centre[None])) for centre in centres]
         groups = np.concatenate([table.trim(label, problem.n_trim).groups for label in labels])
@@ -405,26 +409,13 @@ def _threshold(costs: np.ndarray, cutoff: float) -> float:
     return float(median + cutoff * 1.4826 * np.median(np.abs(costs - median)))
 
 
-def _check_distinct(X: np.ndarray, problem: Problem) -> None:
-    seen = set()
-    for row in X:
-        seen.add((row + 0.0).tobytes())  # + 0.0 makes -0.0 the same as 0.0
-        if len(seen) >= problem.n_clusters:
-            return
+def _check_finite(X: np.ndarray, solution: Solution) -> None:
+    if np.isfinite(solution.objective) and np.isfinite(solution.inertia):
+        return
     raise ValueError(
-        f"n_clusters={problem.n_clusters} is more than the {len(seen)} distinct cases among the "
-        f"n_samples={len(X)}; lower n_clusters."
+        f"The squares of X overflow: it has cells of up to {np.abs(X).max():.3g}. Divide X by a "
+        "constant, or raise trim if these cells are wild."
     )
-
-
-def _check_centres(centres: Any, K: int, p: int) -> np.ndarray:
-    centres = np.asarray(centres, dtype=np.float64)
-    if centres.shape != (K, p) or not np.isfinite(centres).all():
-        raise ValueError(
-            f"init must hold finite centres of shape (n_clusters, n_features) = ({K}, {p}); "
-            f"its shape is {centres.shape}."
-        )
-    return centres
 
 
 def _describe(solution: Solution, n_trim: int) -> str:
@@ -432,39 +423,8 @@ def _describe(solution: Solution, n_trim: int) -> str:
     assert rival is not None
     cases = ", ".join(map(str, rival.cases[:6])) + (", ..." if len(rival.cases) > 6 else "")
     return (
-        f"Another solution has a larger objective ({rival.mean:.4g} against {solution.mean:.4g} per "
-        f"kept case), but one of its clusters has {len(rival.cases)} cases only ({cases}), no more "
-        f"than the {n_trim} that trim allows to be wild. If these are a true cluster, lower trim."
+        f"Another solution has a larger objective ({rival.mean:.4g} against {solution.mean:.4g} "
+        f"per kept case), but one of its clusters has {len(rival.cases)} cases only ({cases}), no "
+        f"more than the {n_trim} that trim allows to be wild. If these are a true cluster, lower "
+        "trim."
     )
-
-
-def _n_threads(n_threads: int | None) -> int:
-    if n_threads is None:
-        return min(passes_info()["max_threads"], joblib.cpu_count())
-    return check_integer("n_threads", n_threads, 1, remedy=" or None")
-
-
-@cache
-def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def _one_blas_thread():
-    """The passes call BLAS from their own threads; and one thread rounds alike everywhere."""
-    return _threadpools().limit(limits=1, user_api="blas")
-
-
-@contextmanager
-def _talking(verbose: int) -> Iterator[None]:
-    """Send the solver's log to the terminal for a while."""
-    log, level = logging.getLogger("rskc"), logging.getLogger("rskc").level
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("rskc: %(message)s"))
-    if verbose:
-        log.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
-        log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)

@@ -1,6 +1,6 @@
 """Engines: the passes over the n x p data, and the only code that touches them.
 
-The solver above sees an :class:`Engine` and the :class:`Table` s that it hands out. Every pass takes
+The solver above sees an :class:`Engine` and each :class:`Table` that it hands out. Every pass takes
 a leading axis of runs, so that many restarts, or several branches, are one matrix product. In
 memory, on a GPU and on a cluster are three engines for one solver.
 """

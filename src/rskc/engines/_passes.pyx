@@ -5,14 +5,12 @@ Inputs are ``const`` and come first, outputs last. Every pass gives the same bit
 threads: work is cut into fixed pieces, and partial sums are added in a fixed order.
 """
 
-from cpython cimport array
 from cython cimport floating
 from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from scipy.linalg.cython_blas cimport dgemm, sgemm
 
-import array
 
 cdef extern from "kernels.h":
     const int RSKC_HAS_OPENMP
@@ -21,12 +19,12 @@ cdef extern from "kernels.h":
     void nearest_double(const double*, const double*, int, int, double*, double*) noexcept nogil
     void store_nearest_float(const float*, const float*, const float*, int, int32_t*, float*) noexcept nogil
     void store_nearest_double(const double*, const double*, const double*, int, int32_t*, double*) noexcept nogil
+    void centre_row_float(const float*, const int64_t*, const double*, double, double, int64_t, double*) noexcept nogil
+    void centre_row_double(const double*, const int64_t*, const double*, double, double, int64_t, double*) noexcept nogil
     void add_row_float(const float*, const double*, double, int, double*) noexcept nogil
     void add_row_double(const double*, const double*, double, int, double*) noexcept nogil
-    double weighted_distance_float(const float*, const double*, const double*, int) noexcept nogil
-    double weighted_distance_double(const double*, const double*, const double*, int) noexcept nogil
-    double centred_distance_float(const float*, const double*, const double*, const double*, int) noexcept nogil
-    double centred_distance_double(const double*, const double*, const double*, const double*, int) noexcept nogil
+    double framed_distance_float(const float*, const double*, double, const double*, const double*, int) noexcept nogil
+    double framed_distance_double(const double*, const double*, double, const double*, const double*, int) noexcept nogil
     double trim_run_float(const int32_t*, const float*, int64_t, int64_t, float*, int32_t*) noexcept nogil
     double trim_run_double(const int32_t*, const double*, int64_t, int64_t, double*, int32_t*) noexcept nogil
     int64_t single_moves_float(const float*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
@@ -36,11 +34,15 @@ ctypedef fused real:
     float
     double
 
-cdef array.array DOUBLES = array.array("d")
+# Cases of a table lie in blocks of so many, column by column within a block: then the least
+# squares of a block and its centres need no packing, and BLAS is twice as fast for few centres.
+BLOCK = 256
 
-# The block of scalar products stays in the second-level cache.
 cdef enum:
-    BLOCK_BYTES = 524288
+    TABLE_BLOCK = 256
+    # OpenBLAS multiplies without packing up to so many multiplications.
+    SMALL_PRODUCT = 1000000
+    ROWS_AT_ONCE = 16
     STRIPE_ROWS = 8192
     MAX_STRIPES = 16
 
@@ -55,72 +57,111 @@ def max_threads():
     return rskc_max_threads()
 
 
-cdef int block_rows(int64_t n, int64_t columns, int itemsize) noexcept nogil:
-    cdef int64_t rows = BLOCK_BYTES // (columns * itemsize)
-    rows = max(64, min(1024, rows)) // 16 * 16
-    return <int>min(rows, n)
+cdef struct Block:
+    int64_t first  # number of the first case
+    int64_t offset  # where it begins
+    int rows
+
+
+cdef inline Block block_at(int64_t number, int64_t n, int64_t q, int64_t size) noexcept nogil:
+    cdef Block block
+    block.first = number * size
+    block.offset = block.first * q
+    block.rows = <int>min(size, n - block.first)
+    return block
 
 
 def table(const floating[:, ::1] X, const int64_t[::1] columns, const double[::1] location,
-          double factor, double limit, int n_threads, real[:, ::1] out):
-    """out = (X - location)[:, columns] * factor, cut off at +-limit."""
+          double factor, double limit, int block, int n_threads, real[::1] out):
+    """out = (X - location)[:, columns] * factor, cut off at +-limit, in blocks."""
     cdef:
-        int64_t n = X.shape[0], q = columns.shape[0], i, j, source
-        double value
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+        int64_t n = X.shape[0], q = columns.shape[0], b
+        const int64_t *subset = NULL if q == X.shape[1] else &columns[0]
+        double *work
+    with nogil, parallel(num_threads=n_threads):
+        work = <double*>malloc(ROWS_AT_ONCE * q * sizeof(double))
+        for b in prange((n + block - 1) // block, schedule="static"):
+            fill_block(X, subset, &location[0], factor, limit, q, block_at(b, n, q, block), work, &out[0])
+        free(work)
+
+
+cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const double *location,
+                     double factor, double limit, int64_t q, Block block, double *work,
+                     real *out) noexcept nogil:
+    """A few rows at a time: a few streams to read, and whole cache lines to write."""
+    cdef int64_t i, j, start = 0, rows
+    out += block.offset
+    while start < block.rows:
+        rows = min(<int64_t>ROWS_AT_ONCE, block.rows - start)
+        for i in range(rows):
+            if floating is float:
+                centre_row_float(&X[block.first + start + i, 0], columns, location, factor, limit, q, work + i * q)
+            else:
+                centre_row_double(&X[block.first + start + i, 0], columns, location, factor, limit, q, work + i * q)
         for j in range(q):
-            source = columns[j]
-            value = (<double>X[i, source] - location[source]) * factor
-            value = min(max(value, -limit), limit)
-            out[i, j] = <real>value
+            for i in range(rows):
+                out[j * block.rows + start + i] = <real>work[i * q + j]
+        start += rows
 
 
-def assign(const floating[:, ::1] X, const floating[:, :, ::1] scaled,
+def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
            const floating[:, ::1] constants, const floating[:, ::1] norms, int n_threads,
            int32_t[:, ::1] labels, floating[:, ::1] costs):
-    """Nearest centre of every case, for every run.
+    """Nearest centre of every case of a table, for every run.
 
     scaled = -2 w c and constants = sum w c^2 of each centre; norms = sum w x^2 of each case, one
     row for all runs or one a run.
     """
     cdef:
         int runs = <int>scaled.shape[0], K = <int>scaled.shape[1], q = <int>scaled.shape[2]
-        int64_t n = X.shape[0]
+        int64_t n = labels.shape[1], b
         int columns = runs * K
-        int block = block_rows(n, columns, sizeof(floating))
-        int64_t n_blocks = (n + block - 1) // block, b
-        int own_norms = norms.shape[0] > 1
+        int64_t norms_stride = n if norms.shape[0] > 1 else 0
+        int step = product_rows(block, columns, q)
         floating *work
+        Block part
     with nogil, parallel(num_threads=n_threads):
-        work = <floating*>malloc((<size_t>block * columns + 2 * block) * sizeof(floating))
-        for b in prange(n_blocks, schedule="dynamic"):
-            assign_block(&X[b * block, 0], <int>min(<int64_t>block, n - b * block), q, runs, K,
-                         &scaled[0, 0, 0], &constants[0, 0], &norms[0, b * block],
-                         n if own_norms else 0, n, work, &labels[0, b * block], &costs[0, b * block])
+        work = <floating*>malloc((<size_t>step * columns + 2 * step) * sizeof(floating))
+        for b in prange((n + block - 1) // block, schedule="dynamic"):
+            part = block_at(b, n, q, block)
+            assign_block(&X[part.offset], part.rows, step, q, runs, K, &scaled[0, 0, 0],
+                         &constants[0, 0], &norms[0, part.first], norms_stride, n, work,
+                         &labels[0, part.first], &costs[0, part.first])
         free(work)
 
 
-cdef void assign_block(const floating *x, int rows, int q, int runs, int K, const floating *scaled,
-                       const floating *constants, const floating *norms, int64_t norms_stride,
-                       int64_t n, floating *work, int32_t *labels, floating *costs) noexcept nogil:
+cdef int product_rows(int block, int64_t columns, int64_t q) noexcept nogil:
+    """Cases in one product: as many as BLAS multiplies without packing, if that is worth it."""
+    cdef int64_t rows = SMALL_PRODUCT // (columns * q) // 16 * 16
+    return <int>min(<int64_t>block, rows) if rows >= 32 else block
+
+
+cdef void assign_block(const floating *x, int rows, int step, int q, int runs, int K,
+                       const floating *scaled, const floating *constants, const floating *norms,
+                       int64_t norms_stride, int64_t n, floating *work, int32_t *labels,
+                       floating *costs) noexcept nogil:
     cdef:
-        int columns = runs * K, r
+        int columns = runs * K, r, start = 0, part
         floating one = 1, zero = 0
-        floating *best = work + <size_t>rows * columns
-        floating *arg = best + rows
-        char trans = b"T"
+        floating *best
+        floating *arg
         char no_trans = b"N"
-    if floating is float:
-        sgemm(&trans, &no_trans, &rows, &columns, &q, &one, <float*>x, &q, <float*>scaled, &q, &zero, work, &rows)
-    else:
-        dgemm(&trans, &no_trans, &rows, &columns, &q, &one, <double*>x, &q, <double*>scaled, &q, &zero, work, &rows)
-    for r in range(runs):
+    while start < rows:
+        part = min(step, rows - start)
+        best = work + <size_t>part * columns
+        arg = best + part
         if floating is float:
-            nearest_float(work + <size_t>r * K * rows, constants + r * K, K, rows, best, arg)
-            store_nearest_float(best, arg, norms + r * norms_stride, rows, labels + r * n, costs + r * n)
+            sgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <float*>x + start, &rows, <float*>scaled, &q, &zero, work, &part)
         else:
-            nearest_double(work + <size_t>r * K * rows, constants + r * K, K, rows, best, arg)
-            store_nearest_double(best, arg, norms + r * norms_stride, rows, labels + r * n, costs + r * n)
+            dgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <double*>x + start, &rows, <double*>scaled, &q, &zero, work, &part)
+        for r in range(runs):
+            if floating is float:
+                nearest_float(work + <size_t>r * K * part, constants + r * K, K, part, best, arg)
+                store_nearest_float(best, arg, norms + r * norms_stride + start, part, labels + r * n + start, costs + r * n + start)
+            else:
+                nearest_double(work + <size_t>r * K * part, constants + r * K, K, part, best, arg)
+                store_nearest_double(best, arg, norms + r * norms_stride + start, part, labels + r * n + start, costs + r * n + start)
+        start += part
 
 
 def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, int n_threads,
@@ -142,17 +183,17 @@ def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, 
         free(work)
 
 
-def shift_sums(const floating[:, ::1] X, const double[::1] location, const int32_t[:, ::1] before,
-               const int32_t[:, ::1] after, int n_threads, double[:, :, ::1] totals,
-               double[:, ::1] counts, int64_t[::1] moved):
+def shift_sums(const floating[::1] X, int block, const double[::1] location, double factor,
+               const int32_t[:, ::1] before, const int32_t[:, ::1] after, int n_threads,
+               double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
     """Bring totals and counts of each group from the grouping ``before`` to ``after``.
 
-    Only the cases that changed are read. moved = their number, for each run.
+    Totals are of (x - location) * factor. Only the cases that changed are read. moved = their number, for each run.
     """
     cdef:
         int64_t runs = before.shape[0], n = before.shape[1], size = totals.shape[1] * (totals.shape[2] + 1)
         int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // STRIPE_ROWS))
-        int64_t rows = (n + stripes - 1) // stripes, r, s, start, K = totals.shape[1], p = totals.shape[2]
+        int64_t rows = stripe_rows(n, stripes), r, s, K = totals.shape[1], p = totals.shape[2]
         int64_t *changed = <int64_t*>malloc(runs * stripes * sizeof(int64_t))
         double *partial = NULL
     if stripes > 1:
@@ -160,11 +201,11 @@ def shift_sums(const floating[:, ::1] X, const double[::1] location, const int32
     with nogil:
         for r in prange(runs * stripes, num_threads=n_threads, schedule="dynamic"):
             if stripes == 1:
-                changed[r] = shift_stripe(&X[0, 0], &location[0], &before[r, 0], &after[r, 0], 0, n, p,
-                                          &totals[r, 0, 0], &counts[r, 0])
+                changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, &before[r, 0], &after[r, 0], 0, n,
+                                          p, &totals[r, 0, 0], &counts[r, 0])
             else:
-                changed[r] = shift_partial(&X[0, 0], &location[0], &before[r // stripes, 0],
-                                           &after[r // stripes, 0], (r % stripes) * rows,
+                changed[r] = shift_partial(&X[0], n, block, &location[0], factor, &before[r // stripes, 0],
+                                           &after[r // stripes, 0], min(n, (r % stripes) * rows),
                                            min(n, (r % stripes + 1) * rows), K, p, partial + r * size)
         if stripes > 1:
             for r in prange(runs, num_threads=n_threads, schedule="static"):
@@ -177,13 +218,19 @@ def shift_sums(const floating[:, ::1] X, const double[::1] location, const int32
     free(partial)
 
 
-cdef int64_t shift_partial(const floating *x, const double *location, const int32_t *before,
-                           const int32_t *after, int64_t start, int64_t stop, int64_t K, int64_t p,
+cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
+    """Cases in a stripe: whole blocks."""
+    cdef int64_t rows = (n + stripes - 1) // stripes
+    return (rows + TABLE_BLOCK - 1) // TABLE_BLOCK * TABLE_BLOCK
+
+
+cdef int64_t shift_partial(const floating *x, int64_t n, int block, const double *location,
+                           double factor, const int32_t *before, const int32_t *after, int64_t start, int64_t stop, int64_t K, int64_t p,
                            double *partial) noexcept nogil:
     cdef int64_t j
     for j in range(K * (p + 1)):
         partial[j] = 0
-    return shift_stripe(x, location, before, after, start, stop, p, partial, partial + K * p)
+    return shift_stripe(x, n, block, location, factor, before, after, start, stop, p, partial, partial + K * p)
 
 
 cdef void add_stripes(const double *partial, int stripes, int64_t K, int64_t p, double *totals,
@@ -196,35 +243,71 @@ cdef void add_stripes(const double *partial, int stripes, int64_t K, int64_t p, 
             counts[j] += partial[s * size + K * p + j]
 
 
-cdef int64_t shift_stripe(const floating *x, const double *location, const int32_t *before,
-                          const int32_t *after, int64_t start, int64_t stop, int64_t p,
-                          double *totals, double *counts) noexcept nogil:
-    cdef int64_t i, changed = 0
-    for i in range(start, stop):
-        if before[i] == after[i]:
-            continue
-        changed += 1
-        if before[i] >= 0:
-            move_row(x + i * p, location, -1, p, totals + before[i] * p)
-            counts[before[i]] -= 1
-        if after[i] >= 0:
-            move_row(x + i * p, location, 1, p, totals + after[i] * p)
-            counts[after[i]] += 1
+cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double *location,
+                          double factor, const int32_t *before, const int32_t *after, int64_t start, int64_t stop,
+                          int64_t p, double *totals, double *counts) noexcept nogil:
+    """Sums over the cases start .. stop; start lies at the beginning of a block."""
+    cdef int64_t i, end, changed = 0, here
+    cdef floating *rows = <floating*>malloc(max(block, 2) * p * sizeof(floating))
+    cdef const floating *case_i
+    while start < stop:
+        end = min(start + max(block, TABLE_BLOCK), stop)
+        here = count_changes(before, after, start, end)
+        changed += here
+        if block > 1 and here * 4 > block:
+            unblock(x + start * p, end - start, p, rows)
+        for i in range(start, end if here else start):
+            if before[i] == after[i]:
+                continue
+            if block > 1 and here * 4 > block:
+                case_i = rows + (i - start) * p
+            else:
+                case_i = row_of(x, i, n, p, block, rows)
+            if before[i] >= 0:
+                move_row(case_i, location, -factor, p, totals + before[i] * p)
+                counts[before[i]] -= 1
+            if after[i] >= 0:
+                move_row(case_i, location, factor, p, totals + after[i] * p)
+                counts[after[i]] += 1
+        start = end
+    free(rows)
     return changed
 
 
-cdef inline void move_row(const floating *x, const double *location, double sign, int64_t p,
+cdef inline int64_t count_changes(const int32_t *before, const int32_t *after, int64_t start,
+                                  int64_t stop) noexcept nogil:
+    cdef int64_t i, changed = 0
+    for i in range(start, stop):
+        changed += before[i] != after[i]
+    return changed
+
+
+cdef inline const floating* row_of(const floating *x, int64_t i, int64_t n, int64_t q, int block,
+                                   floating *row) noexcept nogil:
+    """Case i in a row: where it lies, or gathered into ``row``."""
+    cdef Block part
+    cdef int64_t j
+    if block == 1:
+        return x + i * q
+    part = block_at(i // block, n, q, block)
+    x += part.offset + i - part.first
+    for j in range(q):
+        row[j] = x[j * part.rows]
+    return row
+
+
+cdef inline void move_row(const floating *x, const double *location, double factor, int64_t p,
                           double *total) noexcept nogil:
     if floating is float:
-        add_row_float(x, location, sign, <int>p, total)
+        add_row_float(x, location, factor, <int>p, total)
     else:
-        add_row_double(x, location, sign, <int>p, total)
+        add_row_double(x, location, factor, <int>p, total)
 
 
-def own_distances(const floating[:, ::1] X, const double[::1] location,
+def own_distances(const floating[:, ::1] X, const double[::1] location, double factor,
                   const double[:, ::1] weights, const int32_t[:, ::1] labels,
                   const double[:, :, ::1] centres, int n_threads, double[:, ::1] out):
-    """out = weighted squared distance of each case to the centre that its label names.
+    """out = weighted squared distance of (X - location) * factor to the centre its label names.
 
     weights: one row for all runs or one a run.
     """
@@ -232,37 +315,44 @@ def own_distances(const floating[:, ::1] X, const double[::1] location,
     cdef int own = weights.shape[0] > 1
     for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
         for r in range(runs):
-            out[r, i] = centred_distance(&X[i, 0], &location[0], &centres[r, labels[r, i], 0],
-                                         &weights[r * own, 0], X.shape[1])
+            out[r, i] = framed_distance(&X[i, 0], &location[0], factor, &centres[r, labels[r, i], 0],
+                                        &weights[r * own, 0], X.shape[1])
 
 
-cdef inline double centred_distance(const floating *x, const double *location, const double *centre,
-                                    const double *weights, int64_t p) noexcept nogil:
+cdef inline double framed_distance(const floating *x, const double *location, double factor,
+                                   const double *centre, const double *weights,
+                                   int64_t p) noexcept nogil:
     if floating is float:
-        return centred_distance_float(x, location, centre, weights, <int>p)
+        return framed_distance_float(x, location, factor, centre, weights, <int>p)
     else:
-        return centred_distance_double(x, location, centre, weights, <int>p)
+        return framed_distance_double(x, location, factor, centre, weights, <int>p)
 
 
-def row_norms(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads,
+def row_norms(const floating[::1] X, int block, const double[:, ::1] weights, int n_threads,
               floating[:, ::1] out):
-    """out[r, i] = sum_j weights[r, j] X[i, j]^2."""
-    cdef int64_t runs = weights.shape[0], n = X.shape[0], i, r
-    cdef double[::1] zero = array.clone(DOUBLES, X.shape[1], True)
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-        for r in range(runs):
-            out[r, i] = <floating>weighted_norm(&X[i, 0], &zero[0], &weights[r, 0], X.shape[1])
+    """out[r, i] = sum_j weights[r, j] x_ij^2 for the cases of a table."""
+    cdef int64_t n = out.shape[1], q = weights.shape[1], b, r
+    cdef Block part
+    for b in prange((n + block - 1) // block, nogil=True, num_threads=n_threads, schedule="static"):
+        for r in range(weights.shape[0]):
+            part = block_at(b, n, q, block)
+            norms_of_block(&X[part.offset], part.rows, q, &weights[r, 0], &out[r, part.first])
 
 
-cdef inline double weighted_norm(const floating *x, const double *centre, const double *weights,
-                                 int64_t q) noexcept nogil:
-    if floating is float:
-        return weighted_distance_float(x, centre, weights, <int>q)
-    else:
-        return weighted_distance_double(x, centre, weights, <int>q)
+cdef void norms_of_block(const floating *x, int64_t rows, int64_t q, const double *weights,
+                         floating *out) noexcept nogil:
+    cdef double sums[TABLE_BLOCK]
+    cdef int64_t i, j
+    for i in range(rows):
+        sums[i] = 0
+    for j in range(q):
+        for i in range(rows):
+            sums[i] += weights[j] * <double>x[j * rows + i] * <double>x[j * rows + i]
+    for i in range(rows):
+        out[i] = <floating>sums[i]
 
 
-def single_moves(const floating[:, ::1] X, const double[:, ::1] weights, int max_rounds,
+def single_moves(const floating[::1] X, int block, const double[:, ::1] weights, int max_rounds,
                  int n_threads, int32_t[:, ::1] groups, double[:, :, ::1] totals,
                  double[:, ::1] counts, int64_t[::1] moves):
     """Move or exchange one case at a time while the within sum of squares falls, for every run.
@@ -270,16 +360,36 @@ def single_moves(const floating[:, ::1] X, const double[:, ::1] weights, int max
     moves = the number made, for each run.
     """
     cdef:
-        int64_t runs = groups.shape[0], n = X.shape[0], r
-        int K = <int>totals.shape[1], q = <int>X.shape[1], own = weights.shape[0] > 1
+        int64_t runs = groups.shape[0], n = groups.shape[1], r
+        int K = <int>totals.shape[1], q = <int>totals.shape[2], own = weights.shape[0] > 1
+        floating *copy = NULL
+        const floating *rows = &X[0]
         double *centres
-    with nogil, parallel(num_threads=n_threads):
-        centres = <double*>malloc(<size_t>K * q * sizeof(double))
-        for r in prange(runs, schedule="dynamic"):
-            if floating is float:
-                moves[r] = single_moves_float(&X[0, 0], &weights[r * own, 0], n, q, K, max_rounds,
-                                              &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], centres)
-            else:
-                moves[r] = single_moves_double(&X[0, 0], &weights[r * own, 0], n, q, K, max_rounds,
-                                               &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], centres)
-        free(centres)
+    if block > 1:
+        copy = <floating*>malloc(<size_t>n * q * sizeof(floating))
+        for r in range((n + block - 1) // block):
+            unblock(&X[r * block * q], min(<int64_t>block, n - r * block), q, copy + r * block * q)
+        rows = copy
+    with nogil:
+        with parallel(num_threads=n_threads):
+            centres = <double*>malloc(<size_t>K * q * sizeof(double))
+            for r in prange(runs, schedule="dynamic"):
+                if floating is float:
+                    moves[r] = single_moves_float(rows, &weights[r * own, 0], n, q, K, max_rounds,
+                                                  &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], centres)
+                else:
+                    moves[r] = single_moves_double(rows, &weights[r * own, 0], n, q, K, max_rounds,
+                                                   &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], centres)
+            free(centres)
+    free(copy)
+
+
+cdef void unblock(const floating *x, int64_t n, int64_t q, floating *rows) noexcept nogil:
+    """Lay the cases of one block out row by row, 16 columns at a time."""
+    cdef int64_t i, j, first = 0, last
+    while first < q:
+        last = min(first + 16, q)
+        for i in range(n):
+            for j in range(first, last):
+                rows[i * q + j] = x[j * n + i]
+        first = last

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class Table(Protocol):
 
     n_cases: int
     n_columns: int
+    rotated: bool  # coordinates of its own, in which centres of the data cannot be placed
 
     def of_runs(self, index: np.ndarray) -> Table:
         """Return the table for some of the runs only (each may have its own weights)."""
@@ -95,11 +96,12 @@ class Table(Protocol):
 
 
 class Engine(Protocol):
-    """The data, centred at ``location``."""
+    """The data in their frame: centred, and scaled by a power of 2."""
 
     n_cases: int
     n_features: int
-    location: np.ndarray
+    frame: Any  # what another engine needs to see other data in the same frame
+    unit: float  # a squared distance of 1 in the frame, in the space of the data
 
     def table(self, weights: np.ndarray) -> Table:
         """Return the table for weights (1 or runs, p), in the precision of the data."""
@@ -125,14 +127,18 @@ class Engine(Protocol):
         """Mask (runs, n) of the m largest, the lower case number first where they tie."""
         ...
 
+    def place(self, centres: np.ndarray) -> np.ndarray:
+        """Bring centres (runs, K, p) from the space of the data into the frame."""
+        ...
+
     def restore(self, centres: np.ndarray) -> np.ndarray:
-        """Bring centred centres (runs, K, p) back into the space of the data."""
+        """Bring them back."""
         ...
 
     def distances(
         self, labels: np.ndarray, centres: np.ndarray, weights: np.ndarray | None = None
     ) -> np.ndarray:
-        """Squared distance (runs, n) of each case to the centre (centred) that its label names.
+        """Squared distance (runs, n) of each case to the centre that its label names, in the frame.
 
         Over all features, weighted by ``weights`` (1 or runs, p) if these are given.
         """

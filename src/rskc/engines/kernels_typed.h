@@ -35,11 +35,27 @@ static void NAME(store_nearest)(const T *RSKC_RESTRICT best, const T *RSKC_RESTR
     }
 }
 
-/* total += sign * (x - location) */
+/* out = (x - location) * factor, cut off at +-limit, for q columns; columns NULL: the first q. */
+RSKC_CLONES
+static void NAME(centre_row)(const T *RSKC_RESTRICT x, const int64_t *RSKC_RESTRICT columns,
+                             const double *RSKC_RESTRICT location, double factor, double limit,
+                             int64_t q, double *RSKC_RESTRICT out) {
+    if (columns == NULL)
+        for (int64_t j = 0; j < q; j++) out[j] = ((double)x[j] - location[j]) * factor;
+    else
+        for (int64_t j = 0; j < q; j++)
+            out[j] = ((double)x[columns[j]] - location[columns[j]]) * factor;
+    for (int64_t j = 0; j < q; j++) {
+        out[j] = out[j] < limit ? out[j] : limit;
+        out[j] = out[j] > -limit ? out[j] : -limit;
+    }
+}
+
+/* total += factor * (x - location) */
 RSKC_CLONES
 static void NAME(add_row)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
-                          double sign, int p, double *RSKC_RESTRICT total) {
-    for (int j = 0; j < p; j++) total[j] += sign * ((double)x[j] - location[j]);
+                          double factor, int p, double *RSKC_RESTRICT total) {
+    for (int j = 0; j < p; j++) total[j] += factor * ((double)x[j] - location[j]);
 }
 
 /* sum_j w_j (x_j - c_j)^2 */
@@ -55,15 +71,15 @@ static double NAME(weighted_distance)(const T *RSKC_RESTRICT x, const double *RS
     return sum;
 }
 
-/* sum_j w_j (x_j - location_j - c_j)^2 */
+/* sum_j w_j ((x_j - location_j) * factor - c_j)^2 */
 RSKC_CLONES
-static double NAME(centred_distance)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
-                                     const double *RSKC_RESTRICT c, const double *RSKC_RESTRICT w,
-                                     int p) {
+static double NAME(framed_distance)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
+                                    double factor, const double *RSKC_RESTRICT c,
+                                    const double *RSKC_RESTRICT w, int p) {
     double sum = 0;
     RSKC_SUM_IN_LANES(sum)
     for (int j = 0; j < p; j++) {
-        double e = (double)x[j] - location[j] - c[j];
+        double e = ((double)x[j] - location[j]) * factor - c[j];
         sum += w[j] * e * e;
     }
     return sum;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -11,34 +12,39 @@ from scipy.linalg import lapack
 from rskc.engines import passes_numpy
 from rskc.engines.interface import Assignment, Grouping, Sums
 
+PASSES: ModuleType
 try:
-    from rskc.engines import _passes
+    from rskc.engines import _passes as PASSES
 except ImportError:  # built without a compiler
-    _passes = None
-
-PASSES = _passes or passes_numpy
+    PASSES = passes_numpy
 
 # Below this many multiplications a pass is over before a second thread has woken up.
-THREAD_WORK = 2_000_000
+THREAD_WORK = 10_000_000
 # A column subset is copied if that saves at least this share of the columns...
 SUBSET_SHARE = 0.25
 # ... or if the copy is small anyway.
 SUBSET_BYTES = 2**25
+# Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
+ROWS_BYTES = 2**25
 # Cells beyond this many typical deviations are cut off there, so that their squares stay finite.
-LIMIT = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+LIMIT = {FLOAT32: 1e15, FLOAT64: 1e150}
 
 
 def passes_info() -> dict:
     """Say which passes are in use."""
     return {
-        "compiled": _passes is not None,
+        "compiled": PASSES is not passes_numpy,
         "openmp": PASSES.has_openmp(),
         "max_threads": PASSES.max_threads(),
     }
 
 
 class Frame(NamedTuple):
-    """Where the data lie and how large they are: tables hold (X - location) * factor."""
+    """Where the data lie and how large they are: all passes see (X - location) * factor.
+
+    Its factor keeps squares from overflow and underflow, whatever the scale of the data.
+    """
 
     location: np.ndarray
     factor: float
@@ -56,6 +62,10 @@ class Frame(NamedTuple):
         location = np.partition(sample, middle, axis=0)[middle].astype(np.float64)
         return cls(location, _power_of_two(X, sample, location))
 
+    def place(self, points: np.ndarray) -> np.ndarray:
+        """Bring points from the space of the data into the frame."""
+        return (points - self.location) * self.factor
+
 
 def _power_of_two(X: np.ndarray, sample: np.ndarray, location: np.ndarray) -> float:
     """Return a factor that brings typical deviations near 1; a power of 2 rounds nothing."""
@@ -69,19 +79,30 @@ def _power_of_two(X: np.ndarray, sample: np.ndarray, location: np.ndarray) -> fl
 
 
 class MemoryTable:
-    """Columns of the data that carry weight, or coordinates with the same distances."""
+    """Columns of the data that carry weight, or coordinates with the same distances.
 
-    def __init__(self, rows, weights, n_threads, passes):
-        self.rows, self.weights = rows, weights
-        self.n_threads, self.passes = n_threads, passes
-        self.n_cases, self.n_columns = rows.shape
+    ``blocks`` holds the cases in blocks of ``passes.BLOCK``, column by column within a block; that
+    is what products read. ``rows`` is for reading single cases: the same row by row
+    (``row_block`` = 1), or ``blocks`` again where a second copy would be large.
+    """
+
+    def __init__(self, blocks, rows, weights, n_threads, passes, place):
+        self.blocks, self.rows = blocks, blocks if rows is None else rows
+        self.row_block = passes.BLOCK if rows is None else 1
+        self.weights, self.n_threads, self.passes = weights, n_threads, passes
+        self.n_columns = weights.shape[1]
+        self.n_cases = blocks.size // self.n_columns
+        self.rotated = place is None
+        self._place = place
         self._norms = None
 
     def norms(self):
         if self._norms is None:
-            self._norms = np.empty((len(self.weights), self.n_cases), self.rows.dtype)
-            work = self.n_columns * len(self.weights)
-            self.passes.row_norms(self.rows, self.weights, self._threads(work), self._norms)
+            self._norms = np.empty((len(self.weights), self.n_cases), self.blocks.dtype)
+            threads = self._threads(self.n_columns * len(self.weights))
+            self.passes.row_norms(
+                self.blocks, self.passes.BLOCK, self.weights, threads, self._norms
+            )
         return self._norms
 
     def of_runs(self, index):
@@ -93,14 +114,21 @@ class MemoryTable:
 
     def assign(self, centres):
         runs, K, _ = centres.shape
-        dtype, weights = self.rows.dtype, self.weights[:, None, :]
-        weighted = weights * centres
+        dtype, weighted = self.blocks.dtype, self.weights[:, None, :] * centres
         constants = np.einsum("rkj,rkj->rk", weighted, centres).astype(dtype)
         scaled = np.ascontiguousarray(-2 * weighted, dtype)
         labels = np.empty((runs, self.n_cases), np.int32)
         costs = np.empty((runs, self.n_cases), dtype)
-        threads = self._threads(runs * K * self.n_columns)
-        self.passes.assign(self.rows, scaled, constants, self.norms(), threads, labels, costs)
+        self.passes.assign(
+            self.blocks,
+            self.passes.BLOCK,
+            scaled,
+            constants,
+            self.norms(),
+            self._threads(runs * K * self.n_columns),
+            labels,
+            costs,
+        )
         return Assignment(labels, costs)
 
     def trim(self, assignment, m):
@@ -115,25 +143,55 @@ class MemoryTable:
         return sums
 
     def shift(self, sums, before, after):
-        return _shift(self, self.rows, np.zeros(self.n_columns), sums, before, after)
+        moved = np.empty(len(before), np.int64)
+        self.passes.shift_sums(
+            self.rows,
+            self.row_block,
+            np.zeros(self.n_columns),
+            1.0,
+            before,
+            after,
+            self._threads(len(before) * self.n_columns),
+            sums.totals,
+            sums.counts,
+            moved,
+        )
+        return moved
 
     def single_moves(self, sums, groups, max_rounds=100):
         moves = np.empty(len(groups), np.int64)
-        threads = self._threads(groups.size)
         self.passes.single_moves(
-            self.rows, self.weights, max_rounds, threads, groups, sums.totals, sums.counts, moves
+            self.rows,
+            self.row_block,
+            self.weights,
+            max_rounds,
+            self._threads(groups.size),
+            groups,
+            sums.totals,
+            sums.counts,
+            moves,
         )
         return moves
 
     def cases(self, index):
-        return self.rows[index].astype(np.float64)
+        first = index - index % self.row_block
+        stride = np.minimum(self.row_block, self.n_cases - first)
+        start = first * self.n_columns + index - first
+        return self.rows[start[..., None] + stride[..., None] * np.arange(self.n_columns)]
 
     def place(self, centres):
-        location, factor = self.frame
-        return (centres - location)[:, :, self.columns] * factor
+        columns, frame = self._place
+        return frame.place(centres)[:, :, columns]
 
     def _threads(self, work_per_case):
         return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
+
+
+class Place(NamedTuple):
+    """Where the columns of a table come from."""
+
+    columns: np.ndarray
+    frame: Frame
 
 
 class MemoryEngine:
@@ -143,7 +201,8 @@ class MemoryEngine:
         self.X, self.n_threads, self.passes = X, n_threads, passes
         self.n_cases, self.n_features = X.shape
         self.frame = frame or Frame.of(X)
-        self.location = self.frame.location
+        with np.errstate(over="ignore", under="ignore"):
+            self.unit = float(np.power(self.frame.factor, -2.0))
         self._rotated = None
 
     def table(self, weights):
@@ -153,15 +212,13 @@ class MemoryEngine:
         active = np.count_nonzero(weights.any(axis=0))
         if len(weights) > 1 or active <= self.n_cases:
             return self.table(weights)
-        return self._rotated_table(weights)
+        return self._rotated_table(weights, FLOAT64)
 
     def search_table(self, weights):
         active = np.count_nonzero(weights.any(axis=0))
         if len(weights) > 1 or active <= self.n_cases:
-            return self._columns_table(weights, np.dtype(np.float32))
-        table = self._rotated_table(weights)
-        rows = table.rows.astype(np.float32)
-        return MemoryTable(rows, table.weights, self.n_threads, self.passes)
+            return self._columns_table(weights, FLOAT32)
+        return self._rotated_table(weights, FLOAT32)
 
     def sums(self, groups, K):
         sums = Sums.empty(len(groups), K, self.n_features)
@@ -169,14 +226,21 @@ class MemoryEngine:
         return sums
 
     def shift(self, sums, before, after):
-        return _shift(self, self.X, self.location, sums, before, after)
+        moved = np.empty(len(before), np.int64)
+        threads = self._threads(len(before) * self.n_features)
+        location, factor = self.frame
+        rows = self.X.reshape(-1)
+        self.passes.shift_sums(
+            rows, 1, location, factor, before, after, threads, sums.totals, sums.counts, moved
+        )
+        return moved
 
     def distances(self, labels, centres, weights=None):
         if weights is None:
             weights = np.ones((1, self.n_features))
         out = np.empty(labels.shape)
         threads = self._threads(len(labels) * self.n_features)
-        self.passes.own_distances(self.X, self.location, weights, labels, centres, threads, out)
+        self.passes.own_distances(self.X, *self.frame, weights, labels, centres, threads, out)
         return out
 
     def farthest(self, distances, m):
@@ -186,19 +250,26 @@ class MemoryEngine:
             self.passes.trim(labels, distances, m, self._threads(2), groups, kept)
         return groups < 0
 
+    def place(self, centres):
+        return self.frame.place(centres)
+
     def restore(self, centres):
-        return (centres + self.location).astype(self.X.dtype)
+        return (centres / self.frame.factor + self.frame.location).astype(self.X.dtype)
 
     def _columns_table(self, weights, dtype):
         columns = self._columns(weights)
-        rows = np.empty((self.n_cases, len(columns)), dtype)
-        threads = self._threads(len(columns))
+        blocks = self._laid_out(columns, dtype, self.passes.BLOCK)
+        alone = self.passes.BLOCK == 1 or blocks.nbytes > ROWS_BYTES
+        rows = None if alone else self._laid_out(columns, dtype, 1)
+        weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
+        return MemoryTable(blocks, rows, weights, self.n_threads, self.passes, place)
+
+    def _laid_out(self, columns, dtype, block):
         location, factor = self.frame
-        self.passes.table(self.X, columns, location, factor, LIMIT[dtype], threads, rows)
-        weights = np.ascontiguousarray(weights[:, columns])
-        table = MemoryTable(rows, weights, self.n_threads, self.passes)
-        table.frame, table.columns = self.frame, columns
-        return table
+        out = np.empty(self.n_cases * len(columns), dtype)
+        threads = self._threads(len(columns))
+        self.passes.table(self.X, columns, location, factor, LIMIT[dtype], block, threads, out)
+        return out
 
     def _columns(self, weights):
         """Active columns; all of them where a subset would save little of a large copy."""
@@ -208,14 +279,15 @@ class MemoryEngine:
             return active
         return np.arange(self.n_features)
 
-    def _rotated_table(self, weights):
+    def _rotated_table(self, weights, dtype):
         """Coordinates of the cases in the space that they span, n x n instead of n x q."""
         if self._rotated is None or not np.array_equal(self._rotated[0], weights):
-            table = self._columns_table(weights, np.dtype(np.float64))
-            rows = span_coordinates(table.rows * np.sqrt(table.weights))
-            self._rotated = (weights, rows)
-        rows = self._rotated[1]
-        return MemoryTable(rows, np.ones((1, rows.shape[1])), self.n_threads, self.passes)
+            columns = self._columns(weights)
+            rows = self._laid_out(columns, FLOAT64, 1).reshape(self.n_cases, -1)
+            self._rotated = (weights, span_coordinates(rows * np.sqrt(weights[0, columns])))
+        rows = np.clip(self._rotated[1], -LIMIT[dtype], LIMIT[dtype]).astype(dtype)
+        blocks, ones = to_blocks(rows, self.passes.BLOCK), np.ones((1, rows.shape[1]))
+        return MemoryTable(blocks, rows.reshape(-1), ones, self.n_threads, self.passes, None)
 
     def _threads(self, work_per_case):
         return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
@@ -228,17 +300,18 @@ def span_coordinates(rows: np.ndarray) -> np.ndarray:
     have anyway, and for 78 x 4751 it takes 1 ms where a QR factorisation takes 8. Rows are brought
     to length 1 for it, so that one wild case does not decide what counts as 0.
     """
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    gram = rows @ rows.T
+    norms = np.sqrt(gram.diagonal())
     norms[norms == 0] = 1.0
-    unit = rows / norms[:, None]
-    factor, pivots, rank, _ = lapack.dpstrf(unit @ unit.T, lower=1)
+    factor, pivots, rank, _ = lapack.dpstrf(gram / norms / norms[:, None], lower=1)
+    rank = max(rank, 1)  # cases that are all alike have one coordinate, 0
     coordinates = np.empty((len(rows), rank))
     coordinates[pivots - 1] = np.tril(factor)[:, :rank]
     return coordinates * norms[:, None]
 
 
-def _shift(owner, X, location, sums, before, after):
-    moved = np.empty(len(before), np.int64)
-    threads = owner._threads(len(before) * X.shape[1])
-    owner.passes.shift_sums(X, location, before, after, threads, sums.totals, sums.counts, moved)
-    return moved
+def to_blocks(rows: np.ndarray, block: int) -> np.ndarray:
+    """Lay the rows (n, q) out in blocks, column by column within a block."""
+    if block == 1:
+        return rows.reshape(-1)
+    return np.concatenate([rows[i : i + block].T.ravel() for i in range(0, len(rows), block)])

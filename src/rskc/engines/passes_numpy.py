@@ -6,8 +6,11 @@ that the signatures agree; NumPy decides for itself.
 
 import numpy as np
 
+# Cases of a table lie row by row, so that a table is an (n, q) array.
+BLOCK = 1
+
 # Work arrays of a pass stay near this size.
-BLOCK_BYTES = 2**24
+WORK_BYTES = 2**24
 
 
 def has_openmp():
@@ -21,20 +24,32 @@ def max_threads():
 
 
 def _blocks(n, bytes_per_row):
-    step = max(1, BLOCK_BYTES // max(1, bytes_per_row))
+    step = max(1, WORK_BYTES // max(1, bytes_per_row))
     return (slice(start, min(n, start + step)) for start in range(0, n, step))
 
 
-def table(X, columns, location, factor, limit, n_threads, out):
-    """Out = (X - location)[:, columns] * factor, cut off at +-limit."""
-    for rows in _blocks(len(X), 16 * len(columns)):
-        block = (X[rows][:, columns] - location[columns]) * factor
-        out[rows] = np.clip(block, -limit, limit)
+def _rows(X, q, block):
+    """A table as an (n, q) array: itself where it lies row by row, else a copy."""
+    if block == 1:
+        return X.reshape(-1, q)
+    starts = range(0, X.size, block * q)
+    return np.concatenate([X[i : i + block * q].reshape(q, -1).T for i in starts])
 
 
-def assign(X, scaled, constants, norms, n_threads, labels, costs):
-    """Nearest centre of every case, for every run."""
+def table(X, columns, location, factor, limit, block, n_threads, out):
+    """Write (X - location)[:, columns] * factor, cut off at +-limit, to ``out``, in blocks."""
+    q = len(columns)
+    step = block if block > 1 else max(1, WORK_BYTES // (16 * q))
+    for first in range(0, len(X), step):
+        rows = (X[first : first + step][:, columns] - location[columns]) * factor
+        rows = np.clip(rows, -limit, limit)
+        out[first * q : (first + step) * q] = (rows if block == 1 else rows.T).ravel()
+
+
+def assign(X, block, scaled, constants, norms, n_threads, labels, costs):
+    """Nearest centre of every case of a table, for every run."""
     runs, K, q = scaled.shape
+    X = _rows(X, q, block)
     for rows in _blocks(len(X), X.itemsize * runs * K):
         distances = (X[rows] @ scaled.reshape(runs * K, q).T).reshape(-1, runs, K) + constants
         nearest = distances.argmin(axis=2)
@@ -44,9 +59,9 @@ def assign(X, scaled, constants, norms, n_threads, labels, costs):
 
 
 def trim(labels, costs, m, n_threads, groups, kept):
-    """Groups = labels, with -1 for the m cases of largest cost (the lower number first in a tie).
+    """Write the labels to ``groups``, with -1 for the m cases of largest cost.
 
-    kept = the sum of the other costs, for each run.
+    The lower number goes first in a tie. kept = the sum of the other costs, for each run.
     """
     groups[...] = labels
     for r, cost in enumerate(costs):
@@ -59,38 +74,40 @@ def trim(labels, costs, m, n_threads, groups, kept):
         kept[r] = cost[groups[r] >= 0].sum(dtype=np.float64)
 
 
-def shift_sums(X, location, before, after, n_threads, totals, counts, moved):
+def shift_sums(X, block, location, factor, before, after, n_threads, totals, counts, moved):
     """Bring totals and counts of each group from the grouping ``before`` to ``after``."""
-    K = totals.shape[1]
+    K, X = totals.shape[1], _rows(X, totals.shape[2], block)
     for r in range(len(before)):
         changed = np.flatnonzero(before[r] != after[r])
         moved[r] = len(changed)
-        for groups, sign in ((before[r], -1.0), (after[r], 1.0)):
+        for groups, sign in ((before[r], -1), (after[r], 1)):
             members = changed[groups[changed] >= 0]
             for k in range(K):
                 cases = members[groups[members] == k]
                 if len(cases):
-                    totals[r, k] += sign * (X[cases] - location).sum(axis=0, dtype=np.float64)
+                    totals[r, k] += sign * factor * (X[cases] - location).sum(axis=0)
                     counts[r, k] += sign * len(cases)
 
 
-def own_distances(X, location, weights, labels, centres, n_threads, out):
-    """Out = weighted squared distance of each case to the centre that its label names."""
+def own_distances(X, location, factor, weights, labels, centres, n_threads, out):
+    """Distances of (X - location) * factor, weighted and squared, to the centre of the label."""
     own = len(weights) > 1
     for r, label in enumerate(labels):
         for rows in _blocks(len(X), 16 * X.shape[1]):
-            errors = X[rows] - location - centres[r][label[rows]]
+            errors = (X[rows] - location) * factor - centres[r][label[rows]]
             out[r, rows] = errors**2 @ weights[r if own else 0]
 
 
-def row_norms(X, weights, n_threads, out):
-    """out[r, i] = sum_j weights[r, j] X[i, j]^2."""
+def row_norms(X, block, weights, n_threads, out):
+    """Set out[r, i] to sum_j weights[r, j] x_ij^2 for the cases of a table."""
+    X = _rows(X, weights.shape[1], block)
     for rows in _blocks(len(X), 8 * X.shape[1]):
         out[:, rows] = weights @ np.square(X[rows], dtype=np.float64).T
 
 
-def single_moves(X, weights, max_rounds, n_threads, groups, totals, counts, moves):
+def single_moves(X, block, weights, max_rounds, n_threads, groups, totals, counts, moves):
     """Move or exchange one case at a time while the within sum of squares falls, for every run."""
+    X = _rows(X, weights.shape[1], block)
     own = len(weights) > 1
     for r in range(len(groups)):
         run = _Run(X, weights[r if own else 0], groups[r], totals[r], counts[r])

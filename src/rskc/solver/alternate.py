@@ -4,11 +4,11 @@ The objective, the weighted between sum of squares for each kept case, need not 
 iteration to the next: the trimmed sets change. So a branch goes on to where it repeats itself, and
 of all the states that the branches pass through the best is returned.
 
-Which is best is the delicate part, because a cluster made of wild cases has the largest objective of
-all. Up to ``n_trim`` cases may be wild. A state is *guarded* if each of its clusters has more cases
-than that, so that none can consist of wild ones; guarded states come first, and among them the
-largest objective. If there is none (K * trim near 1), states are ranked by the objective that is
-left when their small clusters, up to ``n_trim`` cases of them, are taken away.
+Which is best is the delicate part, because a cluster made of wild cases has the largest objective
+of all. Up to ``n_trim`` cases may be wild. A state is *guarded* if each of its clusters has more
+cases than that, so that none can consist of wild ones; guarded states come first, and among them
+the largest objective. If there is none (K * trim near 1), states are ranked by the objective that
+is left when their small clusters, up to ``n_trim`` cases of them, are taken away.
 """
 
 from __future__ import annotations
@@ -91,6 +91,10 @@ def reweigh(
     for i, branch in enumerate(branches):
         weights, groups = problem.weights(between[i]), partitions.groups[i]
         sizes = np.bincount(groups[groups >= 0], minlength=problem.n_clusters)
+        objective, n_kept = float(weights @ between[i]), int(sums.counts[i].sum())
+        rest = objective / max(n_kept, 1)
+        if sizes.min() <= problem.n_trim:
+            rest = _rest(sums.of_runs(np.array([i])), sizes, weights, problem.n_trim)
         states.append(
             State(
                 branch=branch,
@@ -98,10 +102,10 @@ def reweigh(
                 labels=partitions.labels[i],
                 far=far[i],
                 weights=weights,
-                objective=float(weights @ between[i]),
-                n_kept=int(sums.counts[i].sum()),
+                objective=objective,
+                n_kept=n_kept,
                 smallest=int(sizes.min()),
-                rest=_rest(sums.of_runs([i]), sizes, weights, problem.n_trim),
+                rest=rest,
                 converged=bool(partitions.converged[i]),
             )
         )
@@ -206,8 +210,9 @@ def explore(
 def _follow(problem: Problem, iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
     best = rival = None
     paths: dict[int, list[float]] = {}
-    going = True
-    for iteration, (states, going) in enumerate(iterations):
+    settled = False
+    for iteration, (states, going_on) in enumerate(iterations):
+        settled = not going_on
         means = ", ".join(f"{state.mean:.5g}" for state in states)
         log.debug("iteration %d: objective per kept case of each branch: %s", iteration + 1, means)
         for state in states:
@@ -216,5 +221,6 @@ def _follow(problem: Problem, iterations: Iterator[tuple[list[State], bool]]) ->
                 best = state
             if rival is None or state.mean > rival.mean:
                 rival = state
-    assert best is not None and rival is not None
-    return Outcome(best, rival, tuple(paths[best.branch]), settled=not going)
+    assert best is not None
+    assert rival is not None
+    return Outcome(best, rival, tuple(paths[best.branch]), settled)

@@ -65,4 +65,4 @@ class Solution:
     def mean(self) -> float:
         """Objective per kept case."""
         kept = ~(self.trimmed_weighted | self.trimmed_unweighted)
-        return self.objective / max(np.count_nonzero(kept), 1)
+        return self.objective / max(int(np.count_nonzero(kept)), 1)

@@ -11,14 +11,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from rskc.engines import Engine, Table
-from rskc.solver.partition import Partitions, lloyd, repartition
+from rskc.solver.partition import Partitions, lloyd, moves_pay, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.starts import INITS
 
 log = logging.getLogger(__name__)
 
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
-WORK_BYTES = 2**26
+WORK_BYTES = 2**25
 # Partitions kept for single moves: as many as a round of moves takes this many multiplications for.
 MOVE_WORK = 4_000_000
 FEWEST_KEPT, MOST_KEPT = 2, 8
@@ -95,7 +95,14 @@ class GivenStarts:
             yield Batch(table.sums(groups[None], self.n_clusters).means(), np.zeros(1, int))
 
 
-def search(engine: Engine, problem: Problem, weights: np.ndarray, starts: Starts) -> Partitions:
+class Found(NamedTuple):
+    """Partitions, and the table on which they are at rest."""
+
+    partitions: Partitions
+    table: Table
+
+
+def search(engine: Engine, problem: Problem, weights: np.ndarray, starts: Starts) -> Found:
     """Run all restarts with these weights (1, p); return the best partitions of each kind.
 
     Restarts run in single precision, twice as fast; what they find is finished in the precision of
@@ -108,13 +115,12 @@ def search(engine: Engine, problem: Problem, weights: np.ndarray, starts: Starts
     exact = engine.compact_table(weights)
     if not trusted:
         found = _restart(exact, problem, starts)
-    return _finish(exact, problem, found)
+    return Found(_finish(exact, problem, found), exact)
 
 
 def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]:
     """Run the restarts batch by batch, and keep the best partitions of each kind."""
-    work = table.n_cases * table.n_columns * problem.n_clusters
-    most = int(np.clip(MOVE_WORK // work, FEWEST_KEPT, MOST_KEPT))
+    most = _n_kept(table, problem.n_clusters)
     kept: dict[int, Partitions] = {}
     for centres, kinds in starts.batches(table, problem.n_trim):
         runs = lloyd(table, centres, problem)
@@ -122,6 +128,13 @@ def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]
             own = runs.take(kinds == kind)
             kept[kind] = (kept[kind].join(own) if kind in kept else own).best(most)
     return list(kept.values())
+
+
+def _n_kept(table: Table, K: int) -> int:
+    """How many partitions of a kind are kept: for very many cases, as few as memory allows."""
+    fewest = np.clip(WORK_BYTES // (64 * table.n_cases), 1, FEWEST_KEPT)
+    work = table.n_cases * table.n_columns * K
+    return int(np.clip(MOVE_WORK // work, fewest, MOST_KEPT))
 
 
 def _single_is_enough(table: Table, found: Partitions) -> bool:
@@ -132,11 +145,19 @@ def _single_is_enough(table: Table, found: Partitions) -> bool:
 
 def _finish(table: Table, problem: Problem, kinds: list[Partitions]) -> Partitions:
     """Bring the partitions of each kind to rest, and keep the best of each."""
+    parts = _each_at_rest(table, problem, kinds)
+    if moves_pay(table, problem.n_clusters):
+        parts += [found.take(slice(0, PLAIN_BRANCHES)) for found in kinds]
+    joined = reduce(Partitions.join, parts)
+    log.info("restarts done: %d partitions go on", len(joined))
+    return joined.best(len(joined))
+
+
+def _each_at_rest(table: Table, problem: Problem, kinds: list[Partitions]) -> list[Partitions]:
+    """All of them at once, where the work space holds them."""
+    if len(kinds) > 1 and sum(map(len, kinds)) * 32 * table.n_cases > WORK_BYTES:
+        return [part for kind in kinds for part in _each_at_rest(table, problem, [kind])]
     rest = repartition(table, np.concatenate([found.groups for found in kinds]), problem)
     ends = np.cumsum([len(found) for found in kinds])[:-1]
-    parts = [rest.take(rows).best(MOST_BRANCHES) for rows in np.split(np.arange(len(rest)), ends)]
-    plain = [found.take(slice(0, PLAIN_BRANCHES)) for found in kinds]
-    joined = reduce(Partitions.join, parts + plain)
-    joined = joined.best(len(joined))
-    log.info("restarts done: %d distinct partitions go on", len(joined))
-    return joined
+    rows = np.split(np.arange(len(rest)), ends)
+    return [rest.take(own).best(MOST_BRANCHES) for own in rows]

@@ -13,7 +13,7 @@ from rskc.engines import Assignment, Engine, Table
 from rskc.solver.alternate import Outcome, State, between_of, explore
 from rskc.solver.partition import Partitions, continue_lloyd
 from rskc.solver.problem import Problem, Rival, Solution
-from rskc.solver.search import Starts, search
+from rskc.solver.search import Found, Starts, search
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +42,15 @@ def solve(engine: Engine, problem: Problem, starts: Starts) -> Solution:
     -------
     solution : Solution
     """
-    partitions = search(engine, problem, np.ones((1, engine.n_features)), starts)
+    found = search(engine, problem, np.ones((1, engine.n_features)), starts)
     if not problem.sparse:
-        return _plain_solution(engine, problem, partitions)
+        return _plain_solution(engine, problem, found)
+    partitions = found.partitions
+    del found  # its table may be large
 
     def search_more(weights: np.ndarray) -> Partitions:
-        return search(engine, problem, weights, starts.fewer(MORE_STARTS)).best(MORE_BRANCHES)
+        more = search(engine, problem, weights, starts.fewer(MORE_STARTS))
+        return more.partitions.best(MORE_BRANCHES)
 
     outcome = explore(engine, problem, partitions, search_more)
     log.info("settled after %d iterations", len(outcome.path))
@@ -81,15 +84,15 @@ def _bring_to_rest(
 
 
 def _costs(engine: Engine, rest: _Rest, weights: np.ndarray) -> np.ndarray:
-    return engine.distances(rest.labels, rest.centres - engine.location, weights)[0]
+    return engine.distances(rest.labels, engine.place(rest.centres), weights)[0] * engine.unit
 
 
-def _plain_solution(engine: Engine, problem: Problem, partitions: Partitions) -> Solution:
+def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     """K-means and trimmed K-means: the partition of least within sum, all weights 1."""
-    weights = np.ones((1, engine.n_features))
-    table, m = engine.table(weights), problem.n_trim
-    found = continue_lloyd(table, partitions.groups[:1], replace(problem, tol=0.0))
-    rest = _bring_to_rest(engine, table, found.groups, problem, lambda a: table.trim(a, m).groups)
+    weights, m = np.ones((1, engine.n_features)), problem.n_trim
+    table = engine.table(weights) if found.table.rotated else found.table
+    best = continue_lloyd(table, found.partitions.groups[:1], replace(problem, tol=0.0))
+    rest = _bring_to_rest(engine, table, best.groups, problem, lambda a: table.trim(a, m).groups)
     between = between_of(engine.sums(rest.groups, problem.n_clusters))[0]
     return Solution(
         weights=weights[0],
@@ -98,9 +101,9 @@ def _plain_solution(engine: Engine, problem: Problem, partitions: Partitions) ->
         trimmed_weighted=rest.groups[0] < 0,
         trimmed_unweighted=np.zeros(engine.n_cases, bool),
         costs=_costs(engine, rest, weights),
-        objective=float(between.sum()),
-        path=(float(between.sum()),),
-        converged=bool(partitions.converged[0] and found.converged[0]),
+        objective=float(between.sum()) * engine.unit,
+        path=(float(between.sum()) * engine.unit,),
+        converged=bool(found.partitions.converged[0] and best.converged[0]),
     )
 
 
@@ -129,10 +132,10 @@ def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solu
         trimmed_weighted=out,
         trimmed_unweighted=state.far,
         costs=_costs(engine, rest, made_with[None]),
-        objective=float(made_with @ between),
-        path=outcome.path,
+        objective=float(made_with @ between) * engine.unit,
+        path=tuple(objective * engine.unit for objective in outcome.path),
         converged=outcome.settled and state.converged and rest.reached,
-        rival=_rival(problem, state, outcome.rival),
+        rival=_rival(problem, state, outcome.rival, engine.unit),
     )
 
 
@@ -152,9 +155,13 @@ def _without(groups: np.ndarray, out: np.ndarray) -> np.ndarray:
     return np.where(out, np.int32(-1), groups)
 
 
-def _rival(problem: Problem, state: State, rival: State) -> Rival | None:
-    """The rival, if it was passed over for its small cluster and for nothing else."""
-    if rival.smallest > problem.n_trim or rival.mean <= state.mean * (1 + RIVAL_GAIN):
+def _rival(problem: Problem, state: State, rival: State, unit: float) -> Rival | None:
+    """The rival, if it was passed over for its small cluster and for nothing else.
+
+    A cluster of one case is an outlier and not worth a word.
+    """
+    small = 1 < rival.smallest <= problem.n_trim
+    if not small or rival.mean <= state.mean * (1 + RIVAL_GAIN):
         return None
     sizes = np.bincount(rival.groups[rival.groups >= 0], minlength=problem.n_clusters)
-    return Rival(rival.mean, np.flatnonzero(rival.groups == sizes.argmin()))
+    return Rival(rival.mean * unit, np.flatnonzero(rival.groups == sizes.argmin()))

@@ -1,7 +1,8 @@
 """Step (e): the weights that maximise sum_j w_j B_j under ||w||_2 <= 1 and ||w||_1 <= s, exactly.
 
-The solution is a soft threshold, w = S(B+, D) / ||S(B+, D)||_2. With the q largest entries active, D
-has a closed form, so one sort finds it; nothing is bisected, and nothing depends on the scale of B.
+The solution is a soft threshold, w = S(B+, D) / ||S(B+, D)||_2. With the q largest entries active,
+D has a closed form, so one sort finds it; nothing is bisected, and nothing depends on the scale of
+B.
 """
 
 from __future__ import annotations
@@ -29,18 +30,16 @@ def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:
     """
     positive = np.maximum(between, 0.0)
     top = positive.max()
-    if top > 0:
-        full = positive / top
-        full /= np.linalg.norm(full)
-        if full.sum() <= l1_bound:
-            return full
-    order = np.argsort(-positive, kind="stable")
-    below = (top - positive[order]) / (top if top > 0 else 1.0)
+    if top == 0:
+        return _tied_weights(np.ones(len(positive), bool), l1_bound)
+    share = positive / top
+    full = share / np.linalg.norm(share)
+    if full.sum() <= l1_bound:
+        return full
+    below = (top - positive) / top
     if np.count_nonzero(below == 0) >= l1_bound**2:
-        return _tied_weights(order, len(between), l1_bound)
-    weights = np.zeros_like(positive)
-    depth = _depth(below, l1_bound)
-    weights[order] = np.maximum(depth - below, 0.0)
+        return _tied_weights(below == 0, l1_bound)
+    weights = np.maximum(_depth(np.sort(below), l1_bound) - below, 0.0)
     return _within_bound(weights / np.linalg.norm(weights), l1_bound)
 
 
@@ -54,7 +53,7 @@ def count_weights(between: np.ndarray, n_features: int) -> np.ndarray:
     ordered = np.append(-np.sort(-positive), 0.0)
     steps = np.flatnonzero(ordered[:-1] > ordered[1:]) + 1  # the counts that some bound gives
     if len(steps) == 0:
-        return _tied_weights(np.arange(len(positive)), len(positive), np.sqrt(n_features))
+        return _tied_weights(np.ones(len(positive), bool), np.sqrt(n_features))
     count = steps[np.argmin(np.abs(steps - n_features))]
     weights = np.maximum(positive - (ordered[count - 1] + ordered[count]) / 2, 0.0)
     weights /= weights.max()
@@ -78,13 +77,14 @@ def _depth(below: np.ndarray, s: float) -> float:
     return depths[np.argmax(fits)] if fits.any() else depths[-1]
 
 
-def _tied_weights(order: np.ndarray, p: int, s: float) -> np.ndarray:
+def _tied_weights(tied: np.ndarray, s: float) -> np.ndarray:
     """Both norms on the first of the tied features: q - 1 equal weights and a smaller one."""
-    q = int(np.ceil(s**2 * (1 - 1e-12)))
+    q = min(int(np.ceil(s**2 * (1 - 1e-12))), int(np.count_nonzero(tied)))
+    first = np.flatnonzero(tied)[:q]
     spread = np.sqrt(max(q - s**2, 0.0) * (q - 1)) / q
-    weights = np.zeros(p)
-    weights[order[: q - 1]] = s / q + spread / max(q - 1, 1)
-    weights[order[q - 1]] = s / q - spread
+    weights = np.zeros(len(tied))
+    weights[first] = s / q + spread / max(q - 1, 1)
+    weights[first[-1]] = s / q - spread
     return _within_bound(weights / np.linalg.norm(weights), s)
 
 

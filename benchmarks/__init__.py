@@ -1,0 +1,1 @@
+"""Measurements, each against a rival in the same process: ``python -m benchmarks [name ...]``."""

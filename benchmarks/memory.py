@@ -1,0 +1,43 @@
+"""Peak memory of a fit on 1,000,000 x 50 float64, as a multiple of the data."""
+
+import subprocess
+import sys
+
+from benchmarks.timing import print_table
+
+CODE = """
+import sys, time, warnings, numpy as np
+from rskc import RobustSparseKMeans
+def peak():
+    status = open("/proc/self/status").read()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+n, p = 1_000_000, 50
+X = np.random.default_rng(0).standard_normal((n, p))
+X[:, :10] += (1.5 * (np.arange(n) % 5 - 2))[:, None]
+RobustSparseKMeans(5, n_init=1, max_iter=2, trim=.1).fit(X[:1000])  # what importing takes
+base, data = peak() - X.nbytes / 2**20, X.nbytes / 2**20
+start = time.perf_counter()
+RobustSparseKMeans(5, n_init=10, random_state=0, {options}).fit(X)
+print(peak() - base, data, time.perf_counter() - start)
+"""
+
+FITS = {
+    "K-means": "trim=0, l1_bound=None",
+    "trimmed K-means": "trim=.1, l1_bound=None",
+    "robust and sparse, l1_bound=3": "trim=.1, l1_bound=3",
+    'robust and sparse, "auto"': "trim=.1",
+}
+
+
+def main() -> None:
+    if not sys.platform.startswith("linux"):
+        print("\nPeak memory is read from /proc, which this system does not have.")
+        return
+    rows = []
+    for name, options in FITS.items():
+        command = [sys.executable, "-W", "ignore", "-c", CODE.replace("{options}", options)]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        peak, data, seconds = map(float, output.split())
+        rows.append((name, f"{data:.0f}", f"{peak:.0f}", f"{peak / data:.2f}", f"{seconds:.1f}"))
+    header = ("1,000,000 x 50 float64, K=5, 10 starts", "data MB", "peak MB", "peak / data", "s")
+    print_table("Peak memory, the data included", header, rows)

@@ -1,0 +1,64 @@
+"""Threads and the log while a fit is under way."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import joblib
+from threadpoolctl import ThreadpoolController
+
+from rskc._checks import check_integer
+from rskc.engines import passes_info
+
+
+def n_threads_for(n_threads: int | None) -> int:
+    if n_threads is None:
+        return min(passes_info()["max_threads"], joblib.cpu_count())
+    return check_integer("n_threads", n_threads, 1, remedy=" or None")
+
+
+class _OneBlasThread:
+    """Holds BLAS to one thread while any fit is under way.
+
+    The passes call BLAS from threads of their own, and one thread rounds alike everywhere. Fits
+    may overlap in threads: the first in sets the limit, and the last out restores what was.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.depth = threading.Lock(), 0
+        self.controller: ThreadpoolController | None = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.controller = self.controller or ThreadpoolController()
+            if self.depth == 0:
+                self.limit = self.controller.limit(limits=1, user_api="blas")
+            self.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.depth -= 1
+            if self.depth == 0:
+                self.limit.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
+
+
+@contextmanager
+def talking(verbose: int) -> Iterator[None]:
+    """Send the solver's log to the terminal for a while."""
+    log, level = logging.getLogger("rskc"), logging.getLogger("rskc").level
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("rskc: %(message)s"))
+    if verbose:
+        log.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+        log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

@@ -1,0 +1,360 @@
+"""What RSKC gets wrong: odd data and wrong parameters are answered in one sentence, or work."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import rand_score
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_figure1
+
+# That a cluster may be wild is no complaint about the input.
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+
+DATA = make_figure1(n_samples=60, n_features=6, random_state=0)
+X = DATA.data
+
+
+def make_model(n_clusters=3, **changes):
+    return RobustSparseKMeans(n_clusters, **{"n_init": 5, "random_state": 0} | changes)
+
+
+def assert_sound(model, X):
+    """Labels are labels, weights keep both norms, and everything is finite."""
+    n, p, K = *X.shape, model.n_clusters
+    assert model.labels_.shape == (n,)
+    assert model.labels_.dtype.kind == "i"
+    assert set(model.labels_) <= set(range(K))
+    assert_array_equal(model.predict(X), model.labels_)
+    assert model.cluster_centers_.shape == (K, p)
+    results = (model.cluster_centers_, model.objective_, model.inertia_, model.outlier_threshold_)
+    assert all(np.isfinite(result).all() for result in results)
+    assert_weights(model.feature_weights_, p, model.l1_bound_)
+
+
+def assert_weights(weights, p, bound):
+    assert weights.shape == (p,)
+    assert (weights >= 0).all()
+    if bound is None:
+        assert_array_equal(weights, 1)
+        return
+    assert_allclose(np.linalg.norm(weights), 1, rtol=1e-9)
+    assert weights.sum() <= bound * (1 + 1e-9)
+
+
+def assert_one_sentence(error, name):
+    message = str(error.value)
+    assert message.startswith(f"{name}=")
+    assert message.endswith(".")
+    assert "\n" not in message
+
+
+# Wrong parameters
+
+
+@pytest.mark.parametrize(
+    ("parameter", "values"),
+    [
+        ("n_clusters", [0, -1, 2.0, True, "3", None, np.nan]),
+        ("trim", [-0.1, 0.5, 1, np.nan, np.inf, "0.1", None, True, [0.1]]),
+        ("l1_bound", [0.99, 0, -1, np.nan, -np.inf, "half", True, [2.0]]),
+        ("n_features", [0, -2, 7, 2.0, "2", True]),
+        ("n_init", [0, -1, 1.5, "many", None, True]),
+        ("max_iter", [0, -1, 10.0, "300", None]),
+        ("tol", [-1e-9, np.nan, np.inf, "0", None]),
+        ("outlier_cutoff", [-1, np.nan, np.inf, "3.5", None]),
+        ("n_threads", [0, -1, 1.0, "2", True]),
+        ("init", ["kmeans", "Random", ""]),
+        ("random_state", ["a", -1, 1.5]),
+        ("verbose", ["loud", -1]),
+    ],
+)
+def test_wrong_values_are_named(parameter, values):
+    for value in values:
+        with pytest.raises(ValueError) as error:
+            make_model().set_params(**{parameter: value}).fit(X)
+        assert_one_sentence(error, parameter)
+        assert repr(value) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        X[:2],
+        X[:3, :4],
+        X[0],
+        np.full((3, 6), np.nan),
+        np.full((3, 6), np.inf),
+        [["a"] * 6] * 3,
+        [[1.0], [1.0, 2.0]],
+        b"random",
+        None,
+        7,
+        lambda X, n_clusters, random_state: X[:2],
+        lambda X, n_clusters, random_state: None,
+    ],
+)
+def test_wrong_starting_centres_are_named(init):
+    with pytest.raises(ValueError, match=r"^init .*n_clusters, n_features.* = \(3, 6\).*\.$"):
+        make_model(init=init).fit(X)
+
+
+def test_two_ways_to_ask_for_sparsity_are_one_too_many():
+    with pytest.raises(ValueError, match=r"n_features=2 and l1_bound=1\.5 .* one of them"):
+        make_model(n_features=2, l1_bound=1.5).fit(X)
+    assert make_model(n_features=2, l1_bound=None).fit(X).get_support().sum() == 2
+
+
+def test_numbers_of_numpy_are_numbers():
+    model = make_model(np.int32(3), trim=np.float32(0.1), l1_bound=np.float64(2), n_init=np.int8(2))
+    assert_sound(model.fit(X), X)
+
+
+def test_wrong_parameters_leave_a_model_unfitted():
+    model = make_model(trim=2)
+    with pytest.raises(ValueError):
+        model.fit(X)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+# Odd data
+
+
+@pytest.mark.parametrize(("cell", "word"), [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "inf")])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_holes_and_infinities_are_refused(cell, word, dtype):
+    bad = X.astype(dtype)
+    bad[3, 2] = cell
+    with pytest.raises(ValueError, match=f"X contains {word}"):
+        make_model().fit(bad)
+    with pytest.raises(ValueError, match=f"X contains {word}"):
+        make_model().fit(X).predict(bad)
+
+
+@pytest.mark.parametrize("place", [np.s_[3], np.s_[:, 2]], ids=["row", "column"])
+def test_rows_and_columns_without_a_value_are_refused(place):
+    bad = X.copy()
+    bad[place] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN"):
+        make_model().fit(bad)
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 7])
+def test_more_clusters_than_distinct_cases(distinct):
+    few = np.tile(X[:distinct], (9, 1))
+    with pytest.raises(ValueError, match=f"the {distinct} distinct cases") as error:
+        make_model(distinct + 1, trim=0).fit(few)
+    assert_one_sentence(error, "n_clusters")
+    model = make_model(distinct, trim=0).fit(few)
+    assert_sound(model, few)
+    assert len(set(model.labels_)) == distinct
+    assert_allclose(model.inertia_, 0, atol=1e-20)
+
+
+def test_minus_zero_is_zero():
+    with pytest.raises(ValueError, match="the 1 distinct cases"):
+        make_model(2, trim=0).fit(np.array([[0.0], [-0.0], [0.0]]))
+
+
+@pytest.mark.parametrize("trim", [0, 0.1, 0.4])
+def test_as_many_clusters_as_cases_that_are_left(trim):
+    left = 20 - int(20 * trim)
+    with pytest.raises(ValueError, match=f"more than the {left} cases that are left") as error:
+        make_model(left + 1, trim=trim).fit(X[:20])
+    assert_one_sentence(error, "n_clusters")
+    for K in (left, left - 1):
+        assert_sound(make_model(K, trim=trim).fit(X[:20]), X[:20])
+
+
+@pytest.mark.parametrize(("trim", "n_trim"), [(0.49, 29), (np.nextafter(0.5, 0), 30)])
+@pytest.mark.parametrize("K", [1, 2, 3, 30])
+@pytest.mark.parametrize("bound", [1.5, None])
+def test_trim_near_its_limit(trim, n_trim, K, bound):
+    model = make_model(K, trim=trim, l1_bound=bound).fit(X)
+    assert_sound(model, X)
+    assert model.trimmed_weighted_.sum() == n_trim
+
+
+@pytest.mark.parametrize("bound", [1.5, None])
+def test_constant_columns_get_no_weight_and_no_say(bound):
+    constant = np.insert(X, [0, 3, 6], [5.0, -1e9, 1e-9], axis=1)
+    with_them, without = (make_model(l1_bound=bound).fit(Z) for Z in (constant, X))
+    assert_sound(with_them, constant)
+    assert_array_equal(with_them.labels_, without.labels_)
+    assert_allclose(with_them.cluster_centers_[:, [0, 4, 8]], [[5.0, -1e9, 1e-9]] * 3)
+    if bound is not None:
+        assert_allclose(np.delete(with_them.feature_weights_, [0, 4, 8]), without.feature_weights_)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-300, 7.3, -1e300])
+@pytest.mark.parametrize("options", [{}, {"l1_bound": None}, {"n_features": 2}])
+@pytest.mark.parametrize("shape", [(12, 4), (4, 12)])
+def test_data_that_are_all_constant(value, options, shape):
+    constant = np.full(shape, value)
+    with pytest.raises(ValueError, match="the 1 distinct cases"):
+        make_model(2, **options).fit(constant)
+    model = make_model(1, **options).fit(constant)
+    assert_sound(model, constant)
+    assert_allclose(model.cluster_centers_, value)
+    assert not model.outliers_.any()
+
+
+@pytest.mark.parametrize("options", [{}, {"l1_bound": 1}, {"l1_bound": None}, {"n_features": 1}])
+def test_one_feature(options):
+    model = make_model(**options).fit(X[:, :1])
+    assert_sound(model, X[:, :1])
+    assert_array_equal(model.feature_weights_, 1)
+    assert rand_score(model.labels_, DATA.target) > 0.85
+
+
+def test_one_case():
+    model = make_model(1).fit(X[:1])
+    assert_sound(model, X[:1])
+    assert_allclose(model.cluster_centers_, X[:1])
+
+
+@pytest.mark.parametrize("bound", [1.0, 1.2, 1.5, 2.0, 2.4])
+def test_features_that_tie(bound):
+    copies = np.repeat(X[:, :1], 6, axis=1)
+    model = make_model(l1_bound=bound, trim=0).fit(copies)
+    assert_sound(model, copies)
+    assert_allclose(model.feature_weights_.sum(), bound)
+    one = make_model(l1_bound=None, trim=0).fit(X[:, :1])
+    assert rand_score(model.labels_, one.labels_) == 1
+
+
+@pytest.mark.parametrize("bound", [1.5, None])
+@pytest.mark.parametrize("change", [lambda X: X * 1e-6, lambda X: X + 1e8, lambda X: X * 1e6 + 1e8])
+def test_scaled_and_shifted_data(change, bound):
+    straight, changed = (make_model(l1_bound=bound).fit(Z) for Z in (X, change(X)))
+    assert_sound(changed, change(X))
+    assert rand_score(changed.labels_, straight.labels_) == 1
+    assert_array_equal(changed.trimmed_, straight.trimmed_)
+    assert_allclose(changed.feature_weights_, straight.feature_weights_, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("p", [6, 100])
+@pytest.mark.parametrize("size", [1e9, 1e30, 1e100, 1e300])
+def test_one_cell_out_of_this_world(p, size, dtype):
+    wild, target, *_ = make_figure1(n_samples=60, n_features=p, random_state=0)
+    wild[7, 5] = min(size, float(np.finfo(dtype).max))
+    wild = wild.astype(dtype)
+    model = make_model(l1_bound=1.5).fit(wild)
+    assert_sound(model, wild)
+    assert model.trimmed_[7]
+    assert rand_score(np.delete(model.labels_, 7), np.delete(target, 7)) > 0.93
+    assert_sound(make_model(l1_bound=None).fit(wild), wild)
+
+
+@pytest.mark.parametrize("bound", [1.5, None])
+@pytest.mark.parametrize("scale", [1e155, 1e200, 1e300])
+def test_data_whose_squares_overflow(bound, scale):
+    """Never a silent NaN: the sums of squares are infinite, so refusing is all that is left."""
+    with pytest.raises(ValueError, match=r"\bX\b"):
+        make_model(l1_bound=bound).fit(X * scale)
+
+
+@pytest.mark.parametrize("trim", [0, 0.1])
+@pytest.mark.parametrize("K", [2, 5, 9])
+def test_cases_that_are_mostly_the_same(trim, K):
+    same = np.zeros((40, 3))
+    same[:9] = X[:9, :3]
+    assert_sound(make_model(K, trim=trim).fit(same), same)
+
+
+def test_400_000_cases():
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 3, 400_000)
+    many = rng.standard_normal((400_000, 3))
+    many[:, 0] += 8 * target
+    model = make_model(n_init=1, l1_bound=1.2, init="robust").fit(many)
+    assert_sound(model, many)
+    assert (model.labels_[target == 0] == model.predict([[0.0, 0, 0]])).mean() > 0.999
+    assert model.feature_weights_.argmax() == 0
+
+
+# All of it at once
+
+
+@st.composite
+def tables(draw):
+    """Tables of any shape, scale, place and order, with columns and cases that repeat."""
+    n, p = draw(st.integers(2, 40)), draw(st.integers(1, 12))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    X = rng.standard_normal((n, p)) + rng.integers(-5, 6, n)[:, None] * draw(
+        st.sampled_from([0, 3])
+    )
+    X[:, : draw(st.integers(0, p))] = draw(st.sampled_from([0.0, 1.0, -7.3]))
+    X = X[:, rng.integers(0, p, p)] if draw(st.booleans()) else X
+    X = X[rng.integers(0, draw(st.integers(1, n)), n)] if draw(st.booleans()) else X
+    X = np.round(X) if draw(st.booleans()) else X
+    dtype = draw(st.sampled_from([np.float64, np.float32]))
+    most = 150 if dtype == np.float64 else 29
+    scale = 10.0 ** draw(st.one_of(st.just(0), st.integers(-most, most)))
+    X = ((X + draw(st.sampled_from([0, 0, 1e3, 1e8]))) * scale).astype(dtype)
+    return draw(st.sampled_from([np.ascontiguousarray, np.asfortranarray, strided, read_only]))(X)
+
+
+def strided(X):
+    wide = np.zeros((2 * len(X), 3 * X.shape[1]), X.dtype)
+    wide[::2, ::3] = X
+    return wide[::2, ::3]
+
+
+def read_only(X):
+    X = X.copy()
+    X.setflags(write=False)
+    return X
+
+
+@st.composite
+def models(draw, p):
+    """Models with any of the parameters that are right for p features."""
+    bounds = st.one_of(st.none(), st.just("auto"), st.floats(1, max(1, np.sqrt(p))))
+    return RobustSparseKMeans(
+        draw(st.integers(1, 8)),
+        trim=draw(st.one_of(st.just(0), st.floats(0, 0.5, exclude_max=True))),
+        l1_bound=draw(bounds),
+        init=draw(st.sampled_from(["auto", "random", "k-means++", "robust"])),
+        n_init=draw(st.integers(1, 4)),
+        tol=draw(st.sampled_from([0, 1e-4])),
+        random_state=draw(st.integers(0, 1000)),
+    )
+
+
+def can_be_clustered(model, X):
+    left = len(X) - int(np.floor(model.trim * len(X) + 1e-9))
+    return model.n_clusters <= min(left, len(np.unique(X, axis=0)))
+
+
+@settings(max_examples=300)
+@given(data=st.data(), X=tables())
+def test_either_a_sound_result_or_one_sentence(data, X):
+    model = data.draw(models(X.shape[1]))
+    if not can_be_clustered(model, X):
+        event("refused")
+        with pytest.raises(ValueError) as error:
+            model.fit(X)
+        assert_one_sentence(error, "n_clusters")
+        return
+    assert_sound(model.fit(X), X)
+
+
+@settings(max_examples=100)
+@given(X=tables(), m=st.integers(1, 12))
+def test_a_wanted_number_of_features_is_met_or_missed_aloud(X, m):
+    m = min(m, X.shape[1])
+    model = RobustSparseKMeans(1, n_features=m, n_init=1, random_state=0)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(X)
+    assert_sound(model, X)
+    met = model.get_support().sum() == m
+    assert met != any(f"n_features={m} is not" in str(warning.message) for warning in said)

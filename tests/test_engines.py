@@ -1,0 +1,330 @@
+"""The engine in memory: its tables, its frame, and what does not depend on how work is cut."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_contaminated, make_figure1, make_simulation
+from rskc.engines import MemoryEngine, engine_for, memory, passes_info, passes_numpy
+from rskc.metrics import classification_error_rate
+from rskc.solver import alternate, search
+
+try:
+    from rskc.engines import _passes
+except ImportError:
+    _passes = None
+
+needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
+each_pass = pytest.mark.parametrize(
+    "passes",
+    [
+        pytest.param(_passes, marks=needs_compiler, id="compiled"),
+        pytest.param(passes_numpy, id="numpy"),
+    ],
+)
+SHAPES = {"wide": (60, 500), "tall": (500, 6), "square": (40, 40), "one column": (30, 1)}
+each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+
+
+def draw(shape, seed=0):
+    """Columns of different places and sizes."""
+    rng = np.random.default_rng(seed)
+    spread = np.exp(rng.normal(size=shape[1]))
+    return rng.normal(size=shape) * spread + 10 * rng.normal(size=shape[1])
+
+
+def pair_distances(rows, weights):
+    rows = rows * np.sqrt(weights)
+    return ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)
+
+
+def table_distances(table):
+    """Weighted squared distances between all cases, as the table sees them."""
+    cases = table.cases(np.arange(table.n_cases))
+    squares = [table.assign(case[None, None, :]).costs[0] for case in cases]
+    return np.array(squares)
+
+
+@each_pass
+@each_shape
+def test_all_tables_have_the_distances_of_the_data(passes, shape):
+    X = draw(shape)
+    weights = np.random.default_rng(1).random((1, shape[1]))
+    weights[0, 1::3] = 0
+    engine = MemoryEngine(X, passes=passes)
+    expected = pair_distances(X, weights[0]) * engine.frame.factor**2
+    tables = engine.table(weights), engine.compact_table(weights), engine.search_table(weights)
+    for table, rounding in zip(tables, (1e-10, 1e-10, 1e-5), strict=True):
+        size = rounding * max(expected.max(), table.norms().max())
+        assert_allclose(table_distances(table), expected, atol=size, rtol=rounding)
+    active = np.count_nonzero(weights)
+    assert [table.n_cases for table in tables] == [shape[0]] * 3
+    assert tables[0].n_columns == active
+    assert tables[1].n_columns <= min(active, shape[0])
+    assert tables[2].n_columns <= min(active, shape[0])
+
+
+@each_pass
+def test_a_rotated_table_finds_the_same_partition_as_the_plain_one(passes):
+    X, weights = draw((60, 500)), np.ones((1, 500))
+    engine = MemoryEngine(X, passes=passes)
+    plain, rotated = engine.table(weights), engine.compact_table(weights)
+    assert rotated.n_columns <= 60 < plain.n_columns
+    cases = np.random.default_rng(2).integers(0, 60, (20, 3))
+    found = [table.assign(table.cases(cases)) for table in (plain, rotated)]
+    assert_array_equal(found[0].labels, found[1].labels)
+    assert_allclose(found[0].costs, found[1].costs, rtol=1e-10, atol=1e-10 * plain.norms().max())
+    groups = [table.trim(a, 6).groups for table, a in zip((plain, rotated), found, strict=True)]
+    assert_array_equal(groups[0], groups[1])
+    within = [
+        table.trim(table.assign(table.sums(groups[0], 3).means()), 6).within
+        for table in (plain, rotated)
+    ]
+    assert_allclose(within[0], within[1], rtol=1e-10)
+
+
+def test_a_rotation_is_as_exact_for_tame_cases_beside_a_wild_one():
+    X, weights = draw((30, 100)), np.ones((1, 100))
+    tame = pair_distances(X[1:], weights[0])
+    X[0, 5] = 1e9
+    engine = MemoryEngine(X)
+    rotated = table_distances(engine.compact_table(weights)) / engine.frame.factor**2
+    assert_allclose(rotated[1:, 1:], tame, rtol=1e-9, atol=1e-9 * tame.max())
+
+
+def test_cases_that_are_alike_stay_alike_in_a_rotation():
+    X = draw((40, 200))
+    X[20:] = X[:20]
+    table = MemoryEngine(X).compact_table(np.ones((1, 200)))
+    assert table.n_columns <= 21
+    distances = table_distances(table)
+    assert distances[np.arange(20), np.arange(20, 40)].max() <= 1e-10 * distances.max()
+
+
+@each_pass
+def test_rotations_follow_the_weights(passes):
+    """A table is remembered for its weights only."""
+    X, engines = draw((20, 50)), []
+    for order in ([0, 1], [1, 0]):
+        engine = MemoryEngine(X, passes=passes)
+        weights = np.random.default_rng(3).random((2, 1, 50))
+        tables = {i: table_distances(engine.compact_table(weights[i])) for i in order}
+        engines.append(tables)
+    for i in (0, 1):
+        assert_array_equal(engines[0][i], engines[1][i])
+    assert not np.allclose(engines[0][0], engines[0][1])
+
+
+@each_pass
+def test_only_columns_with_weight_are_copied(passes):
+    X, weights = draw((200, 12)), np.zeros((2, 12))
+    weights[0, [3, 7]], weights[1, [7, 11]] = 1, 2
+    table = MemoryEngine(X, passes=passes).table(weights)
+    assert table.n_columns == 3
+    without = np.ascontiguousarray(X[:, [3, 7, 11]])
+    engine = MemoryEngine(without, passes=passes)
+    alone = engine.table(np.ascontiguousarray(weights[:, [3, 7, 11]]))
+    centres = np.random.default_rng(4).normal(size=(2, 3, 12)) * 10
+    found, expected = (
+        table.assign(table.place(centres)),
+        alone.assign(alone.place(centres[:, :, [3, 7, 11]])),
+    )
+    assert_array_equal(found.labels, expected.labels)
+
+
+def test_all_columns_stay_where_a_subset_of_a_large_table_saves_little(monkeypatch):
+    X, weights = draw((50, 8)), np.zeros((1, 8))
+    weights[0, :5] = 1
+    expected = MemoryEngine(X).table(weights)
+    monkeypatch.setattr(memory, "SUBSET_BYTES", 0)
+    table = MemoryEngine(X).table(weights)
+    assert (expected.n_columns, table.n_columns) == (5, 8)
+    assert_allclose(table_distances(table), table_distances(expected), rtol=1e-9, atol=1e-9)
+    few = np.zeros((1, 8))
+    few[0, 6] = 1
+    assert MemoryEngine(X).table(few).n_columns == 1
+
+
+# ---- Where the data lie
+
+
+@each_pass
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("wild", [1e30, -1e30])
+def test_a_wild_cell_moves_neither_location_nor_scale(passes, dtype, wild):
+    X = draw((61, 9)).astype(dtype)
+    frame = MemoryEngine(X.copy(), passes=passes).frame
+    X[0, 4] = wild
+    spoilt = MemoryEngine(X, passes=passes).frame
+    spread = np.ptp(X[1:], axis=0)
+    assert (np.abs(spoilt.location - frame.location) <= spread).all()
+    assert 0.5 <= spoilt.factor / frame.factor <= 2
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-6, 1.0, 1e6, 1e150])
+@pytest.mark.parametrize("shift", [0.0, 1e8])
+def test_tables_do_not_see_where_the_data_lie_and_in_what_unit(scale, shift):
+    X = draw((50, 6))
+    expected = MemoryEngine(X).table(np.ones((1, 6)))
+    table = MemoryEngine((X + shift) * scale).table(np.ones((1, 6)))
+    rounding = 1e-6 if shift else 1e-12
+    ratio = table_distances(table).max() / table_distances(expected).max()
+    assert 0.2 < ratio < 5
+    assert_allclose(
+        table_distances(table) / ratio,
+        table_distances(expected),
+        atol=rounding * table_distances(expected).max(),
+    )
+
+
+def test_constant_data_have_a_frame():
+    engine = MemoryEngine(np.full((20, 3), 7.5))
+    table = engine.table(np.ones((1, 3)))
+    assert engine.frame.factor == 1
+    assert not table.cases(np.arange(20)).any()
+    assert engine.compact_table(np.ones((1, 3))).n_columns <= 3
+
+
+@each_pass
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_place_and_restore_are_inverse(passes, dtype):
+    X = (draw((80, 7)) + 1000).astype(dtype)
+    engine = MemoryEngine(X, passes=passes)
+    table, labels = engine.table(np.ones((1, 7))), np.arange(80, dtype=np.int32)[None] % 4
+    sums = engine.sums(labels, 4)
+    means = engine.restore(sums.means())
+    assert means.dtype == dtype
+    expected = np.stack([X[labels[0] == k].mean(axis=0, dtype=float) for k in range(4)])
+    assert_allclose(means[0], expected, rtol=4 * np.finfo(dtype).eps)
+    rounding = 1e4 * np.finfo(dtype).eps * engine.frame.factor
+    assert_allclose(table.place(means)[0], table.sums(labels, 4).means()[0], atol=rounding)
+    assert_allclose(engine.place(means)[0], sums.means()[0], atol=rounding)
+    assert_array_equal(engine.restore(engine.place(X[None, :4]))[0], X[:4])
+
+
+@each_pass
+def test_farthest_takes_the_lower_number_in_a_tie(passes):
+    engine = MemoryEngine(np.zeros((6, 1)), passes=passes)
+    distances = np.array([[1.0, 5, 5, 0, 5, 9], [2, 2, 2, 2, 2, 2]])
+    found = engine.farthest(distances, 3)
+    assert_array_equal(np.flatnonzero(found[0]), [1, 2, 5])
+    assert_array_equal(np.flatnonzero(found[1]), [0, 1, 2])
+    assert not engine.farthest(distances, 0).any()
+    assert engine.farthest(distances, 6).all()
+
+
+@each_pass
+def test_farthest_ranks_infinite_distances_first(passes):
+    distances = np.array([[1.0, np.inf, 3, np.inf]])
+    found = MemoryEngine(np.zeros((4, 1)), passes=passes).farthest(distances, 2)
+    assert_array_equal(np.flatnonzero(found[0]), [1, 3])
+
+
+@each_pass
+def test_distances_too_large_for_a_float_are_infinite(passes):
+    X = np.zeros((4, 2))
+    X[1, 0], X[3, 1] = 1e200, -1e200
+    engine = MemoryEngine(X, frame=memory.Frame(np.zeros(2), 1.0), passes=passes)
+    distances = engine.distances(np.zeros((1, 4), np.int32), np.zeros((1, 1, 2)))
+    assert_array_equal(distances, [[0, np.inf, 0, np.inf]])
+
+
+def test_engine_for_arrays_in_memory():
+    engine = engine_for(np.zeros((4, 3)), n_threads=2)
+    assert isinstance(engine, MemoryEngine)
+    assert (engine.n_cases, engine.n_features, engine.n_threads) == (4, 3, 2)
+
+
+def test_passes_info_says_what_is_in_use():
+    info = passes_info()
+    assert info["compiled"] == (_passes is not None)
+    assert info["max_threads"] >= 1
+    if not info["compiled"]:
+        assert not info["openmp"]
+
+
+# ---- The whole fit does not depend on how work is cut
+
+
+def results(model):
+    names = (
+        "labels_",
+        "cluster_centers_",
+        "feature_weights_",
+        "trimmed_",
+        "objective_",
+        "inertia_",
+    )
+    return [getattr(model, name) for name in names]
+
+
+PROBLEMS = {
+    "wide, trimmed": (make_contaminated("shared_cell", random_state=0).data, 0.1, 3.5),
+    "tall": (make_simulation(0, 0, n_samples=400, n_features=6, n_informative=2).data, 0.05, 1.5),
+    "K-means": (
+        make_simulation(0, 1, n_samples=90, n_features=30, n_informative=9).data,
+        0.0,
+        None,
+    ),
+}
+each_problem = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+
+
+def fit(problem, **options):
+    X, trim, l1_bound = problem
+    options = {"random_state": 0, "n_init": 30, **options}
+    return RobustSparseKMeans(3, trim=trim, l1_bound=l1_bound, **options).fit(X)
+
+
+@each_problem
+def test_cutting_the_restarts_into_batches_changes_nothing(problem, monkeypatch):
+    expected = results(fit(problem))
+    monkeypatch.setattr(search, "WORK_BYTES", 100_000)
+    for found, value in zip(results(fit(problem)), expected, strict=True):
+        assert_array_equal(found, value)
+
+
+@each_problem
+def test_following_branches_one_by_one_changes_nothing(problem, monkeypatch):
+    expected = results(fit(problem))
+    monkeypatch.setattr(search, "WORK_BYTES", 1)
+    monkeypatch.setattr(alternate, "WORK_BYTES", 1)
+    for found, value in zip(results(fit(problem)), expected, strict=True):
+        assert_array_equal(found, value)
+
+
+@each_problem
+def test_threads_change_nothing(problem, monkeypatch):
+    monkeypatch.setattr(memory, "THREAD_WORK", 0)
+    expected = results(fit(problem, n_threads=1))
+    for n_threads in (2, 3):
+        for found, value in zip(results(fit(problem, n_threads=n_threads)), expected, strict=True):
+            assert_array_equal(found, value)
+
+
+SPOILT = {
+    "wide": (make_simulation(0, 2).data, 6.2),
+    "tall": (make_figure1(300, 5, random_state=2).data, 1.5),
+    "K-means, wide": (make_simulation(0, 2).data, None),
+    "K-means, tall": (make_simulation(0, 2, 300, 5, n_informative=5).data, None),
+}
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.parametrize("problem", SPOILT.values(), ids=SPOILT)
+@pytest.mark.parametrize("wild", [1e9, 1e30, 1e200])
+def test_how_wild_a_trimmed_cell_is_changes_nothing(problem, wild):
+    X, l1_bound = problem
+    X, kept, fits = X.copy(), np.arange(len(X)) != 7, []
+    for cell in (1000.0, wild):
+        X[7, 3] = cell
+        model = RobustSparseKMeans(3, trim=1.5 / len(X), l1_bound=l1_bound, random_state=0)
+        fits.append(model.fit(X))
+    tame, spoilt = fits
+    assert spoilt.trimmed_[7]
+    assert_array_equal(spoilt.trimmed_, tame.trimmed_)
+    assert classification_error_rate(spoilt.labels_[kept], tame.labels_[kept]) == 0
+    assert_allclose(spoilt.feature_weights_, tame.feature_weights_, atol=1e-9)
+    assert spoilt.objective_ == pytest.approx(tame.objective_, rel=1e-9)
+    assert spoilt.inertia_ == pytest.approx(tame.inertia_, rel=1e-9)

@@ -1,0 +1,469 @@
+"""RobustSparseKMeans: its laws, its definitions, its special cases, and the design's table."""
+
+import logging
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import rand_score
+
+from rskc import RobustSparseKMeans, SmallClusterWarning
+from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
+from rskc.engines import memory
+from rskc.solver.weights import sparse_weights
+
+# Whether another solution is worth a word is not what most tests are about.
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+
+TABLES = {
+    "tall": make_figure1(n_samples=240, n_features=8, random_state=1),
+    "masking": make_masking(n_samples=150, random_state=2),
+    "wide": make_figure1(n_samples=60, n_features=300, random_state=3),
+}
+SETTINGS = {
+    "robust and sparse": {"trim": 0.1, "l1_bound": 2.0},
+    "sparse": {"trim": 0, "l1_bound": 2.0},
+    "trimmed": {"trim": 0.1, "l1_bound": None},
+    "plain": {"trim": 0, "l1_bound": None},
+    "two features": {"trim": 0.1, "n_features": 2},
+}
+MASKS = ("trimmed_weighted_", "trimmed_unweighted_", "trimmed_", "outliers_")
+CASE_RESULTS = ("labels_", *MASKS)
+RESULTS = (*CASE_RESULTS, "feature_weights_", "cluster_centers_", "objective_", "inertia_")
+
+
+@pytest.fixture(params=TABLES)
+def table(request):
+    return TABLES[request.param]
+
+
+@pytest.fixture(params=SETTINGS)
+def setting(request):
+    return SETTINGS[request.param]
+
+
+def make_model(**changes):
+    return RobustSparseKMeans(**{"n_clusters": 3, "n_init": 20, "random_state": 0} | changes)
+
+
+def relabel(labels):
+    """Number clusters by their first case, so that equal partitions are equal arrays."""
+    first = np.unique(labels, return_index=True)[1]
+    return np.argsort(np.argsort(first))[np.unique(labels, return_inverse=True)[1]]
+
+
+def assert_same_partition(labels, expected):
+    assert_array_equal(relabel(labels), relabel(expected))
+
+
+def assert_same_result(one, other):
+    for name in RESULTS:
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def weighted_distances(model, X):
+    """(n, K) distances, in plain NumPy."""
+    return ((X[:, None, :] - model.cluster_centers_) ** 2) @ model.feature_weights_
+
+
+def between(X, labels):
+    """B_j: the total minus the within sum of squares of each feature, in plain NumPy."""
+    groups = [X[labels == k] for k in np.unique(labels)]
+    within = sum(((rows - rows.mean(axis=0)) ** 2).sum(axis=0) for rows in groups)
+    return ((X - X.mean(axis=0)) ** 2).sum(axis=0) - within
+
+
+def make_clear(n, p, trim):
+    """Clusters 10 deviations apart in two features, and as many wild cases as are trimmed."""
+    X, target, *_ = make_figure1(n_samples=n, n_features=p, random_state=5)
+    X[:, :2] += 7 * (target[:, None] - 1)
+    wild = np.arange(0, n, round(1 / trim)) if trim else []
+    X[wild] += 100 * np.random.default_rng(5).choice([-1, 1], (len(wild), p))
+    return X
+
+
+# Laws
+
+
+@pytest.mark.parametrize("shape", [(240, 8), (60, 300)])
+def test_permuting_cases_permutes_the_result(shape, setting):
+    X = make_clear(*shape, setting["trim"])  # elsewhere, other starts may lead to another optimum
+    order = np.random.default_rng(0).permutation(len(X))
+    straight, permuted = make_model(**setting).fit(X), make_model(**setting).fit(X[order])
+    assert_same_partition(permuted.labels_, straight.labels_[order])
+    for mask in MASKS:
+        assert_array_equal(getattr(permuted, mask), getattr(straight, mask)[order], err_msg=mask)
+    assert_allclose(permuted.feature_weights_, straight.feature_weights_, atol=1e-9)
+
+
+def test_permuting_features_permutes_the_weights(table, setting):
+    order = np.random.default_rng(0).permutation(table.data.shape[1])
+    straight = make_model(**setting).fit(table.data)
+    permuted = make_model(**setting).fit(table.data[:, order])
+    assert_same_partition(permuted.labels_, straight.labels_)
+    assert_array_equal(permuted.trimmed_, straight.trimmed_)
+    assert_allclose(permuted.feature_weights_, straight.feature_weights_[order], atol=1e-9)
+    assert_allclose(permuted.objective_, straight.objective_)
+
+
+def test_a_shift_changes_nothing_but_the_centres(table, setting):
+    straight = make_model(**setting).fit(table.data)
+    shifted = make_model(**setting).fit(table.data + 1e3)
+    assert_same_partition(shifted.labels_, straight.labels_)
+    for mask in MASKS:
+        assert_array_equal(getattr(shifted, mask), getattr(straight, mask), err_msg=mask)
+    assert_allclose(shifted.feature_weights_, straight.feature_weights_, atol=1e-9)
+    order = shifted.predict(straight.cluster_centers_ + 1e3)
+    assert_allclose(shifted.cluster_centers_[order] - 1e3, straight.cluster_centers_, atol=1e-9)
+
+
+@pytest.mark.parametrize("exponent", [-300, -20, 1, 7, 300])
+def test_scaling_by_a_power_of_two_changes_no_bit(table, setting, exponent):
+    scale = 2.0**exponent
+    straight, scaled = (make_model(**setting).fit(X) for X in (table.data, table.data * scale))
+    for name in (*CASE_RESULTS, "feature_weights_"):
+        assert_array_equal(getattr(scaled, name), getattr(straight, name), err_msg=name)
+    assert_array_equal(scaled.cluster_centers_, straight.cluster_centers_ * scale)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_scaling_changes_no_label(table, setting, scale):
+    straight, scaled = (make_model(**setting).fit(X) for X in (table.data, table.data * scale))
+    assert_same_partition(scaled.labels_, straight.labels_)
+    assert_array_equal(scaled.trimmed_, straight.trimmed_)
+    assert_allclose(scaled.feature_weights_, straight.feature_weights_, atol=1e-9)
+    assert_allclose(scaled.objective_, straight.objective_ * scale**2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bound", [2.0, None])
+@pytest.mark.parametrize("thread_work", [memory.THREAD_WORK, 0])
+def test_the_number_of_threads_changes_no_bit(dtype, bound, thread_work, monkeypatch):
+    monkeypatch.setattr(memory, "THREAD_WORK", thread_work)  # 0: threads in every pass
+    X = make_figure1(n_samples=12_000, n_features=40, random_state=4).data.astype(dtype)
+    one, two, four = (make_model(n_init=8, l1_bound=bound, n_threads=n).fit(X) for n in (1, 2, 4))
+    assert 8 * 3 * X.size > thread_work
+    assert_same_result(two, one)
+    assert_same_result(four, one)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_in_small_passes_change_no_bit(dtype, table, setting, monkeypatch):
+    monkeypatch.setattr(memory, "THREAD_WORK", 0)
+    X = table.data.astype(dtype)
+    one, four = (make_model(n_threads=n, **setting).fit(X) for n in (1, 4))
+    assert_same_result(four, one)
+
+
+def test_the_same_seed_gives_the_same_result(table, setting):
+    once, again = (make_model(n_init=3, random_state=7, **setting).fit(table.data) for _ in "12")
+    assert_same_result(once, again)
+    state = np.random.RandomState(7)
+    assert_same_result(make_model(n_init=3, random_state=state, **setting).fit(table.data), once)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predict_gives_the_labels(table, setting, dtype):
+    X = table.data.astype(dtype)
+    model = make_model(**setting).fit(X)
+    assert_array_equal(model.predict(X), model.labels_)
+    assert_array_equal(model.predict(X[::-1]), model.labels_[::-1])
+
+
+# Definitions, recomputed in plain NumPy
+
+
+def test_trimmed_sets(table, setting):
+    model = make_model(**setting).fit(table.data)
+    n_trim = int(np.floor(setting["trim"] * len(table.data) + 1e-9))
+    sparse = setting.get("l1_bound", "auto") is not None
+    assert model.n_trim_ == n_trim
+    assert model.trimmed_weighted_.sum() == n_trim
+    assert model.trimmed_unweighted_.sum() == (n_trim if sparse else 0)
+    assert_array_equal(model.trimmed_, model.trimmed_weighted_ | model.trimmed_unweighted_)
+
+
+@pytest.mark.parametrize(("trim", "n", "n_trim"), [(10 / 78, 78, 10), (0.29, 100, 29), (0.1, 9, 0)])
+def test_the_share_trimmed_is_rounded_down(trim, n, n_trim):
+    X = make_figure1(n_samples=n, n_features=4, random_state=0).data
+    assert make_model(trim=trim, l1_bound=None).fit(X).n_trim_ == n_trim
+
+
+def test_weights_keep_both_norms(table):
+    for bound in (1.0, 1.3, 2.0, np.sqrt(table.data.shape[1])):
+        weights = make_model(l1_bound=bound).fit(table.data).feature_weights_
+        assert (weights >= 0).all()
+        assert_allclose(np.linalg.norm(weights), 1, rtol=1e-12)
+        assert weights.sum() <= bound * (1 + 1e-9)
+
+
+def test_centres_are_the_means_of_the_kept_cases(table, setting):
+    model = make_model(**setting).fit(table.data)
+    kept = ~model.trimmed_weighted_
+    means = [table.data[kept & (model.labels_ == k)].mean(axis=0) for k in range(3)]
+    assert_allclose(model.cluster_centers_, means, rtol=1e-10, atol=1e-12)
+
+
+def test_objective_and_inertia(table, setting):
+    model, X = make_model(**setting).fit(table.data), table.data
+    kept = ~model.trimmed_
+    B = between(X[kept], model.labels_[kept])
+    assert_allclose(model.objective_, model.feature_weights_ @ B)
+    own = weighted_distances(model, X)[np.arange(len(X)), model.labels_]
+    assert_allclose(model.inertia_, own[~model.trimmed_weighted_].sum())
+    assert len(model.objective_path_) == model.n_iter_
+
+
+def test_weights_are_the_best_ones_for_the_clusters(table):
+    model, X = make_model(l1_bound=1.5).fit(table.data), table.data
+    kept = ~model.trimmed_
+    best = sparse_weights(between(X[kept], model.labels_[kept]), 1.5)
+    assert_allclose(model.feature_weights_, best, atol=1e-6)
+
+
+def test_labels_transform_and_scores_are_distances(table, setting):
+    model, X = make_model(**setting).fit(table.data), table.data
+    distances = weighted_distances(model, X)
+    assert_allclose(model.transform(X), distances, rtol=1e-9)
+    assert_array_equal(model.labels_, distances.argmin(axis=1))
+    assert_allclose(model.score_samples(X), -distances.min(axis=1), rtol=1e-9)
+    kept = np.sort(distances.min(axis=1))[: len(X) - model.n_trim_]
+    assert_allclose(model.score(X), -kept.sum())
+
+
+@pytest.mark.parametrize("trim", [0, 0.1])
+def test_the_score_of_k_means_is_minus_its_inertia(table, trim):
+    model = make_model(trim=trim, l1_bound=None).fit(table.data)
+    assert_allclose(model.score(table.data), -model.inertia_)
+
+
+@pytest.mark.parametrize("cutoff", [3.5, 1.0])
+def test_outliers_are_beyond_the_median_by_so_many_mads(table, setting, cutoff):
+    model, X = make_model(outlier_cutoff=cutoff, **setting).fit(table.data), table.data
+    nearest = weighted_distances(model, X).min(axis=1)
+    mad = 1.4826 * np.median(np.abs(nearest - np.median(nearest)))
+    assert_allclose(model.outlier_threshold_, np.median(nearest) + cutoff * mad)
+    assert_array_equal(model.outliers_, nearest > model.outlier_threshold_)
+    assert_array_equal(model.is_outlier(X), model.outliers_)
+    assert model.is_outlier(X[:1] + 1e3).all()
+
+
+def test_wild_cells_without_weight_are_trimmed_all_the_same():
+    data = TABLES["masking"]
+    model = make_model(trim=0.1, l1_bound=1.4).fit(data.data)
+    assert model.trimmed_unweighted_[data.outliers].all()
+    assert_array_equal(model.get_support(), data.informative)
+
+
+# Special cases
+
+
+def test_without_sparsity_and_trimming_it_is_k_means():
+    X = make_figure1(n_samples=300, n_features=2, random_state=0).data
+    model = make_model(trim=0, l1_bound=None).fit(X)
+    rival = KMeans(3, n_init=10, tol=0, random_state=0).fit(X)
+    assert_allclose(model.inertia_, rival.inertia_)
+    assert_same_partition(model.labels_, rival.labels_)
+    assert_array_equal(model.feature_weights_, 1)
+    assert model.l1_bound_ is None
+    assert not model.trimmed_.any()
+
+
+def test_trimming_none_of_the_cases_is_no_trimming(table):
+    none, little = (make_model(trim=trim).fit(table.data) for trim in (0, 1e-6))
+    assert_array_equal(none.labels_, little.labels_)
+    assert_array_equal(none.feature_weights_, little.feature_weights_)
+
+
+def test_k_means_may_have_one_cluster(table):
+    model = make_model(n_clusters=1, trim=0, l1_bound=None).fit(table.data)
+    assert_array_equal(model.labels_, 0)
+    assert_allclose(model.cluster_centers_[0], table.data.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 5, 8])
+def test_n_features_gives_exactly_so_many(m):
+    for data in (TABLES["tall"], TABLES["wide"]):
+        model = make_model(n_features=m).fit(data.data)
+        assert model.get_support().sum() == m
+        assert_allclose(model.l1_bound_, model.feature_weights_.sum())
+        assert model.get_support()[data.informative].sum() == min(m, 2)
+
+
+def test_n_features_is_the_bound_it_leads_to():
+    X = TABLES["wide"].data
+    wanted = make_model(n_features=4).fit(X)
+    bound = make_model(l1_bound=wanted.l1_bound_).fit(X)
+    assert_same_partition(wanted.labels_, bound.labels_)
+    assert_allclose(wanted.feature_weights_, bound.feature_weights_, atol=1e-6)
+
+
+def test_n_features_warns_where_features_tie():
+    X = np.repeat(TABLES["tall"].data[:, :2], 3, axis=1)
+    with pytest.warns(UserWarning, match=r"n_features=2 is not .* tie; 3 have"):
+        model = make_model(n_features=2).fit(X)
+    assert model.get_support().sum() == 3
+    assert len(np.unique(model.feature_weights_)) == 2
+
+
+def test_auto_bound_is_halfway(table):
+    root = np.sqrt(table.data.shape[1])
+    assert make_model(n_init=1).fit(table.data).l1_bound_ == 1 + (root - 1) / 2
+
+
+def test_a_bound_that_never_binds_is_said_to(table):
+    root = np.sqrt(table.data.shape[1])
+    with pytest.warns(UserWarning, match="l1_bound=100 never binds") as said:
+        model = make_model(n_init=1, l1_bound=100.0).fit(table.data)
+    assert said[0].filename == __file__
+    assert model.l1_bound_ == root
+
+
+@pytest.mark.parametrize("init", ["auto", "random", "k-means++", "robust"])
+@pytest.mark.parametrize("trim", [0, 0.1])
+def test_every_init_finds_easy_clusters(init, trim):
+    data = TABLES["tall"]
+    model = make_model(init=init, trim=trim, l1_bound=1.5).fit(data.data)
+    assert rand_score(model.labels_, data.target) > 0.96
+
+
+def test_init_as_array_is_one_start():
+    data = TABLES["tall"]
+    centres = [data.data[data.target == k].mean(axis=0) for k in (2, 0, 1)]
+    model = make_model(init=centres, n_init="auto", random_state=None).fit(data.data)
+    assert rand_score(model.labels_, data.target) > 0.97
+    assert_array_equal(np.argsort(model.cluster_centers_[:, 0]), [1, 2, 0])
+
+
+def test_init_as_callable_is_called_for_each_start():
+    X, seen = TABLES["tall"].data, []
+
+    def draw(X, n_clusters, random_state):
+        seen.append((X.shape, n_clusters))
+        return X[random_state.choice(len(X), n_clusters, replace=False)]
+
+    model = make_model(init=draw, n_init=6).fit(X)
+    assert seen == [(X.shape, 3)] * 6
+    assert_same_partition(model.labels_, make_model().fit(X).labels_)
+
+
+def test_more_starts_are_no_worse():
+    X = make_simulation(random_state=0).data
+    few, many = (make_model(n_init=n, trim=0, l1_bound=None, tol=0).fit(X) for n in (1, 50))
+    assert many.inertia_ <= few.inertia_
+    assert make_model(n_init=np.int64(2)).fit(X).n_iter_ > 0
+
+
+@pytest.mark.parametrize(("verbose", "least", "most"), [(0, 0, 0), (1, 2, 6), (2, 4, 100)])
+def test_verbose_talks_on_stderr(verbose, least, most, capsys):
+    make_model(verbose=verbose).fit(TABLES["tall"].data)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert least <= len(err.splitlines()) <= most
+    assert all(line.startswith("rskc: ") for line in err.splitlines())
+
+
+def test_verbose_leaves_the_logger_as_it_was():
+    log = logging.getLogger("rskc")
+    before = log.level, list(log.handlers)
+    make_model(verbose=2).fit(TABLES["tall"].data)
+    assert (log.level, log.handlers) == before
+
+
+def test_max_iter_ends_it_with_a_warning():
+    X = make_simulation(random_state=0).data
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 ") as said:
+        model = make_model(max_iter=1, n_init=2, init="random").fit(X)
+    assert said[0].filename == __file__
+    assert set(model.labels_) == {0, 1, 2}
+
+
+def test_a_small_far_clump_is_not_a_cluster_but_is_named():
+    data = make_contaminated("clump_rows", n_features=50, random_state=0)
+    with pytest.warns(SmallClusterWarning, match="lower trim") as said:
+        model = make_model(l1_bound=3.0).fit(data.data)
+    wild = np.flatnonzero(data.outliers)
+    assert f"has 4 cases only ({', '.join(map(str, wild))})" in str(said[0].message)
+    assert said[0].filename == __file__
+    assert model.trimmed_[wild].all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("trim", [0, 0.1])
+def test_clean_clusters_are_not_suspected(trim):
+    for name in ("tall", "wide"):
+        make_model(trim=trim, l1_bound=1.5).fit(TABLES[name].data)
+
+
+def test_a_small_far_clump_is_a_cluster_if_trim_is_below_it():
+    data = make_contaminated("clump_rows", n_features=50, random_state=0)
+    model = make_model(n_clusters=4, trim=0.05, l1_bound=3.0).fit(data.data)
+    assert len(np.unique(model.labels_[data.outliers])) == 1
+    assert np.bincount(model.labels_).min() == data.outliers.sum()
+
+
+# Kinds of arrays
+
+
+def test_float32_stays_float32(table, setting):
+    X = table.data.astype(np.float32)
+    model = make_model(**setting).fit(X)
+    double = make_model(**setting).fit(table.data)
+    assert model.cluster_centers_.dtype == np.float32
+    assert model.transform(X).dtype == np.float32
+    assert_same_partition(model.labels_, double.labels_)
+    assert_allclose(model.feature_weights_, double.feature_weights_, atol=1e-4)
+
+
+def strided(X):
+    wide = np.zeros((2 * len(X), 3 * X.shape[1]))
+    wide[::2, ::3] = X
+    return wide[::2, ::3]
+
+
+def read_only(X):
+    X = X.copy()
+    X.setflags(write=False)
+    return X
+
+
+FORMS = {
+    "Fortran": np.asfortranarray,
+    "strided": strided,
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "read-only": read_only,
+    "list": lambda X: X.tolist(),
+    "big-endian": lambda X: X.astype(">f8"),
+    "integers": lambda X: X.astype(np.int64),
+    "small integers": lambda X: X.astype(np.int8),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_form_of_the_array_changes_no_bit(form, setting):
+    X = np.round(TABLES["tall"].data * 10)
+    other = FORMS[form](X)
+    straight, model = make_model(**setting).fit(X), make_model(**setting).fit(other)
+    assert_same_result(model, straight)
+    assert_array_equal(model.predict(other), straight.labels_)
+
+
+# The design's table
+
+
+def share_misplaced(data, kept):
+    """The CER of the kept cases: the share of pairs that are together in one partition only."""
+    model = make_model(n_init="auto", trim=0.1, l1_bound=3.5).fit(data.data[kept])
+    clean = ~data.outliers[kept]
+    return 1 - rand_score(model.labels_[clean], data.target[kept][clean])
+
+
+@pytest.mark.parametrize("kind", ["shared_cell", "clump_cells", "clump_rows", "far_rows"])
+def test_wild_cases_cost_little(kind):
+    tables = [make_contaminated(kind, random_state=seed) for seed in range(15)]
+    wild = np.mean([share_misplaced(data, np.ones(60, bool)) for data in tables])
+    clean = np.mean([share_misplaced(data, ~data.outliers) for data in tables])
+    assert wild <= clean + 0.015
+    assert wild <= 0.03 or kind != "shared_cell"

@@ -1,0 +1,129 @@
+"""Data frames of pandas and polars, in and out."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_figure1
+
+X = make_figure1(n_samples=90, n_features=5, random_state=0).data
+NAMES = ["length", "width", "weight", "age", "größe"]
+FRAMES = {
+    "pandas": lambda X: pd.DataFrame(X, columns=NAMES),
+    "polars": lambda X: pl.DataFrame(X, schema=NAMES),
+}
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+RESULTS = ("labels_", "feature_weights_", "cluster_centers_", "trimmed_", "outliers_")
+
+
+@pytest.fixture(params=FRAMES)
+def library(request):
+    return request.param
+
+
+@pytest.fixture
+def frame(library):
+    return FRAMES[library](X)
+
+
+@pytest.fixture
+def model():
+    return make_model()
+
+
+def make_model():
+    return RobustSparseKMeans(3, n_init=4, random_state=0)
+
+
+def assert_same_fit(one, other):
+    for name in RESULTS:
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def test_a_frame_is_its_numbers_and_its_names(frame, model):
+    model.fit(frame)
+    assert_array_equal(model.feature_names_in_, NAMES)
+    assert_array_equal(model.predict(frame), model.labels_)
+    assert_same_fit(model, make_model().fit(X))
+
+
+def test_arrays_have_no_names(model):
+    assert not hasattr(model.fit(X), "feature_names_in_")
+
+
+@pytest.mark.parametrize("method", ["predict", "transform", "score", "score_samples", "is_outlier"])
+def test_other_columns_are_refused(frame, model, method):
+    method = getattr(model.fit(frame), method)
+    with pytest.raises(ValueError, match="same order"):
+        method(frame[NAMES[::-1]])
+    with pytest.raises(ValueError, match="now missing:\n- age"):
+        method(frame[NAMES[:3]])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        method(X)
+
+
+def test_the_other_library_is_as_good(frame, model):
+    model.fit(frame)
+    for make in FRAMES.values():
+        assert_array_equal(model.predict(make(X)), model.labels_)
+
+
+def test_integer_and_boolean_columns_are_numbers(library, model):
+    numbers = np.column_stack([np.round(10 * X[:, :3]), X[:, 3] > 0, X[:, 4]])
+    columns = {name: numbers[:, j] for j, name in enumerate(NAMES)}
+    columns["length"] = columns["length"].astype(np.int8)
+    columns["width"] = columns["width"].astype(np.int64)
+    columns["age"] = columns["age"].astype(bool)
+    mixed = KINDS[library](columns)
+    model.fit(mixed)
+    assert_array_equal(model.feature_names_in_, NAMES)
+    assert_array_equal(model.predict(mixed), model.labels_)
+    assert_same_fit(model, make_model().fit(numbers))
+
+
+def test_nullable_pandas_columns_are_numbers(model):
+    numbers = np.round(10 * X)
+    nullable = pd.DataFrame(numbers.astype(int), columns=NAMES).convert_dtypes()
+    assert_array_equal(model.fit(nullable).predict(nullable), model.labels_)
+    assert_same_fit(model, make_model().fit(numbers))
+
+
+def test_float32_frames_stay_float32(model):
+    """Those of pandas: scikit-learn itself makes float64 of polars frames."""
+    single = pd.DataFrame(X.astype(np.float32))
+    assert model.fit(single).cluster_centers_.dtype == np.float32
+
+
+def test_the_index_of_a_pandas_frame_has_no_say(model):
+    index = np.random.default_rng(0).permutation(len(X))
+    frame = pd.DataFrame(X, columns=NAMES, index=index)
+    model.set_output(transform="pandas").fit(frame)
+    assert_same_fit(model, make_model().fit(X))
+    assert_array_equal(model.transform(frame).index, index)
+
+
+def test_missing_cells_and_words_are_refused(library, model):
+    words = KINDS[library]({"a": ["x", "y", "z"], "b": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match=r"could not convert|Cannot cast|dtype"):
+        model.fit(words)
+    holes = KINDS[library]({"a": [1.0, None, 3.0], "b": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit(holes)
+
+
+@pytest.mark.parametrize("output", KINDS)
+def test_set_output_wins_over_the_input(frame, model, output):
+    model.set_output(transform=output)
+    distances = model.fit_transform(frame)
+    assert isinstance(distances, KINDS[output])
+    assert list(distances.columns) == [f"robustsparsekmeans{k}" for k in range(3)]
+    plain = model.set_output(transform="default").transform(frame)
+    assert_array_equal(distances.to_numpy(), plain)
+
+
+def test_the_support_names_the_features(frame, model):
+    model.set_params(n_features=2).fit(frame)
+    assert_array_equal(model.feature_names_in_[model.get_support()], NAMES[:2])

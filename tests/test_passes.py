@@ -1,0 +1,504 @@
+"""The passes, compiled and in NumPy, against definitions written down as plainly as can be.
+
+They are called as the solver calls them, through an engine whose frame leaves the data as they are.
+Where data are small whole numbers every sum and product is exact, in single precision too: then
+results must agree to the last bit, ties included.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_limits
+
+from rskc.engines import Assignment, Sums, memory, passes_numpy
+
+try:
+    from rskc.engines import _passes
+except ImportError:
+    _passes = None
+
+needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
+BOTH = [
+    pytest.param(_passes, marks=needs_compiler, id="compiled"),
+    pytest.param(passes_numpy, id="numpy"),
+]
+each_pass = pytest.mark.parametrize("passes", BOTH)
+each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+seeds = st.integers(0, 2**32 - 1)
+
+# More cases than one block, one stripe of sums (8192) and the sample of the selection (1024).
+LARGE = 20_011
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """As in the estimator: passes call BLAS from threads of their own."""
+    with threadpool_limits(1, "blas"):
+        yield
+
+
+def engine_of(passes, X, location=None, threads=1):
+    """An engine whose tables hold X - location as it is, unscaled."""
+    location = np.zeros(X.shape[1]) if location is None else location
+    frame = memory.Frame(location, 1.0)
+    return memory.MemoryEngine(X, frame=frame, n_threads=threads, passes=passes)
+
+
+def table_of(passes, X, weights, threads=1):
+    return engine_of(passes, X, threads=threads).table(weights)
+
+
+def whole(rng, shape, dtype=np.float64, size=8):
+    return rng.integers(-size, size + 1, shape).astype(dtype)
+
+
+def whole_weights(rng, rows, q):
+    """Some of them 0, but not the first."""
+    weights = rng.integers(0, 4, (rows, q)).astype(float)
+    weights[:, 0] += 1
+    return weights
+
+
+# ---- Definitions
+
+
+def squared_distances(X, centres, weights):
+    """Weighted squared distance of each case to each centre, (runs, n, K)."""
+    X, weights = X.astype(np.float64), np.broadcast_to(weights, (len(centres), X.shape[1]))
+    return np.einsum("rikj,rj->rik", (X[None, :, None] - centres[:, None]) ** 2, weights)
+
+
+def own_columns(values, labels):
+    return np.take_along_axis(values, labels[:, :, None], axis=2)[:, :, 0]
+
+
+def plain_trim(labels, costs, m):
+    groups = labels.copy()
+    for group, cost in zip(groups, costs, strict=True):
+        group[np.argsort(-cost, kind="stable")[:m]] = -1
+    kept = [cost[group >= 0].sum(dtype=float) for group, cost in zip(groups, costs, strict=True)]
+    return groups, np.array(kept)
+
+
+def plain_sums(X, groups, K):
+    members = groups[:, None, :] == np.arange(K)[:, None]
+    return Sums(members @ X.astype(np.float64), members.sum(axis=2).astype(float))
+
+
+def within_sum(X, weights, group, K):
+    total = 0.0
+    for k in range(K):
+        rows = X[group == k].astype(np.float64)
+        if len(rows):
+            total += ((rows - rows.mean(axis=0)) ** 2).sum(axis=0) @ weights
+    return total
+
+
+def assert_same_sums(found, expected):
+    assert_array_equal(found.totals, expected.totals)
+    assert_array_equal(found.counts, expected.counts)
+
+
+# ---- Tables
+
+
+@each_pass
+@each_dtype
+def test_a_table_holds_the_weighted_columns_centred_and_scaled(passes, dtype):
+    rng = np.random.default_rng(0)
+    X, location = whole(rng, (600, 5), dtype), whole(rng, 5)
+    engine = memory.MemoryEngine(X, frame=memory.Frame(location, 0.25), passes=passes)
+    weights = np.array([[0, 1, 0, 2.0, 0], [0, 0, 0, 1, 3]])
+    expected = (X.astype(float) - location)[:, [1, 3, 4]] / 4
+    for table in (engine.table(weights), engine.search_table(weights)):
+        assert (table.n_cases, table.n_columns) == (600, 3)
+        assert_array_equal(table.cases(np.arange(600)), expected)
+        some = np.array([[7, 599], [255, 256]])
+        assert_array_equal(table.cases(some), expected[some])
+        assert_array_equal(table.norms(), weights[:, [1, 3, 4]] @ (expected**2).T)
+
+
+@each_pass
+@each_dtype
+def test_wild_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype):
+    X = np.zeros((20, 3), dtype)
+    X[4, 1], X[5, 1] = np.finfo(dtype).max, -np.finfo(dtype).max
+    engine = engine_of(passes, X)
+    for table in (engine.table(np.ones((1, 3))), engine.search_table(np.ones((1, 3)))):
+        cells = table.cases(np.array([4, 5]))[:, 1]
+        assert cells[0] == -cells[1]
+        assert cells[0] > 1e14
+        assert np.isfinite(table.norms()).all()
+        assert np.isfinite(table.assign(np.zeros((1, 1, 3))).costs).all()
+
+
+# ---- assign
+
+
+@each_pass
+@each_dtype
+@given(
+    seed=seeds,
+    n=st.integers(1, 300),
+    q=st.integers(1, 9),
+    K=st.integers(1, 5),
+    runs=st.integers(1, 4),
+    own=st.booleans(),
+)
+def test_assign_finds_the_nearest_centre_and_the_lower_number_in_a_tie(
+    passes, dtype, seed, n, q, K, runs, own
+):
+    rng = np.random.default_rng(seed)
+    X, centres = whole(rng, (n, q), dtype, 3), whole(rng, (runs, K, q), size=3)
+    weights = whole_weights(rng, runs if own else 1, q)
+    table = table_of(passes, X, weights)
+    labels, costs = table.assign(table.place(centres))
+    expected = squared_distances(X, centres, weights)
+    assert labels.dtype == np.int32
+    assert costs.dtype == dtype
+    assert_array_equal(labels, expected.argmin(axis=2))
+    assert_array_equal(costs, expected.min(axis=2))
+
+
+@each_pass
+@each_dtype
+@pytest.mark.parametrize(
+    ("n", "q", "K", "runs"), [(3000, 11, 7, 3), (1025, 3, 40, 5), (70, 90, 2, 400)]
+)
+def test_assign_over_many_blocks(passes, dtype, n, q, K, runs):
+    rng = np.random.default_rng(n)
+    X, centres, ones = whole(rng, (n, q), dtype), whole(rng, (runs, K, q)), np.ones((1, q))
+    labels, costs = table_of(passes, X, ones).assign(centres)
+    for r in range(0, runs, 4):
+        expected = squared_distances(X, centres[r : r + 1], ones)[0]
+        assert_array_equal(labels[r], expected.argmin(axis=1))
+        assert_array_equal(costs[r], expected.min(axis=1))
+
+
+@each_pass
+@each_dtype
+def test_costs_are_near_the_truth_and_never_below_0(passes, dtype):
+    rng = np.random.default_rng(1)
+    X, weights = rng.normal(size=(500, 30)).astype(dtype), rng.random((3, 30))
+    centres = X[rng.integers(0, 500, (3, 8))].astype(float)
+    labels, costs = table_of(passes, X, weights).assign(centres)
+    expected = squared_distances(X, centres, weights)
+    rounding = 100 * np.finfo(dtype).eps
+    assert_allclose(own_columns(expected, labels), expected.min(axis=2), atol=rounding)
+    assert_allclose(costs, expected.min(axis=2), rtol=1e-6, atol=rounding)
+    assert (costs >= 0).all()
+
+
+@each_pass
+def test_a_table_for_some_runs_is_the_table_without_the_others(passes):
+    rng = np.random.default_rng(2)
+    X, weights, centres = rng.normal(size=(80, 6)), rng.random((5, 6)), rng.normal(size=(5, 3, 6))
+    table, some = table_of(passes, X, weights), np.array([3, 0])
+    every, part = table.assign(centres), table.of_runs(some).assign(centres[some])
+    assert_array_equal(part.labels, every.labels[some])
+    assert_allclose(part.costs, every.costs[some], rtol=1e-12)
+
+
+# ---- trim
+
+
+def call_trim(passes, labels, costs, m, threads=1):
+    return table_of(passes, np.zeros((labels.shape[1], 1)), np.ones((1, 1)), threads).trim(
+        Assignment(labels, costs), m
+    )
+
+
+@each_pass
+@each_dtype
+@given(seed=seeds, n=st.integers(1, 60), levels=st.integers(1, 20), data=st.data())
+def test_trim_takes_the_largest_and_the_lower_number_in_a_tie(passes, dtype, seed, n, levels, data):
+    m = data.draw(st.integers(0, n))
+    rng = np.random.default_rng(seed)
+    labels, costs = rng.integers(0, 4, (3, n), np.int32), rng.integers(0, levels, (3, n))
+    groups, kept = call_trim(passes, labels, costs.astype(dtype), m)
+    expected = plain_trim(labels, costs, m)
+    assert_array_equal(groups, expected[0])
+    assert_array_equal(kept, expected[1])
+
+
+LADDER = np.arange(LARGE) % (LARGE // 1024)  # 0 wherever the sample of the selection looks
+SHAPES = {
+    "continuous": lambda rng: rng.exponential(size=LARGE),
+    "few levels": lambda rng: rng.integers(0, 5, LARGE),
+    "all alike": lambda rng: np.ones(LARGE),
+    "rising": lambda rng: np.arange(LARGE),
+    "falling": lambda rng: np.arange(LARGE)[::-1],
+    "one at the top": lambda rng: np.arange(LARGE) == 777,
+    "mostly 0": lambda rng: rng.random(LARGE) * (rng.random(LARGE) < 0.01),
+    "sample misled": lambda rng: np.where(LADDER == 0, 0, 1 + rng.random(LARGE)),
+    "sample misled upwards": lambda rng: np.where(LADDER == 0, 9 + rng.random(LARGE), 1),
+}
+
+
+@each_pass
+@each_dtype
+@pytest.mark.parametrize("shape", SHAPES)
+def test_trim_of_many_cases(passes, dtype, shape):
+    rng = np.random.default_rng(3)
+    costs = np.array([SHAPES[shape](rng) for _ in range(2)], dtype)
+    labels = rng.integers(0, 9, costs.shape, np.int32)
+    for m in (0, 1, 2, 150, LARGE // 10, LARGE // 2, LARGE - 2, LARGE - 1, LARGE):
+        groups, kept = call_trim(passes, labels, costs, m)
+        expected = plain_trim(labels, costs, m)
+        assert_array_equal(groups, expected[0], err_msg=f"m={m}")
+        assert_allclose(kept, expected[1], rtol=1e-9, atol=1e-9, err_msg=f"m={m}")
+
+
+@each_pass
+@each_dtype
+@pytest.mark.parametrize("m", [1, 3])
+def test_wild_costs_leave_no_trace_in_the_sum_of_the_others(passes, dtype, m):
+    costs = np.ones((1, 50), dtype)
+    costs[0, [4, 20, 30][:m]] = 1e25
+    groups, kept = call_trim(passes, np.zeros((1, 50), np.int32), costs, m)
+    assert_array_equal(np.flatnonzero(groups[0] < 0), [4, 20, 30][:m])
+    assert kept[0] == 50 - m
+
+
+# ---- Sums and distances
+
+
+@each_pass
+@each_dtype
+@given(seed=seeds, n=st.integers(1, 300), q=st.integers(1, 6), K=st.integers(1, 5))
+def test_shifted_sums_are_those_of_the_new_groups(passes, dtype, seed, n, q, K):
+    rng = np.random.default_rng(seed)
+    X, location = whole(rng, (n, q), dtype), whole(rng, q)
+    engine = engine_of(passes, X, location)
+    before, after = rng.integers(-1, K, (2, 3, n), np.int32)
+    for owner in (engine, engine.table(np.ones((1, q)))):
+        sums = owner.sums(before, K)
+        assert_same_sums(sums, plain_sums(X - location, before, K))
+        assert_array_equal(owner.shift(sums, before, after), (before != after).sum(axis=1))
+        assert_same_sums(sums, plain_sums(X - location, after, K))
+        owner.shift(sums, after, np.full_like(after, -1))
+        assert not sums.totals.any()
+        assert not sums.counts.any()
+
+
+@each_pass
+@each_dtype
+def test_sums_over_several_stripes(passes, dtype):
+    rng = np.random.default_rng(5)
+    X, location = whole(rng, (2 * LARGE, 3), dtype), whole(rng, 3)
+    engine = engine_of(passes, X, location)
+    groups = rng.integers(-1, 4, (2, len(X)), np.int32)
+    for owner in (engine, engine.table(np.ones((1, 3)))):
+        assert_same_sums(owner.sums(groups, 4), plain_sums(X - location, groups, 4))
+
+
+@each_pass
+@each_dtype
+@given(
+    seed=seeds,
+    n=st.integers(1, 60),
+    q=st.integers(1, 20),
+    runs=st.integers(1, 3),
+    own=st.booleans(),
+)
+def test_distances_to_the_own_centre(passes, dtype, seed, n, q, runs, own):
+    rng = np.random.default_rng(seed)
+    X, location = whole(rng, (n, q), dtype), whole(rng, q)
+    weights = whole_weights(rng, runs if own else 1, q)
+    centres, labels = whole(rng, (runs, 3, q)), rng.integers(0, 3, (runs, n), np.int32)
+    engine = engine_of(passes, X, location)
+    weighted = own_columns(squared_distances(X - location, centres, weights), labels)
+    assert_array_equal(engine.distances(labels, centres, weights), weighted)
+    plain = own_columns(squared_distances(X - location, centres, np.ones(q)), labels)
+    assert_array_equal(engine.distances(labels, centres), plain)
+
+
+@each_pass
+@each_dtype
+def test_duplicated_cases_count_twice(passes, dtype):
+    rng = np.random.default_rng(6)
+    X, groups = whole(rng, (40, 5), dtype), rng.integers(-1, 3, (2, 40), np.int32)
+    once = engine_of(passes, X).sums(groups, 3)
+    twice = engine_of(passes, X.repeat(2, axis=0)).sums(groups.repeat(2, axis=1), 3)
+    assert_same_sums(twice, Sums(2 * once.totals, 2 * once.counts))
+
+
+@each_pass
+def test_the_order_of_the_cases_does_not_matter(passes):
+    rng = np.random.default_rng(7)
+    X, weights, order = rng.normal(size=(600, 9)), rng.random((1, 9)), rng.permutation(600)
+    centres = rng.normal(size=(2, 4, 9))
+    table, mixed = table_of(passes, X, weights), table_of(passes, X[order], weights)
+    found, mixed_found = table.assign(centres), mixed.assign(centres)
+    assert_array_equal(mixed_found.labels, found.labels[:, order])
+    kept, mixed_kept = table.trim(found, 30), mixed.trim(mixed_found, 30)
+    assert_array_equal(mixed_kept.groups, kept.groups[:, order])
+    assert_allclose(mixed_kept.within, kept.within)
+
+
+# ---- Single moves
+
+
+def partitions(rng, runs, n, K, m):
+    """Random groups with m trimmed cases each, as many in one cluster as in another."""
+    group = np.r_[np.full(m, -1), np.arange(n - m) % K].astype(np.int32)
+    return np.array([rng.permutation(group) for _ in range(runs)])
+
+
+def move(passes, X, weights, groups, K, threads=1):
+    """Groups, sums and number of moves after single moves."""
+    table = table_of(passes, X, weights, threads)
+    groups, sums = groups.copy(), table.sums(groups, K)
+    return groups, sums, table.single_moves(sums, groups)
+
+
+def with_case(group, i, k):
+    changed = group.copy()
+    changed[i] = k
+    return changed
+
+
+def may_leave(group):
+    return [i for i in np.flatnonzero(group >= 0) if (group == group[i]).sum() > 1]
+
+
+def best_move(X, weights, group, K):
+    """Least within sum when one case goes to another cluster."""
+    tries = [with_case(group, i, k) for i in may_leave(group) for k in range(K)]
+    return min((within_sum(X, weights, trial, K) for trial in tries), default=np.inf)
+
+
+def best_exchange(X, weights, group, K):
+    """Least within sum when the case whose leaving gains most makes room for a trimmed one.
+
+    The two cases of a pair gain the same; then the one with which less can be had.
+    """
+    without = [with_case(group, i, -1) for i in may_leave(group)]
+    sums = np.array([within_sum(X, weights, trial, K) for trial in without])
+    out = np.flatnonzero(group < 0)
+    reached = [
+        min(within_sum(X, weights, with_case(trial, i, k), K) for i in out for k in range(K))
+        for trial, left in zip(without, sums, strict=True)
+        if left <= sums.min() + 1e-9 * sums.max() and len(out)
+    ]
+    return max(reached, default=np.inf)
+
+
+@each_pass
+@each_dtype
+@given(
+    seed=seeds,
+    n=st.integers(8, 18),
+    q=st.integers(1, 6),
+    K=st.integers(1, 4),
+    m=st.integers(0, 2),
+    own=st.booleans(),
+)
+def test_single_moves_lower_the_within_sum_until_none_can(passes, dtype, seed, n, q, K, m, own):
+    rng = np.random.default_rng(seed)
+    X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((2 if own else 1, q))
+    before = partitions(rng, 2, n, K, m)
+    groups, sums, moves = move(passes, X, weights, before, K)
+    expected = plain_sums(X, groups, K)
+    assert_allclose(sums.totals, expected.totals, atol=1e-12)
+    assert_array_equal(sums.counts, expected.counts)
+    assert (sums.counts > 0).all()
+    assert_array_equal((groups < 0).sum(axis=1), m)
+    for r, w in enumerate(np.broadcast_to(weights, (2, q))):
+        start, end = within_sum(X, w, before[r], K), within_sum(X, w, groups[r], K)
+        assert end < start if moves[r] else np.array_equal(groups[r], before[r])
+        assert best_move(X, w, groups[r], K) >= end * (1 - 1e-9)
+        assert best_exchange(X, w, groups[r], K) >= end * (1 - 1e-9)
+
+
+@each_pass
+def test_single_moves_fill_an_empty_cluster(passes):
+    X = np.array([[0.0], [0.1], [9.0]])
+    groups, sums, moves = move(passes, X, np.ones((1, 1)), np.zeros((1, 3), np.int32), 2)
+    assert moves[0] > 0
+    assert_array_equal(np.sort(sums.counts[0]), [1, 2])
+    assert groups[0, 0] == groups[0, 1] != groups[0, 2]
+
+
+@each_pass
+def test_cases_that_are_all_alike_stay(passes):
+    before = np.array([[0, 1, 2, 0, 1, -1]], np.int32)
+    groups, _, moves = move(passes, np.ones((6, 2)), np.ones((1, 2)), before, 3)
+    assert_array_equal(groups, before)
+    assert moves[0] == 0
+
+
+@needs_compiler
+@each_dtype
+@pytest.mark.parametrize(("n", "q", "K", "m"), [(60, 40, 3, 0), (60, 40, 3, 6), (300, 3, 5, 10)])
+def test_both_make_the_same_single_moves(dtype, n, q, K, m):
+    rng = np.random.default_rng(n + m)
+    X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((4, q))
+    before = partitions(rng, 4, n, K, m)
+    groups, sums, moves = move(_passes, X, weights, before, K)
+    twin, twin_sums, twin_moves = move(passes_numpy, X, weights, before, K)
+    assert_array_equal(groups, twin)
+    assert_array_equal(moves, twin_moves)
+    assert_allclose(sums.totals, twin_sums.totals, atol=1e-9)
+
+
+@needs_compiler
+@each_dtype
+def test_a_table_without_a_second_copy_row_by_row_is_the_same(dtype, monkeypatch):
+    """Large tables are kept in blocks only; single cases are read from these."""
+    rng = np.random.default_rng(11)
+    X, weights, groups = (
+        whole(rng, (700, 5), dtype),
+        rng.random((2, 5)),
+        partitions(rng, 2, 700, 3, 9),
+    )
+
+    def everything():
+        table = table_of(_passes, X, weights)
+        sums = table.sums(groups, 3)
+        table.shift(sums, groups, np.roll(groups, 3, axis=1))
+        moved, moved_sums, moves = move(_passes, X, weights, groups, 3)
+        cases = table.cases(np.arange(700)[::-1])
+        return cases, sums.totals, sums.counts, moved, moved_sums.totals, moves
+
+    expected = everything()
+    monkeypatch.setattr(memory, "ROWS_BYTES", 0)
+    for found, value in zip(everything(), expected, strict=True):
+        assert_array_equal(found, value)
+
+
+# ---- Threads
+
+
+@needs_compiler
+@each_dtype
+def test_any_number_of_threads_gives_the_same_bits(dtype, monkeypatch):
+    monkeypatch.setattr(memory, "THREAD_WORK", 0)
+    rng = np.random.default_rng(10)
+    n, q, K, runs = LARGE + 8192, 7, 4, 3
+    X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((runs, q))
+    centres, location = rng.normal(size=(runs, K, q)), rng.normal(size=q)
+    few = partitions(rng, runs, 300, K, 9)
+
+    def everything(threads):
+        engine = engine_of(_passes, X, location, threads)
+        table = engine.table(weights)
+        assignment = table.assign(centres)
+        groups, within = table.trim(assignment, n // 9)
+        sums, all_sums = table.sums(groups, K), engine.sums(groups, K)
+        table.shift(sums, groups, np.roll(groups, 5, axis=1))
+        distances = engine.distances(assignment.labels, centres, weights)
+        moved, moved_sums, moves = move(_passes, X[:300], weights, few, K, threads)
+        return [
+            *(table.cases(np.arange(n)), table.norms(), *assignment, groups, within),
+            *(sums.totals, sums.counts, all_sums.totals, all_sums.counts),
+            *(distances, engine.farthest(distances, n // 7)),
+            *(moved, moved_sums.totals, moved_sums.counts, moves),
+        ]
+
+    one = everything(1)
+    for threads in (2, 3):
+        for expected, found in zip(one, everything(threads), strict=True):
+            assert_array_equal(found, expected)

@@ -1,0 +1,229 @@
+"""R's RSKC on the same data: each step from where it stood, then the whole fit beside its result.
+
+The numbers and what they mean: ``reference/README.md``. RSKC's result is no optimum, and it joins
+weights and trimmed sets of different iterations: so steps must agree, and fits be as good.
+"""
+
+import gzip
+import json
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rskc import RobustSparseKMeans, SmallClusterWarning
+from rskc.engines import engine_for
+from rskc.metrics import classification_error_rate, revised_silhouette
+from rskc.solver import Problem
+from rskc.solver.alternate import between_of, examine
+from rskc.solver.partition import Partitions
+from rskc.solver.weights import sparse_weights
+
+FILES = sorted((Path(__file__).parent / "reference").glob("golden*.json.gz"))
+# RSKC's bisection leaves its weights, and with them its objective, up to 2.4e-5 off the bound.
+RSKC_PRECISION = 1e-4
+
+
+class Golden(NamedTuple):
+    name: str
+    X: np.ndarray
+    K: int
+    cluster: np.ndarray
+    outlier: np.ndarray
+    runs: list
+
+    def mask(self, numbers):
+        """Mask of cases given by their numbers, which start at 1."""
+        mask = np.zeros(len(self.X), bool)
+        mask[np.array(numbers, int) - 1] = True
+        return mask
+
+    def labels(self, entry):
+        return np.array(entry["labels"], np.int32) - 1
+
+    def error(self, labels):
+        """CER to the truth over the cases that are not wild."""
+        clean = ~self.outlier
+        return classification_error_rate(labels[clean], self.cluster[clean])
+
+    def kept(self, entry):
+        return ~(self.mask(entry["oW"]) | self.mask(entry["oE"]))
+
+
+@cache
+def goldens():
+    """The complete tables, by name."""
+    records = [json.loads(gzip.decompress(path.read_bytes())) for path in FILES]
+    return {record["case"]: _golden(record) for record in records if not record["has_missing"]}
+
+
+def _golden(record):
+    truth = record["truth"]
+    cluster, outlier = np.array(truth["cluster"]), np.array(truth["outlier"], bool)
+    X = np.array(record["data"], float)
+    return Golden(record["case"], X, record["K"], cluster, outlier, record["runs"])
+
+
+def runs(wanted=lambda run: True):
+    return [(golden, run) for golden in goldens().values() for run in golden.runs if wanted(run)]
+
+
+def sparse(run):
+    return run["L1"] is not None
+
+
+def name(value):
+    if isinstance(value, Golden):
+        return value.name
+    return f"L1={value['L1']}-alpha={value['alpha']}"
+
+
+def each_run(wanted=lambda run: True):
+    return pytest.mark.parametrize(("golden", "run"), runs(wanted), ids=name)
+
+
+def last_accepted(run):
+    return [entry for entry in run["path"] if entry["accepted"]][-1]
+
+
+class Examined(NamedTuple):
+    far: np.ndarray
+    between: np.ndarray
+    n_kept: int
+
+
+def examine_like(golden, run, entry):
+    """Steps (b)-(d) from a partition of RSKC's, and B_j in the units of the data."""
+    engine = engine_for(golden.X)
+    labels, m = golden.labels(entry), int(run["alpha"] * len(golden.X) + 1e-9)
+    groups = np.where(golden.mask(entry["oW"]), np.int32(-1), labels)
+    start = Partitions(groups[None], labels[None], np.zeros(1), np.ones(1, bool))
+    far, sums = examine(engine, Problem(golden.K, m), start)
+    return Examined(far[0], between_of(sums)[0] * engine.unit, sums.counts.sum())
+
+
+def plain_between(X, labels):
+    """B_j as the difference of two sums of squares."""
+    between = ((X - X.mean(axis=0)) ** 2).sum(axis=0)
+    for k in np.unique(labels):
+        between -= ((X[labels == k] - X[labels == k].mean(axis=0)) ** 2).sum(axis=0)
+    return between
+
+
+def test_all_complete_goldens_are_here():
+    assert len(FILES) == 14
+    assert len(goldens()) == 11
+    assert len(runs()) == 124
+    assert sum(len(run["path"]) for _, run in runs(sparse)) > 180
+
+
+# ---- Steps (b)-(e), fed with RSKC's own partitions
+
+
+@each_run(sparse)
+def test_both_trimmed_sets_and_between_sums_agree(golden, run):
+    for entry in run["path"]:
+        found, kept = examine_like(golden, run, entry), golden.kept(entry)
+        assert_array_equal(found.far, golden.mask(entry["oE"]))
+        assert found.n_kept == kept.sum()
+        plain = plain_between(golden.X[kept], golden.labels(entry)[kept])
+        # A difference of two sums is no better than their size.
+        total = ((golden.X[kept] - golden.X[kept].mean(axis=0)) ** 2).sum(axis=0)
+        assert (np.abs(found.between - plain) <= 1e-9 * plain + 1e-12 * total).all()
+    last = examine_like(golden, run, last_accepted(run))
+    assert_allclose(last.between, run["bss_per_feature"], rtol=1e-9)
+
+
+@each_run(sparse)
+def test_weights_agree(golden, run):
+    exact = sparse_weights(np.array(run["bss_per_feature"]), run["L1"])
+    assert_allclose(exact, run["weights_exact"], rtol=0, atol=1e-9)
+    for entry in run["path"]:
+        between = examine_like(golden, run, entry).between
+        weights = sparse_weights(between, run["L1"])
+        assert_allclose(weights, entry["weights"], rtol=0, atol=RSKC_PRECISION)
+        assert weights @ between == pytest.approx(entry["WBSS"], rel=RSKC_PRECISION)
+
+
+class AsReturned:
+    """RSKC's centres and weights as a model."""
+
+    def __init__(self, run):
+        self.centres, self.weights = np.array(run["centers"]), np.array(run["weights"])
+
+    def transform(self, X):
+        engine = engine_for(X)
+        centres = engine.place(self.centres[:, None, :])
+        labels = np.zeros((len(centres), len(X)), np.int32)
+        return engine.distances(labels, centres, self.weights[None]).T * engine.unit
+
+
+@each_run(sparse)
+def test_revised_silhouettes_agree(golden, run):
+    found = revised_silhouette(AsReturned(run), golden.X)
+    assert_allclose(found.values, run["revised_silhouette"], rtol=0, atol=1e-9)
+
+
+# ---- The whole fit, at the default number of restarts
+
+
+@cache
+def fit(case, l1_bound, trim):
+    X = goldens()[case].X
+    if l1_bound is not None:
+        l1_bound = min(l1_bound, np.sqrt(X.shape[1]))  # beyond, it warns that it never binds
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallClusterWarning)
+        model = RobustSparseKMeans(goldens()[case].K, trim=trim, l1_bound=l1_bound, random_state=0)
+        return model.fit(X)
+
+
+def fit_like(golden, run):
+    return fit(golden.name, run["L1"], run["alpha"])
+
+
+@each_run(lambda run: not sparse(run))
+def test_without_sparsity_the_fit_is_the_same(golden, run):
+    model = fit_like(golden, run)
+    assert classification_error_rate(model.labels_, run["labels"]) == 0
+    assert_array_equal(model.trimmed_weighted_, golden.mask(run["oW"]))
+    assert_array_equal(model.trimmed_, model.trimmed_weighted_)
+    assert model.inertia_ == pytest.approx(run["WWSS"], rel=1e-9)
+    assert_allclose(
+        np.sort(model.cluster_centers_, axis=0), np.sort(run["centers"], axis=0), atol=1e-9
+    )
+
+
+@each_run(lambda run: sparse(run) and run["alpha"] == 0)
+def test_without_trimming_the_objective_is_at_least_as_large(golden, run):
+    model = fit_like(golden, run)
+    assert model.objective_ >= max(run["WBSS"]) * (1 - RSKC_PRECISION)
+    assert not model.trimmed_.any()
+
+
+@each_run(lambda run: sparse(run) and run["alpha"] > 0)
+def test_with_trimming_the_objective_per_kept_case_is_at_least_as_large(golden, run):
+    model = fit_like(golden, run)
+    theirs = max(entry["WBSS"] / golden.kept(entry).sum() for entry in run["path"])
+    assert model.objective_ / (~model.trimmed_).sum() >= theirs * (1 - RSKC_PRECISION)
+
+
+def test_where_trimming_covers_the_outliers_the_truth_is_found_as_well():
+    """Not run by run: in weak signals one case of 60 is a CER of .02, and luck decides on it."""
+    names, ours, theirs = [], [], []
+    for golden, run in runs():
+        model = fit_like(golden, run)
+        if model.n_trim_ >= golden.outlier.sum():
+            names.append(f"{golden.name} {name(run)}")
+            ours.append(golden.error(model.labels_))
+            theirs.append(golden.error(golden.labels(run)))
+    worse = np.subtract(ours, theirs) > 0.01
+    listed = [f"{names[i]}: {ours[i]:.3f} ({theirs[i]:.3f})" for i in np.flatnonzero(worse)]
+    print("CER above RSKC's:", *listed, sep="\n  ")
+    assert len(names) > 90
+    assert np.mean(ours) <= np.mean(theirs) + 0.01
+    assert worse.mean() <= 0.08

@@ -1,0 +1,208 @@
+"""RobustSparseKMeans among scikit-learn's tools."""
+
+import pickle
+from threading import Event, Thread
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
+from sklearn.metrics import rand_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import ThreadpoolController
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_figure1
+
+DATA = make_figure1(n_samples=90, n_features=20, random_state=0)
+X = DATA.data
+FITTED = ("labels_", "cluster_centers_", "feature_weights_", "trimmed_", "outliers_", "objective_")
+
+
+def make_model(**changes):
+    return RobustSparseKMeans(3, **{"n_init": 4, "random_state": 0, "l1_bound": 1.6} | changes)
+
+
+def assert_same_fit(one, other):
+    for name in FITTED:
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@parametrize_with_checks(
+    [
+        RobustSparseKMeans(n_clusters=2, n_init=2),
+        RobustSparseKMeans(n_clusters=2, n_init=2, trim=0),
+        RobustSparseKMeans(n_clusters=2, n_init=2, l1_bound=None),
+        RobustSparseKMeans(n_clusters=2, n_init=2, trim=0, l1_bound=None),
+        RobustSparseKMeans(n_clusters=2, n_init=2, n_features=1),
+    ]
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def test_pipeline_is_the_steps_one_by_one():
+    Z = StandardScaler().fit_transform(X)
+    alone = make_model().fit(Z)
+    pipeline = make_pipeline(StandardScaler(), make_model())
+    assert_array_equal(pipeline.fit_predict(X), alone.labels_)
+    assert_array_equal(pipeline.predict(X), alone.labels_)
+    assert_array_equal(pipeline.transform(X), alone.transform(Z))
+    assert pipeline.score(X) == alone.score(Z)
+    names = [f"robustsparsekmeans{k}" for k in range(3)]
+    assert_array_equal(pipeline.get_feature_names_out(), names)
+
+
+def test_grid_search_maximises_the_score():
+    grid = GridSearchCV(make_model(), {"n_clusters": [1, 3], "trim": [0.1]}, cv=3)
+    grid.fit(X[np.random.default_rng(0).permutation(len(X))])
+    assert grid.best_params_["n_clusters"] == 3
+    assert (grid.cv_results_["mean_test_score"] < 0).all()
+    assert grid.score(X) == grid.best_estimator_.score(X)
+
+
+def test_a_clone_is_unfitted_and_fits_alike():
+    model = make_model(init=X[[0, 40, 80]], n_init="auto").fit(X)
+    copy = clone(model)
+    with pytest.raises(NotFittedError):
+        copy.predict(X)
+    assert_same_fit(copy.fit(X), model)
+
+
+def test_set_params_is_as_good_as_the_constructor():
+    assert_same_fit(make_model(trim=0.4).set_params(trim=0.1).fit(X), make_model(trim=0.1).fit(X))
+
+
+def via_pickle(model, tmp_path):
+    return pickle.loads(pickle.dumps(model))
+
+
+def via_joblib(model, tmp_path):
+    joblib.dump(model, tmp_path / "model.joblib")
+    return joblib.load(tmp_path / "model.joblib")
+
+
+@pytest.mark.parametrize("send", [via_pickle, via_joblib])
+def test_a_stored_model_predicts_alike(send, tmp_path):
+    model = make_model().fit(X)
+    again = send(model, tmp_path)
+    assert_same_fit(again, model)
+    assert_array_equal(again.predict(X), model.labels_)
+    assert_array_equal(again.transform(X), model.transform(X))
+
+
+@pytest.mark.parametrize(("library", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+def test_set_output(library, kind):
+    model = make_model().fit(X)
+    plain = model.transform(X)
+    frame = model.set_output(transform=library).transform(X)
+    assert isinstance(frame, kind)
+    assert list(frame.columns) == list(model.get_feature_names_out())
+    assert_array_equal(frame.to_numpy(), plain)
+
+
+def test_fit_transform_and_fit_predict():
+    model = make_model().fit(X)
+    assert_array_equal(make_model().fit_transform(X), model.transform(X))
+    assert_array_equal(make_model().fit_predict(X), model.labels_)
+
+
+def test_select_from_model_selects_the_support():
+    selector = SelectFromModel(
+        make_model(), importance_getter="feature_weights_", threshold=1e-9
+    ).fit(X)
+    assert_array_equal(selector.get_support(), selector.estimator_.get_support())
+    assert selector.get_support()[DATA.informative].all()
+    assert_array_equal(selector.transform(X), X[:, selector.estimator_.get_support()])
+
+
+def test_selection_before_clustering_in_one_pipeline():
+    selector = SelectFromModel(
+        make_model(n_features=2, l1_bound="auto"),
+        importance_getter="feature_weights_",
+        threshold=1e-9,
+    )
+    pipeline = make_pipeline(selector, make_model(trim=0, l1_bound=None))
+    assert rand_score(pipeline.fit_predict(X), DATA.target) > 0.97
+    assert pipeline[-1].n_features_in_ == 2
+
+
+def test_get_support_as_mask_and_as_numbers():
+    model = make_model().fit(X)
+    assert_array_equal(model.get_support(), model.feature_weights_ > 0)
+    assert_array_equal(model.get_support(indices=True), np.flatnonzero(model.feature_weights_))
+    with pytest.raises(NotFittedError):
+        make_model().get_support()
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_predict"])
+def test_sample_weight_is_refused(method):
+    with pytest.raises(TypeError, match=r"sample_weight.* not supported"):
+        getattr(make_model(), method)(X, sample_weight=np.ones(len(X)))
+
+
+def test_fits_in_threads_are_the_fits_one_by_one():
+    X = make_figure1(n_samples=900, n_features=50, random_state=1).data
+    alone = [make_model(random_state=seed).fit(X) for seed in range(8)]
+    jobs = (joblib.delayed(make_model(random_state=seed).fit)(X) for seed in range(8))
+    for one, other in zip(joblib.Parallel(4, prefer="threads")(jobs), alone, strict=True):
+        assert_same_fit(one, other)
+
+
+@pytest.fixture
+def blas_threads():
+    """A function that says how many threads BLAS uses, which are 2 now."""
+    pools = ThreadpoolController().select(user_api="blas")
+    before = max((pool["num_threads"] for pool in pools.info()), default=1)
+    set_blas_threads(pools, 2)
+    yield lambda: {pool["num_threads"] for pool in pools.info()}
+    set_blas_threads(pools, before)
+
+
+def set_blas_threads(pools, number):
+    """From a thread that ends: what a living one has set, no other one can change."""
+    thread = Thread(target=pools.limit, kwargs={"limits": number})
+    thread.start()
+    thread.join()
+
+
+def test_fits_that_overlap_leave_the_blas_threads_as_they_were(blas_threads):
+    """The first begins first and ends first: what the second found is not what it must leave."""
+    first_began, second_began, first_ended = Event(), Event(), Event()
+
+    def first_init(X, K, random_state):
+        first_began.set()
+        assert second_began.wait(10)
+        return X[:K]
+
+    def second_init(X, K, random_state):
+        second_began.set()
+        assert first_ended.wait(10)
+        return X[:K]
+
+    def fit_first():
+        make_model(init=first_init, n_init=1).fit(X)
+        first_ended.set()
+
+    def fit_second():
+        assert first_began.wait(10)
+        make_model(init=second_init, n_init=1).fit(X)
+
+    joblib.Parallel(2, prefer="threads")(joblib.delayed(f)() for f in (fit_first, fit_second))
+    assert blas_threads() <= {2}
+
+
+def test_a_fit_leaves_the_data_as_they_were():
+    kept = X.copy()
+    model = make_model().fit(X)
+    model.predict(X)
+    model.transform(X)
+    assert_array_equal(X, kept)

@@ -1,0 +1,574 @@
+"""The algorithm, part by part: weights, partitions, starts, alternation, and the whole."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize_scalar
+
+from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
+from rskc.engines import engine_for, passes_numpy
+from rskc.metrics import classification_error_rate
+from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, search, solve
+from rskc.solver.partition import Partitions, improve, lloyd, partition_keys
+from rskc.solver.starts import INITS, plusplus_cases, random_cases, robust_cases
+from rskc.solver.weights import count_weights, sparse_weights
+
+try:
+    from rskc.engines import _passes
+except ImportError:
+    _passes = None
+
+needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
+ALMOST_1 = np.nextafter(1.0, 0.0)
+
+# ---- Weights
+
+positive = st.floats(1e-3, 1e3) | st.sampled_from([0.0, 1.0, 2.0])
+between_sums = st.lists(positive | st.floats(-10, 0), min_size=1, max_size=30).map(np.array)
+
+
+def dual_bound(between, s):
+    """The least, over D, of an upper bound on what any weights can reach: D s + ||(B - D)+||_2."""
+    top = between.max()
+    solution = minimize_scalar(
+        lambda D: D * s + np.linalg.norm(np.maximum(between - D, 0)),
+        bounds=(0, top),
+        method="bounded",
+        options={"xatol": 1e-14 * top, "maxiter": 2000},
+    )
+    return min(solution.fun, top * s, np.linalg.norm(np.maximum(between, 0)))
+
+
+@pytest.mark.parametrize(
+    ("between", "s", "weights"),
+    [
+        ([3, 4], 2, [0.6, 0.8]),
+        ([3, 4], 1.2, [0.6 - np.sqrt(0.14), 0.6 + np.sqrt(0.14)]),
+        ([3, 4], 1, [0, 1]),
+        ([4, 3, -5], 5, [0.8, 0.6, 0]),
+        ([2, 2, 2, 2], 2, [0.5, 0.5, 0.5, 0.5]),
+        ([7], 1, [1]),
+        ([1, 0, 1], np.sqrt(2), [np.sqrt(0.5), 0, np.sqrt(0.5)]),
+        ([0, 5, 0], 1.5, [0, 1, 0]),
+        # Ties that no bound below sqrt(their number) treats alike: the first of them.
+        ([1, 1, 1, 1], 1, [1, 0, 0, 0]),
+        ([1, 9, 9, 9], np.sqrt(2), [0, np.sqrt(0.5), np.sqrt(0.5), 0]),
+        ([0, 0, 0], 1, [1, 0, 0]),
+    ],
+)
+def test_weights_by_hand(between, s, weights):
+    assert_allclose(sparse_weights(np.array(between, float), s), weights, atol=1e-12)
+
+
+@given(between_sums, st.floats(0, 1))
+def test_no_weights_reach_more_within_both_norms(between, share):
+    s = 1 + share * (np.sqrt(len(between)) - 1)
+    weights = sparse_weights(between, s)
+    assert (weights >= 0).all()
+    assert np.linalg.norm(weights) == pytest.approx(1, rel=1e-9)
+    assert weights.sum() <= s * (1 + 1e-9)
+    if between.max() > 0:
+        assert weights @ between >= dual_bound(between, s) * (1 - 1e-8)
+        assert (weights[between <= 0] == 0).all()
+        order = np.argsort(between)
+        gaps, steps = np.diff(between[order]), np.diff(weights[order])
+        assert (steps[gaps > 0] >= 0).all()
+
+
+@given(between_sums, st.floats(0, 1), st.sampled_from([1e-150, 1e-30, 1e30, 1e150]))
+def test_weights_do_not_see_the_scale(between, share, scale):
+    s = 1 + share * (np.sqrt(len(between)) - 1)
+    expected = sparse_weights(between, s)
+    found = sparse_weights(between * scale, s)
+    assert found @ between == pytest.approx(expected @ between, rel=1e-9, abs=1e-12)
+    distinct = np.sort(between[between > 0])
+    if len(distinct) > 1 and (np.diff(distinct) > 1e-6 * distinct[1:]).all():
+        assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("gap", [1e-9, 1e-13, 1e-16])
+@pytest.mark.parametrize("s", [1.0, 1.5, 3.0, np.sqrt(20), 4.9])
+def test_near_ties_at_the_top_keep_both_norms(gap, s):
+    between = np.r_[1 - gap * np.arange(20), np.linspace(0.5, 0.1, 80)]
+    weights = sparse_weights(between, s)
+    assert np.linalg.norm(weights) == pytest.approx(1, rel=1e-9)
+    assert weights.sum() <= s * (1 + 1e-9)
+    assert weights @ between >= dual_bound(between, s) * (1 - 1e-8)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 3e-7])
+def test_features_that_are_all_alike_at_the_largest_bound(value):
+    """Where s**2 rounds to more, or to less, than the number of features."""
+    for p in range(1, 300):
+        for s in (np.sqrt(p), 1 + (np.sqrt(p) - 1)):
+            weights = sparse_weights(np.full(p, value), s)
+            assert_allclose(weights, 1 / np.sqrt(p), rtol=1e-6)
+            assert np.linalg.norm(weights) == pytest.approx(1, rel=1e-12)
+
+
+def test_a_bound_that_does_not_bind_leaves_the_direction_of_the_sums():
+    between = np.random.default_rng(0).random(50)
+    expected = between / np.linalg.norm(between)
+    for s in (expected.sum() * (1 + 1e-12), np.sqrt(50), 1e9):
+        assert_allclose(sparse_weights(between, s), expected, rtol=1e-12)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 20))
+def test_a_wanted_number_of_features_is_met(seed, wanted):
+    between = np.random.default_rng(seed).permutation(np.geomspace(1, 100, 20))
+    weights = count_weights(between, wanted)
+    assert_array_equal(np.flatnonzero(weights), np.sort(np.argsort(-between)[:wanted]))
+    assert np.linalg.norm(weights) == pytest.approx(1)
+    assert_allclose(sparse_weights(between, weights.sum()), weights, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("between", "wanted", "count"),
+    [
+        ([5, 5, 5, 1], 1, 3),  # three tie: 3 is the nearest to be had
+        ([9, 5, 5, 5, 1], 2, 1),
+        ([9, 5, 5, 5, 1], 3, 4),
+        ([3, 2, 0, 0], 4, 2),  # what is 0 gets no weight
+        ([3, -2, -1, 0], 3, 1),
+        ([0, 0, 0, 0], 2, 2),
+        ([7, 7, 7, 7], 2, 4),
+    ],
+)
+def test_a_number_of_features_that_ties_forbid_is_met_as_nearly_as_can_be(between, wanted, count):
+    weights = count_weights(np.array(between, float), wanted)
+    assert np.count_nonzero(weights) == count
+    assert np.linalg.norm(weights) == pytest.approx(1)
+
+
+# ---- Partitions
+
+
+@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(2, 30))
+def test_a_key_names_a_partition_whatever_its_numbering(seed, K, n):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(-1, K, n, np.int32)
+    numbers = np.r_[rng.permutation(K), -1].astype(np.int32)  # -1 stays
+    other = groups.copy()
+    i = rng.integers(n)
+    other[i] = -1 if other[i] >= 0 else 0
+    keys = partition_keys(np.stack([groups, numbers[groups], other]))
+    assert keys[0] == keys[1]
+    assert keys[0] != keys[2]
+
+
+def test_a_key_does_not_depend_on_the_other_rows():
+    """A branch is compared with what other batches have seen."""
+    groups = np.array([[0, 0, 1, -1], [0, 1, 2, -1]], np.int32)
+    assert partition_keys(groups)[0] == partition_keys(groups[:1])[0]
+
+
+def test_swapping_two_cases_changes_the_key():
+    groups = np.array([[0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, -1], [0, 0, -1, 1]], np.int32)
+    assert len(set(partition_keys(groups))) == 4
+
+
+def test_the_best_partitions_are_distinct_and_in_order():
+    groups = np.array([[0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 1, 0]], np.int32)
+    found = Partitions(groups, groups, np.array([3.0, 3.0, 1.0, 2.0]), np.ones(4, bool))
+    assert_array_equal(found.best(3).within, [1, 2, 3])
+    assert_array_equal(found.best(9).groups, groups[[2, 3, 0]])
+    assert_array_equal(found.best(1).groups, groups[[2]])
+
+
+def lloyd_problem(seed, n=120, p=4, K=4, m=10, runs=20):
+    rng = np.random.default_rng(seed)
+    table = engine_for(rng.normal(size=(n, p))).table(np.ones((1, p)))
+    centres = table.cases(random_cases(table, rng.random((runs, K)), 0))
+    return table, centres, Problem(K, m)
+
+
+@pytest.mark.parametrize("m", [0, 1, 10, 40])
+def test_the_kept_within_sum_never_rises(m):
+    table, centres, problem = lloyd_problem(0, m=m)
+    before = np.inf
+    for max_iter in range(1, 25):
+        found = lloyd(table, centres, replace(problem, max_iter=max_iter))
+        assert (found.within <= before * (1 + 1e-12)).all()
+        before = found.within
+    assert found.converged.all()
+    assert not lloyd(table, centres, replace(problem, max_iter=1)).converged.all()
+
+
+@pytest.mark.parametrize("m", [0, 10])
+def test_lloyd_ends_where_centres_and_labels_agree(m):
+    table, centres, problem = lloyd_problem(1, m=m)
+    found = lloyd(table, centres, problem)
+    assignment = table.assign(table.sums(found.groups, 4).means())
+    assert_array_equal(assignment.labels, found.labels)
+    groups, within = table.trim(assignment, m)
+    assert_array_equal(groups, found.groups)
+    assert_allclose(within, found.within, rtol=1e-9)
+    assert_array_equal((found.groups < 0).sum(axis=1), m)
+
+
+@pytest.mark.parametrize("wild", [1e6, 1e12, 1e30])
+def test_lloyd_ends_so_beside_wild_cases_too(wild):
+    """A wild case that comes and goes must not spoil sums that are kept up by difference."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 3))
+    X[:5, 0] += wild * rng.random(5)
+    table = engine_for(X).table(np.ones((1, 3)))
+    centres = table.cases(random_cases(table, rng.random((100, 4)), 0))
+    found = lloyd(table, centres, Problem(4, 5))
+    groups = table.trim(table.assign(table.sums(found.groups, 4).means()), 5).groups
+    assert_array_equal(groups[:, 5:], found.groups[:, 5:])
+
+
+def test_a_run_is_the_same_alone_and_in_a_batch():
+    table, centres, problem = lloyd_problem(2)
+    together = lloyd(table, centres, problem)
+    for run in range(0, 20, 5):
+        alone = lloyd(table, centres[run : run + 1], problem)
+        assert_array_equal(alone.groups[0], together.groups[run])
+        assert alone.within[0] == pytest.approx(together.within[run])
+
+
+def test_empty_clusters_get_the_costliest_case():
+    points = np.array([[0.0, 0], [10, 0], [0, 10]]).repeat(20, axis=0)
+    table = engine_for(points).table(np.ones((1, 2)))
+    same = table.cases(np.array([[0, 1, 2], [0, 20, 21]]))  # clusters that start at one place
+    for m in (0, 5):
+        found = lloyd(table, same, Problem(3, m))
+        assert found.converged.all()
+        assert_allclose(found.within, 0, atol=1e-20)
+        assert all(len(np.unique(labels)) == 3 for labels in found.labels)
+
+
+def test_more_clusters_than_distinct_cases_end_all_the_same():
+    table = engine_for(np.array([[0.0], [1.0]]).repeat(10, axis=0)).table(np.ones((1, 1)))
+    found = lloyd(table, table.cases(np.array([[0, 1, 10, 11]])), Problem(4, 2))
+    assert found.within[0] == 0
+    assert ((found.groups >= -1) & (found.groups < 4)).all()
+
+
+def test_single_moves_free_what_lloyd_leaves_stuck():
+    """The paper's clean simulation, at equal weights: .155 by Lloyd alone."""
+    stuck, freed = [], []
+    for seed in range(8):
+        clean = make_simulation(0, seed)
+        table = engine_for(clean.data).compact_table(np.ones((1, 500)))
+        uniforms = np.random.default_rng(seed).random((100, 3))
+        found = lloyd(table, table.cases(random_cases(table, uniforms, 0)), Problem(3)).best(8)
+        moved = improve(table, found.groups, Problem(3))
+        assert (moved.within <= found.within * (1 + 1e-12)).all()
+        stuck.append(classification_error_rate(found.labels[0], clean.target))
+        freed.append(classification_error_rate(moved.best(1).labels[0], clean.target))
+    assert np.mean(stuck) > 0.08
+    assert np.mean(freed) < 0.03
+
+
+# ---- Starts
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_starts_are_different_cases(init):
+    table = engine_for(np.random.default_rng(0).normal(size=(12, 3))).table(np.ones((1, 3)))
+    uniforms = np.random.default_rng(1).random((300, 5))
+    uniforms[0], uniforms[1] = 1e-9, ALMOST_1
+    cases = INITS[init](table, uniforms, 2)
+    assert cases.shape == (300, 5)
+    assert ((cases >= 0) & (cases < 12)).all()
+    assert all(len(set(row)) == 5 for row in cases)
+
+
+def test_random_starts_are_all_subsets_alike():
+    table = engine_for(np.zeros((5, 1))).table(np.ones((1, 1)))
+    cases = np.sort(random_cases(table, np.random.default_rng(2).random((20_000, 2)), 0), axis=1)
+    _, counts = np.unique(cases, axis=0, return_counts=True)
+    assert len(counts) == 10
+    assert np.abs(counts - 2000).max() < 5 * np.sqrt(2000)
+
+
+def test_spread_starts_take_distinct_places_among_duplicates():
+    X = np.array([[0.0], [1.0], [5.0], [6.0]]).repeat(25, axis=0)
+    table = engine_for(X).table(np.ones((1, 1)))
+    cases = plusplus_cases(table, np.random.default_rng(3).random((100, 4)), 0)
+    assert all(len(set(row)) == 4 for row in X[cases, 0])
+
+
+@pytest.mark.parametrize("first", [0, 17, 54])
+@pytest.mark.parametrize("kind", ["far rows", "clump"])
+def test_robust_starts_are_never_wild_cases(first, kind):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 5))
+    wild = np.arange(first, first + 6)
+    X[wild] = rng.normal(0, 1000, (6, 5)) if kind == "far rows" else rng.normal(50, 0.1, (6, 5))
+    table, uniforms = engine_for(X).table(np.ones((1, 5))), rng.random((500, 4))
+    assert not np.isin(robust_cases(table, uniforms, 6), wild).any()
+    assert np.isin(plusplus_cases(table, uniforms, 6), wild).any(axis=1).mean() > 0.9
+
+
+def test_robust_starts_spread_over_the_clusters():
+    figure = make_figure1(300, 2, random_state=0)
+    table = engine_for(figure.data).table(np.ones((1, 2)))
+    uniforms = np.random.default_rng(5).random((200, 3))
+    hits = [
+        np.mean([len(set(figure.target[row])) == 3 for row in draw(table, uniforms, 15)])
+        for draw in (random_cases, robust_cases)
+    ]
+    assert hits[1] > hits[0] + 0.2
+
+
+@pytest.mark.parametrize("work_bytes", [1, 30_000])
+def test_batches_of_starts_are_cut_without_a_trace(work_bytes, monkeypatch):
+    table = engine_for(np.random.default_rng(0).normal(size=(50, 3))).table(np.ones((1, 3)))
+    starts = DrawnStarts(("random", "robust"), np.random.default_rng(6).random((21, 4)))
+    whole = list(starts.batches(table, 5))
+    assert_array_equal(next(starts.fewer(6).batches(table, 5)).centres, whole[0].centres[:6])
+    monkeypatch.setattr(search, "WORK_BYTES", work_bytes)
+    cut = list(starts.batches(table, 5))
+    assert len(whole) == 1 < len(cut)
+    for i in (0, 1):
+        assert_array_equal(np.concatenate([batch[i] for batch in cut]), whole[0][i])
+    assert_array_equal(whole[0].kinds, np.arange(21) % 2)
+
+
+def test_given_starts_are_the_means_of_their_groups():
+    X = np.random.default_rng(7).normal(size=(30, 2))
+    groups = np.random.default_rng(8).integers(-1, 3, (2, 30), np.int32)
+    table, starts = engine_for(X).table(np.ones((1, 2))), GivenStarts(groups, 3)
+    batches = list(starts.batches(table, 0))
+    assert len(batches) == 2
+    assert len(list(starts.fewer(1).batches(table, 0))) == 1
+    for batch, group in zip(batches, groups, strict=True):
+        means = np.stack([X[group == k].mean(axis=0) for k in range(3)])
+        assert_allclose(batch.centres[0], table.place(means[None])[0], atol=1e-12)
+
+
+# ---- Alternation
+
+
+def drawn(K, runs=30, seed=0, inits=("random", "robust")):
+    return DrawnStarts(inits, np.random.default_rng(seed).random((runs, K)))
+
+
+def as_partitions(*labels, out=()):
+    labels = np.array(labels, np.int32)
+    groups = labels.copy()
+    groups[:, list(out)] = -1
+    return Partitions(groups, labels, np.zeros(len(labels)), np.ones(len(labels), bool))
+
+
+def test_branches_that_go_round_end(monkeypatch):
+    clean = make_figure1(60, 5, random_state=0)
+    rng = np.random.default_rng(9)
+    cycle = [as_partitions(rng.integers(0, 3, 60)) for _ in range(3)]
+    calls = []
+
+    def advance(engine, problem, states):
+        calls.append(len(states))
+        return cycle[len(calls) % 3]
+
+    monkeypatch.setattr(alternate, "advance", advance)
+    problem = Problem(3, l1_bound=1.5)
+    iterations = list(islice(alternate.alternate(engine_for(clean.data), problem, cycle[0]), 10))
+    assert len(iterations) == 4  # the fourth is the first again
+    assert [going for _, going in iterations] == [True, True, True, False]
+
+
+def test_a_partition_that_stays_ends_its_branch(monkeypatch):
+    clean = make_figure1(60, 5, random_state=0)
+    truth = as_partitions(clean.target)
+    monkeypatch.setattr(alternate, "advance", lambda engine, problem, states: truth)
+    iterations = alternate.alternate(engine_for(clean.data), Problem(3, l1_bound=1.5), truth)
+    assert [going for _, going in islice(iterations, 5)] == [True, False]
+
+
+def test_max_iter_ends_the_alternation_and_says_so():
+    clean = make_simulation(0, 0)
+    problem = Problem(3, 6, l1_bound=6.2)
+    engine, starts = engine_for(clean.data), drawn(3)
+    assert solve(engine, problem, starts).converged
+    assert not solve(engine, replace(problem, max_iter=1), starts).converged
+
+
+def test_guarded_states_come_first():
+    engine, problem = engine_for(np.random.default_rng(0).normal(size=(60, 4))), Problem(3, 6, 1.5)
+    balanced = np.arange(60) % 3
+    lopsided = np.where(np.arange(60) < 5, 2, np.arange(60) % 2)
+    small, guarded = alternate.reweigh(
+        engine, problem, as_partitions(lopsided, balanced, out=range(54, 60)), [0, 1]
+    )
+    assert (small.smallest, guarded.smallest) == (5, 18)
+    wilder = replace(small, objective=1e9, rest=1e9)
+    assert guarded.rank(6) > wilder.rank(6)
+    assert wilder.rank(4) > guarded.rank(4)
+
+
+def test_what_is_left_without_a_wild_cluster():
+    """A state whose objective hangs on five wild cases has little left without them."""
+    X = np.random.default_rng(1).normal(size=(60, 3))
+    X[:5] += 100
+    labels = np.where(np.arange(60) < 5, 2, np.arange(60) % 2)
+    (state,) = alternate.reweigh(engine_for(X), Problem(3, 6, 1.5), as_partitions(labels), [0])
+    assert state.smallest == 5
+    assert state.mean > 100
+    assert state.rest < 1
+
+
+@pytest.mark.parametrize("wild", [1e9, 1e20, 1e30])
+def test_a_case_that_only_the_unweighted_rule_trims_leaves_no_trace(wild):
+    X = np.random.default_rng(2).normal(size=(60, 4))
+    labels, kept = np.arange(60) % 3, np.arange(60) > 0
+    X[0, 2] = wild
+    engine = engine_for(X)
+    far, sums = alternate.examine(engine, Problem(3, 1, 1.5), as_partitions(labels))
+    assert_array_equal(np.flatnonzero(far[0]), [0])
+    expected = between_sum(X[kept], labels[kept], 3)
+    assert_allclose(alternate.between_of(sums)[0] * engine.unit, expected, rtol=1e-6)
+
+
+# ---- The whole
+
+PROBLEMS = {
+    "RSK": (make_contaminated("shared_cell", random_state=0), Problem(3, 6, 3.5)),
+    "RSK, wild rows": (make_contaminated("far_rows", random_state=1), Problem(3, 6, 3.5)),
+    "RSK, tall": (make_masking(random_state=0), Problem(3, 30, 1.5)),
+    "SK": (make_figure1(90, 200, random_state=0), Problem(3, 0, 1.4)),
+    "TK": (make_simulation(1, 0), Problem(3, 1)),
+    "K": (make_simulation(0, 0), Problem(3)),
+    "n_features": (make_simulation(2, 1), Problem(3, 6, n_features=20)),
+}
+each_problem = pytest.mark.parametrize(("table", "problem"), PROBLEMS.values(), ids=PROBLEMS)
+
+
+def solve_for(X, problem, **options):
+    return solve(engine_for(X, **options), replace(problem, tol=0.0), drawn(problem.n_clusters))
+
+
+@each_problem
+def test_a_solution_is_one_consistent_state(table, problem):
+    X, K, m = table.data, problem.n_clusters, problem.n_trim
+    found = solve_for(X, problem)
+    assert found.converged
+    distances = ((X[:, None, :] - found.centres) ** 2) @ found.weights
+    assert_array_equal(found.labels, distances.argmin(axis=1))
+    assert_allclose(found.costs, distances.min(axis=1), rtol=1e-9)
+    assert found.trimmed_weighted.sum() == m
+    assert found.trimmed_unweighted.sum() == (m if problem.sparse else 0)
+    inside = ~found.trimmed_weighted
+    means = np.stack([X[inside & (found.labels == k)].mean(axis=0) for k in range(K)])
+    assert_allclose(found.centres, means, rtol=1e-9, atol=1e-9)
+    kept = inside & ~found.trimmed_unweighted
+    between = between_sum(X[kept], found.labels[kept], K)
+    assert found.objective == pytest.approx(found.weights @ between, rel=1e-9)
+    assert found.inertia == pytest.approx(found.costs[inside].sum())
+    if problem.sparse:
+        assert_allclose(found.weights, problem.weights(between), atol=1e-9)
+    else:
+        assert_array_equal(found.weights, 1)
+
+
+def between_sum(X, labels, K):
+    sizes = np.bincount(labels, minlength=K)
+    means = np.stack([X[labels == k].mean(axis=0) for k in range(K)])
+    return sizes @ (means - X.mean(axis=0)) ** 2
+
+
+@each_problem
+def test_a_solution_does_not_see_the_unit(table, problem):
+    """A power of 2 rounds nothing, so not even the last bit may change."""
+    found = solve_for(table.data, problem)
+    for scale in (2.0**-300, 0.5, 2.0**300):
+        scaled = solve_for(table.data * scale, problem)
+        assert_array_equal(scaled.labels, found.labels)
+        assert_array_equal(scaled.trimmed_weighted, found.trimmed_weighted)
+        assert_allclose(scaled.weights, found.weights, atol=1e-12)
+        assert_array_equal(scaled.centres, found.centres * scale)
+
+
+@needs_compiler
+@each_problem
+def test_compiled_and_numpy_passes_lead_to_the_same_solution(table, problem):
+    compiled = solve_for(table.data, problem, passes=_passes)
+    twin = solve_for(table.data, problem, passes=passes_numpy)
+    assert classification_error_rate(compiled.labels, twin.labels) == 0
+    assert_array_equal(compiled.trimmed_weighted, twin.trimmed_weighted)
+    assert_array_equal(compiled.trimmed_unweighted, twin.trimmed_unweighted)
+    assert_allclose(compiled.weights, twin.weights, atol=1e-9)
+    assert compiled.objective == pytest.approx(twin.objective, rel=1e-9)
+
+
+def test_given_starts_lead_to_the_truth():
+    figure = make_figure1(90, 20, random_state=0)
+    start = GivenStarts(figure.target.astype(np.int32)[None], 3)
+    found = solve(engine_for(figure.data), Problem(3, 0, 1.4), start)
+    assert classification_error_rate(found.labels, figure.target) == 0
+
+
+def wild_clusters(found, outliers):
+    """How many clusters consist of wild cases only."""
+    inside = ~found.trimmed_weighted
+    members = [outliers[inside & (found.labels == k)] for k in range(len(found.centres))]
+    return sum(bool(member.all()) for member in members)
+
+
+KINDS = ("shared_cell", "clump_cells", "clump_rows", "far_rows")
+
+
+def error_over(cases, labels, table):
+    return classification_error_rate(labels[cases], table.target[cases])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", KINDS)
+def test_wild_cases_do_not_become_a_cluster(kind, seed):
+    table = make_contaminated(kind, random_state=seed)
+    clean = ~table.outliers
+    found = solve(engine_for(table.data), Problem(3, 6, 3.5), drawn(3, 60, seed))
+    without = solve(engine_for(table.data[clean]), Problem(3, 0, 3.5), drawn(3, 60, seed))
+    expected = classification_error_rate(without.labels, table.target[clean])
+    assert wild_clusters(found, table.outliers) == 0
+    assert error_over(clean, found.labels, table) <= expected + 0.03
+
+
+@pytest.mark.parametrize("n_trim", [15, 20, 25])
+@pytest.mark.parametrize("kind", KINDS)
+def test_wild_cases_do_not_become_a_cluster_where_no_state_can_be_guarded(kind, n_trim):
+    """K * trim near 1: no partition has more than n_trim cases in each of its clusters."""
+    clusters, errors = 0, []
+    for seed in range(4):
+        table = make_contaminated(kind, n_features=50, random_state=seed)
+        found = solve(engine_for(table.data), Problem(3, n_trim, 2.8), drawn(3, 60, seed))
+        clusters += wild_clusters(found, table.outliers)
+        errors.append(error_over(~table.outliers, found.labels, table))
+    assert clusters == 0
+    assert np.mean(errors) <= 0.1
+
+
+def test_the_masking_example_needs_both_trimmed_sets():
+    """Cells that are wild where there is no weight: only the unweighted rule can see them."""
+    table = make_masking(random_state=0)
+    found = solve(engine_for(table.data), Problem(3, 30, 1.5), drawn(3))
+    assert found.trimmed_unweighted[table.outliers].all()
+    assert found.weights[:2].min() > 10 * found.weights[2:].max()
+
+
+@pytest.mark.parametrize("wild", [1e6, 1e30])
+def test_how_wild_masking_cells_are_changes_nothing(wild):
+    table, problem = make_masking(random_state=0), Problem(3, 30, 1.35)
+    expected = solve(engine_for(table.data), problem, drawn(3))
+    X = table.data.copy()
+    X[:3, 3:] *= wild
+    found = solve(engine_for(X), problem, drawn(3))
+    assert_allclose(found.weights, expected.weights, atol=1e-9)
+    clean = ~table.outliers
+    assert classification_error_rate(found.labels[clean], expected.labels[clean]) == 0
+
+
+def test_a_solution_passed_over_for_its_small_cluster_is_named():
+    table = make_contaminated("clump_rows", n_features=100, random_state=0)
+    found = solve(engine_for(table.data), Problem(3, 6, 3.0), drawn(3, 60))
+    assert found.rival is not None
+    assert set(found.rival.cases) == set(np.flatnonzero(table.outliers))
+    assert found.rival.mean > found.mean
