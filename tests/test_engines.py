@@ -225,7 +225,8 @@ def test_farthest_ranks_infinite_distances_first(passes):
 def test_distances_too_large_for_a_float_are_infinite(passes):
     X = np.zeros((4, 2))
     X[1, 0], X[3, 1] = 1e200, -1e200
-    engine = MemoryEngine(X, frame=memory.Frame(np.zeros(2), 1.0), passes=passes)
+    frame = memory.Frame(np.zeros(2), 1.0, np.full(2, np.inf))
+    engine = MemoryEngine(X, frame=frame, passes=passes)
     distances = engine.distances(np.zeros((1, 4), np.int32), np.zeros((1, 1, 2)))
     assert_array_equal(distances, [[0, np.inf, 0, np.inf]])
 

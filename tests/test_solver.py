@@ -156,7 +156,7 @@ def test_a_key_names_a_partition_whatever_its_numbering(seed, K, n):
     other = groups.copy()
     i = rng.integers(n)
     other[i] = -1 if other[i] >= 0 else 0
-    keys = partition_keys(np.stack([groups, numbers[groups], other]))
+    keys = partition_keys(np.stack([groups, numbers[groups], other]), K)
     assert keys[0] == keys[1]
     assert keys[0] != keys[2]
 
@@ -164,12 +164,12 @@ def test_a_key_names_a_partition_whatever_its_numbering(seed, K, n):
 def test_a_key_does_not_depend_on_the_other_rows():
     """A branch is compared with what other batches have seen."""
     groups = np.array([[0, 0, 1, -1], [0, 1, 2, -1]], np.int32)
-    assert partition_keys(groups)[0] == partition_keys(groups[:1])[0]
+    assert partition_keys(groups, 3)[0] == partition_keys(groups[:1], 3)[0]
 
 
 def test_swapping_two_cases_changes_the_key():
     groups = np.array([[0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, -1], [0, 0, -1, 1]], np.int32)
-    assert len(set(partition_keys(groups))) == 4
+    assert len(set(partition_keys(groups, 2))) == 4
 
 
 def test_the_best_partitions_are_distinct_and_in_order():
@@ -393,16 +393,14 @@ def test_max_iter_ends_the_alternation_and_says_so():
 
 
 def test_guarded_states_come_first():
-    engine, problem = engine_for(np.random.default_rng(0).normal(size=(60, 4))), Problem(3, 6, 1.5)
-    balanced = np.arange(60) % 3
+    engine = engine_for(np.random.default_rng(0).normal(size=(60, 4)))
     lopsided = np.where(np.arange(60) < 5, 2, np.arange(60) % 2)
-    small, guarded = alternate.reweigh(
-        engine, problem, as_partitions(lopsided, balanced, out=range(54, 60)), [0, 1]
-    )
-    assert (small.smallest, guarded.smallest) == (5, 18)
-    wilder = replace(small, objective=1e9, rest=1e9)
-    assert guarded.rank(6) > wilder.rank(6)
-    assert wilder.rank(4) > guarded.rank(4)
+    partitions = as_partitions(lopsided, np.arange(60) % 3)
+    for n_trim, guarded in ((6, [False, True]), (4, [True, True])):
+        states = alternate.reweigh(engine, Problem(3, n_trim, 1.5), partitions, [0, 1])
+        assert [state.guarded for state in states] == guarded
+        wilder = replace(states[0], objective=1e9, rest=1e9)
+        assert (wilder.rank > states[1].rank) == guarded[0]
 
 
 def test_what_is_left_without_a_wild_cluster():

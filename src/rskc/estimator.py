@@ -424,7 +424,6 @@ def _describe(solution: Solution, n_trim: int) -> str:
     cases = ", ".join(map(str, rival.cases[:6])) + (", ..." if len(rival.cases) > 6 else "")
     return (
         f"Another solution has a larger objective ({rival.mean:.4g} against {solution.mean:.4g} "
-        f"per kept case), but one of its clusters has {len(rival.cases)} cases only ({cases}), no "
-        f"more than the {n_trim} that trim allows to be wild. If these are a true cluster, lower "
-        "trim."
+        f"per kept case), but one of its clusters has {len(rival.cases)} cases only ({cases}), and "
+        f"with trim as it is {n_trim} cases may be wild. If these are a true cluster, lower trim."
     )

@@ -19,8 +19,8 @@ cdef extern from "kernels.h":
     void nearest_double(const double*, const double*, int, int, double*, double*) noexcept nogil
     void store_nearest_float(const float*, const float*, const float*, int, int32_t*, float*) noexcept nogil
     void store_nearest_double(const double*, const double*, const double*, int, int32_t*, double*) noexcept nogil
-    void centre_row_float(const float*, const int64_t*, const double*, double, double, int64_t, double*) noexcept nogil
-    void centre_row_double(const double*, const int64_t*, const double*, double, double, int64_t, double*) noexcept nogil
+    void centre_row_float(const float*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
+    void centre_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
     void add_row_float(const float*, const double*, double, int, double*) noexcept nogil
     void add_row_double(const double*, const double*, double, int, double*) noexcept nogil
     double framed_distance_float(const float*, const double*, double, const double*, const double*, int) noexcept nogil
@@ -72,8 +72,8 @@ cdef inline Block block_at(int64_t number, int64_t n, int64_t q, int64_t size) n
 
 
 def table(const floating[:, ::1] X, const int64_t[::1] columns, const double[::1] location,
-          double factor, double limit, int block, int n_threads, real[::1] out):
-    """out = (X - location)[:, columns] * factor, cut off at +-limit, in blocks."""
+          double factor, const double[::1] limits, int block, int n_threads, real[::1] out):
+    """out = (X - location)[:, columns] * factor, cut off at +-limits, in blocks."""
     cdef:
         int64_t n = X.shape[0], q = columns.shape[0], b
         const int64_t *subset = NULL if q == X.shape[1] else &columns[0]
@@ -81,12 +81,12 @@ def table(const floating[:, ::1] X, const int64_t[::1] columns, const double[::1
     with nogil, parallel(num_threads=n_threads):
         work = <double*>malloc(ROWS_AT_ONCE * q * sizeof(double))
         for b in prange((n + block - 1) // block, schedule="static"):
-            fill_block(X, subset, &location[0], factor, limit, q, block_at(b, n, q, block), work, &out[0])
+            fill_block(X, subset, &location[0], factor, &limits[0], q, block_at(b, n, q, block), work, &out[0])
         free(work)
 
 
 cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const double *location,
-                     double factor, double limit, int64_t q, Block block, double *work,
+                     double factor, const double *limits, int64_t q, Block block, double *work,
                      real *out) noexcept nogil:
     """A few rows at a time: a few streams to read, and whole cache lines to write."""
     cdef int64_t i, j, start = 0, rows
@@ -95,9 +95,9 @@ cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const dou
         rows = min(<int64_t>ROWS_AT_ONCE, block.rows - start)
         for i in range(rows):
             if floating is float:
-                centre_row_float(&X[block.first + start + i, 0], columns, location, factor, limit, q, work + i * q)
+                centre_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
             else:
-                centre_row_double(&X[block.first + start + i, 0], columns, location, factor, limit, q, work + i * q)
+                centre_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
         for j in range(q):
             for i in range(rows):
                 out[j * block.rows + start + i] = <real>work[i * q + j]

@@ -35,19 +35,17 @@ static void NAME(store_nearest)(const T *RSKC_RESTRICT best, const T *RSKC_RESTR
     }
 }
 
-/* out = (x - location) * factor, cut off at +-limit, for q columns; columns NULL: the first q. */
+/* out = (x - location) * factor, cut off at +-limits, for q columns; columns NULL: the first q. */
 RSKC_CLONES
 static void NAME(centre_row)(const T *RSKC_RESTRICT x, const int64_t *RSKC_RESTRICT columns,
-                             const double *RSKC_RESTRICT location, double factor, double limit,
-                             int64_t q, double *RSKC_RESTRICT out) {
-    if (columns == NULL)
-        for (int64_t j = 0; j < q; j++) out[j] = ((double)x[j] - location[j]) * factor;
-    else
-        for (int64_t j = 0; j < q; j++)
-            out[j] = ((double)x[columns[j]] - location[columns[j]]) * factor;
+                             const double *RSKC_RESTRICT location, double factor,
+                             const double *RSKC_RESTRICT limits, int64_t q,
+                             double *RSKC_RESTRICT out) {
     for (int64_t j = 0; j < q; j++) {
-        out[j] = out[j] < limit ? out[j] : limit;
-        out[j] = out[j] > -limit ? out[j] : -limit;
+        int64_t source = columns == NULL ? j : columns[j];
+        double value = ((double)x[source] - location[source]) * factor, limit = limits[source];
+        value = value < limit ? value : limit;
+        out[j] = value > -limit ? value : -limit;
     }
 }
 
@@ -148,16 +146,25 @@ static T NAME(mth_largest)(const T *values, int64_t n, int64_t m, T *buffer) {
     return NAME(quickselect)(buffer, n, n - m);
 }
 
-/* groups = labels, with -1 where the cost is above the bar; returns the sum of the other costs. */
+RSKC_CLONES
+static double NAME(total)(const T *RSKC_RESTRICT costs, int64_t n) {
+    double sum = 0;
+    RSKC_SUM_IN_LANES(sum)
+    for (int64_t i = 0; i < n; i++) sum += (double)costs[i];
+    return sum;
+}
+
+/* groups = labels, with -1 where the cost is not below the bar; returns the sum of the costs below,
+   to which what is above has added nothing, however large. */
 RSKC_CLONES
 static double NAME(cut)(const int32_t *RSKC_RESTRICT labels, const T *RSKC_RESTRICT costs, int64_t n,
-                        int trimming, T bar, int32_t *RSKC_RESTRICT groups) {
+                        T bar, int32_t *RSKC_RESTRICT groups) {
     double kept = 0;
     RSKC_SUM_IN_LANES(kept)
     for (int64_t i = 0; i < n; i++) {
-        int out = trimming & (costs[i] > bar);
-        groups[i] = out ? -1 : labels[i];
-        kept += out ? 0 : (double)costs[i];
+        int below = costs[i] < bar;
+        groups[i] = below ? labels[i] : -1;
+        kept += below ? (double)costs[i] : 0;
     }
     return kept;
 }
@@ -166,17 +173,18 @@ static double NAME(cut)(const int32_t *RSKC_RESTRICT labels, const T *RSKC_RESTR
    costs tie. Returns the sum of the costs of the others. */
 static double NAME(trim_run)(const int32_t *labels, const T *costs, int64_t n, int64_t m, T *buffer,
                              int32_t *groups) {
-    T bar = m > 0 ? NAME(mth_largest)(costs, n, m, buffer) : 0;
-    double kept = NAME(cut)(labels, costs, n, m > 0, bar, groups);
-    int64_t above = 0;
-    if (m == 0) return kept;
-    for (int64_t i = 0; i < n; i++) above += costs[i] > bar;
-    for (int64_t i = 0; i < n && above < m; i++) {
-        if (costs[i] == bar) {
-            groups[i] = -1;
-            kept -= bar;
-            above++;
-        }
+    if (m == 0) {
+        memcpy(groups, labels, (size_t)n * sizeof(int32_t));
+        return NAME(total)(costs, n);
+    }
+    T bar = NAME(mth_largest)(costs, n, m, buffer);
+    double kept = NAME(cut)(labels, costs, n, bar, groups);
+    int64_t left = m;
+    for (int64_t i = 0; i < n; i++) left -= costs[i] > bar;
+    for (int64_t i = 0; i < n; i++) {
+        if (costs[i] != bar || left-- > 0) continue;
+        groups[i] = labels[i];
+        kept += bar;
     }
     return kept;
 }

@@ -26,9 +26,10 @@ SUBSET_SHARE = 0.25
 SUBSET_BYTES = 2**25
 # Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
 ROWS_BYTES = 2**25
-# Cells beyond this many typical deviations are cut off there, so that their squares stay finite.
+# In tables, cells beyond this many typical deviations are cut off there: sums then keep 10 digits
+# of all others when a wild case joins and leaves a cluster, and squares stay finite.
+WILD = 1e6
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-LIMIT = {FLOAT32: 1e15, FLOAT64: 1e150}
 
 
 def passes_info() -> dict:
@@ -43,11 +44,12 @@ def passes_info() -> dict:
 class Frame(NamedTuple):
     """Where the data lie and how large they are: all passes see (X - location) * factor.
 
-    Its factor keeps squares from overflow and underflow, whatever the scale of the data.
+    The factor keeps squares from overflow and underflow, whatever the scale of the data.
     """
 
     location: np.ndarray
     factor: float
+    limits: np.ndarray  # (p,) where tables cut off, in the frame
 
     @classmethod
     def of(cls, X: np.ndarray) -> Frame:
@@ -58,24 +60,29 @@ class Frame(NamedTuple):
         place among the data will do, and a median over all of 300 x 1000 cells takes 4 ms.
         """
         sample = X[:: max(1, -(-len(X) // 63))]
-        middle = len(sample) // 2
+        middle, late = len(sample) // 2, len(sample) * 9 // 10
         location = np.partition(sample, middle, axis=0)[middle].astype(np.float64)
-        return cls(location, _power_of_two(X, sample, location))
+        deviations = np.partition(np.abs(sample - location), [middle, late], axis=0)
+        spread = np.where(deviations[middle] > 0, deviations[middle], deviations[late])
+        typical = _typical(X, location, spread)
+        factor = 2.0 ** np.clip(-np.floor(np.log2(typical)), -1000, 1000)
+        return cls(location, float(factor), WILD * np.maximum(spread, typical) * factor)
 
     def place(self, points: np.ndarray) -> np.ndarray:
         """Bring points from the space of the data into the frame."""
         return (points - self.location) * self.factor
 
 
-def _power_of_two(X: np.ndarray, sample: np.ndarray, location: np.ndarray) -> float:
-    """Return a factor that brings typical deviations near 1; a power of 2 rounds nothing."""
-    step = max(1, X.shape[1] // 64)
-    deviations = np.abs(sample[:, ::step] - location[::step])
-    deviations = deviations[deviations > 0]
-    typical = np.median(deviations) if deviations.size else np.max(np.abs(X - location), initial=0)
-    if typical == 0:
-        return 1.0
-    return float(2.0 ** np.clip(-np.floor(np.log2(typical)), -1000, 1000))
+def _typical(X: np.ndarray, location: np.ndarray, spread: np.ndarray) -> float:
+    """Return a typical deviation from the location; 1 if there is none."""
+    if spread.any():
+        return float(np.median(spread[spread > 0]))
+    largest = max(float(np.abs(rows - location).max()) for rows in _slices(X))
+    return largest if largest > 0 else 1.0
+
+
+def _slices(X: np.ndarray, rows: int = 4096):
+    return (X[start : start + rows] for start in range(0, len(X), rows))
 
 
 class MemoryTable:
@@ -181,7 +188,8 @@ class MemoryTable:
 
     def place(self, centres):
         columns, frame = self._place
-        return frame.place(centres)[:, :, columns]
+        placed, limits = frame.place(centres)[:, :, columns], frame.limits[columns]
+        return np.clip(placed, -limits, limits)
 
     def _threads(self, work_per_case):
         return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
@@ -228,7 +236,7 @@ class MemoryEngine:
     def shift(self, sums, before, after):
         moved = np.empty(len(before), np.int64)
         threads = self._threads(len(before) * self.n_features)
-        location, factor = self.frame
+        location, factor, _ = self.frame
         rows = self.X.reshape(-1)
         self.passes.shift_sums(
             rows, 1, location, factor, before, after, threads, sums.totals, sums.counts, moved
@@ -240,7 +248,8 @@ class MemoryEngine:
             weights = np.ones((1, self.n_features))
         out = np.empty(labels.shape)
         threads = self._threads(len(labels) * self.n_features)
-        self.passes.own_distances(self.X, *self.frame, weights, labels, centres, threads, out)
+        location, factor, _ = self.frame
+        self.passes.own_distances(self.X, location, factor, weights, labels, centres, threads, out)
         return out
 
     def farthest(self, distances, m):
@@ -265,10 +274,8 @@ class MemoryEngine:
         return MemoryTable(blocks, rows, weights, self.n_threads, self.passes, place)
 
     def _laid_out(self, columns, dtype, block):
-        location, factor = self.frame
         out = np.empty(self.n_cases * len(columns), dtype)
-        threads = self._threads(len(columns))
-        self.passes.table(self.X, columns, location, factor, LIMIT[dtype], block, threads, out)
+        self.passes.table(self.X, columns, *self.frame, block, self._threads(len(columns)), out)
         return out
 
     def _columns(self, weights):
@@ -285,7 +292,7 @@ class MemoryEngine:
             columns = self._columns(weights)
             rows = self._laid_out(columns, FLOAT64, 1).reshape(self.n_cases, -1)
             self._rotated = (weights, span_coordinates(rows * np.sqrt(weights[0, columns])))
-        rows = np.clip(self._rotated[1], -LIMIT[dtype], LIMIT[dtype]).astype(dtype)
+        rows = self._rotated[1].astype(dtype)
         blocks, ones = to_blocks(rows, self.passes.BLOCK), np.ones((1, rows.shape[1]))
         return MemoryTable(blocks, rows.reshape(-1), ones, self.n_threads, self.passes, None)
 

@@ -36,13 +36,13 @@ def _rows(X, q, block):
     return np.concatenate([X[i : i + block * q].reshape(q, -1).T for i in starts])
 
 
-def table(X, columns, location, factor, limit, block, n_threads, out):
-    """Write (X - location)[:, columns] * factor, cut off at +-limit, to ``out``, in blocks."""
-    q = len(columns)
+def table(X, columns, location, factor, limits, block, n_threads, out):
+    """Write (X - location)[:, columns] * factor, cut off at +-limits, to ``out``, in blocks."""
+    q, limits = len(columns), limits[columns]
     step = block if block > 1 else max(1, WORK_BYTES // (16 * q))
     for first in range(0, len(X), step):
         rows = (X[first : first + step][:, columns] - location[columns]) * factor
-        rows = np.clip(rows, -limit, limit)
+        rows = np.clip(rows, -limits, limits)
         out[first * q : (first + step) * q] = (rows if block == 1 else rows.T).ravel()
 
 
@@ -94,8 +94,9 @@ def own_distances(X, location, factor, weights, labels, centres, n_threads, out)
     own = len(weights) > 1
     for r, label in enumerate(labels):
         for rows in _blocks(len(X), 16 * X.shape[1]):
-            errors = (X[rows] - location) * factor - centres[r][label[rows]]
-            out[r, rows] = errors**2 @ weights[r if own else 0]
+            with np.errstate(over="ignore"):  # a wild cell may be infinitely far away
+                errors = (X[rows] - location) * factor - centres[r][label[rows]]
+                out[r, rows] = errors**2 @ weights[r if own else 0]
 
 
 def row_norms(X, block, weights, n_threads, out):

@@ -7,8 +7,9 @@ of all the states that the branches pass through the best is returned.
 Which is best is the delicate part, because a cluster made of wild cases has the largest objective
 of all. Up to ``n_trim`` cases may be wild. A state is *guarded* if each of its clusters has more
 cases than that, so that none can consist of wild ones; guarded states come first, and among them
-the largest objective. If there is none (K * trim near 1), states are ranked by the objective that
-is left when their small clusters, up to ``n_trim`` cases of them, are taken away.
+the largest objective. Where much is trimmed no state may be guarded in this sense (K * trim near
+1): then it is enough that a cluster keeps more than half the cases of an average one, and what
+counts is the objective that is left when clusters of ``n_trim`` cases or fewer are taken away.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 # A branch whose objective has not risen for so many iterations has given what it can.
 PATIENCE = 5
+# A squared distance, in typical deviations, beyond which sums lose digits of the others.
+WILD_DISTANCE = 1e12
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class State:
     weights: np.ndarray  # (p,) made from this partition
     objective: float  # sum_j w_j B_j over the cases in neither trimmed set
     n_kept: int  # the number of these
-    smallest: int  # cases of the smallest cluster that are not in O_W
-    rest: float  # objective per kept case without the clusters that may be wild
+    guarded: bool  # whether no cluster can be nothing but wild cases
+    rest: float  # objective per kept case, without clusters of n_trim cases or fewer
     converged: bool
 
     @property
@@ -50,10 +53,10 @@ class State:
         """Objective per kept case."""
         return self.objective / max(self.n_kept, 1)
 
-    def rank(self, n_trim: int) -> tuple[bool, float]:
+    @property
+    def rank(self) -> tuple[bool, float]:
         """Sort key: guarded states first."""
-        guarded = self.smallest > n_trim
-        return guarded, self.mean if guarded else self.rest
+        return self.guarded, self.rest
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,10 @@ def examine(engine: Engine, problem: Problem, partitions: Partitions) -> tuple[n
     sums = engine.sums(partitions.groups, problem.n_clusters)
     distances = engine.distances(partitions.labels, sums.means())
     far = engine.farthest(distances, problem.n_trim)
-    engine.shift(sums, partitions.groups, np.where(far, np.int32(-1), partitions.groups))
+    kept = np.where(far, np.int32(-1), partitions.groups)
+    if distances.max() > WILD_DISTANCE:  # subtracting such cases would leave their rounding behind
+        return far, engine.sums(kept, problem.n_clusters)
+    engine.shift(sums, partitions.groups, kept)
     return far, sums
 
 
@@ -87,39 +93,53 @@ def reweigh(
     """Steps (b)-(e) for each branch."""
     far, sums = examine(engine, problem, partitions)
     between = between_of(sums)
-    states = []
-    for i, branch in enumerate(branches):
-        weights, groups = problem.weights(between[i]), partitions.groups[i]
-        sizes = np.bincount(groups[groups >= 0], minlength=problem.n_clusters)
-        objective, n_kept = float(weights @ between[i]), int(sums.counts[i].sum())
-        rest = objective / max(n_kept, 1)
-        if sizes.min() <= problem.n_trim:
-            rest = _rest(sums.of_runs(np.array([i])), sizes, weights, problem.n_trim)
-        states.append(
-            State(
-                branch=branch,
-                groups=groups,
-                labels=partitions.labels[i],
-                far=far[i],
-                weights=weights,
-                objective=objective,
-                n_kept=n_kept,
-                smallest=int(sizes.min()),
-                rest=rest,
-                converged=bool(partitions.converged[i]),
-            )
-        )
-    return states
+    return [
+        _state(problem, partitions, sums.of_runs(np.array([i])), far[i], between[i], i, branch)
+        for i, branch in enumerate(branches)
+    ]
 
 
-def _rest(sums: Sums, sizes: np.ndarray, weights: np.ndarray, n_trim: int) -> float:
-    """Least objective per kept case once small clusters, n_trim cases at most, are taken away."""
-    order = np.argsort(sizes, kind="stable")
-    small = order[sizes[order] <= n_trim]
-    together = small[np.cumsum(sizes[small]) <= n_trim]
-    suspects = [[k] for k in small] + [together[:i] for i in range(2, len(together) + 1)]
-    means = [_mean_without(sums, list(ks), weights) for ks in suspects]
-    return min(means, default=_mean_without(sums, [], weights))
+def _state(
+    problem: Problem,
+    partitions: Partitions,
+    sums: Sums,
+    far: np.ndarray,
+    between: np.ndarray,
+    i: int,
+    branch: int,
+) -> State:
+    """Step (e) for one branch, and what is needed to compare it with others."""
+    labels, groups = partitions.labels[i], partitions.groups[i]
+    weights = problem.weights(between)
+    objective, n_kept = float(weights @ between), int(sums.counts.sum())
+    sizes = np.bincount(labels, minlength=problem.n_clusters)
+    kept_sizes = np.bincount(groups[groups >= 0], minlength=problem.n_clusters)
+    small = sizes <= problem.n_trim
+    rest = objective / max(n_kept, 1)
+    if small.any():
+        rest = _rest(sums, np.flatnonzero(small), sizes, weights, problem.n_trim)
+    return State(
+        branch=branch,
+        groups=groups,
+        labels=labels,
+        far=far,
+        weights=weights,
+        objective=objective,
+        n_kept=n_kept,
+        guarded=not (small & (kept_sizes <= problem.half_cluster(len(labels)))).any(),
+        rest=rest,
+        converged=bool(partitions.converged[i]),
+    )
+
+
+def _rest(
+    sums: Sums, small: np.ndarray, sizes: np.ndarray, weights: np.ndarray, most: int
+) -> float:
+    """Least objective per kept case once small clusters, so many cases at most, are taken away."""
+    small = small[np.argsort(sizes[small], kind="stable")]
+    together = small[np.cumsum(sizes[small]) <= most]
+    suspects = [[k] for k in small] + [list(together[:i]) for i in range(2, len(together) + 1)]
+    return min(_mean_without(sums, clusters, weights) for clusters in suspects)
 
 
 def _mean_without(sums: Sums, clusters: list[int], weights: np.ndarray) -> float:
@@ -138,15 +158,15 @@ def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions
 class _Watch:
     """Sees which branches repeat themselves, meet, or no longer change."""
 
-    def __init__(self, tol: float):
-        self.tol = tol
+    def __init__(self, problem: Problem):
+        self.n_clusters, self.tol = problem.n_clusters, problem.tol
         self.seen: set[bytes] = set()
         self.last: dict[int, np.ndarray] = {}
         self.means: dict[int, list[float]] = {}
 
     def live(self, states: list[State]) -> list[State]:
         """Return the states whose branches go on."""
-        keys = partition_keys(np.array([state.groups for state in states]))
+        keys = partition_keys(np.array([state.groups for state in states]), self.n_clusters)
         return [state for state, key in zip(states, keys, strict=True) if self._goes_on(state, key)]
 
     def _goes_on(self, state: State, key: bytes) -> bool:
@@ -173,7 +193,7 @@ def alternate(
     ``more`` searches with given weights: when the leading branch has its first ones, what is found
     with these joins as further branches.
     """
-    watch, branches = _Watch(problem.tol), list(range(len(partitions)))
+    watch, branches = _Watch(problem), list(range(len(partitions)))
     for _ in range(problem.max_iter):
         states = reweigh(engine, problem, partitions, branches)
         live = watch.live(states)
@@ -201,13 +221,13 @@ def explore(
     outcomes = []
     for first in range(0, len(partitions), step):
         part = partitions.take(slice(first, first + step))
-        outcomes.append(_follow(problem, alternate(engine, problem, part, None if first else more)))
-    best = max(outcomes, key=lambda outcome: outcome.state.rank(problem.n_trim))
+        outcomes.append(_follow(alternate(engine, problem, part, None if first else more)))
+    best = max(outcomes, key=lambda outcome: outcome.state.rank)
     rival = max((outcome.rival for outcome in outcomes), key=lambda state: state.mean)
     return replace(best, rival=rival)
 
 
-def _follow(problem: Problem, iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
+def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
     best = rival = None
     paths: dict[int, list[float]] = {}
     settled = False
@@ -217,7 +237,7 @@ def _follow(problem: Problem, iterations: Iterator[tuple[list[State], bool]]) ->
         log.debug("iteration %d: objective per kept case of each branch: %s", iteration + 1, means)
         for state in states:
             paths.setdefault(state.branch, []).append(state.objective)
-            if best is None or state.rank(problem.n_trim) > best.rank(problem.n_trim):
+            if best is None or state.rank > best.rank:
                 best = state
             if rival is None or state.mean > rival.mean:
                 rival = state

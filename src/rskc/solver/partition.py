@@ -45,7 +45,8 @@ class Partitions:
 
     def best(self, most: int) -> Partitions:
         """Return the runs of least within sum, each partition once, whatever its numbering."""
-        keys, seen, chosen = partition_keys(self.groups), set(), []
+        K = int(self.labels.max(initial=0)) + 1
+        keys, seen, chosen = partition_keys(self.groups, K), set(), []
         for run in np.argsort(self.within, kind="stable"):
             if keys[run] not in seen:
                 seen.add(keys[run])
@@ -60,14 +61,14 @@ def _case_numbers(n: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 2**30, n).astype(np.float64)
 
 
-def partition_keys(groups: np.ndarray) -> list[bytes]:
+def partition_keys(groups: np.ndarray, K: int) -> list[bytes]:
     """Return a key for each row that does not depend on how its clusters are numbered.
 
     Each case has a random whole number; the sums over the clusters, sorted, are exact in float64
     and tell partitions apart.
     """
-    numbers, size = _case_numbers(groups.shape[1]), groups.max(initial=0) + 2
-    sums = np.array([np.bincount(row + 1, numbers, size) for row in groups])
+    numbers = _case_numbers(groups.shape[1])
+    sums = np.array([np.bincount(row + 1, numbers, K + 1) for row in groups])
     sums[:, 1:].sort(axis=1)
     return [row.tobytes() for row in sums]
 

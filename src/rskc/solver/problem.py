@@ -25,6 +25,10 @@ class Problem:
         """Whether features get weights of their own."""
         return self.l1_bound is not None or self.n_features is not None
 
+    def half_cluster(self, n_cases: int) -> int:
+        """Return half the number of cases that a cluster keeps on average."""
+        return (n_cases - self.n_trim) // (2 * self.n_clusters)
+
     def weights(self, between: np.ndarray) -> np.ndarray:
         """Step (e): the weights for between-cluster sums of squares (p,)."""
         if self.n_features is not None:

@@ -160,8 +160,8 @@ def _rival(problem: Problem, state: State, rival: State, unit: float) -> Rival |
 
     A cluster of one case is an outlier and not worth a word.
     """
-    small = 1 < rival.smallest <= problem.n_trim
-    if not small or rival.mean <= state.mean * (1 + RIVAL_GAIN):
-        return None
     sizes = np.bincount(rival.groups[rival.groups >= 0], minlength=problem.n_clusters)
+    passed_over = state.guarded and not rival.guarded and sizes.min() > 1
+    if not passed_over or rival.mean <= state.mean * (1 + RIVAL_GAIN):
+        return None
     return Rival(rival.mean * unit, np.flatnonzero(rival.groups == sizes.argmin()))

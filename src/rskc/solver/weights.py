@@ -34,8 +34,8 @@ def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:
         return _tied_weights(np.ones(len(positive), bool), l1_bound)
     share = positive / top
     full = share / np.linalg.norm(share)
-    if full.sum() <= l1_bound:
-        return full
+    if full.sum() <= l1_bound * (1 + 1e-12):
+        return _within_bound(full, l1_bound)
     below = (top - positive) / top
     if np.count_nonzero(below == 0) >= l1_bound**2:
         return _tied_weights(below == 0, l1_bound)
