@@ -73,14 +73,18 @@ def describe(model, wild):
     weights = ", ".join(f"feature {j} ({model.feature_weights_[j]:.2f})" for j in support)
     print(f"  {len(support)} of {model.n_features_in_:,} features matter: {weights}")
     found = np.flatnonzero(model.trimmed_ & wild)
-    print(f"  {len(found)} of the {wild.sum()} wild cases were trimmed: {', '.join(map(str, found))}")
+    print(
+        f"  {len(found)} of the {wild.sum()} wild cases were trimmed: {', '.join(map(str, found))}"
+    )
     print(f"  sizes of the clusters: {', '.join(map(str, np.bincount(model.labels_)))}")
 
 
 def main():
     X, truth, wild = make_data()
     models, seconds = fit_all(X)
-    print(f"{X.shape[0]} cases x {X.shape[1]:,} features, 3 true clusters, {wild.sum()} wild cells\n")
+    print(
+        f"{X.shape[0]} cases x {X.shape[1]:,} features, 3 true clusters, {wild.sum()} wild cells\n"
+    )
     for name, model in models.items():
         error = classification_error_rate(model.labels_[~wild], truth[~wild])
         print(f"{name:26} {error:6.1%} of the pairs wrong   {seconds[name] * 1e3:6.0f} ms")
