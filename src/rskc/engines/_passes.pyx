@@ -15,6 +15,7 @@ from scipy.linalg.cython_blas cimport dgemm, sgemm
 cdef extern from "kernels.h":
     const int RSKC_HAS_OPENMP
     int rskc_max_threads() noexcept nogil
+    void rskc_prefetch(const void*, size_t) noexcept nogil
     void nearest_float(const float*, const float*, int, int, float*, float*) noexcept nogil
     void nearest_double(const double*, const double*, int, int, double*, double*) noexcept nogil
     void store_nearest_float(const float*, const float*, const float*, int, int32_t*, float*) noexcept nogil
@@ -122,8 +123,11 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
         Block part
     with nogil, parallel(num_threads=n_threads):
         work = <floating*>malloc((<size_t>step * columns + 2 * step) * sizeof(floating))
-        for b in prange((n + block - 1) // block, schedule="dynamic"):
+        for b in prange((n + block - 1) // block, schedule="dynamic", chunksize=8):
             part = block_at(b, n, q, block)
+            if part.first + part.rows < n:
+                rskc_prefetch(&X[part.offset + part.rows * q],
+                              min(<int64_t>block, n - part.first - part.rows) * q * sizeof(floating))
             assign_block(&X[part.offset], part.rows, step, q, runs, K, &scaled[0, 0, 0],
                          &constants[0, 0], &norms[0, part.first], norms_stride, n, work,
                          &labels[0, part.first], &costs[0, part.first])

@@ -35,6 +35,16 @@ static int rskc_max_threads(void) { return omp_get_max_threads(); }
 static int rskc_max_threads(void) { return 1; }
 #endif
 
+/* Ask for memory that is needed soon: products read a block in short pieces of many columns, which
+   the hardware does not foresee. */
+static void rskc_prefetch(const void *start, size_t bytes) {
+#if defined(__GNUC__)
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)start + i, 0, 2);
+#else
+    (void)start, (void)bytes;
+#endif
+}
+
 #define RSKC_SAMPLE 1024
 #define RSKC_GAIN (1 - 1e-10) /* a move must gain more than rounding could */
 

@@ -56,14 +56,14 @@ class Frame(NamedTuple):
         """Frame X robustly, from a sample of its rows.
 
         Centre first: |x|^2 - 2xc + |c|^2 loses digits when the centre of the data is far from 0.
-        A median, so that a wild cell of 1e30 does not drag its column away: of 63 rows, since any
-        place among the data will do, and a median over all of 300 x 1000 cells takes 4 ms.
+        A median, so that a wild cell of 1e30 does not drag its column away: of some 31 rows, since
+        any place among the data will do, and a median over all of 300 x 1000 cells takes 4 ms.
         """
-        sample = X[:: max(1, -(-len(X) // 63))]
-        middle, late = len(sample) // 2, len(sample) * 9 // 10
-        location = np.partition(sample, middle, axis=0)[middle].astype(np.float64)
-        deviations = np.partition(np.abs(sample - location), [middle, late], axis=0)
-        spread = np.where(deviations[middle] > 0, deviations[middle], deviations[late])
+        ordered = np.sort(X[:: max(1, -(-len(X) // 31))].astype(np.float64), axis=0)
+        last = len(ordered) - 1
+        location = ordered[(last + 1) // 2]
+        inner = ordered[last - last // 4] - ordered[last // 4]
+        spread = np.where(inner > 0, inner, ordered[last - last // 10] - ordered[last // 10])
         typical = _typical(X, location, spread)
         factor = 2.0 ** np.clip(-np.floor(np.log2(typical)), -1000, 1000)
         return cls(location, float(factor), WILD * np.maximum(spread, typical) * factor)
@@ -74,7 +74,7 @@ class Frame(NamedTuple):
 
 
 def _typical(X: np.ndarray, location: np.ndarray, spread: np.ndarray) -> float:
-    """Return a typical deviation from the location; 1 if there is none."""
+    """Return a typical spread of a column; where there is none the largest deviation, or 1."""
     if spread.any():
         return float(np.median(spread[spread > 0]))
     largest = max(float(np.abs(rows - location).max()) for rows in _slices(X))
@@ -140,7 +140,7 @@ class MemoryTable:
 
     def trim(self, assignment, m):
         groups, within = np.empty_like(assignment.labels), np.empty(len(assignment.labels))
-        threads = self._threads(2 * len(groups))
+        threads = self._threads(20 * len(groups))
         self.passes.trim(assignment.labels, assignment.costs, m, threads, groups, within)
         return Grouping(groups, within)
 
@@ -256,7 +256,7 @@ class MemoryEngine:
         groups = np.zeros(distances.shape, np.int32)
         if m > 0:
             kept, labels = np.empty(len(distances)), np.zeros_like(groups)
-            self.passes.trim(labels, distances, m, self._threads(2), groups, kept)
+            self.passes.trim(labels, distances, m, self._threads(20 * len(labels)), groups, kept)
         return groups < 0
 
     def place(self, centres):
