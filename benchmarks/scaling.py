@@ -1,5 +1,7 @@
 """Two threads against one, and how a Lloyd iteration grows with the number of cases."""
 
+import warnings
+
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -7,6 +9,8 @@ from benchmarks.data import levels
 from benchmarks.timing import best_of, print_table, times
 from rskc import RobustSparseKMeans
 from rskc.engines import engine_for
+from rskc.solver import Problem
+from rskc.solver.partition import lloyd
 
 
 def main() -> None:
@@ -27,8 +31,6 @@ def _threads() -> None:
             )
             for n_threads in (1, 2)
         ]
-        import warnings
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             one, two = best_of(3, *[lambda model=model: model.fit(X) for model in models])
@@ -42,25 +44,27 @@ def _threads() -> None:
 
 
 def _growth() -> None:
-    sizes, seconds = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000]), []
-    for n in sizes:
-        X = levels(int(n), 50, 10, 10)
-        table = engine_for(X).table(np.ones((1, 50)))
-        centres = table.cases(np.arange(10))[None].astype(np.float64)
-        before = np.zeros((1, n), np.int32)
-
-        def iteration(table=table, centres=centres, before=before):
-            groups = table.trim(table.assign(centres), len(before[0]) // 10).groups
-            table.shift(table.sums(before, 10), before, groups)
-
-        with threadpool_limits(1):
-            seconds += best_of(5, iteration)
-        del X, table
-    slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+    sizes = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])
+    columns = {runs: [_iteration(int(n), runs) for n in sizes] for runs in (1, 10)}
     rows = [
-        (n, f"{s * 1e3:.2f}", f"{s / n * 1e9:.1f}") for n, s in zip(sizes, seconds, strict=True)
+        (n, *(f"{columns[runs][i] / n / runs * 1e9:.1f}" for runs in columns))
+        for i, n in enumerate(sizes)
     ]
-    rows.append(("slope in log-log", f"{slope:.3f}", ""))
-    print_table(
-        "A trimmed Lloyd iteration, p=50, K=10, float64", ("cases", "ms", "ns a case"), rows
-    )
+    slopes = [np.polyfit(np.log(sizes), np.log(columns[runs]), 1)[0] for runs in columns]
+    rows.append(("slope in log-log", *(f"{slope:.3f}" for slope in slopes)))
+    header = ("cases", "1 run, ns a case", "10 runs, ns a case and run")
+    print_table("A trimmed Lloyd iteration of the search, p=50, K=10, one thread", header, rows)
+
+
+def _iteration(n: int, runs: int) -> float:
+    """Seconds of one iteration: the difference between 12 and 2 of them, divided by 10."""
+    X = levels(n, 50, 10, 10)
+    table = engine_for(X).search_table(np.ones((1, 50)))
+    cases = np.random.default_rng(0).integers(0, n, (runs, 10))
+    centres = table.cases(cases).astype(np.float64)
+    few, many = (Problem(10, n // 10, max_iter=max_iter) for max_iter in (2, 12))
+    with threadpool_limits(1):
+        short, long = best_of(
+            4, lambda: lloyd(table, centres, few), lambda: lloyd(table, centres, many)
+        )
+    return (long - short) / 10

@@ -25,6 +25,7 @@ SUBSET_SHARE = 0.25
 # ... or if the copy is small anyway.
 SUBSET_BYTES = 2**25
 # Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
+# Larger ones too, if both copies together take no more than the data, as in single precision.
 ROWS_BYTES = 2**25
 # In tables, cells beyond this many typical deviations are cut off there: sums then keep 10 digits
 # of all others when a wild case joins and leaves a cluster, and squares stay finite.
@@ -211,7 +212,7 @@ class MemoryEngine:
         self.frame = frame or Frame.of(X)
         with np.errstate(over="ignore", under="ignore"):
             self.unit = float(np.power(self.frame.factor, -2.0))
-        self._rotated = None
+        self._rotated = self._last = None
 
     def table(self, weights):
         return self._columns_table(weights, self.X.dtype)
@@ -267,15 +268,30 @@ class MemoryEngine:
 
     def _columns_table(self, weights, dtype):
         columns = self._columns(weights)
-        blocks = self._laid_out(columns, dtype, self.passes.BLOCK)
-        alone = self.passes.BLOCK == 1 or blocks.nbytes > ROWS_BYTES
-        rows = None if alone else self._laid_out(columns, dtype, 1)
+        blocks, rows = self._layout(columns, dtype)
         weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
         return MemoryTable(blocks, rows, weights, self.n_threads, self.passes, place)
 
+    def _layout(self, columns, dtype):
+        """The cells of a table in blocks and, where there is room, row by row.
+
+        The last small one is kept: weights change more often than which of them are above 0.
+        """
+        key = (dtype, columns.tobytes())
+        if self._last is not None and self._last[0] == key:
+            return self._last[1]
+        blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
+        most = max(ROWS_BYTES, self.X.nbytes - blocks.nbytes)
+        if self.passes.BLOCK > 1 and blocks.nbytes <= most:
+            rows = self._laid_out(columns, dtype, 1)
+        if blocks.nbytes <= ROWS_BYTES:
+            self._last = (key, (blocks, rows))
+        return blocks, rows
+
     def _laid_out(self, columns, dtype, block):
         out = np.empty(self.n_cases * len(columns), dtype)
-        self.passes.table(self.X, columns, *self.frame, block, self._threads(len(columns)), out)
+        threads = self._threads(4 * len(columns))
+        self.passes.table(self.X, columns, *self.frame, block, threads, out)
         return out
 
     def _columns(self, weights):

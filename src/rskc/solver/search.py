@@ -29,6 +29,11 @@ MOST_BRANCHES, PLAIN_BRANCHES = 4, 2
 SINGLE_SHARE = 1e-3
 
 
+def _work_bytes(table: Table) -> int:
+    """A batch reads the table once for all its runs: large tables get a third of their size."""
+    return max(WORK_BYTES, table.n_cases * table.n_columns * 4 // 3)
+
+
 class Batch(NamedTuple):
     """Starting centres, and of which kind each is."""
 
@@ -62,7 +67,7 @@ class DrawnStarts:
     def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
         """Yield the cases drawn, batch by batch."""
         runs, K = self.uniforms.shape
-        step = max(1, WORK_BYTES // (24 * table.n_cases + 40 * K * table.n_columns))
+        step = max(1, _work_bytes(table) // (24 * table.n_cases + 40 * K * table.n_columns))
         kinds = np.arange(runs) % len(self.inits)
         for first in range(0, runs, step):
             rows = slice(first, first + step)
