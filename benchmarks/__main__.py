@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-NAMES = ("kmeans", "whole_fit", "passes", "scaling", "memory")
+NAMES = ("kmeans", "whole_fit", "passes", "scaling", "memory", "answers")
 
 
 def main() -> None:
