@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ from rskc.solver.starts import INITS
 # Restarts with n_init="auto": as many as take about this many multiplications an iteration.
 AUTO_WORK = 100_000_000
 FEWEST_STARTS, MOST_STARTS = 10, 100
+
+
+# Distances rest on little when less than this share of the weight is observed.
+LITTLE_SEEN = 0.1
 
 
 class SmallClusterWarning(UserWarning):
@@ -66,8 +71,8 @@ class RobustSparseKMeans(
     init : {"auto", "random", "k-means++", "robust"}, array or callable, default="auto"
         Starting centres. "random": cases drawn at random. "k-means++": cases far from one another.
         "robust": the same, but the cases farthest from all others cannot be drawn, so that wild
-        ones do not capture a centre. "auto": random and robust starts in turn if cases are
-        trimmed, else random ones. An array (n_clusters, n_features_in_) is one start; a callable
+        ones do not capture a centre. "auto": random ones and, in turn, robust ones if cases are
+        trimmed, else k-means++. An array (n_clusters, n_features_in_) is one start; a callable
         gets ``X``, ``n_clusters`` and ``random_state`` and returns such an array.
     n_init : int or "auto", default="auto"
         Number of restarts. "auto": 10 to 100, the fewer the larger the data; 1 for an array.
@@ -207,6 +212,9 @@ class RobustSparseKMeans(
                 "case weights are not supported; leave it out."
             )
         X = self._validate(X, reset=True)
+        blank = _blank_rows(X)
+        if blank.any():
+            X = X[~blank]
         problem = self._problem(*X.shape)
         check_distinct(X, problem.n_clusters)
         random_state = check_seed(self.random_state)
@@ -217,7 +225,9 @@ class RobustSparseKMeans(
         _check_finite(X, solution)
         self._frame = engine.frame
         self._warn(problem, solution)
-        return self._store(problem, solution)
+        self._warn_of_holes(X, solution.weights)
+        self.n_missing_ = int(np.count_nonzero(np.isnan(X))) + int(blank.sum()) * X.shape[1]
+        return self._store(problem, _with_blank_rows(solution, blank))
 
     def fit_predict(self, X, y=None, **unsupported):
         """Cluster the cases of X and return their labels."""
@@ -271,6 +281,7 @@ class RobustSparseKMeans(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.allow_nan = True
         return tags
 
     def _validate(self, X, reset: bool) -> np.ndarray:
@@ -278,11 +289,15 @@ class RobustSparseKMeans(
             dtype: Any = [np.float64, np.float32]
         else:
             dtype = self.cluster_centers_.dtype
-        return validate_data(self, X, reset=reset, dtype=dtype, order="C")
+        return validate_data(
+            self, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
+        )
 
     def _engine(self, X):
         X = self._validate(X, reset=False)
-        return engine_for(X, frame=self._frame, n_threads=n_threads_for(self.n_threads))
+        holes = True if np.isnan(self.cluster_centers_).any() else None
+        n_threads = n_threads_for(self.n_threads)
+        return engine_for(X, holes=holes, frame=self._frame, n_threads=n_threads)
 
     def _problem(self, n: int, p: int) -> Problem:
         """Check the parameters against the shape of the data."""
@@ -340,7 +355,7 @@ class RobustSparseKMeans(
             check_choice("init", self.init, ("auto", *INITS), ", an array or a callable")
             inits: tuple[str, ...] = (self.init,)
             if self.init == "auto":
-                inits = ("random", "robust") if problem.n_trim else ("random",)
+                inits = ("random", "robust" if problem.n_trim else "k-means++")
             return DrawnStarts(inits, random_state.random_sample((n_init, K)))
         if callable(self.init):
             given = [self.init(X, K, random_state=random_state) for _ in range(n_init)]
@@ -379,6 +394,28 @@ class RobustSparseKMeans(
         if solution.rival is not None:
             warnings.warn(_describe(solution, problem.n_trim), SmallClusterWarning, stacklevel=3)
 
+    def _warn_of_holes(self, X: np.ndarray, weights: np.ndarray) -> None:
+        holes = np.isnan(X)
+        if not holes.any():
+            return
+        dead = np.flatnonzero(holes.all(axis=0))
+        if len(dead):
+            names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))[dead]
+            warnings.warn(
+                f"{len(dead)} features have no observed cell and get weight 0: {_listed(names)}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        seen = 1 - (holes @ weights) / weights.sum()
+        little = np.flatnonzero(seen < LITTLE_SEEN)
+        if len(little):
+            warnings.warn(
+                f"{len(little)} cases are judged by less than {LITTLE_SEEN:.0%} of the weight, the "
+                f"rest being missing: {_listed(little)}. Their distances rest on little.",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _store(self, problem: Problem, solution: Solution):
         self.labels_ = solution.labels
         self.cluster_centers_ = solution.centres
@@ -399,12 +436,46 @@ class RobustSparseKMeans(
         return self
 
 
+def _blank_rows(X: np.ndarray) -> np.ndarray:
+    """Cases of which nothing is observed."""
+    if not np.isnan(np.sum(X)):
+        return np.zeros(len(X), bool)
+    blank = np.isnan(X).all(axis=1)
+    if blank.all():
+        raise ValueError(f"X has no observed cell in any of its {len(X)} cases; give it some data.")
+    return blank
+
+
+def _with_blank_rows(solution: Solution, blank: np.ndarray) -> Solution:
+    """Put cases of which nothing is observed back: label 0, trimmed, infinitely far."""
+    if not blank.any():
+        return solution
+
+    def spread(part: np.ndarray, value: float) -> np.ndarray:
+        whole = np.full(len(blank), value, part.dtype)
+        whole[~blank] = part
+        return whole
+
+    return replace(
+        solution,
+        labels=spread(solution.labels, 0),
+        costs=spread(solution.costs, np.inf),
+        trimmed_weighted=spread(solution.trimmed_weighted, True),
+        trimmed_unweighted=spread(solution.trimmed_unweighted, False),
+    )
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(str, names[:6])) + (", ..." if len(names) > 6 else "")
+
+
 def _count(share: float, n: int) -> int:
     """floor(share * n), where 10 / 78 * 78 and 0.29 * 100 are 10 and 29 whatever they round to."""
     return int(np.floor(share * n + 1e-9))
 
 
 def _threshold(costs: np.ndarray, cutoff: float) -> float:
+    costs = costs[np.isfinite(costs)]
     median = np.median(costs)
     return float(median + cutoff * 1.4826 * np.median(np.abs(costs - median)))
 
@@ -413,15 +484,15 @@ def _check_finite(X: np.ndarray, solution: Solution) -> None:
     if np.isfinite(solution.objective) and np.isfinite(solution.inertia):
         return
     raise ValueError(
-        f"The squares of X overflow: it has cells of up to {np.abs(X).max():.3g}. Divide X by a "
-        "constant, or raise trim if these cells are wild."
+        f"The squares of X overflow: it has cells of up to {np.nanmax(np.abs(X)):.3g}. Divide X by "
+        "a constant, or raise trim if these cells are wild."
     )
 
 
 def _describe(solution: Solution, n_trim: int) -> str:
     rival = solution.rival
     assert rival is not None
-    cases = ", ".join(map(str, rival.cases[:6])) + (", ..." if len(rival.cases) > 6 else "")
+    cases = _listed(rival.cases)
     return (
         f"Another solution has a larger objective ({rival.mean:.4g} against {solution.mean:.4g} "
         f"per kept case), but one of its clusters has {len(rival.cases)} cases only ({cases}), and "

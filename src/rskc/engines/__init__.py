@@ -7,6 +7,9 @@ memory, on a GPU and on a cluster are three engines for one solver.
 
 from __future__ import annotations
 
+import numpy as np
+
+from rskc.engines.holes import HolesEngine
 from rskc.engines.interface import Assignment, Engine, Grouping, Sums, Table
 from rskc.engines.memory import MemoryEngine, passes_info
 
@@ -14,6 +17,7 @@ __all__ = [
     "Assignment",
     "Engine",
     "Grouping",
+    "HolesEngine",
     "MemoryEngine",
     "Sums",
     "Table",
@@ -22,6 +26,11 @@ __all__ = [
 ]
 
 
-def engine_for(X, **options) -> Engine:
-    """Return the engine for the kind of array that X is."""
-    return MemoryEngine(X, **options)
+def engine_for(X, *, holes: bool | None = None, **options) -> Engine:
+    """Return the engine for the kind of array that X is.
+
+    ``holes``: whether to count with missing cells; None to look whether there are any.
+    """
+    if holes is None:
+        holes = bool(np.isnan(np.sum(X)) and np.isnan(X).any())
+    return (HolesEngine if holes else MemoryEngine)(X, **options)

@@ -57,3 +57,15 @@ def single_moves(
     counts: Array,
     moves: Array,
 ) -> None: ...
+def single_moves_holes(
+    X: Array,
+    block: int,
+    weights: Array,
+    scale: Array,
+    max_rounds: int,
+    n_threads: int,
+    groups: Array,
+    totals: Array,
+    counts: Array,
+    moves: Array,
+) -> None: ...

@@ -28,8 +28,10 @@ cdef extern from "kernels.h":
     double framed_distance_double(const double*, const double*, double, const double*, const double*, int) noexcept nogil
     double trim_run_float(const int32_t*, const float*, int64_t, int64_t, float*, int32_t*) noexcept nogil
     double trim_run_double(const int32_t*, const double*, int64_t, int64_t, double*, int32_t*) noexcept nogil
-    int64_t single_moves_float(const float*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
-    int64_t single_moves_double(const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
+    int64_t single_moves_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
+    int64_t single_moves_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
+    int64_t single_moves_holes_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
+    int64_t single_moves_holes_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
 
 ctypedef fused real:
     float
@@ -363,29 +365,57 @@ def single_moves(const floating[::1] X, int block, const double[:, ::1] weights,
 
     moves = the number made, for each run.
     """
+    cdef double[:, ::1] no_scale = weights[:1].copy()
+    run_moves(X, block, weights, no_scale, 0, max_rounds, n_threads, groups, totals, counts, moves)
+
+
+def single_moves_holes(const floating[::1] X, int block, const double[:, ::1] weights,
+                       const double[:, ::1] scale, int max_rounds, int n_threads,
+                       int32_t[:, ::1] groups, double[:, :, ::1] totals, double[:, ::1] counts,
+                       int64_t[::1] moves):
+    """The same for a table of values and marks (n, 2q).
+
+    scale = what distances are multiplied by for the holes of each case; one row, or one a run.
+    """
+    run_moves(X, block, weights, scale, 1, max_rounds, n_threads, groups, totals, counts, moves)
+
+
+cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
+               const double[:, ::1] scale, int holes, int max_rounds, int n_threads,
+               int32_t[:, ::1] groups, double[:, :, ::1] totals, double[:, ::1] counts,
+               int64_t[::1] moves):
     cdef:
         int64_t runs = groups.shape[0], n = groups.shape[1], r
-        int K = <int>totals.shape[1], q = <int>totals.shape[2], own = weights.shape[0] > 1
+        int K = <int>totals.shape[1], q = <int>weights.shape[1], own = weights.shape[0] > 1
+        int width = <int>totals.shape[2]
         floating *copy = NULL
         const floating *rows = &X[0]
         double *centres
     if block > 1:
-        copy = <floating*>malloc(<size_t>n * q * sizeof(floating))
+        copy = <floating*>malloc(<size_t>n * width * sizeof(floating))
         for r in range((n + block - 1) // block):
-            unblock(&X[r * block * q], min(<int64_t>block, n - r * block), q, copy + r * block * q)
+            unblock(&X[r * block * width], min(<int64_t>block, n - r * block), width, copy + r * block * width)
         rows = copy
-    with nogil:
-        with parallel(num_threads=n_threads):
-            centres = <double*>malloc(<size_t>K * q * sizeof(double))
-            for r in prange(runs, schedule="dynamic"):
-                if floating is float:
-                    moves[r] = single_moves_float(rows, &weights[r * own, 0], n, q, K, max_rounds,
-                                                  &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], centres)
-                else:
-                    moves[r] = single_moves_double(rows, &weights[r * own, 0], n, q, K, max_rounds,
-                                                   &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], centres)
-            free(centres)
+    with nogil, parallel(num_threads=n_threads):
+        centres = <double*>malloc(<size_t>K * q * sizeof(double))
+        for r in prange(runs, schedule="dynamic"):
+            moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * holes, 0], holes, n, q, K,
+                                    max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], centres)
+        free(centres)
     free(copy)
+
+
+cdef inline int64_t moves_of_run(const floating *rows, const double *weights, const double *scale,
+                                 int holes, int64_t n, int q, int K, int max_rounds, int32_t *groups,
+                                 double *totals, double *counts, double *centres) noexcept nogil:
+    if floating is float:
+        if holes:
+            return single_moves_holes_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centres)
+        return single_moves_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centres)
+    else:
+        if holes:
+            return single_moves_holes_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centres)
+        return single_moves_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centres)
 
 
 cdef void unblock(const floating *x, int64_t n, int64_t q, floating *rows) noexcept nogil:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -38,13 +38,21 @@ class Sums:
         """Means of the clusters; 0, the location of the data, for an empty one."""
         return self.totals / np.maximum(self.counts, 1)[:, :, None]
 
-    def copy(self) -> Sums:
-        """Sums that may be changed without changing these."""
-        return Sums(self.totals.copy(), self.counts.copy())
+    def between(self) -> np.ndarray:
+        """B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
+        mean = self.totals.sum(axis=1) / np.maximum(self.counts.sum(axis=1), 1)[:, None]
+        return np.einsum("rk,rkj->rj", self.counts, (self.means() - mean[:, None, :]) ** 2)
 
-    def of_runs(self, index: np.ndarray) -> Sums:
-        """The sums of some of the runs."""
-        return Sums(self.totals[index], self.counts[index])
+    def without(self, clusters: list[int]) -> Sums:
+        """The sums with some clusters empty."""
+        left = self.of_runs(np.arange(len(self.counts)))
+        for part in vars(left).values():
+            part[:, clusters] = 0
+        return left
+
+    def of_runs(self, index: np.ndarray) -> Self:
+        """A copy of the sums of some of the runs."""
+        return type(self)(*(part[index] for part in vars(self).values()))
 
 
 class Table(Protocol):
@@ -78,6 +86,10 @@ class Table(Protocol):
         """Bring sums from one grouping to another; return how many cases changed in each run."""
         ...
 
+    def exclude(self, groups: np.ndarray) -> np.ndarray:
+        """Return groups with -1 also for cases of which nothing that has weight is observed."""
+        ...
+
     def single_moves(self, sums: Sums, groups: np.ndarray) -> np.ndarray:
         """Move single cases while the within sum falls; return how many moves in each run."""
         ...
@@ -103,6 +115,10 @@ class Engine(Protocol):
     frame: Any  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
 
+    def equal_weights(self) -> np.ndarray:
+        """Return weights (1, p) of 1, and 0 for features that are nowhere observed."""
+        ...
+
     def table(self, weights: np.ndarray) -> Table:
         """Return the table for weights (1 or runs, p), in the precision of the data."""
         ...
@@ -121,6 +137,10 @@ class Engine(Protocol):
 
     def shift(self, sums: Sums, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """Bring such sums from one grouping to another."""
+        ...
+
+    def between(self, sums: Sums, groups: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """B_j (runs, p) of groups, whose sums are given and which these weights (runs, p) made."""
         ...
 
     def farthest(self, distances: np.ndarray, m: int) -> np.ndarray:

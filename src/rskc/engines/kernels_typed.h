@@ -189,122 +189,13 @@ static double NAME(trim_run)(const int32_t *labels, const T *costs, int64_t n, i
     return kept;
 }
 
-/* ---- Single moves: one run, cases x (n x q), weights w, groups -1..K-1 ---- */
-
-/* Puts case i into cluster k (sign = 1) or takes it out (sign = -1); keeps the centre in step. */
-static void NAME(transfer)(const T *x, int q, int k, double sign, double *totals, double *counts,
-                           double *centres) {
-    double *total = totals + (size_t)k * q, *centre = centres + (size_t)k * q;
-    counts[k] += sign;
-    for (int j = 0; j < q; j++) total[j] += sign * (double)x[j];
-    if (counts[k] > 0)
-        for (int j = 0; j < q; j++) centre[j] = total[j] / counts[k];
-}
-
-/* What the within sum of squares falls by when case x leaves cluster k. */
-static double NAME(leaving)(const T *x, const double *w, int q, int k, const double *counts,
-                            const double *centres) {
-    double d = NAME(weighted_distance)(x, centres + (size_t)k * q, w, q);
-    return d * counts[k] / (counts[k] - 1);
-}
-
-/* What it rises by when x enters the cheapest cluster but `skip`; *to = that cluster. */
-static double NAME(entering)(const T *x, const double *w, int q, int K, int skip,
-                             const double *counts, const double *centres, int *to) {
-    double least = -1;
-    for (int k = 0; k < K; k++) {
-        if (k == skip) continue;
-        double d = 0;
-        if (counts[k] > 0)
-            d = NAME(weighted_distance)(x, centres + (size_t)k * q, w, q) * counts[k] / (counts[k] + 1);
-        if (least < 0 || d < least) {
-            least = d;
-            *to = k;
-        }
-    }
-    return least;
-}
-
-/* One round of moves from cluster to cluster; returns their number. */
-static int64_t NAME(move_round)(const T *x, const double *w, int64_t n, int q, int K,
-                                int32_t *groups, double *totals, double *counts, double *centres) {
-    int64_t moves = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const T *xi = x + i * q;
-        int from = groups[i], to = -1;
-        if (from < 0 || counts[from] < 2 || K < 2) continue;
-        double gain = NAME(leaving)(xi, w, q, from, counts, centres);
-        double loss = NAME(entering)(xi, w, q, K, from, counts, centres, &to);
-        if (loss < gain * RSKC_GAIN) {
-            NAME(transfer)(xi, q, from, -1, totals, counts, centres);
-            NAME(transfer)(xi, q, to, 1, totals, counts, centres);
-            groups[i] = to;
-            moves++;
-        }
-    }
-    return moves;
-}
-
-/* The kept case whose leaving gains most; -1 if none may leave. */
-static int64_t NAME(costliest)(const T *x, const double *w, int64_t n, int q, const int32_t *groups,
-                               const double *counts, const double *centres, double *gain) {
-    int64_t worst = -1;
-    *gain = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (groups[i] < 0 || counts[groups[i]] < 2) continue;
-        double d = NAME(leaving)(x + i * q, w, q, groups[i], counts, centres);
-        if (d > *gain) {
-            *gain = d;
-            worst = i;
-        }
-    }
-    return worst;
-}
-
-/* Exchanges a kept case for a trimmed one while that lowers the sum; returns the number. */
-static int64_t NAME(exchange_round)(const T *x, const double *w, int64_t n, int q, int K,
-                                    int32_t *groups, double *totals, double *counts,
-                                    double *centres) {
-    int64_t moves = 0;
-    while (moves < n) {
-        double gain, least;
-        int64_t out = NAME(costliest)(x, w, n, q, groups, counts, centres, &gain), in = -1;
-        if (out < 0) break;
-        int from = groups[out], to = from, candidate = from;
-        NAME(transfer)(x + out * q, q, from, -1, totals, counts, centres);
-        least = gain * RSKC_GAIN;
-        for (int64_t i = 0; i < n; i++) {
-            if (groups[i] >= 0) continue;
-            double loss = NAME(entering)(x + i * q, w, q, K, -1, counts, centres, &candidate);
-            if (loss < least) {
-                least = loss;
-                in = i;
-                to = candidate;
-            }
-        }
-        groups[out] = -1;
-        if (in < 0) in = out; /* nothing better: it goes back */
-        NAME(transfer)(x + in * q, q, to, 1, totals, counts, centres);
-        groups[in] = to;
-        if (in == out) break;
-        moves++;
-    }
-    return moves;
-}
-
-/* Rounds until nothing improves, at most max_rounds; returns the number of moves. */
-static int64_t NAME(single_moves)(const T *x, const double *w, int64_t n, int q, int K,
-                                  int max_rounds, int32_t *groups, double *totals, double *counts,
-                                  double *centres) {
-    int64_t moves = 0;
-    for (int k = 0; k < K; k++)
-        for (int j = 0; j < q; j++)
-            centres[(size_t)k * q + j] = counts[k] > 0 ? totals[(size_t)k * q + j] / counts[k] : 0;
-    for (int round = 0; round < max_rounds; round++) {
-        int64_t now = NAME(move_round)(x, w, n, q, K, groups, totals, counts, centres);
-        now += NAME(exchange_round)(x, w, n, q, K, groups, totals, counts, centres);
-        moves += now;
-        if (now == 0) break;
-    }
-    return moves;
-}
+#define HOLES 0
+#define MOVES(x) NAME(x)
+#include "moves_typed.h"
+#undef HOLES
+#undef MOVES
+#define HOLES 1
+#define MOVES(x) NAME(x##_holes)
+#include "moves_typed.h"
+#undef HOLES
+#undef MOVES

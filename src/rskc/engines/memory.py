@@ -94,23 +94,23 @@ class MemoryTable:
     (``row_block`` = 1), or ``blocks`` again where a second copy would be large.
     """
 
+    width_factor = 1  # columns in storage for each column
+    sums_type = Sums
+
     def __init__(self, blocks, rows, weights, n_threads, passes, place):
         self.blocks, self.rows = blocks, blocks if rows is None else rows
         self.row_block = passes.BLOCK if rows is None else 1
         self.weights, self.n_threads, self.passes = weights, n_threads, passes
         self.n_columns = weights.shape[1]
-        self.n_cases = blocks.size // self.n_columns
+        self.width = self.width_factor * self.n_columns
+        self.n_cases = blocks.size // self.width
         self.rotated = place is None
         self._place = place
         self._norms = None
 
     def norms(self):
         if self._norms is None:
-            self._norms = np.empty((len(self.weights), self.n_cases), self.blocks.dtype)
-            threads = self._threads(self.n_columns * len(self.weights))
-            self.passes.row_norms(
-                self.blocks, self.passes.BLOCK, self.weights, threads, self._norms
-            )
+            self._norms = self._row_sums(self.weights)
         return self._norms
 
     def of_runs(self, index):
@@ -121,19 +121,23 @@ class MemoryTable:
         return part
 
     def assign(self, centres):
-        runs, K, _ = centres.shape
-        dtype, weighted = self.blocks.dtype, self.weights[:, None, :] * centres
-        constants = np.einsum("rkj,rkj->rk", weighted, centres).astype(dtype)
-        scaled = np.ascontiguousarray(-2 * weighted, dtype)
+        weighted = self.weights[:, None, :] * centres
+        constants = np.einsum("rkj,rkj->rk", weighted, centres)
+        return self._nearest(-2 * weighted, constants)
+
+    def _nearest(self, factors, constants):
+        """Find the least of x * factors + constants (runs, K) for every case and run."""
+        runs, K, _ = factors.shape
+        dtype = self.blocks.dtype
         labels = np.empty((runs, self.n_cases), np.int32)
         costs = np.empty((runs, self.n_cases), dtype)
         self.passes.assign(
             self.blocks,
             self.passes.BLOCK,
-            scaled,
-            constants,
+            np.ascontiguousarray(factors, dtype),
+            constants.astype(dtype),
             self.norms(),
-            self._threads(runs * K * self.n_columns),
+            self._threads(runs * K * self.width),
             labels,
             costs,
         )
@@ -145,8 +149,11 @@ class MemoryTable:
         self.passes.trim(assignment.labels, assignment.costs, m, threads, groups, within)
         return Grouping(groups, within)
 
+    def exclude(self, groups):
+        return groups
+
     def sums(self, groups, K):
-        sums = Sums.empty(len(groups), K, self.n_columns)
+        sums = self.sums_type.empty(len(groups), K, self.width)
         self.shift(sums, np.full_like(groups, -1), groups)
         return sums
 
@@ -155,11 +162,11 @@ class MemoryTable:
         self.passes.shift_sums(
             self.rows,
             self.row_block,
-            np.zeros(self.n_columns),
+            np.zeros(self.width),
             1.0,
             before,
             after,
-            self._threads(len(before) * self.n_columns),
+            self._threads(len(before) * self.width),
             sums.totals,
             sums.counts,
             moved,
@@ -182,10 +189,20 @@ class MemoryTable:
         return moves
 
     def cases(self, index):
+        return self._full_rows(index)[..., : self.n_columns]
+
+    def _row_sums(self, weights):
+        """sum_j weights_j x_j^2 of each case, for each row of weights."""
+        out = np.empty((len(weights), self.n_cases), self.blocks.dtype)
+        threads = self._threads(self.width * len(weights))
+        self.passes.row_norms(self.blocks, self.passes.BLOCK, weights, threads, out)
+        return out
+
+    def _full_rows(self, index):
         first = index - index % self.row_block
         stride = np.minimum(self.row_block, self.n_cases - first)
-        start = first * self.n_columns + index - first
-        return self.rows[start[..., None] + stride[..., None] * np.arange(self.n_columns)]
+        start = first * self.width + index - first
+        return self.rows[start[..., None] + stride[..., None] * np.arange(self.width)]
 
     def place(self, centres):
         columns, frame = self._place
@@ -213,6 +230,9 @@ class MemoryEngine:
         with np.errstate(over="ignore", under="ignore"):
             self.unit = float(np.power(self.frame.factor, -2.0))
         self._rotated = self._last = None
+
+    def equal_weights(self):
+        return np.ones((1, self.n_features))
 
     def table(self, weights):
         return self._columns_table(weights, self.X.dtype)
@@ -253,6 +273,9 @@ class MemoryEngine:
         self.passes.own_distances(self.X, location, factor, weights, labels, centres, threads, out)
         return out
 
+    def between(self, sums, groups, weights):
+        return sums.between()
+
     def farthest(self, distances, m):
         groups = np.zeros(distances.shape, np.int32)
         if m > 0:
@@ -270,7 +293,10 @@ class MemoryEngine:
         columns = self._columns(weights)
         blocks, rows = self._layout(columns, dtype)
         weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return MemoryTable(blocks, rows, weights, self.n_threads, self.passes, place)
+        return self._table_of(blocks, rows, weights, self.n_threads, self.passes, place)
+
+    def _table_of(self, *parts):
+        return MemoryTable(*parts)
 
     def _layout(self, columns, dtype):
         """The cells of a table in blocks and, where there is room, row by row.

@@ -109,15 +109,21 @@ def row_norms(X, block, weights, n_threads, out):
 def single_moves(X, block, weights, max_rounds, n_threads, groups, totals, counts, moves):
     """Move or exchange one case at a time while the within sum of squares falls, for every run."""
     X = _rows(X, weights.shape[1], block)
-    own = len(weights) > 1
     for r in range(len(groups)):
-        run = _Run(X, weights[r if own else 0], groups[r], totals[r], counts[r])
-        moves[r] = 0
-        for _ in range(max_rounds):
-            made = run.move_round() + run.exchange_round()
-            moves[r] += made
-            if made == 0:
-                break
+        run = _Run(X, weights[r % len(weights)], groups[r], totals[r], counts[r])
+        moves[r] = run.all_rounds(max_rounds)
+
+
+def single_moves_holes(
+    X, block, weights, scale, max_rounds, n_threads, groups, totals, counts, moves
+):
+    """The same for a table of values and marks (n, 2q)."""
+    X = _rows(X, 2 * weights.shape[1], block)
+    for r in range(len(groups)):
+        own = r % len(weights)
+        run = _HoledRun(X, weights[own], groups[r], totals[r], counts[r])
+        run.scale = scale[own]
+        moves[r] = run.all_rounds(max_rounds)
 
 
 class _Run:
@@ -126,21 +132,37 @@ class _Run:
     GAIN = 1 - 1e-10  # a move must gain more than rounding could
 
     def __init__(self, X, weights, groups, totals, counts):
-        self.X, self.weights = X, weights
+        self.X, self.weights = X.astype(np.float64), weights
         self.groups, self.totals, self.counts = groups, totals, counts
-        self.centres = totals / np.maximum(counts, 1)[:, None]
+        self.scale = np.ones(len(X))
+        self.centres = np.array([self.centre_of(k) for k in range(len(counts))])
 
-    def distances(self, i):
-        return ((self.X[i] - self.centres) ** 2) @ self.weights
+    def all_rounds(self, max_rounds):
+        moves = 0
+        for _ in range(max_rounds):
+            made = self.move_round() + self.exchange_round()
+            moves += made
+            if made == 0:
+                break
+        return moves
+
+    def centre_of(self, k):
+        return self.totals[k] / max(self.counts[k], 1)
+
+    def changes(self, cases, clusters, step):
+        """What the within sum changes by when cases enter clusters (1) or leave them (-1)."""
+        d = ((self.X[cases] - self.centres[clusters]) ** 2) @ self.weights
+        return d * self.counts[clusters] / (self.counts[clusters] + step)
 
     def transfer(self, i, k, sign):
         self.counts[k] += sign
-        self.totals[k] += sign * self.X[i].astype(np.float64)
+        self.totals[k] += sign * self.X[i]
         if self.counts[k] > 0:
-            self.centres[k] = self.totals[k] / self.counts[k]
+            self.centres[k] = self.centre_of(k)
 
     def entering(self, i):
-        return self.distances(i) * self.counts / (self.counts + 1)
+        k = np.arange(len(self.counts))
+        return np.where(self.counts > 0, self.changes(np.full(len(k), i), k, 1), 0)
 
     def move_round(self):
         moves = 0
@@ -148,11 +170,10 @@ class _Run:
             a = self.groups[i]
             if self.counts[a] < 2 or len(self.counts) < 2:
                 continue
-            d = self.distances(i)
-            loss = d * self.counts / (self.counts + 1)
+            loss = self.entering(i)
             loss[a] = np.inf
             b = loss.argmin()
-            if loss[b] < d[a] * self.counts[a] / (self.counts[a] - 1) * self.GAIN:
+            if loss[b] < self.changes(i, a, -1) * self.GAIN:
                 self.transfer(i, a, -1)
                 self.transfer(i, b, 1)
                 self.groups[i] = b
@@ -164,9 +185,7 @@ class _Run:
         kept = kept[self.counts[self.groups[kept]] >= 2]
         if len(kept) == 0:
             return -1, 0.0
-        own = self.groups[kept]
-        d = ((self.X[kept] - self.centres[own]) ** 2) @ self.weights
-        gains = d * self.counts[own] / (self.counts[own] - 1)
+        gains = self.scale[kept] * self.changes(kept, self.groups[kept], -1)
         worst = gains.argmax()
         return kept[worst], gains[worst]
 
@@ -179,8 +198,8 @@ class _Run:
             origin = self.groups[out]
             self.transfer(out, origin, -1)
             best, to, least = out, origin, gain * self.GAIN
-            for i in np.flatnonzero(self.groups < 0):
-                loss = self.entering(i)
+            for i in np.flatnonzero((self.groups < 0) & (self.scale > 0)):
+                loss = self.scale[i] * self.entering(i)
                 if loss.min() < least:
                     best, to, least = i, loss.argmin(), loss.min()
             self.groups[out] = -1
@@ -190,3 +209,17 @@ class _Run:
                 break
             moves += 1
         return moves
+
+
+class _HoledRun(_Run):
+    """The same where totals count the observed cells of each cluster and feature."""
+
+    def centre_of(self, k):
+        values, cells = np.split(self.totals[k], 2)
+        return np.where(cells > 0.5, values / np.maximum(cells, 1), 0)
+
+    def changes(self, cases, clusters, step):
+        values, marks = np.split(self.X[cases], 2, axis=-1)
+        cells = np.split(self.totals[clusters], 2, axis=-1)[1]
+        share = np.where(cells + step > 0.5, cells / np.maximum(cells + step, 1), 0)
+        return (marks * share * (values - self.centres[clusters]) ** 2) @ self.weights

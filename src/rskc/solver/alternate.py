@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class State:
     groups: np.ndarray  # (n,) labels, -1 for O_W
     labels: np.ndarray  # (n,)
     far: np.ndarray  # (n,) O_E
+    made_with: np.ndarray  # (p,) weights that made this partition
     weights: np.ndarray  # (p,) made from this partition
     objective: float  # sum_j w_j B_j over the cases in neither trimmed set
     n_kept: int  # the number of these
@@ -71,8 +73,7 @@ class Outcome:
 
 def between_of(sums: Sums) -> np.ndarray:
     """B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
-    mean = sums.totals.sum(axis=1) / np.maximum(sums.counts.sum(axis=1), 1)[:, None]
-    return np.einsum("rk,rkj->rj", sums.counts, (sums.means() - mean[:, None, :]) ** 2)
+    return sums.between()
 
 
 def examine(engine: Engine, problem: Problem, partitions: Partitions) -> tuple[np.ndarray, Sums]:
@@ -88,30 +89,41 @@ def examine(engine: Engine, problem: Problem, partitions: Partitions) -> tuple[n
 
 
 def reweigh(
-    engine: Engine, problem: Problem, partitions: Partitions, branches: list[int]
+    engine: Engine,
+    problem: Problem,
+    partitions: Partitions,
+    branches: list[int],
+    made_with: np.ndarray,
 ) -> list[State]:
-    """Steps (b)-(e) for each branch."""
+    """Steps (b)-(e) for each branch, whose partition these weights (branches, p) made."""
     far, sums = examine(engine, problem, partitions)
-    between = between_of(sums)
+    kept = np.where(far, np.int32(-1), partitions.groups)
+    between = engine.between(sums, kept, made_with)
     return [
-        _state(problem, partitions, sums.of_runs(np.array([i])), far[i], between[i], i, branch)
+        _state(
+            problem,
+            partitions.take(np.array([i])),
+            sums.of_runs(np.array([i])),
+            _Given(branch, far[i], made_with[i], between[i]),
+        )
         for i, branch in enumerate(branches)
     ]
 
 
-def _state(
-    problem: Problem,
-    partitions: Partitions,
-    sums: Sums,
-    far: np.ndarray,
-    between: np.ndarray,
-    i: int,
-    branch: int,
-) -> State:
+class _Given(NamedTuple):
+    """What steps (a)-(d) have found for a branch."""
+
+    branch: int
+    far: np.ndarray
+    made_with: np.ndarray
+    between: np.ndarray
+
+
+def _state(problem: Problem, partition: Partitions, sums: Sums, given: _Given) -> State:
     """Step (e) for one branch, and what is needed to compare it with others."""
-    labels, groups = partitions.labels[i], partitions.groups[i]
-    weights = problem.weights(between)
-    objective, n_kept = float(weights @ between), int(sums.counts.sum())
+    labels, groups = partition.labels[0], partition.groups[0]
+    weights = problem.weights(given.between)
+    objective, n_kept = float(weights @ given.between), int(sums.counts.sum())
     sizes = np.bincount(labels, minlength=problem.n_clusters)
     kept_sizes = np.bincount(groups[groups >= 0], minlength=problem.n_clusters)
     small = sizes <= problem.n_trim
@@ -119,16 +131,17 @@ def _state(
     if small.any():
         rest = _rest(sums, np.flatnonzero(small), sizes, weights, problem.n_trim)
     return State(
-        branch=branch,
+        branch=given.branch,
         groups=groups,
         labels=labels,
-        far=far,
+        far=given.far,
+        made_with=given.made_with,
         weights=weights,
         objective=objective,
         n_kept=n_kept,
         guarded=not (small & (kept_sizes <= problem.half_cluster(len(labels)))).any(),
         rest=rest,
-        converged=bool(partitions.converged[i]),
+        converged=bool(partition.converged[0]),
     )
 
 
@@ -143,8 +156,7 @@ def _rest(
 
 
 def _mean_without(sums: Sums, clusters: list[int], weights: np.ndarray) -> float:
-    left = sums.copy()
-    left.totals[:, clusters], left.counts[:, clusters] = 0, 0
+    left = sums.without(clusters)
     return float(weights @ between_of(left)[0]) / max(left.counts.sum(), 1)
 
 
@@ -194,16 +206,19 @@ def alternate(
     with these joins as further branches.
     """
     watch, branches = _Watch(problem), list(range(len(partitions)))
+    made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
     for _ in range(problem.max_iter):
-        states = reweigh(engine, problem, partitions, branches)
+        states = reweigh(engine, problem, partitions, branches, made_with)
         live = watch.live(states)
         yield states, bool(live)
         if not live:
             return
         partitions, branches = advance(engine, problem, live), [s.branch for s in live]
+        made_with = np.array([state.weights for state in live])
         if more is not None:
             found, more = more(states[0].weights[None]), None
             partitions = partitions.join(found)
+            made_with = np.vstack([made_with, *[states[0].weights] * len(found)])
             branches += [len(states) + i for i in range(len(found))]
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from rskc.engines import Assignment, Engine, Table
-from rskc.solver.alternate import Outcome, State, between_of, explore
+from rskc.solver.alternate import Outcome, State, explore
 from rskc.solver.partition import Partitions, continue_lloyd
 from rskc.solver.problem import Problem, Rival, Solution
 from rskc.solver.search import Found, Starts, search
@@ -42,7 +43,7 @@ def solve(engine: Engine, problem: Problem, starts: Starts) -> Solution:
     -------
     solution : Solution
     """
-    found = search(engine, problem, np.ones((1, engine.n_features)), starts)
+    found = search(engine, problem, engine.equal_weights(), starts)
     if not problem.sparse:
         return _plain_solution(engine, problem, found)
     partitions = found.partitions
@@ -89,11 +90,12 @@ def _costs(engine: Engine, rest: _Rest, weights: np.ndarray) -> np.ndarray:
 
 def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     """K-means and trimmed K-means: the partition of least within sum, all weights 1."""
-    weights, m = np.ones((1, engine.n_features)), problem.n_trim
+    weights, m = engine.equal_weights(), problem.n_trim
     table = engine.table(weights) if found.table.rotated else found.table
     best = continue_lloyd(table, found.partitions.groups[:1], replace(problem, tol=0.0))
     rest = _bring_to_rest(engine, table, best.groups, problem, lambda a: table.trim(a, m).groups)
-    between = between_of(engine.sums(rest.groups, problem.n_clusters))[0]
+    sums = engine.sums(rest.groups, problem.n_clusters)
+    between = engine.between(sums, rest.groups, weights)[0] * weights[0]
     return Solution(
         weights=weights[0],
         labels=rest.labels[0],
@@ -118,9 +120,10 @@ def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solu
     for _ in range(SETTLE_ROUNDS):
         table = engine.table(weights[None])
         groups = _labels_with_fixed_trimming(table, groups, out, problem)
-        rest = _bring_to_rest(engine, table, groups, problem, lambda a: _without(a.labels, out))
-        sums = engine.sums(_without(rest.groups, state.far), problem.n_clusters)
-        between, groups = between_of(sums)[0], rest.groups
+        rest = _bring_to_rest(engine, table, groups, problem, partial(_keep_out, table, out))
+        groups, kept = rest.groups, _without(rest.groups, state.far)
+        sums = engine.sums(kept, problem.n_clusters)
+        between = engine.between(sums, kept, state.made_with[None])[0]
         made_with, weights = weights, problem.weights(between)
         change = np.abs(weights - made_with).sum()
         if change <= max(problem.tol, 1e-12) * made_with.sum():
@@ -129,7 +132,7 @@ def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solu
         weights=made_with,
         labels=rest.labels[0],
         centres=rest.centres[0],
-        trimmed_weighted=out,
+        trimmed_weighted=rest.groups[0] < 0,
         trimmed_unweighted=state.far,
         costs=_costs(engine, rest, made_with[None]),
         objective=float(made_with @ between) * engine.unit,
@@ -145,10 +148,14 @@ def _labels_with_fixed_trimming(
     """Lloyd's iterations with the trimmed cases left as they are."""
     sums = table.sums(groups, problem.n_clusters)
     for _ in range(problem.max_iter):
-        before, groups = groups, _without(table.assign(sums.means()).labels, out)
+        before, groups = groups, _keep_out(table, out, table.assign(sums.means()))
         if table.shift(sums, before, groups)[0] == 0:
             break
     return groups
+
+
+def _keep_out(table: Table, out: np.ndarray, assignment: Assignment) -> np.ndarray:
+    return table.exclude(_without(assignment.labels, out))
 
 
 def _without(groups: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -1,0 +1,261 @@
+"""The engine for arrays in memory with missing cells. Nothing is imputed.
+
+Distances are over the features observed in both the case and the centre, scaled up by the observed
+weight; means are over observed cells. A table holds the values, 0 in a hole, and beside them marks,
+1 where a cell is observed: then one product of values and marks with ``[-2 w c ; w c^2]`` gives the
+distances, and sums of both give totals and counts at once. So the passes are those for complete
+data.
+
+A centre is NaN in a feature of which its cluster has no observed cell. A case of which nothing that
+has weight is observed is *blind*: its distances are infinite, its label is 0, and it has no say.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rskc.engines.interface import Assignment, Grouping, Sums
+from rskc.engines.memory import (
+    FLOAT32,
+    PASSES,
+    ROWS_BYTES,
+    Frame,
+    MemoryEngine,
+    MemoryTable,
+    to_blocks,
+)
+
+# Rows that are weighed and multiplied at once.
+CHUNK = 65536
+
+
+class HoledSums(Sums):
+    """Sums whose totals are of values, and then of marks: the number of observed cells."""
+
+    def means(self) -> np.ndarray:
+        """Means over observed cells; NaN where there is none."""
+        values, cells = np.split(self.totals, 2, axis=2)
+        return np.where(cells > 0.5, values / np.maximum(cells, 1), np.nan)
+
+    def between(self) -> np.ndarray:
+        """B_j as if every case had observed all features that it is judged by."""
+        values, cells = np.split(self.totals, 2, axis=2)
+        mean = values.sum(axis=1) / np.maximum(cells.sum(axis=1), 1)
+        errors = np.nan_to_num(self.means()) - mean[:, None, :]
+        return np.einsum("rkj,rkj->rj", cells, errors**2)
+
+
+class HolesTable(MemoryTable):
+    """Values and marks of the columns that carry weight."""
+
+    width_factor = 2
+    sums_type = HoledSums
+
+    def __init__(self, *parts):
+        super().__init__(*parts)
+        self.scale = self._scale()
+
+    def _scale(self):
+        """What distances are multiplied by for holes: all weight / observed weight; 0 if blind."""
+        observed = self._row_sums(np.hstack([np.zeros_like(self.weights), self.weights]))
+        total = self.weights.sum(axis=1, keepdims=True)
+        return np.where(observed > 1e-12 * total, total / np.maximum(observed, 1e-300), 0.0)
+
+    def norms(self):
+        if self._norms is None:
+            padded = np.hstack([self.weights, np.zeros_like(self.weights)])
+            self._norms = self._row_sums(padded).astype(self.blocks.dtype)
+        return self._norms
+
+    def of_runs(self, index):
+        part = super().of_runs(index)
+        if part is not self:
+            part.scale = self.scale[index]
+        return part
+
+    def assign(self, centres):
+        unseen = np.isnan(centres) & (self.weights[:, None, :] > 0)
+        weights, filled = self.weights[:, None, :], np.nan_to_num(centres)
+        factors = np.concatenate([-2 * weights * filled, weights * filled**2], axis=2)
+        labels, costs = self._nearest(factors, np.zeros(centres.shape[:2]))
+        costs *= self.scale
+        for run in np.flatnonzero(unseen.any(axis=(1, 2))):
+            self._assign_partly_seen(centres[run], run, labels[run], costs[run])
+        labels[np.broadcast_to(self.scale == 0, labels.shape)] = 0
+        return Assignment(labels, costs)
+
+    def _assign_partly_seen(self, centres, run, labels, costs):
+        """Distances to centres that are not observed in all features, one by one."""
+        weights = self.weights[run % len(self.weights)]
+        seen = ~np.isnan(centres) * weights
+        filled = np.nan_to_num(centres)
+        for start in range(0, self.n_cases, CHUNK):
+            rows = slice(start, min(start + CHUNK, self.n_cases))
+            values, marks = np.split(self._full_rows(np.arange(rows.start, rows.stop)), 2, axis=1)
+            sums = (
+                values**2 @ seen.T - 2 * values @ (seen * filled).T + marks @ (seen * filled**2).T
+            )
+            observed = marks @ seen.T
+            with np.errstate(divide="ignore", invalid="ignore"):
+                scaled = np.where(observed > 0, sums * weights.sum() / observed, np.inf)
+            labels[rows] = scaled.argmin(axis=1)
+            least = scaled.min(axis=1)
+            costs[rows] = np.where(np.isfinite(least), np.maximum(least, 0), 0)
+
+    def trim(self, assignment, m):
+        groups, within = super().trim(assignment, m)
+        return Grouping(self.exclude(groups), within)
+
+    def exclude(self, groups):
+        return np.where(self.scale == 0, np.int32(-1), groups)
+
+    def single_moves(self, sums, groups, max_rounds=100):
+        moves = np.empty(len(groups), np.int64)
+        self.passes.single_moves_holes(
+            self.rows,
+            self.row_block,
+            self.weights,
+            self.scale,
+            max_rounds,
+            self._threads(groups.size),
+            groups,
+            sums.totals,
+            sums.counts,
+            moves,
+        )
+        return moves
+
+
+class HolesEngine(MemoryEngine):
+    """Passes over a C-ordered float32 or float64 array in which NaN marks a hole."""
+
+    def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
+        self.observed = ~np.isnan(X)
+        frame = frame or observed_frame(X)
+        filled = np.where(self.observed, X, frame.location.astype(X.dtype))
+        super().__init__(filled, frame=frame, n_threads=n_threads, passes=passes)
+        self.hole_rows, self.hole_columns = np.nonzero(~self.observed)
+
+    def equal_weights(self):
+        return self.observed.any(axis=0)[None].astype(np.float64)
+
+    def compact_table(self, weights):
+        return self.table(weights)
+
+    def search_table(self, weights):
+        return self._columns_table(weights, FLOAT32)
+
+    def sums(self, groups, K):
+        values = super().sums(groups, K)
+        cells = np.stack(
+            [self._cells(row, count) for row, count in zip(groups, values.counts, strict=True)]
+        )
+        return HoledSums(np.concatenate([values.totals, cells], axis=2), values.counts)
+
+    def shift(self, sums, before, after):
+        if not isinstance(sums, HoledSums):
+            return super().shift(sums, before, after)
+        fresh = self.sums(after, sums.counts.shape[1])
+        sums.totals[...], sums.counts[...] = fresh.totals, fresh.counts
+        return np.count_nonzero(before != after, axis=1)
+
+    def distances(self, labels, centres, weights=None):
+        weights = self.equal_weights() if weights is None else weights
+        filled = np.nan_to_num(centres)
+        out = super().distances(labels, filled, weights)
+        for r, label in enumerate(labels):
+            own = weights[r % len(weights)]
+            cost, seen = out[r], own.sum() - self._hole_weight(own)
+            pulls = (own * filled[r] ** 2)[label[self.hole_rows], self.hole_columns]
+            cost -= np.bincount(self.hole_rows, pulls, self.n_cases)
+            self._leave_out_unseen(centres[r], label, own, cost, seen)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                scaled = np.maximum(cost, 0) * own.sum() / seen
+            out[r] = np.where(seen > 1e-12 * own.sum(), scaled, np.inf)
+        return out
+
+    def between(self, sums, groups, weights):
+        return np.stack(
+            [
+                self._between(sums.of_runs(np.array([r])), group, weights[r])
+                for r, group in enumerate(groups)
+            ]
+        )
+
+    def _between(self, sums, groups, weights):
+        """B_j, each case's terms carrying the factor for its holes."""
+        values, cells = np.split(sums.totals[0], 2, axis=1)
+        means = np.nan_to_num(sums.means()[0])
+        mean = values.sum(axis=0) / np.maximum(cells.sum(axis=0), 1)
+        seen = weights.sum() - self._hole_weight(weights)
+        factors = np.where(
+            seen > 1e-12 * weights.sum(), weights.sum() / np.maximum(seen, 1e-300), 0
+        )
+        first, zeroth = self._factored_sums(groups, factors, len(means))
+        return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=0)
+
+    def _factored_sums(self, groups, factors, K):
+        """Sums of f x and of f over the observed cells of each cluster, (K, p) both."""
+        first = np.zeros((K, self.n_features))
+        for start in range(0, self.n_cases, CHUNK):
+            part = groups[start : start + CHUNK]
+            kept = np.flatnonzero(part >= 0)
+            members = np.zeros((K, len(part)))
+            members[part[kept], kept] = factors[start + kept]
+            first += members @ self.frame.place(self.X[start : start + CHUNK])
+        kept = groups >= 0
+        zeroth = np.bincount(groups[kept], factors[kept], K)[:, None]
+        holes = self._cells_of_holes(groups, factors[self.hole_rows], K)
+        return first, zeroth - holes
+
+    def _cells(self, groups, counts):
+        """Observed cells (K, p) of each cluster and feature."""
+        holes = self._cells_of_holes(groups, np.ones(len(self.hole_rows)), len(counts))
+        return counts[:, None] - holes
+
+    def _cells_of_holes(self, groups, values, K):
+        own = groups[self.hole_rows]
+        kept = own >= 0
+        cells = own[kept].astype(np.int64) * self.n_features + self.hole_columns[kept]
+        sums = np.bincount(cells, values[kept], K * self.n_features)
+        return sums.reshape(K, self.n_features)
+
+    def _hole_weight(self, weights):
+        return np.bincount(self.hole_rows, weights[self.hole_columns], self.n_cases)
+
+    def _leave_out_unseen(self, centres, labels, weights, cost, seen):
+        """Take features out in which a centre is not observed."""
+        for k, j in np.argwhere(np.isnan(centres) & (weights > 0)):
+            cases = np.flatnonzero((labels == k) & self.observed[:, j])
+            place = (self.X[cases, j] - self.frame.location[j]) * self.frame.factor
+            cost[cases] -= weights[j] * place**2
+            seen[cases] -= weights[j]
+
+    def _table_of(self, *parts):
+        return HolesTable(*parts)
+
+    def _layout(self, columns, dtype):
+        key = (dtype, columns.tobytes())
+        if self._last is not None and self._last[0] == key:
+            return self._last[1]
+        q = len(columns)
+        rows = np.empty((self.n_cases, 2 * q), dtype)
+        rows[:, :q] = self._laid_out(columns, dtype, 1).reshape(self.n_cases, q)
+        rows[:, q:] = self.observed[:, columns]
+        blocks = to_blocks(rows, self.passes.BLOCK)
+        layout = blocks, rows.reshape(-1) if rows.nbytes <= ROWS_BYTES else None
+        if blocks.nbytes <= ROWS_BYTES:
+            self._last = (key, layout)
+        return layout
+
+
+def observed_frame(X: np.ndarray) -> Frame:
+    """Frame X by the cells that are observed; its location is exact in the type of X."""
+    counts = np.count_nonzero(~np.isnan(X), axis=0)
+    filled = X.copy()
+    for j in np.flatnonzero(counts < len(X)):
+        cells = X[~np.isnan(X[:, j]), j]
+        median = np.partition(cells, len(cells) // 2)[len(cells) // 2] if len(cells) else 0.0
+        filled[np.isnan(X[:, j]), j] = median
+    frame = Frame.of(filled)
+    return frame._replace(location=frame.location.astype(X.dtype).astype(np.float64))
