@@ -26,7 +26,7 @@ from rskc.engines.memory import (
 )
 
 # Rows that are weighed and multiplied at once.
-CHUNK = 65536
+CHUNK = 16384
 
 
 class HoledSums(Sums):
@@ -74,15 +74,23 @@ class HolesTable(MemoryTable):
         return part
 
     def assign(self, centres):
-        unseen = np.isnan(centres) & (self.weights[:, None, :] > 0)
-        weights, filled = self.weights[:, None, :], np.nan_to_num(centres)
-        factors = np.concatenate([-2 * weights * filled, weights * filled**2], axis=2)
-        labels, costs = self._nearest(factors, np.zeros(centres.shape[:2]))
+        unseen = np.isnan(centres)
+        filled = np.where(unseen, 0, centres) if unseen.any() else centres
+        labels, costs = self._nearest(self._factors(filled), np.zeros(centres.shape[:2]))
         costs *= self.scale
+        unseen &= self.weights[:, None, :] > 0
         for run in np.flatnonzero(unseen.any(axis=(1, 2))):
             self._assign_partly_seen(centres[run], run, labels[run], costs[run])
         labels[np.broadcast_to(self.scale == 0, labels.shape)] = 0
         return Assignment(labels, costs)
+
+    def _factors(self, centres):
+        """What values and marks are multiplied by: -2 w c and w c^2."""
+        q, weighted = self.n_columns, self.weights[:, None, :] * centres
+        factors = np.empty((*centres.shape[:2], 2 * q), self.blocks.dtype)
+        np.multiply(weighted, -2, out=factors[:, :, :q], casting="same_kind")
+        np.multiply(weighted, centres, out=factors[:, :, q:], casting="same_kind")
+        return factors
 
     def _assign_partly_seen(self, centres, run, labels, costs):
         """Distances to centres that are not observed in all features, one by one."""
@@ -91,7 +99,7 @@ class HolesTable(MemoryTable):
         filled = np.nan_to_num(centres)
         for start in range(0, self.n_cases, CHUNK):
             rows = slice(start, min(start + CHUNK, self.n_cases))
-            values, marks = np.split(self._full_rows(np.arange(rows.start, rows.stop)), 2, axis=1)
+            values, marks = np.split(self._range_of_rows(rows), 2, axis=1)
             sums = (
                 values**2 @ seen.T - 2 * values @ (seen * filled).T + marks @ (seen * filled**2).T
             )
@@ -101,6 +109,11 @@ class HolesTable(MemoryTable):
             labels[rows] = scaled.argmin(axis=1)
             least = scaled.min(axis=1)
             costs[rows] = np.where(np.isfinite(least), np.maximum(least, 0), 0)
+
+    def _range_of_rows(self, rows):
+        if self.row_block == 1:
+            return self.rows.reshape(self.n_cases, -1)[rows].astype(np.float64)
+        return self._gather(np.arange(rows.start, rows.stop), self.width)
 
     def trim(self, assignment, m):
         groups, within = super().trim(assignment, m)
@@ -175,38 +188,42 @@ class HolesEngine(MemoryEngine):
         return out
 
     def between(self, sums, groups, weights):
-        return np.stack(
+        """B_j, each case's terms carrying the factor for its holes."""
+        values, cells = np.split(sums.totals, 2, axis=2)
+        means = np.nan_to_num(sums.means())
+        mean = (values.sum(axis=1) / np.maximum(cells.sum(axis=1), 1))[:, None, :]
+        factors = np.stack([self._factors(row) for row in weights])
+        first = self._factored_sums(groups, factors, means.shape[1])
+        zeroth = np.stack(
             [
-                self._between(sums.of_runs(np.array([r])), group, weights[r])
-                for r, group in enumerate(groups)
+                self._factored_cells(*pair, means.shape[1])
+                for pair in zip(groups, factors, strict=True)
             ]
         )
+        return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
 
-    def _between(self, sums, groups, weights):
-        """B_j, each case's terms carrying the factor for its holes."""
-        values, cells = np.split(sums.totals[0], 2, axis=1)
-        means = np.nan_to_num(sums.means()[0])
-        mean = values.sum(axis=0) / np.maximum(cells.sum(axis=0), 1)
-        seen = weights.sum() - self._hole_weight(weights)
-        factors = np.where(
-            seen > 1e-12 * weights.sum(), weights.sum() / np.maximum(seen, 1e-300), 0
-        )
-        first, zeroth = self._factored_sums(groups, factors, len(means))
-        return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=0)
+    def _factors(self, weights):
+        """All weight / observed weight of each case; 0 for a blind one."""
+        total, seen = weights.sum(), weights.sum() - self._hole_weight(weights)
+        return np.where(seen > 1e-12 * total, total / np.maximum(seen, 1e-300), 0.0)
 
     def _factored_sums(self, groups, factors, K):
-        """Sums of f x and of f over the observed cells of each cluster, (K, p) both."""
-        first = np.zeros((K, self.n_features))
+        """Sums of f x over the cases of each cluster, (runs, K, p)."""
+        runs = len(groups)
+        first = np.zeros((runs * K, self.n_features))
         for start in range(0, self.n_cases, CHUNK):
-            part = groups[start : start + CHUNK]
-            kept = np.flatnonzero(part >= 0)
-            members = np.zeros((K, len(part)))
-            members[part[kept], kept] = factors[start + kept]
-            first += members @ self.frame.place(self.X[start : start + CHUNK])
+            rows = slice(start, start + CHUNK)
+            run, case = np.nonzero(groups[:, rows] >= 0)
+            members = np.zeros((runs * K, len(self.X[rows])))
+            members[run * K + groups[:, rows][run, case], case] = factors[:, rows][run, case]
+            first += members @ self.frame.place(self.X[rows])
+        return first.reshape(runs, K, -1)
+
+    def _factored_cells(self, groups, factors, K):
+        """Sums of f over the observed cells of each cluster and feature, (K, p)."""
         kept = groups >= 0
-        zeroth = np.bincount(groups[kept], factors[kept], K)[:, None]
-        holes = self._cells_of_holes(groups, factors[self.hole_rows], K)
-        return first, zeroth - holes
+        totals = np.bincount(groups[kept], factors[kept], K)[:, None]
+        return totals - self._cells_of_holes(groups, factors[self.hole_rows], K)
 
     def _cells(self, groups, counts):
         """Observed cells (K, p) of each cluster and feature."""
@@ -243,19 +260,22 @@ class HolesEngine(MemoryEngine):
         rows[:, :q] = self._laid_out(columns, dtype, 1).reshape(self.n_cases, q)
         rows[:, q:] = self.observed[:, columns]
         blocks = to_blocks(rows, self.passes.BLOCK)
-        layout = blocks, rows.reshape(-1) if rows.nbytes <= ROWS_BYTES else None
+        most = max(ROWS_BYTES, 2 * self.X.nbytes - blocks.nbytes)
+        layout = blocks, rows.reshape(-1) if rows.nbytes <= most else None
         if blocks.nbytes <= ROWS_BYTES:
             self._last = (key, layout)
         return layout
 
 
 def observed_frame(X: np.ndarray) -> Frame:
-    """Frame X by the cells that are observed; its location is exact in the type of X."""
-    counts = np.count_nonzero(~np.isnan(X), axis=0)
-    filled = X.copy()
-    for j in np.flatnonzero(counts < len(X)):
-        cells = X[~np.isnan(X[:, j]), j]
-        median = np.partition(cells, len(cells) // 2)[len(cells) // 2] if len(cells) else 0.0
-        filled[np.isnan(X[:, j]), j] = median
-    frame = Frame.of(filled)
+    """Frame X by cells that are observed; its location is exact in the type of X.
+
+    Some 31 rows stand for all: in each column, holes among them are filled with observed cells.
+    """
+    sample = X[:: max(1, -(-len(X) // 31))].copy()
+    for j in np.flatnonzero(np.isnan(sample).any(axis=0)):
+        holes = np.isnan(sample[:, j])
+        cells = sample[~holes, j] if not holes.all() else X[~np.isnan(X[:, j]), j]
+        sample[holes, j] = np.resize(cells, holes.sum()) if len(cells) else 0.0
+    frame = Frame.of(sample)
     return frame._replace(location=frame.location.astype(X.dtype).astype(np.float64))

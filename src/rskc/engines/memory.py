@@ -189,7 +189,7 @@ class MemoryTable:
         return moves
 
     def cases(self, index):
-        return self._full_rows(index)[..., : self.n_columns]
+        return self._gather(index, self.n_columns)
 
     def _row_sums(self, weights):
         """sum_j weights_j x_j^2 of each case, for each row of weights."""
@@ -198,11 +198,12 @@ class MemoryTable:
         self.passes.row_norms(self.blocks, self.passes.BLOCK, weights, threads, out)
         return out
 
-    def _full_rows(self, index):
+    def _gather(self, index, columns):
+        """The first columns of some cases."""
         first = index - index % self.row_block
         stride = np.minimum(self.row_block, self.n_cases - first)
         start = first * self.width + index - first
-        return self.rows[start[..., None] + stride[..., None] * np.arange(self.width)]
+        return self.rows[start[..., None] + stride[..., None] * np.arange(columns)]
 
     def place(self, centres):
         columns, frame = self._place
