@@ -26,7 +26,7 @@ from rskc._checks import (
     is_real,
 )
 from rskc._runtime import n_threads_for, one_blas_thread, talking
-from rskc.engines import engine_for
+from rskc.engines import HolesEngine, engine_for
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, solve
 from rskc.solver.starts import INITS
 
@@ -225,8 +225,10 @@ class RobustSparseKMeans(
         _check_finite(X, solution)
         self._frame = engine.frame
         self._warn(problem, solution)
-        self._warn_of_holes(X, solution.weights)
-        self.n_missing_ = int(np.count_nonzero(np.isnan(X))) + int(blank.sum()) * X.shape[1]
+        self.n_missing_ = int(blank.sum()) * X.shape[1]
+        if isinstance(engine, HolesEngine):
+            self.n_missing_ += len(engine.hole_rows)
+            self._warn_of_holes(engine, solution.weights)
         return self._store(problem, _with_blank_rows(solution, blank))
 
     def fit_predict(self, X, y=None, **unsupported):
@@ -394,20 +396,16 @@ class RobustSparseKMeans(
         if solution.rival is not None:
             warnings.warn(_describe(solution, problem.n_trim), SmallClusterWarning, stacklevel=3)
 
-    def _warn_of_holes(self, X: np.ndarray, weights: np.ndarray) -> None:
-        holes = np.isnan(X)
-        if not holes.any():
-            return
-        dead = np.flatnonzero(holes.all(axis=0))
+    def _warn_of_holes(self, engine: HolesEngine, weights: np.ndarray) -> None:
+        dead = np.flatnonzero(engine.equal_weights()[0] == 0)
         if len(dead):
-            names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))[dead]
+            names = getattr(self, "feature_names_in_", np.arange(engine.n_features))[dead]
             warnings.warn(
                 f"{len(dead)} features have no observed cell and get weight 0: {_listed(names)}.",
                 UserWarning,
                 stacklevel=3,
             )
-        seen = 1 - (holes @ weights) / weights.sum()
-        little = np.flatnonzero(seen < LITTLE_SEEN)
+        little = np.flatnonzero(engine.seen_shares(weights) < LITTLE_SEEN)
         if len(little):
             warnings.warn(
                 f"{len(little)} cases are judged by less than {LITTLE_SEEN:.0%} of the weight, the "

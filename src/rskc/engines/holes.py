@@ -25,7 +25,7 @@ from rskc.engines.memory import (
     to_blocks,
 )
 
-# Rows that are weighed and multiplied at once.
+# Rows that are taken at once: whole blocks.
 CHUNK = 16384
 
 
@@ -237,6 +237,10 @@ class HolesEngine(MemoryEngine):
         sums = np.bincount(cells, values[kept], K * self.n_features)
         return sums.reshape(K, self.n_features)
 
+    def seen_shares(self, weights):
+        """The share of the weight (p,) that is observed, for each case."""
+        return 1 - self._hole_weight(weights) / weights.sum()
+
     def _hole_weight(self, weights):
         return np.bincount(self.hole_rows, weights[self.hole_columns], self.n_cases)
 
@@ -255,16 +259,27 @@ class HolesEngine(MemoryEngine):
         key = (dtype, columns.tobytes())
         if self._last is not None and self._last[0] == key:
             return self._last[1]
-        q = len(columns)
-        rows = np.empty((self.n_cases, 2 * q), dtype)
-        rows[:, :q] = self._laid_out(columns, dtype, 1).reshape(self.n_cases, q)
-        rows[:, q:] = self.observed[:, columns]
-        blocks = to_blocks(rows, self.passes.BLOCK)
-        most = max(ROWS_BYTES, 2 * self.X.nbytes - blocks.nbytes)
-        layout = blocks, rows.reshape(-1) if rows.nbytes <= most else None
+        shape = self.n_cases, 2 * len(columns)
+        blocks, rows = np.empty(shape, dtype), None
+        if self.passes.BLOCK > 1 and blocks.nbytes <= max(
+            ROWS_BYTES, 2 * self.X.nbytes - blocks.nbytes
+        ):
+            rows = np.empty(shape, dtype)
+        for start in range(0, self.n_cases, CHUNK):
+            part = self._values_and_marks(slice(start, start + CHUNK), columns, dtype)
+            blocks[start : start + CHUNK] = to_blocks(part, self.passes.BLOCK).reshape(part.shape)
+            if rows is not None:
+                rows[start : start + CHUNK] = part
+        layout = blocks.reshape(-1), None if rows is None else rows.reshape(-1)
         if blocks.nbytes <= ROWS_BYTES:
             self._last = (key, layout)
         return layout
+
+    def _values_and_marks(self, rows, columns, dtype):
+        X, q = self.X[rows], len(columns)
+        values = np.empty(len(X) * q, dtype)
+        self.passes.table(X, columns, *self.frame, 1, self._threads(4 * q), values)
+        return np.hstack([values.reshape(-1, q), self.observed[rows][:, columns].astype(dtype)])
 
 
 def observed_frame(X: np.ndarray) -> Frame:
