@@ -302,7 +302,7 @@ def test_n_features_is_the_bound_it_leads_to():
 
 def test_n_features_warns_where_features_tie():
     X = np.repeat(TABLES["tall"].data[:, :2], 3, axis=1)
-    with pytest.warns(UserWarning, match=r"n_features=2 is not .* tie; 3 have"):
+    with pytest.warns(UserWarning, match=r"n_features=2 is not .* tie or .*; 3 have"):
         model = make_model(n_features=2).fit(X)
     assert model.get_support().sum() == 3
     assert len(np.unique(model.feature_weights_)) == 2
@@ -467,3 +467,38 @@ def test_wild_cases_cost_little(kind):
     clean = np.mean([share_misplaced(data, ~data.outliers) for data in tables])
     assert wild <= clean + 0.015
     assert wild <= 0.03 or kind != "shared_cell"
+
+
+def test_far_clusters_in_a_column_that_is_mostly_constant():
+    rng = np.random.default_rng(0)
+    cases = rng.normal(0, 1e-3, (1000, 3))
+    cases[:, 1] = 0
+    cases[:40, 1] = np.repeat([1e4, 2e4], 20) + rng.normal(0, 10, 40)
+    cases = cases[rng.permutation(1000)]
+    model = RobustSparseKMeans(3, trim=0, l1_bound=None, random_state=0).fit(cases)
+    assert sorted(np.bincount(model.labels_)) == [20, 20, 960]
+
+
+def test_close_clusters_far_away_in_single_precision():
+    rng = np.random.default_rng(0)
+    centres = np.repeat([0, 1e4, 1e4 + 2], [200, 50, 50])
+    cases = (centres + rng.normal(0, 0.2, 300)).astype(np.float32)[:, None]
+    model = RobustSparseKMeans(3, trim=0, l1_bound=None, random_state=0).fit(cases)
+    assert sorted(np.bincount(model.labels_)) == [50, 50, 200]
+
+
+def test_columns_of_very_different_scale():
+    rng = np.random.default_rng(0)
+    cases = (rng.normal(0, 1, (100, 3)) + 8 * (np.arange(100) < 50)[:, None]) * [1, 1, 1e25]
+    model = RobustSparseKMeans(2, l1_bound=None, random_state=0).fit(cases.astype(np.float32))
+    assert sorted(np.bincount(model.labels_)) == [50, 50]
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.parametrize("seed", range(6))
+def test_no_cluster_of_wild_cases_comes_out_of_heavy_tails(seed):
+    rng = np.random.default_rng(seed)
+    cases = rng.standard_normal((300, 50)) + 0.3 * rng.standard_t(1, (300, 50))
+    cases[:, :8] += 4 * np.repeat([0, 1, 2], 100)[:, None]
+    model = RobustSparseKMeans(3, random_state=seed).fit(cases)
+    assert np.bincount(model.labels_, minlength=3).min() > 30

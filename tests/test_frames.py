@@ -105,13 +105,19 @@ def test_the_index_of_a_pandas_frame_has_no_say(model):
     assert_array_equal(model.transform(frame).index, index)
 
 
-def test_missing_cells_and_words_are_refused(library, model):
+def test_words_are_refused(library, model):
     words = KINDS[library]({"a": ["x", "y", "z"], "b": [1.0, 2.0, 3.0]})
     with pytest.raises(ValueError, match=r"could not convert|Cannot cast|dtype"):
         model.fit(words)
+    with pytest.raises(ValueError, match=r"could not convert|Cannot cast|dtype"):
+        model.fit(KINDS[library]({"a": ["x", None, "z"], "b": [1.0, 2.0, 3.0]}))
+
+
+def test_missing_cells_are_holes(library, model):
     holes = KINDS[library]({"a": [1.0, None, 3.0], "b": [1.0, 2.0, 3.0]})
-    with pytest.raises(ValueError, match="contains NaN"):
-        model.fit(holes)
+    model.set_params(trim=0).fit(holes)
+    assert model.n_missing_ == 1
+    assert_array_equal(model.predict(holes), model.labels_)
 
 
 @pytest.mark.parametrize("output", KINDS)

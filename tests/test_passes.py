@@ -47,7 +47,7 @@ def engine_of(passes, X, location=None, threads=1, factor=1.0, limit=np.inf):
 
 
 def table_of(passes, X, weights, threads=1):
-    return engine_of(passes, X, threads=threads).table(weights)
+    return engine_of(passes, X, threads=threads)._columns_table(weights, X.dtype)
 
 
 def whole(rng, shape, dtype=np.float64, size=8):

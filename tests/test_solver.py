@@ -589,3 +589,13 @@ def test_a_solution_passed_over_for_its_small_cluster_is_named():
     assert found.rival is not None
     assert set(found.rival.cases) == set(np.flatnonzero(table.outliers))
     assert found.rival.mean > found.mean
+
+
+@pytest.mark.parametrize(
+    ("between", "bound"),
+    [([1, 4, 0, 4, 0], np.sqrt(2)), ([1, 5, 5, 63], 1 + 2.2e-16), ([3, 3, 3, 1], np.sqrt(3))],
+)
+def test_bounds_that_round_badly_hold_too(between, bound):
+    weights = sparse_weights(np.array(between, float), bound)
+    assert weights.sum() <= bound * (1 + 1e-9)
+    assert np.linalg.norm(weights) == pytest.approx(1)

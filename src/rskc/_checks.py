@@ -47,7 +47,8 @@ def check_choice(name: str, value: Any, allowed: tuple, remedy: str = "") -> Non
 def check_distinct(X: np.ndarray, n_clusters: int) -> None:
     seen = set()
     for row in X:
-        seen.add((row + 0.0).tobytes())  # + 0.0 makes -0.0 the same as 0.0
+        # + 0.0 makes -0.0 the same as 0.0, and one NaN stands for all.
+        seen.add(np.where(np.isnan(row), np.nan, row + 0.0).tobytes())
         if len(seen) >= n_clusters:
             return
     raise ValueError(

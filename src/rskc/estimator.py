@@ -103,7 +103,10 @@ class RobustSparseKMeans(
     feature_weights_ : ndarray of shape (n_features_in_,)
         Weights of the features.
     trimmed_weighted_, trimmed_unweighted_, trimmed_ : ndarray of bool of shape (n_samples,)
-        Cases trimmed by their weighted distance, by their unweighted one, and by either.
+        Cases trimmed by their weighted distance, by their unweighted one, and by either, in the
+        iteration that is returned. As in RSKC, its partition and trimmed cases were made with the
+        weights of the iteration before: ``trimmed_weighted_`` need not be the cases that are
+        farthest in the final weights. To judge cases by these, use ``outliers_``.
     n_trim_ : int
         How many cases each rule trims.
     outliers_ : ndarray of bool of shape (n_samples,)
@@ -113,13 +116,14 @@ class RobustSparseKMeans(
     objective_ : float
         Weighted between-cluster sum of squares over the cases that both rules keep.
     objective_path_ : ndarray
-        The objective, iteration by iteration. It may fall, since the trimmed cases change.
+        The objective, iteration by iteration, and last that of the solution: the best state passed
+        through, brought to rest. It may fall, since the trimmed cases change.
     inertia_ : float
         Weighted within-cluster sum of squares over the cases that the weighted rule keeps.
     l1_bound_ : float or None
         The bound that was used, or that ``n_features`` led to.
     n_iter_ : int
-        Number of alternations between partition and weights.
+        Number of alternations between partition and weights, the last being that of the solution.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -206,6 +210,7 @@ class RobustSparseKMeans(
         -------
         self : RobustSparseKMeans
         """
+        unsupported = {name: value for name, value in unsupported.items() if value is not None}
         if unsupported:
             raise TypeError(
                 f"fit does not take {', '.join(unsupported)}: trimming counts whole cases, so "
@@ -261,9 +266,12 @@ class RobustSparseKMeans(
     def score(self, X, y=None):
         """Return minus the weighted within sum of squares of X.
 
-        The share ``trim`` of its cases that are farthest from their centres is left out.
+        The share ``trim`` of its cases that are farthest from their centres is left out. It
+        compares seeds and starts but no settings: with other weights, more clusters or more
+        trimming the sum falls by itself.
         """
         scores = np.sort(self.score_samples(X))
+        scores = scores[np.isfinite(scores)]  # of blank cases nothing can be said
         return float(scores[_count(self.trim, len(scores)) :].sum())
 
     def is_outlier(self, X):
@@ -324,7 +332,7 @@ class RobustSparseKMeans(
     def _wanted_features(self, p: int) -> int | None:
         if self.n_features is None:
             return None
-        if is_real(self.l1_bound):
+        if self.l1_bound is not None and self.l1_bound != "auto":
             raise ValueError(
                 f"n_features={self.n_features!r} and l1_bound={self.l1_bound!r} are two ways to "
                 "say the same; give one of them only."
@@ -385,11 +393,19 @@ class RobustSparseKMeans(
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        found = len(np.unique(solution.labels))
+        if found < problem.n_clusters:
+            warnings.warn(
+                f"Only {found} distinct clusters found, fewer than n_clusters="
+                f"{problem.n_clusters}: too few kept cases differ. Lower n_clusters or trim.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         selected = np.count_nonzero(solution.weights)
         if problem.n_features not in (None, selected):
             warnings.warn(
-                f"n_features={problem.n_features} is not to be had because features tie; "
-                f"{selected} have a weight above 0.",
+                f"n_features={problem.n_features} is not to be had, because features tie or do not "
+                f"differ between clusters; {selected} have a weight above 0.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -482,8 +498,8 @@ def _check_finite(X: np.ndarray, solution: Solution) -> None:
     if np.isfinite(solution.objective) and np.isfinite(solution.inertia):
         return
     raise ValueError(
-        f"The squares of X overflow: it has cells of up to {np.nanmax(np.abs(X)):.3g}. Divide X by "
-        "a constant, or raise trim if these cells are wild."
+        f"The squares of X overflow: it has cells of up to {np.nanmax(np.abs(X)):.3g}. Rescale its "
+        "columns, or raise trim if these cells are wild."
     )
 
 

@@ -4,6 +4,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
+BLOCK: int
+
 def has_openmp() -> bool: ...
 def max_threads() -> int: ...
 def table(
@@ -11,12 +13,14 @@ def table(
     columns: Array,
     location: Array,
     factor: float,
-    limit: float,
+    limits: Array,
+    block: int,
     n_threads: int,
     out: Array,
 ) -> None: ...
 def assign(
     X: Array,
+    block: int,
     scaled: Array,
     constants: Array,
     norms: Array,
@@ -29,7 +33,9 @@ def trim(
 ) -> None: ...
 def shift_sums(
     X: Array,
+    block: int,
     location: Array,
+    factor: float,
     before: Array,
     after: Array,
     n_threads: int,
@@ -40,15 +46,17 @@ def shift_sums(
 def own_distances(
     X: Array,
     location: Array,
+    factor: float,
     weights: Array,
     labels: Array,
     centres: Array,
     n_threads: int,
     out: Array,
 ) -> None: ...
-def row_norms(X: Array, weights: Array, n_threads: int, out: Array) -> None: ...
+def row_norms(X: Array, block: int, weights: Array, n_threads: int, out: Array) -> None: ...
 def single_moves(
     X: Array,
+    block: int,
     weights: Array,
     max_rounds: int,
     n_threads: int,

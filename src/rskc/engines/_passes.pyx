@@ -128,7 +128,7 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
         for b in prange((n + block - 1) // block, schedule="dynamic", chunksize=8):
             part = block_at(b, n, q, block)
             if part.first + part.rows < n:
-                rskc_prefetch(&X[part.offset + part.rows * q],
+                rskc_prefetch(&X[part.offset + <int64_t>part.rows * q],
                               min(<int64_t>block, n - part.first - part.rows) * q * sizeof(floating))
             assign_block(&X[part.offset], part.rows, step, q, runs, K, &scaled[0, 0, 0],
                          &constants[0, 0], &norms[0, part.first], norms_stride, n, work,
@@ -204,6 +204,9 @@ def shift_sums(const floating[::1] X, int block, const double[::1] location, dou
         double *partial = NULL
     if stripes > 1:
         partial = <double*>malloc(<size_t>runs * stripes * size * sizeof(double))
+        if partial == NULL:
+            free(changed)
+            raise MemoryError("sums need room for each stripe")
     with nogil:
         for r in prange(runs * stripes, num_threads=n_threads, schedule="dynamic"):
             if stripes == 1:
@@ -339,6 +342,8 @@ def row_norms(const floating[::1] X, int block, const double[:, ::1] weights, in
     """out[r, i] = sum_j weights[r, j] x_ij^2 for the cases of a table."""
     cdef int64_t n = out.shape[1], q = weights.shape[1], b, r
     cdef Block part
+    if block > TABLE_BLOCK:
+        raise ValueError(f"block={block} must be at most {TABLE_BLOCK}.")
     for b in prange((n + block - 1) // block, nogil=True, num_threads=n_threads, schedule="static"):
         for r in range(weights.shape[0]):
             part = block_at(b, n, q, block)
@@ -393,6 +398,8 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
         double *centres
     if block > 1:
         copy = <floating*>malloc(<size_t>n * width * sizeof(floating))
+        if copy == NULL:
+            raise MemoryError("single moves need a copy of the table")
         for r in range((n + block - 1) // block):
             unblock(&X[r * block * width], min(<int64_t>block, n - r * block), width, copy + r * block * width)
         rows = copy

@@ -25,12 +25,16 @@ from rskc.engines.memory import (
     to_blocks,
 )
 
+# A distance is summed again, term by term, where what was subtracted from it is so much larger.
+CANCELLED = 1e5
 # Rows that are taken at once: whole blocks.
 CHUNK = 16384
 
 
 class HoledSums(Sums):
     """Sums whose totals are of values, and then of marks: the number of observed cells."""
+
+    factored = True
 
     def means(self) -> np.ndarray:
         """Means over observed cells; NaN where there is none."""
@@ -57,7 +61,8 @@ class HolesTable(MemoryTable):
 
     def _scale(self):
         """What distances are multiplied by for holes: all weight / observed weight; 0 if blind."""
-        observed = self._row_sums(np.hstack([np.zeros_like(self.weights), self.weights]))
+        padded = np.hstack([np.zeros_like(self.weights), self.weights])
+        observed = self._row_sums(padded).astype(np.float64)
         total = self.weights.sum(axis=1, keepdims=True)
         return np.where(observed > 1e-12 * total, total / np.maximum(observed, 1e-300), 0.0)
 
@@ -180,8 +185,11 @@ class HolesEngine(MemoryEngine):
             own = weights[r % len(weights)]
             cost, seen = out[r], own.sum() - self._hole_weight(own)
             pulls = (own * filled[r] ** 2)[label[self.hole_rows], self.hole_columns]
-            cost -= np.bincount(self.hole_rows, pulls, self.n_cases)
-            self._leave_out_unseen(centres[r], label, own, cost, seen)
+            pulls = np.bincount(self.hole_rows, pulls, self.n_cases)
+            cost -= pulls
+            unseen = self._leave_out_unseen(centres[r], label, own, cost, seen)
+            doubtful = np.flatnonzero(pulls + unseen > CANCELLED * np.abs(cost))
+            cost[doubtful] = self._sums_over_observed(doubtful, centres[r], label, own)
             with np.errstate(divide="ignore", invalid="ignore"):
                 scaled = np.maximum(cost, 0) * own.sum() / seen
             out[r] = np.where(seen > 1e-12 * own.sum(), scaled, np.inf)
@@ -200,7 +208,11 @@ class HolesEngine(MemoryEngine):
                 for pair in zip(groups, factors, strict=True)
             ]
         )
-        return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
+        between = (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
+        return np.where(self.equal_weights() > 0, between, -1.0)
+
+    def blind(self, weights):
+        return self._factors(weights) == 0
 
     def _factors(self, weights):
         """All weight / observed weight of each case; 0 for a blind one."""
@@ -245,12 +257,21 @@ class HolesEngine(MemoryEngine):
         return np.bincount(self.hole_rows, weights[self.hole_columns], self.n_cases)
 
     def _leave_out_unseen(self, centres, labels, weights, cost, seen):
-        """Take features out in which a centre is not observed."""
+        """Take features out in which a centre is not observed; return what they had added."""
+        taken = np.zeros(self.n_cases)
         for k, j in np.argwhere(np.isnan(centres) & (weights > 0)):
             cases = np.flatnonzero((labels == k) & self.observed[:, j])
             place = (self.X[cases, j] - self.frame.location[j]) * self.frame.factor
-            cost[cases] -= weights[j] * place**2
+            taken[cases] += weights[j] * place**2
             seen[cases] -= weights[j]
+        cost -= taken
+        return taken
+
+    def _sums_over_observed(self, cases, centres, labels, weights):
+        """The sum in a distance, term by term."""
+        errors = self.frame.place(self.X[cases]) - centres[labels[cases]]
+        terms = np.where(self.observed[cases] & ~np.isnan(errors), errors**2, 0)
+        return terms @ weights
 
     def _table_of(self, *parts):
         return HolesTable(*parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Sums:
 
     totals: np.ndarray  # (runs, K, columns) float64
     counts: np.ndarray  # (runs, K) float64
+    factored: ClassVar[bool] = False  # whether B_j of an engine has factors that these lack
 
     @classmethod
     def empty(cls, runs: int, K: int, columns: int) -> Sums:
@@ -120,7 +121,7 @@ class Engine(Protocol):
         ...
 
     def table(self, weights: np.ndarray) -> Table:
-        """Return the table for weights (1 or runs, p), in the precision of the data."""
+        """Return the table for weights (1 or runs, p), in double precision."""
         ...
 
     def compact_table(self, weights: np.ndarray) -> Table:
@@ -141,6 +142,10 @@ class Engine(Protocol):
 
     def between(self, sums: Sums, groups: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """B_j (runs, p) of groups, whose sums are given and which these weights (runs, p) made."""
+        ...
+
+    def blind(self, weights: np.ndarray) -> np.ndarray:
+        """Mask (n,) of the cases of which nothing that has weight (p,) is observed."""
         ...
 
     def farthest(self, distances: np.ndarray, m: int) -> np.ndarray:

@@ -31,7 +31,7 @@ static void NAME(store_nearest)(const T *RSKC_RESTRICT best, const T *RSKC_RESTR
     for (int i = 0; i < rows; i++) {
         T value = best[i] + norms[i];
         labels[i] = (int32_t)arg[i];
-        costs[i] = value > 0 ? value : 0;
+        costs[i] = value < 0 ? 0 : value; /* a NaN stays one */
     }
 }
 

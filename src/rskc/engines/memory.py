@@ -27,9 +27,10 @@ SUBSET_BYTES = 2**25
 # Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
 # Larger ones too, if both copies together take no more than the data, as in single precision.
 ROWS_BYTES = 2**25
-# In tables, cells beyond this many typical deviations are cut off there: sums then keep 10 digits
-# of all others when a wild case joins and leaves a cluster, and squares stay finite.
-WILD = 1e6
+# In tables, cells beyond this many times the largest spread of a column are cut off there: sums
+# then keep some digits of the others when a wild case joins and leaves a cluster, and squares stay
+# finite. What is returned is summed anew, from the data themselves.
+WILD = 1e9
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
@@ -63,27 +64,23 @@ class Frame(NamedTuple):
         ordered = np.sort(X[:: max(1, -(-len(X) // 31))].astype(np.float64), axis=0)
         last = len(ordered) - 1
         location = ordered[(last + 1) // 2]
-        inner = ordered[last - last // 4] - ordered[last // 4]
-        spread = np.where(inner > 0, inner, ordered[last - last // 10] - ordered[last // 10])
-        typical = _typical(X, location, spread)
+        spread = ordered[last - last // 4] - ordered[last // 4]
+        for j in np.flatnonzero(spread == 0):
+            spread[j] = _rare_deviation(X[:, j], location[j])
+        typical = spread.max() if spread.any() else 1.0
         factor = 2.0 ** np.clip(-np.floor(np.log2(typical)), -1000, 1000)
-        return cls(location, float(factor), WILD * np.maximum(spread, typical) * factor)
+        return cls(location, float(factor), np.full(len(spread), WILD * typical * factor))
 
     def place(self, points: np.ndarray) -> np.ndarray:
         """Bring points from the space of the data into the frame."""
         return (points - self.location) * self.factor
 
 
-def _typical(X: np.ndarray, location: np.ndarray, spread: np.ndarray) -> float:
-    """Return a typical spread of a column; where there is none the largest deviation, or 1."""
-    if spread.any():
-        return float(np.median(spread[spread > 0]))
-    largest = max(float(np.abs(rows - location).max()) for rows in _slices(X))
-    return largest if largest > 0 else 1.0
-
-
-def _slices(X: np.ndarray, rows: int = 4096):
-    return (X[start : start + rows] for start in range(0, len(X), rows))
+def _rare_deviation(column: np.ndarray, location: float) -> float:
+    """The median deviation of the cells that deviate, in a column that is mostly constant."""
+    deviations = np.abs(column - location)
+    deviations = deviations[deviations > 0]
+    return float(np.median(deviations)) if len(deviations) else 0.0
 
 
 class MemoryTable:
@@ -236,7 +233,7 @@ class MemoryEngine:
         return np.ones((1, self.n_features))
 
     def table(self, weights):
-        return self._columns_table(weights, self.X.dtype)
+        return self._columns_table(weights, FLOAT64)
 
     def compact_table(self, weights):
         active = np.count_nonzero(weights.any(axis=0))
@@ -276,6 +273,9 @@ class MemoryEngine:
 
     def between(self, sums, groups, weights):
         return sums.between()
+
+    def blind(self, weights):
+        return np.zeros(self.n_cases, bool)
 
     def farthest(self, distances, m):
         groups = np.zeros(distances.shape, np.int32)

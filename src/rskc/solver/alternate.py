@@ -6,10 +6,10 @@ of all the states that the branches pass through the best is returned.
 
 Which is best is the delicate part, because a cluster made of wild cases has the largest objective
 of all. Up to ``n_trim`` cases may be wild. A state is *guarded* if each of its clusters has more
-cases than that, so that none can consist of wild ones; guarded states come first, and among them
-the largest objective. Where much is trimmed no state may be guarded in this sense (K * trim near
-1): then it is enough that a cluster keeps more than half the cases of an average one, and what
-counts is the objective that is left when clusters of ``n_trim`` cases or fewer are taken away.
+cases than that, so that none can consist of wild ones, or at least keeps more than half the cases
+of an average cluster: where much is trimmed (K * trim near 1) more cannot be asked. Guarded states
+come first, and among them the largest objective; if a cluster of ``n_trim`` cases or fewer is
+there, the objective that is left when such clusters are taken away.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 # A branch whose objective has not risen for so many iterations has given what it can.
 PATIENCE = 5
+# Factors for missing cells may raise the objective by so much when states are compared.
+MOST_FACTOR = 1.1
 # A squared distance, in typical deviations, beyond which sums lose digits of the others.
 WILD_DISTANCE = 1e12
 
@@ -66,6 +68,7 @@ class Outcome:
     """What the branches came to."""
 
     state: State
+    end: State  # the best of the states at which the branches ended
     rival: State  # the largest objective, guarded or not
     path: tuple[float, ...]  # objective of each iteration of the state's branch
     settled: bool
@@ -110,6 +113,14 @@ def reweigh(
     ]
 
 
+def is_guarded(problem: Problem, labels: np.ndarray, groups: np.ndarray) -> bool:
+    """Whether no cluster can be nothing but wild cases."""
+    sizes = np.bincount(labels, minlength=problem.n_clusters)
+    kept = np.bincount(groups[groups >= 0], minlength=problem.n_clusters)
+    half = (len(labels) - problem.n_trim) // (2 * problem.n_clusters)
+    return bool(((sizes > problem.n_trim) | (kept > half)).all())
+
+
 class _Given(NamedTuple):
     """What steps (a)-(d) have found for a branch."""
 
@@ -125,9 +136,10 @@ def _state(problem: Problem, partition: Partitions, sums: Sums, given: _Given) -
     weights = problem.weights(given.between)
     objective, n_kept = float(weights @ given.between), int(sums.counts.sum())
     sizes = np.bincount(labels, minlength=problem.n_clusters)
-    kept_sizes = np.bincount(groups[groups >= 0], minlength=problem.n_clusters)
     small = sizes <= problem.n_trim
     rest = objective / max(n_kept, 1)
+    if sums.factored:  # cases of which little is observed must not decide
+        rest = min(rest, MOST_FACTOR * float(weights @ sums.between()[0]) / max(n_kept, 1))
     if small.any():
         rest = _rest(sums, np.flatnonzero(small), sizes, weights, problem.n_trim)
     return State(
@@ -139,7 +151,7 @@ def _state(problem: Problem, partition: Partitions, sums: Sums, given: _Given) -
         weights=weights,
         objective=objective,
         n_kept=n_kept,
-        guarded=not (small & (kept_sizes <= problem.half_cluster(len(labels)))).any(),
+        guarded=is_guarded(problem, labels, groups),
         rest=rest,
         converged=bool(partition.converged[0]),
     )
@@ -238,13 +250,15 @@ def explore(
         part = partitions.take(slice(first, first + step))
         outcomes.append(_follow(alternate(engine, problem, part, None if first else more)))
     best = max(outcomes, key=lambda outcome: outcome.state.rank)
+    end = max((outcome.end for outcome in outcomes), key=lambda state: state.rank)
     rival = max((outcome.rival for outcome in outcomes), key=lambda state: state.mean)
-    return replace(best, rival=rival)
+    return replace(best, end=end, rival=rival)
 
 
 def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
     best = rival = None
     paths: dict[int, list[float]] = {}
+    ends: dict[int, State] = {}
     settled = False
     for iteration, (states, going_on) in enumerate(iterations):
         settled = not going_on
@@ -252,10 +266,12 @@ def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
         log.debug("iteration %d: objective per kept case of each branch: %s", iteration + 1, means)
         for state in states:
             paths.setdefault(state.branch, []).append(state.objective)
+            ends[state.branch] = state
             if best is None or state.rank > best.rank:
                 best = state
             if rival is None or state.mean > rival.mean:
                 rival = state
     assert best is not None
     assert rival is not None
-    return Outcome(best, rival, tuple(paths[best.branch]), settled)
+    end = max(ends.values(), key=lambda state: state.rank)
+    return Outcome(best, end, rival, tuple(paths[best.branch]), settled)

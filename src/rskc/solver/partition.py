@@ -10,6 +10,9 @@ import numpy as np
 from rskc.engines import Assignment, Table
 from rskc.solver.problem import Problem
 
+# A round of single moves may take so many multiplications: a tenth of a second.
+MOVE_ROUND = 100_000_000
+
 
 @dataclass
 class Partitions:
@@ -45,7 +48,7 @@ class Partitions:
 
     def best(self, most: int) -> Partitions:
         """Return the runs of least within sum, each partition once, whatever its numbering."""
-        K = int(self.labels.max(initial=0)) + 1
+        K = int(max(self.labels.max(initial=0), self.groups.max(initial=0))) + 1
         keys, seen, chosen = partition_keys(self.groups, K), set(), []
         for run in np.argsort(self.within, kind="stable"):
             if keys[run] not in seen:
@@ -151,9 +154,10 @@ def moves_pay(table: Table, K: int) -> bool:
 
     A case pulls the centre of its cluster towards itself, the more the fewer cases the cluster has
     for its columns: with 2 cases a column the pull is no more than the variance of one column. For
-    few cases they cost nothing.
+    few cases they cost nothing; where a round takes a hundred million multiplications, too much.
     """
-    return table.n_cases < max(1000, 2 * K * table.n_columns)
+    few = table.n_cases < max(1000, 2 * K * table.n_columns)
+    return few and table.n_cases * table.n_columns * K <= MOVE_ROUND
 
 
 def improve(table: Table, groups: np.ndarray, problem: Problem) -> Partitions:

@@ -25,10 +25,6 @@ class Problem:
         """Whether features get weights of their own."""
         return self.l1_bound is not None or self.n_features is not None
 
-    def half_cluster(self, n_cases: int) -> int:
-        """Return half the number of cases that a cluster keeps on average."""
-        return (n_cases - self.n_trim) // (2 * self.n_clusters)
-
     def weights(self, between: np.ndarray) -> np.ndarray:
         """Step (e): the weights for between-cluster sums of squares (p,)."""
         if self.n_features is not None:
@@ -56,7 +52,7 @@ class Solution:
     trimmed_unweighted: np.ndarray  # (n,) O_E
     costs: np.ndarray  # (n,) weighted squared distance to the own centre
     objective: float  # sum_j w_j B_j over the cases in neither trimmed set
-    path: tuple[float, ...]  # the objective, iteration by iteration
+    path: tuple[float, ...]  # the objective, iteration by iteration; last, that of the solution
     converged: bool
     rival: Rival | None = None
 

@@ -110,8 +110,7 @@ class Found(NamedTuple):
 def search(engine: Engine, problem: Problem, weights: np.ndarray, starts: Starts) -> Found:
     """Run all restarts with these weights (1, p); return the best partitions of each kind.
 
-    Restarts run in single precision, twice as fast; what they find is finished in the precision of
-    the data.
+    Restarts run in single precision, twice as fast; what they find is finished in double.
     """
     table = engine.search_table(weights)
     found = _restart(table, problem, starts)
@@ -151,7 +150,7 @@ def _single_is_enough(table: Table, found: Partitions) -> bool:
 def _finish(table: Table, problem: Problem, kinds: list[Partitions]) -> Partitions:
     """Bring the partitions of each kind to rest, and keep the best of each."""
     parts = _each_at_rest(table, problem, kinds)
-    if moves_pay(table, problem.n_clusters):
+    if problem.sparse and moves_pay(table, problem.n_clusters):
         parts += [found.take(slice(0, PLAIN_BRANCHES)) for found in kinds]
     joined = reduce(Partitions.join, parts)
     log.info("restarts done: %d partitions go on", len(joined))

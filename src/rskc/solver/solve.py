@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rskc.engines import Assignment, Engine, Table
-from rskc.solver.alternate import Outcome, State, explore
+from rskc.solver.alternate import Outcome, State, explore, is_guarded
 from rskc.solver.partition import Partitions, continue_lloyd
 from rskc.solver.problem import Problem, Rival, Solution
 from rskc.solver.search import Found, Starts, search
@@ -105,17 +105,35 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
         costs=_costs(engine, rest, weights),
         objective=float(between.sum()) * engine.unit,
         path=(float(between.sum()) * engine.unit,),
-        converged=bool(found.partitions.converged[0] and best.converged[0]),
+        converged=bool(found.partitions.converged[0] and best.converged[0] and rest.reached),
     )
 
 
 def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solution:
     """Sparse K-means, trimmed or not: the state chosen, its labels made with its own weights.
 
-    Its trimmed sets stay. With these fixed, labels and weights are a sparse K-means on the kept
-    cases, which only gains.
+    If that makes a cluster that may be nothing but wild cases, the best end of a branch is taken
+    instead: there nothing moves any more.
     """
-    state, out = outcome.state, outcome.state.groups < 0
+    solution = _settle(engine, problem, outcome.state)
+    groups = _without(solution.labels, solution.trimmed_weighted)
+    if outcome.state.guarded and not is_guarded(problem, solution.labels, groups):
+        solution = _settle(engine, problem, outcome.end)
+    path = tuple(objective * engine.unit for objective in outcome.path)
+    return replace(
+        solution,
+        path=(*path, solution.objective),
+        converged=solution.converged and outcome.settled,
+        rival=_rival(problem, solution, outcome, engine.unit),
+    )
+
+
+def _settle(engine: Engine, problem: Problem, state: State) -> Solution:
+    """Bring labels and weights of a state into step; its trimmed sets stay.
+
+    With these fixed it is a sparse K-means on the kept cases, which only gains.
+    """
+    out = (state.groups < 0) & ~engine.blind(state.made_with)
     weights, groups = state.weights, state.groups[None]
     for _ in range(SETTLE_ROUNDS):
         table = engine.table(weights[None])
@@ -125,9 +143,10 @@ def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solu
         sums = engine.sums(kept, problem.n_clusters)
         between = engine.between(sums, kept, state.made_with[None])[0]
         made_with, weights = weights, problem.weights(between)
-        change = np.abs(weights - made_with).sum()
-        if change <= max(problem.tol, 1e-12) * made_with.sum():
+        settled = np.abs(weights - made_with).sum() <= max(problem.tol, 1e-12) * made_with.sum()
+        if settled:
             break
+    objective = float(made_with @ between) * engine.unit
     return Solution(
         weights=made_with,
         labels=rest.labels[0],
@@ -135,10 +154,9 @@ def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solu
         trimmed_weighted=rest.groups[0] < 0,
         trimmed_unweighted=state.far,
         costs=_costs(engine, rest, made_with[None]),
-        objective=float(made_with @ between) * engine.unit,
-        path=tuple(objective * engine.unit for objective in outcome.path),
-        converged=outcome.settled and state.converged and rest.reached,
-        rival=_rival(problem, state, outcome.rival, engine.unit),
+        objective=objective,
+        path=(objective,),
+        converged=bool(state.converged and rest.reached and settled),
     )
 
 
@@ -162,13 +180,14 @@ def _without(groups: np.ndarray, out: np.ndarray) -> np.ndarray:
     return np.where(out, np.int32(-1), groups)
 
 
-def _rival(problem: Problem, state: State, rival: State, unit: float) -> Rival | None:
+def _rival(problem: Problem, solution: Solution, outcome: Outcome, unit: float) -> Rival | None:
     """The rival, if it was passed over for its small cluster and for nothing else.
 
     A cluster of one case is an outlier and not worth a word.
     """
+    rival = outcome.rival
     sizes = np.bincount(rival.groups[rival.groups >= 0], minlength=problem.n_clusters)
-    passed_over = state.guarded and not rival.guarded and sizes.min() > 1
-    if not passed_over or rival.mean <= state.mean * (1 + RIVAL_GAIN):
+    passed_over = outcome.state.guarded and not rival.guarded and sizes.min() > 1
+    if not passed_over or rival.mean * unit <= solution.mean * (1 + RIVAL_GAIN):
         return None
     return Rival(rival.mean * unit, np.flatnonzero(rival.groups == sizes.argmin()))

@@ -31,13 +31,13 @@ def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:
     positive = np.maximum(between, 0.0)
     top = positive.max()
     if top == 0:
-        return _tied_weights(np.ones(len(positive), bool), l1_bound)
+        return _tied_weights(_not_ruled_out(between), l1_bound)
     share = positive / top
     full = share / np.linalg.norm(share)
     if full.sum() <= l1_bound * (1 + 1e-12):
         return _within_bound(full, l1_bound)
     below = (top - positive) / top
-    if np.count_nonzero(below == 0) >= l1_bound**2:
+    if np.count_nonzero(below == 0) >= l1_bound**2 * (1 - 1e-12):
         return _tied_weights(below == 0, l1_bound)
     weights = np.maximum(_depth(np.sort(below), l1_bound) - below, 0.0)
     return _within_bound(weights / np.linalg.norm(weights), l1_bound)
@@ -53,11 +53,16 @@ def count_weights(between: np.ndarray, n_features: int) -> np.ndarray:
     ordered = np.append(-np.sort(-positive), 0.0)
     steps = np.flatnonzero(ordered[:-1] > ordered[1:]) + 1  # the counts that some bound gives
     if len(steps) == 0:
-        return _tied_weights(np.ones(len(positive), bool), np.sqrt(n_features))
+        return _tied_weights(_not_ruled_out(between), np.sqrt(n_features))
     count = steps[np.argmin(np.abs(steps - n_features))]
     weights = np.maximum(positive - (ordered[count - 1] + ordered[count]) / 2, 0.0)
     weights /= weights.max()
     return weights / np.linalg.norm(weights)
+
+
+def _not_ruled_out(between: np.ndarray) -> np.ndarray:
+    """Features with B_j >= 0; others have no observed cell, or cells that speak against them."""
+    return between >= 0 if (between >= 0).any() else np.ones(len(between), bool)
 
 
 def _depth(below: np.ndarray, s: float) -> float:
@@ -68,13 +73,12 @@ def _depth(below: np.ndarray, s: float) -> float:
     """
     q = np.arange(1, len(below) + 1)
     total, squares = np.cumsum(below), np.cumsum(below**2)
-    enough = q > s**2
+    enough = q > s**2 * (1 + 1e-12)
     spread = np.maximum(q * squares - total**2, 0.0)[enough]
     depths = (total[enough] + s * np.sqrt(spread / (q[enough] - s**2))) / q[enough]
-    # Active are the q entries less than `depth` below the top: depth in (below_q, below_(q+1)].
-    following = np.append(below[1:], np.inf)[enough]
-    fits = (below[enough] < depths) & (depths <= following)
-    return depths[np.argmax(fits)] if fits.any() else depths[-1]
+    # Active are the q entries less than `depth` below the top: the largest q for which that holds.
+    fits = np.flatnonzero(below[enough] < depths)
+    return depths[fits[-1]] if len(fits) else depths[0]
 
 
 def _tied_weights(tied: np.ndarray, s: float) -> np.ndarray:
