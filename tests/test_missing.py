@@ -795,3 +795,10 @@ def test_frames_with_nulls_are_arrays_with_nan(make):
     assert_array_equal(framed.feature_names_in_, frame_names)
     for method in ("predict", "transform", "score_samples", "is_outlier"):
         assert_array_equal(getattr(framed, method)(frame), getattr(model, method)(X))
+
+
+def test_the_summary_counts_missing_cells():
+    X = with_holes(clusters()[0])
+    model = quiet_fit(make_model(l1_bound=1.5), X)
+    assert f"{np.isnan(X).sum()} of {X.size} cells missing" in model.summary()
+    assert "3 clusters of 60 cases: 20, 20, 20" in model.summary()

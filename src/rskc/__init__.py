@@ -2,8 +2,9 @@
 
 from importlib.metadata import version
 
+from rskc._complaints import SmallClusterWarning
 from rskc._show_versions import show_versions
-from rskc.estimator import RobustSparseKMeans, SmallClusterWarning
+from rskc.estimator import RobustSparseKMeans
 
 __version__ = version("rskc")
 

@@ -13,7 +13,6 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rskc._checks import (
@@ -25,22 +24,15 @@ from rskc._checks import (
     check_seed,
     is_real,
 )
+from rskc._complaints import of_holes, of_solution
 from rskc._runtime import n_threads_for, one_blas_thread, talking
-from rskc.engines import HolesEngine, engine_for
+from rskc.engines import Engine, engine_for
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, solve
 from rskc.solver.starts import INITS
 
 # Restarts with n_init="auto": as many as take about this many multiplications an iteration.
 AUTO_WORK = 100_000_000
 FEWEST_STARTS, MOST_STARTS = 10, 100
-
-
-# Distances rest on little when less than this share of the weight is observed.
-LITTLE_SEEN = 0.1
-
-
-class SmallClusterWarning(UserWarning):
-    """A solution with a larger objective has a cluster that may be nothing but wild cases."""
 
 
 class RobustSparseKMeans(
@@ -124,6 +116,8 @@ class RobustSparseKMeans(
         The bound that was used, or that ``n_features`` led to.
     n_iter_ : int
         Number of alternations between partition and weights, the last being that of the solution.
+    n_missing_ : int
+        Number of missing cells.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -140,6 +134,12 @@ class RobustSparseKMeans(
     -----
     Distances are weighted squared Euclidean ones, ``sum_j w_j (x_j - c_j)^2``, everywhere: in
     ``transform``, in ``score_samples`` and in the outlier rule.
+
+    NaN marks a missing cell. Nothing is imputed and no case is dropped: distances are over the
+    features observed in both case and centre, scaled up by the observed weight, and means are over
+    observed cells (a centre is NaN in a feature of which its cluster has none). A case of which
+    nothing that has weight is observed gets label 0 and an infinite distance, is flagged as an
+    outlier, and has no say. A feature without an observed cell gets weight 0.
 
     Where more than ``l1_bound**2`` features tie for the largest weight, no solution treats them
     alike; the first of them get the weight, so that both norms hold.
@@ -200,7 +200,8 @@ class RobustSparseKMeans(
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The data: float32 stays float32, anything else becomes float64.
+            The data, NaN for a missing cell. float32 arrays stay float32, anything else becomes
+            float64.
         y : ignored
             There for the scikit-learn interface.
         **unsupported
@@ -229,11 +230,8 @@ class RobustSparseKMeans(
             solution = solve(engine, problem, self._starts(X, engine, problem, random_state))
         _check_finite(X, solution)
         self._frame = engine.frame
-        self._warn(problem, solution)
-        self.n_missing_ = int(blank.sum()) * X.shape[1]
-        if isinstance(engine, HolesEngine):
-            self.n_missing_ += len(engine.hole_rows)
-            self._warn_of_holes(engine, solution.weights)
+        self.n_missing_ = int(np.count_nonzero(blank)) * X.shape[1] + engine.n_missing
+        self._warn(engine, problem, solution, np.flatnonzero(~blank))
         return self._store(problem, _with_blank_rows(solution, blank))
 
     def fit_predict(self, X, y=None, **unsupported):
@@ -283,6 +281,22 @@ class RobustSparseKMeans(
         check_is_fitted(self, "cluster_centers_")
         support = self.feature_weights_ > 0
         return np.flatnonzero(support) if indices else support
+
+    def summary(self) -> str:
+        """Say in a few lines what was asked and what was found."""
+        check_is_fitted(self, "cluster_centers_")
+        sizes = ", ".join(map(str, np.bincount(self.labels_, minlength=self.n_clusters)))
+        n, p = len(self.labels_), self.n_features_in_
+        return "\n".join(
+            [
+                f"{self.n_clusters} clusters of {n} cases: {sizes}",
+                f"{np.count_nonzero(self.get_support())} of {p} features have weight",
+                f"{np.count_nonzero(self.trimmed_)} cases trimmed, "
+                f"{np.count_nonzero(self.outliers_)} outliers",
+                f"{self.n_missing_} of {n * p} cells missing",
+                f"objective {self.objective_:.6g} after {self.n_iter_} iterations",
+            ]
+        )
 
     @property
     def _n_features_out(self) -> int:
@@ -386,49 +400,14 @@ class RobustSparseKMeans(
             return int(np.clip(AUTO_WORK // work, FEWEST_STARTS, most))
         return check_integer("n_init", self.n_init, 1, remedy=' or "auto"')
 
-    def _warn(self, problem: Problem, solution: Solution) -> None:
-        if not solution.converged:
-            warnings.warn(
-                f"Not settled after max_iter={problem.max_iter} iterations; raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        found = len(np.unique(solution.labels))
-        if found < problem.n_clusters:
-            warnings.warn(
-                f"Only {found} distinct clusters found, fewer than n_clusters="
-                f"{problem.n_clusters}: too few kept cases differ. Lower n_clusters or trim.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        selected = np.count_nonzero(solution.weights)
-        if problem.n_features not in (None, selected):
-            warnings.warn(
-                f"n_features={problem.n_features} is not to be had, because features tie or do not "
-                f"differ between clusters; {selected} have a weight above 0.",
-                UserWarning,
-                stacklevel=3,
-            )
-        if solution.rival is not None:
-            warnings.warn(_describe(solution, problem.n_trim), SmallClusterWarning, stacklevel=3)
-
-    def _warn_of_holes(self, engine: HolesEngine, weights: np.ndarray) -> None:
-        dead = np.flatnonzero(engine.equal_weights()[0] == 0)
-        if len(dead):
-            names = getattr(self, "feature_names_in_", np.arange(engine.n_features))[dead]
-            warnings.warn(
-                f"{len(dead)} features have no observed cell and get weight 0: {_listed(names)}.",
-                UserWarning,
-                stacklevel=3,
-            )
-        little = np.flatnonzero(engine.seen_shares(weights) < LITTLE_SEEN)
-        if len(little):
-            warnings.warn(
-                f"{len(little)} cases are judged by less than {LITTLE_SEEN:.0%} of the weight, the "
-                f"rest being missing: {_listed(little)}. Their distances rest on little.",
-                UserWarning,
-                stacklevel=3,
-            )
+    def _warn(self, engine: Engine, problem: Problem, solution: Solution, cases) -> None:
+        names = getattr(self, "feature_names_in_", np.arange(engine.n_features))
+        complaints = (
+            *of_solution(problem, solution, cases),
+            *of_holes(engine, solution.weights, names, cases),
+        )
+        for message, category in complaints:
+            warnings.warn(message, category, stacklevel=3)
 
     def _store(self, problem: Problem, solution: Solution):
         self.labels_ = solution.labels
@@ -479,10 +458,6 @@ def _with_blank_rows(solution: Solution, blank: np.ndarray) -> Solution:
     )
 
 
-def _listed(names: Any) -> str:
-    return ", ".join(map(str, names[:6])) + (", ..." if len(names) > 6 else "")
-
-
 def _count(share: float, n: int) -> int:
     """floor(share * n), where 10 / 78 * 78 and 0.29 * 100 are 10 and 29 whatever they round to."""
     return int(np.floor(share * n + 1e-9))
@@ -500,15 +475,4 @@ def _check_finite(X: np.ndarray, solution: Solution) -> None:
     raise ValueError(
         f"The squares of X overflow: it has cells of up to {np.nanmax(np.abs(X)):.3g}. Rescale its "
         "columns, or raise trim if these cells are wild."
-    )
-
-
-def _describe(solution: Solution, n_trim: int) -> str:
-    rival = solution.rival
-    assert rival is not None
-    cases = _listed(rival.cases)
-    return (
-        f"Another solution has a larger objective ({rival.mean:.4g} against {solution.mean:.4g} "
-        f"per kept case), but one of its clusters has {len(rival.cases)} cases only ({cases}), and "
-        f"with trim as it is {n_trim} cases may be wild. If these are a true cluster, lower trim."
     )

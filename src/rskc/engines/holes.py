@@ -153,6 +153,7 @@ class HolesEngine(MemoryEngine):
         filled = np.where(self.observed, X, frame.location.astype(X.dtype))
         super().__init__(filled, frame=frame, n_threads=n_threads, passes=passes)
         self.hole_rows, self.hole_columns = np.nonzero(~self.observed)
+        self.n_missing = len(self.hole_rows)
 
     def equal_weights(self):
         return self.observed.any(axis=0)[None].astype(np.float64)

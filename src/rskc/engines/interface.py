@@ -113,6 +113,7 @@ class Engine(Protocol):
 
     n_cases: int
     n_features: int
+    n_missing: int  # cells
     frame: Any  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
 

@@ -224,6 +224,7 @@ class MemoryEngine:
     def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
         self.X, self.n_threads, self.passes = X, n_threads, passes
         self.n_cases, self.n_features = X.shape
+        self.n_missing = 0
         self.frame = frame or Frame.of(X)
         with np.errstate(over="ignore", under="ignore"):
             self.unit = float(np.power(self.frame.factor, -2.0))

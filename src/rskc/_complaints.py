@@ -1,0 +1,85 @@
+"""What a fit has to say about its data and its result, in one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from rskc.engines import Engine, HolesEngine
+
+# Distances rest on little when less than this share of the weight is observed.
+LITTLE_SEEN = 0.1
+
+
+class SmallClusterWarning(UserWarning):
+    """A solution with a larger objective has a cluster that may be nothing but wild cases."""
+
+
+class Complaint(NamedTuple):
+    message: str
+    category: type[Warning]
+
+
+def of_solution(problem: Any, solution: Any, cases: np.ndarray) -> Iterator[Complaint]:
+    """What to say of a result; ``cases`` are the numbers of its cases in the user's table."""
+    if not solution.converged:
+        yield Complaint(
+            f"Not settled after max_iter={problem.max_iter} iterations; raise max_iter or tol.",
+            ConvergenceWarning,
+        )
+    found = len(np.unique(solution.labels))
+    if found < problem.n_clusters:
+        yield Complaint(
+            f"Only {found} distinct clusters found, fewer than n_clusters={problem.n_clusters}: "
+            "too few kept cases differ. Lower n_clusters or trim.",
+            ConvergenceWarning,
+        )
+    selected = np.count_nonzero(solution.weights)
+    if problem.n_features not in (None, selected):
+        yield Complaint(
+            f"n_features={problem.n_features} is not to be had, because features tie or do not "
+            f"differ between clusters; {selected} have a weight above 0.",
+            UserWarning,
+        )
+    if solution.rival is not None:
+        yield _of_rival(solution, problem.n_trim, cases)
+
+
+def _of_rival(solution: Any, n_trim: int, cases: np.ndarray) -> Complaint:
+    rival = solution.rival
+    return Complaint(
+        f"Another solution has a larger objective ({rival.mean:.4g} against {solution.mean:.4g} "
+        f"per kept case), but one of its clusters has {len(rival.cases)} cases only "
+        f"({listed(cases[rival.cases])}), and with trim as it is {n_trim} cases may be wild. If "
+        "these are a true cluster, lower trim.",
+        SmallClusterWarning,
+    )
+
+
+def of_holes(
+    engine: Engine, weights: np.ndarray, names: np.ndarray, cases: np.ndarray
+) -> Iterator[Complaint]:
+    """What to say of missing cells."""
+    if not isinstance(engine, HolesEngine):
+        return
+    dead = engine.equal_weights()[0] == 0
+    if dead.any():
+        yield Complaint(
+            f"{dead.sum()} features have no observed cell and get weight 0: {listed(names[dead])}.",
+            UserWarning,
+        )
+    little = engine.seen_shares(weights) < LITTLE_SEEN
+    if little.any():
+        yield Complaint(
+            f"{little.sum()} cases are judged by less than {LITTLE_SEEN:.0%} of the weight, the "
+            f"rest being missing: {listed(cases[little])}. Their distances rest on little.",
+            UserWarning,
+        )
+
+
+def listed(names: Any) -> str:
+    """The first few of them."""
+    return ", ".join(map(str, names[:6])) + (", ..." if len(names) > 6 else "")
