@@ -191,10 +191,10 @@ def test_cases_go_to_the_nearest_centre_by_the_definition(passes, seed):
         assert_array_equal(costs[r][blind], 0)
 
 
-def move(passes, X, weights, groups, K):
+def move(passes, X, weights, groups, K, max_rounds=10):
     table = HolesEngine(X, passes=passes).table(weights)
     groups, sums = groups.copy(), table.sums(groups, K)
-    moves = table.single_moves(sums, groups)
+    moves = table.single_moves(sums, groups, max_rounds)
     fresh = table.sums(groups, K)
     assert_allclose(sums.totals, fresh.totals, atol=1e-9)
     assert_array_equal(sums.counts, fresh.counts)
@@ -212,13 +212,16 @@ def observed_partitions(rng, X, K, m):
 
 
 @needs_compiler
-@given(seed=st.integers(0, 10**6), K=st.integers(1, 4), m=st.sampled_from([0, 3]))
+@pytest.mark.parametrize("m", [0, 3])
+@pytest.mark.parametrize("K", [1, 2, 4])
+@pytest.mark.parametrize("seed", range(20))
 def test_both_make_the_same_single_moves(seed, K, m):
     rng = np.random.default_rng(seed)
     X, weights = holed_table(rng, 20, 5), rng.random((3, 5))
     before = observed_partitions(rng, X, K, m)
-    groups, moves = move(_passes, X, weights, before, K)
-    twin, twin_moves = move(passes_numpy, X, weights, before, K)
+    # One round: where moves and exchanges go round in circles, rounding decides where they stop.
+    groups, moves = move(_passes, X, weights, before, K, max_rounds=1)
+    twin, twin_moves = move(passes_numpy, X, weights, before, K, max_rounds=1)
     assert_array_equal(groups, twin)
     assert_array_equal(moves, twin_moves)
     assert_array_equal((groups < 0).sum(axis=1), (before < 0).sum(axis=1))

@@ -127,7 +127,9 @@ class HolesTable(MemoryTable):
     def exclude(self, groups):
         return np.where(self.scale == 0, np.int32(-1), groups)
 
-    def single_moves(self, sums, groups, max_rounds=100):
+    def single_moves(self, sums, groups, max_rounds=10):
+        # Few rounds: moves lower the sum over observed cells and exchanges that scaled up for
+        # holes, so that together they may go round in circles.
         moves = np.empty(len(groups), np.int64)
         self.passes.single_moves_holes(
             self.rows,
