@@ -20,7 +20,8 @@ def _measure(n: int, p: int, runs: int, K: int, dtype: type) -> tuple:
     X = rng.standard_normal((n, p)).astype(dtype)
     centres = rng.standard_normal((runs, K, p))
     flat, out = centres.reshape(-1, p).astype(dtype), np.empty((n, runs * K), dtype)
-    table = engine_for(X).table(np.ones((1, p)))
+    engine, weights = engine_for(X), np.ones((1, p))
+    table = engine.search_table(weights) if dtype is np.float32 else engine.table(weights)
     table.norms()
     with threadpool_limits(1):
         product, ours = best_of(

@@ -105,7 +105,7 @@ def reweigh(
     return [
         _state(
             problem,
-            partitions.take(np.array([i])),
+            partitions.take(slice(i, i + 1)),
             sums.of_runs(np.array([i])),
             _Given(branch, far[i], made_with[i], between[i]),
         )
