@@ -133,3 +133,12 @@ def test_version_is_that_of_the_metadata():
 def test_changelog_knows_this_version():
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert f"## [{rskc.__version__}]" in changelog or "## [Unreleased]" in changelog
+
+
+def test_importing_is_quick_because_scikit_learn_waits():
+    code = "import sys, rskc; print('sklearn' in sys.modules, 'RobustSparseKMeans' in dir(rskc))"
+    command = [sys.executable, "-c", code]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output.split() == ["False", "True"]
+    with pytest.raises(AttributeError, match="no attribute 'KMeans'"):
+        rskc.KMeans

@@ -1,11 +1,34 @@
-"""Robust and sparse K-means clustering."""
+"""Robust and sparse K-means clustering.
 
+The names below are loaded when they are first used: importing scikit-learn takes a second where
+pandas is installed, and ``import rskc`` a tenth of that.
+"""
+
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from rskc._complaints import SmallClusterWarning
-from rskc._show_versions import show_versions
-from rskc.estimator import RobustSparseKMeans
+if TYPE_CHECKING:
+    from rskc._complaints import SmallClusterWarning
+    from rskc._show_versions import show_versions
+    from rskc.estimator import RobustSparseKMeans
 
 __version__ = version("rskc")
 
 __all__ = ["RobustSparseKMeans", "SmallClusterWarning", "__version__", "show_versions"]
+
+_HOMES = {
+    "RobustSparseKMeans": "rskc.estimator",
+    "SmallClusterWarning": "rskc._complaints",
+    "show_versions": "rskc._show_versions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'rskc' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])
