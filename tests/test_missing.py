@@ -23,8 +23,10 @@ from rskc import RobustSparseKMeans
 from rskc.engines import HolesEngine, MemoryEngine, engine_for, memory, passes_numpy
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, Problem, solve
-from rskc.solver.alternate import examine
+from rskc.solver.alternate import alternate, examine
 from rskc.solver.partition import Partitions
+from rskc.solver.search import search
+from rskc.solver.solve import _settle
 from rskc.solver.weights import sparse_weights
 
 try:
@@ -329,19 +331,29 @@ def test_a_hole_in_a_feature_without_weight_changes_no_step(seed):
 def test_inertia_centres_and_labels_are_of_one_state(options):
     X = with_holes(clusters(gap=2.5)[0], 0.15)
     model = quiet_fit(make_model(**options), X)
-    groups = np.where(model.trimmed_, -1, model.labels_)
-    if not model.get_support().all():
-        # The factors are those of the weights that made the partition: another iteration's.
-        assert model.objective_ > 0
-    else:
-        between = plain_between(X, groups, 3, model.feature_weights_)
-        assert model.objective_ == pytest.approx(model.feature_weights_ @ between, rel=1e-9)
     kept = ~model.trimmed_weighted_
     own = plain_distances(X, model.cluster_centers_, model.feature_weights_).min(axis=1)
     assert model.inertia_ == pytest.approx(own[kept].sum(), rel=1e-9)
     assert_array_equal(model.predict(X), model.labels_)
     means = plain_means(X, np.where(kept, model.labels_, -1), 3)
     assert_allclose(model.cluster_centers_, means, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.parametrize("n_trim", [0, 6])
+def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_trim):
+    X = with_holes(clusters(gap=2.5)[0], 0.15)
+    engine, problem = HolesEngine(X), Problem(3, n_trim, 1.5)
+    starts = DrawnStarts(("random",), np.random.default_rng(0).random((10, 3)))
+    partitions = search(engine, problem, engine.equal_weights(), starts).partitions
+    states = [s for some, _ in alternate(engine, problem, partitions) for s in some]
+    assert any((state.made_with == 0).any() for state in states)
+    for state in states:
+        found = _settle(engine, problem, state)
+        trimmed = found.trimmed_weighted | found.trimmed_unweighted
+        groups = np.where(trimmed, -1, found.labels)
+        between = plain_between(X, groups, 3, state.made_with)
+        assert found.objective == pytest.approx(found.weights @ between, rel=1e-9)
 
 
 @FIT_OPTIONS

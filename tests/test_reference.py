@@ -19,7 +19,7 @@ from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.engines import engine_for
 from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.solver import Problem
-from rskc.solver.alternate import between_of, examine
+from rskc.solver.alternate import examine
 from rskc.solver.partition import Partitions
 from rskc.solver.weights import sparse_weights
 
@@ -103,7 +103,7 @@ def examine_like(golden, run, entry):
     groups = np.where(golden.mask(entry["oW"]), np.int32(-1), labels)
     start = Partitions(groups[None], labels[None], np.zeros(1), np.ones(1, bool))
     far, sums = examine(engine, Problem(golden.K, m), start)
-    return Examined(far[0], between_of(sums)[0] * engine.unit, sums.counts.sum())
+    return Examined(far[0], sums.between()[0] * engine.unit, sums.counts.sum())
 
 
 def plain_between(X, labels):

@@ -428,7 +428,7 @@ def test_a_case_that_only_the_unweighted_rule_trims_leaves_no_trace(wild):
     far, sums = alternate.examine(engine, Problem(3, 1, 1.5), as_partitions(labels))
     assert_array_equal(np.flatnonzero(far[0]), [0])
     expected = between_sum(X[kept], labels[kept], 3)
-    assert_allclose(alternate.between_of(sums)[0] * engine.unit, expected, rtol=1e-6)
+    assert_allclose(sums.between()[0] * engine.unit, expected, rtol=1e-6)
 
 
 # ---- The whole

@@ -37,8 +37,8 @@ ctypedef fused real:
     float
     double
 
-# Cases of a table lie in blocks of so many, column by column within a block: then the least
-# squares of a block and its centres need no packing, and BLAS is twice as fast for few centres.
+# Cases of a table lie in blocks of so many, column by column within a block: then the
+# product of a block with the centres needs no packing, and BLAS is twice as fast for few centres.
 BLOCK = 256
 
 cdef enum:
@@ -370,8 +370,7 @@ def single_moves(const floating[::1] X, int block, const double[:, ::1] weights,
 
     moves = the number made, for each run.
     """
-    cdef double[:, ::1] no_scale = weights[:1].copy()
-    run_moves(X, block, weights, no_scale, 0, max_rounds, n_threads, groups, totals, counts, moves)
+    run_moves(X, block, weights, weights, 0, max_rounds, n_threads, groups, totals, counts, moves)
 
 
 def single_moves_holes(const floating[::1] X, int block, const double[:, ::1] weights,

@@ -130,20 +130,8 @@ class HolesTable(MemoryTable):
     def single_moves(self, sums, groups, max_rounds=10):
         # Few rounds: moves lower the sum over observed cells and exchanges that scaled up for
         # holes, so that together they may go round in circles.
-        moves = np.empty(len(groups), np.int64)
-        self.passes.single_moves_holes(
-            self.rows,
-            self.row_block,
-            self.weights,
-            self.scale,
-            max_rounds,
-            self._threads(groups.size),
-            groups,
-            sums.totals,
-            sums.counts,
-            moves,
-        )
-        return moves
+        passes = self.passes.single_moves_holes
+        return self._move(passes, (self.scale,), sums, groups, max_rounds)
 
 
 class HolesEngine(MemoryEngine):
@@ -279,10 +267,7 @@ class HolesEngine(MemoryEngine):
     def _table_of(self, *parts):
         return HolesTable(*parts)
 
-    def _layout(self, columns, dtype):
-        key = (dtype, columns.tobytes())
-        if self._last is not None and self._last[0] == key:
-            return self._last[1]
+    def _lay_out(self, columns, dtype):
         shape = self.n_cases, 2 * len(columns)
         blocks, rows = np.empty(shape, dtype), None
         if self.passes.BLOCK > 1 and blocks.nbytes <= max(
@@ -294,10 +279,7 @@ class HolesEngine(MemoryEngine):
             blocks[start : start + CHUNK] = to_blocks(part, self.passes.BLOCK).reshape(part.shape)
             if rows is not None:
                 rows[start : start + CHUNK] = part
-        layout = blocks.reshape(-1), None if rows is None else rows.reshape(-1)
-        if blocks.nbytes <= ROWS_BYTES:
-            self._last = (key, layout)
-        return layout
+        return blocks.reshape(-1), None if rows is None else rows.reshape(-1)
 
     def _values_and_marks(self, rows, columns, dtype):
         X, q = self.X[rows], len(columns)

@@ -171,11 +171,15 @@ class MemoryTable:
         return moved
 
     def single_moves(self, sums, groups, max_rounds=100):
+        return self._move(self.passes.single_moves, (), sums, groups, max_rounds)
+
+    def _move(self, single_moves, scale, sums, groups, max_rounds):
         moves = np.empty(len(groups), np.int64)
-        self.passes.single_moves(
+        single_moves(
             self.rows,
             self.row_block,
             self.weights,
+            *scale,
             max_rounds,
             self._threads(groups.size),
             groups,
@@ -308,12 +312,16 @@ class MemoryEngine:
         key = (dtype, columns.tobytes())
         if self._last is not None and self._last[0] == key:
             return self._last[1]
+        layout = self._lay_out(columns, dtype)
+        if layout[0].nbytes <= ROWS_BYTES:
+            self._last = (key, layout)
+        return layout
+
+    def _lay_out(self, columns, dtype):
         blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
         most = max(ROWS_BYTES, self.X.nbytes - blocks.nbytes)
         if self.passes.BLOCK > 1 and blocks.nbytes <= most:
             rows = self._laid_out(columns, dtype, 1)
-        if blocks.nbytes <= ROWS_BYTES:
-            self._last = (key, (blocks, rows))
         return blocks, rows
 
     def _laid_out(self, columns, dtype, block):

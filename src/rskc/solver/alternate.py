@@ -74,11 +74,6 @@ class Outcome:
     settled: bool
 
 
-def between_of(sums: Sums) -> np.ndarray:
-    """B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
-    return sums.between()
-
-
 def examine(engine: Engine, problem: Problem, partitions: Partitions) -> tuple[np.ndarray, Sums]:
     """Steps (b)-(d): O_E, and sums over the cases in neither trimmed set."""
     sums = engine.sums(partitions.groups, problem.n_clusters)
@@ -169,7 +164,7 @@ def _rest(
 
 def _mean_without(sums: Sums, clusters: list[int], weights: np.ndarray) -> float:
     left = sums.without(clusters)
-    return float(weights @ between_of(left)[0]) / max(left.counts.sum(), 1)
+    return float(weights @ left.between()[0]) / max(left.counts.sum(), 1)
 
 
 def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions:
