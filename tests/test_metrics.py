@@ -1,13 +1,34 @@
+"""The measures: laws, small cases by hand, and R's RSKC on the same partitions and centres."""
+
+import gzip
+import json
+import time
+import warnings
+from functools import cache
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_digits
 from sklearn.metrics import rand_score
 
 from rskc import RobustSparseKMeans
-from rskc.datasets import make_figure1
-from rskc.metrics import RevisedSilhouette, classification_error_rate, revised_silhouette
+from rskc.datasets import make_figure1, make_simulation
+from rskc.engines import engine_for
+from rskc.metrics import (
+    FeatureAgreement,
+    RevisedSilhouette,
+    classification_error_rate,
+    feature_agreement,
+    feature_precision,
+    revised_silhouette,
+    sensitivity,
+    silhouette_means,
+)
 
 labels = st.integers(-3, 5)
 pairs = st.lists(st.tuples(labels, labels), min_size=2, max_size=40)
@@ -58,6 +79,107 @@ def test_labels_may_be_anything_that_has_an_equal():
     assert classification_error_rate(objects, [True, True, False, False, False]) == 0.3
     dates = np.array(["2026-01-01", "2026-01-01", "2026-01-02"], "datetime64[D]")
     assert classification_error_rate(dates, ["a", "a", "b"]) == 0
+
+
+WORDS = np.array(["a", "b", "c", "d"], object)
+KINDS_OF_LABELS = {
+    "numbers": lambda codes: codes * 2.5,
+    "text": lambda codes: WORDS.astype(str)[codes],
+    "words": lambda codes: WORDS[codes],
+    "list": lambda codes: WORDS[codes].tolist(),
+    "categories": lambda codes: pd.Categorical(WORDS[codes]),
+    "series": lambda codes: pd.Series(WORDS[codes], index=codes),
+    "nullable": lambda codes: pd.array(np.where(codes == 3, None, codes), "Int64"),
+    "mixed": lambda codes: np.array([None, "None", 1, "1"], object)[codes],
+    "new NaNs": lambda codes: np.array([float("nan") if c == 3 else c for c in codes], object),
+}
+each_kind = pytest.mark.parametrize("kind", KINDS_OF_LABELS)
+
+
+@each_kind
+def test_a_million_labels_take_less_than_a_second(kind):
+    codes = np.random.default_rng(0).integers(0, 4, 1_000_000)
+    labels = KINDS_OF_LABELS[kind](codes)
+    start = time.perf_counter()
+    assert classification_error_rate(labels, codes) == 0
+    assert time.perf_counter() - start < 1
+
+
+def test_missing_labels_are_together_and_apart_from_all_others():
+    missing = [None, np.nan, float("nan"), pd.NA, pd.NaT, "nan", "None"]
+    assert classification_error_rate(missing, [0, 0, 0, 0, 0, 1, 2]) == 0
+    assert classification_error_rate([np.nan, np.nan, 1.0], ["a", "a", "b"]) == 0
+    assert classification_error_rate([1, "1", "nan", np.nan], [0, 1, 2, 3]) == 0
+    assert classification_error_rate(np.array(["NaT", "NaT", "2026"], "M8[Y]"), [0, 0, 1]) == 0
+
+
+def test_labels_that_cannot_be_told_apart_are_refused():
+    lists = np.empty(2, object)
+    lists[:] = [[1], [2]]
+    with pytest.raises(ValueError, match=r"^b has labels that cannot be told apart: .*list.*\.$"):
+        classification_error_rate([0, 1], lists)
+
+
+def test_sensitivity_by_hand():
+    true = ["b", "b", "b", "a", "a", "a", "a", "c"]
+    found = sensitivity(true, [7, 7, 2, 2, 2, 7, 7, 9])
+    assert list(found.columns) == ["class", "size", "cluster", "sensitivity"]
+    assert found["class"].tolist() == ["a", "b", "c"]
+    assert found["size"].tolist() == [4, 3, 1]
+    assert found["cluster"].tolist() == [2, 7, 9]  # of two halves the first
+    assert_allclose(found["sensitivity"], [1 / 2, 2 / 3, 1])
+
+
+@given(pairs, st.randoms())
+def test_sensitivity_is_the_largest_share_of_each_class(rows, random):
+    true, clusters = np.transpose(rows)
+    found = sensitivity(true, clusters)
+    table = pd.crosstab(true, clusters)
+    assert_array_equal(found["class"], table.index)
+    assert_array_equal(found["size"], table.sum(axis=1))
+    assert_array_equal(found["cluster"], table.idxmax(axis=1))
+    assert_allclose(found["sensitivity"], table.max(axis=1) / table.sum(axis=1))
+    order = random.sample(range(len(true)), len(true))
+    pd.testing.assert_frame_equal(sensitivity(true[order], clusters[order]), found)
+
+
+@each_kind
+def test_sensitivity_takes_any_labels(kind):
+    codes = np.array([3, 0, 0, 1, 2, 2, 3, 3])
+    labels = KINDS_OF_LABELS[kind](codes)
+    found = sensitivity(labels, np.minimum(codes, 1))
+    assert sorted(found["size"]) == [1, 2, 2, 3]
+    assert (found["sensitivity"] == 1).all()
+    assert found["cluster"].sum() == 3
+    named = sensitivity(codes, labels)["cluster"]
+    assert len(named) == 4
+    if kind not in ("nullable", "mixed", "new NaNs"):
+        assert_array_equal(named, np.unique(np.asarray(labels)))
+
+
+def test_sensitivity_of_odd_labels():
+    objects = np.empty(5, object)
+    objects[:] = ["z", None, ("y",), "z", np.nan]
+    found = sensitivity(objects, [0, 1, 2, 0, 1])
+    assert found["class"].tolist()[:2] == ["z", ("y",)]  # no order: as first seen
+    assert found["class"].isna().tolist() == [False, False, True]
+    assert found["size"].tolist() == [2, 1, 2]
+    everyone = sensitivity(np.arange(100_000), np.zeros(100_000))
+    assert (everyone["sensitivity"] == 1).all()
+    assert (everyone["cluster"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("true", "labels", "message"),
+    [
+        ([0, 1], [0], r"^true has 2 labels and labels has 1; they must label the same cases\.$"),
+        ([], [], r"^true and labels have no cases; at least one is needed\.$"),
+        ([[0]], [0], r"^true must be one row of labels"),
+    ],
+)
+def test_sensitivity_refuses_what_is_no_pair_of_partitions(true, labels, message):
+    with pytest.raises(ValueError, match=message):
+        sensitivity(true, labels)
 
 
 def test_all_labels_different_needs_no_square_table():
@@ -125,3 +247,243 @@ def test_one_cluster_has_no_silhouette():
     model = RobustSparseKMeans(1, trim=0, l1_bound=None).fit(X)
     with pytest.raises(ValueError, match="n_clusters=1 has none; fit a model with n_clusters >= 2"):
         revised_silhouette(model, X)
+
+
+# ---- Silhouettes of cases and centres that miss something
+
+
+def test_infinite_distances_give_numbers():
+    inf = np.inf
+    found = revised_silhouette(
+        Distances([[inf, inf, inf], [inf, 2.0, inf], [2.0, inf, 4.0], [2.0, inf, inf]]), None
+    )
+    assert_array_equal(found.values, [0, 1, 0.5, 1])
+    assert_array_equal(found.nearest, [0, 1, 0, 0])
+    assert_array_equal(found.second, [1, 0, 2, 1])
+    assert_array_equal(found.a, [inf, 2, 2, 2])
+    assert_array_equal(found.b, [inf, inf, 4, inf])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("l1_bound", [1, 1.5, None])
+def test_silhouettes_of_data_with_holes(dtype, K, l1_bound):
+    X = make_figure1(n_samples=60, n_features=6, random_state=0).data.astype(dtype)
+    X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    X[:, 0] = np.where(np.isnan(X[:, 0]), 1, X[:, 0])
+    X[7] = np.nan
+    model = RobustSparseKMeans(K, l1_bound=l1_bound, n_init=4, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of cases that show little
+        model.fit(X)
+    found = revised_silhouette(model, X)
+    assert found.values.dtype == dtype
+    assert ((found.values >= 0) & (found.values <= 1)).all()
+    assert (found.nearest != found.second).all()
+    assert_array_equal(found.nearest, model.labels_)
+    assert found.values[7] == 0
+    others = np.arange(60) != 7
+    assert_array_equal(revised_silhouette(model, X[others]).values, found.values[others])
+    if l1_bound == 1:
+        assert model.get_support().sum() == 1
+
+
+# ---- Means of silhouettes
+
+
+def test_means_by_hand():
+    found = revised_silhouette(Distances([[1, 4.0, 9], [2, 4, 9], [4, 0, 9], [4, 1, 9]]), None)
+    table = silhouette_means(found, [False, True, False, False])
+    assert table["cluster"].tolist() == [0, 1]
+    assert table["size"].tolist() == [2, 2]
+    assert table["n_outliers"].tolist() == [1, 0]
+    assert_allclose(table["mean"], [0.625, 0.875])
+    assert_allclose(table["mean_without_outliers"], [0.75, 0.875])
+    assert_allclose(table["mean_of_outliers"], [0.5, np.nan])
+    without = silhouette_means(found)
+    assert_array_equal(without["mean"], without["mean_without_outliers"])
+    assert without["mean_of_outliers"].isna().all()
+    empty = silhouette_means(revised_silhouette(Distances([[1.0, 2.0]]), None), [True])
+    assert_allclose(empty["mean"], [0.5, np.nan])
+    assert empty["mean_without_outliers"].isna().all()
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 30))
+def test_means_do_not_see_the_order_and_follow_the_names(seed, K, n):
+    rng = np.random.default_rng(seed)
+    distances, outliers = rng.random((n, K)), rng.random(n) < 0.3
+    table = silhouette_means(revised_silhouette(Distances(distances), None), outliers)
+    assert table["size"].sum() == n
+    assert table["n_outliers"].sum() == outliers.sum()
+    order = rng.permutation(n)
+    moved = revised_silhouette(Distances(distances[order]), None)
+    pd.testing.assert_frame_equal(silhouette_means(moved, outliers[order]), table)
+    renamed = revised_silhouette(Distances(distances[:, ::-1]), None)
+    again = silhouette_means(renamed, outliers)
+    again = again.assign(cluster=K - 1 - again["cluster"]).sort_values("cluster")
+    both = again[again["size"] > 0], table[table["size"] > 0]
+    pd.testing.assert_frame_equal(*(frame.reset_index(drop=True) for frame in both))
+
+
+@pytest.mark.parametrize("outliers", [[True], [0, 1], [[True, False]], "ab", [1.0, 0.0], None])
+def test_only_masks_say_who_is_an_outlier(outliers):
+    found = revised_silhouette(Distances([[1.0, 2.0], [2.0, 1.0]]), None)
+    if outliers is None:
+        assert silhouette_means(found, outliers)["n_outliers"].sum() == 0
+        return
+    with pytest.raises(
+        ValueError, match=r"^outliers must be a mask, .* each of the 2 cases; .*\.$"
+    ):
+        silhouette_means(found, outliers)
+
+
+# ---- Features
+
+
+def test_precision_by_hand():
+    weights = [0.5, 0.0, 0.3, 0.3, 0.3, 0.0]
+    assert feature_precision(weights, [0, 4]) == 1  # of the three that tie the first
+    assert feature_precision(weights, [0, 2]) == 2
+    assert feature_precision(weights, [1, 5], n_top=6) == 0  # zeros never count
+    assert feature_precision(weights, [4, 4, 0], n_top=4) == 2
+    assert feature_precision(weights, [True, True, False, False, False, False]) == 1
+    assert feature_precision(weights, []) == 0
+    assert feature_precision(weights, [0], n_top=100) == 1
+    assert isinstance(feature_precision(weights, [0]), int)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20, unique=True), st.data())
+def test_precision_sees_neither_order_nor_unit(weights, data):
+    weights, p = np.array(weights), len(weights)
+    true = np.array(data.draw(st.lists(st.booleans(), min_size=p, max_size=p)))
+    order = np.array(data.draw(st.permutations(range(p))))
+    n_top = data.draw(st.none() | st.integers(1, 25))
+    count = feature_precision(weights, true, n_top)
+    assert feature_precision(weights[order], true[order], n_top) == count
+    assert feature_precision(weights * 8, np.flatnonzero(true), n_top) == count
+    assert count <= min(true.sum(), np.count_nonzero(weights), p if n_top is None else n_top)
+    assert feature_precision(weights, np.ones(p, bool)) == np.count_nonzero(weights)
+
+
+def test_precision_of_a_fit():
+    data = make_simulation(model=1, random_state=0)
+    model = RobustSparseKMeans(3, trim=1 / 60, l1_bound=6.2, random_state=0).fit(data.data)
+    assert feature_precision(model.feature_weights_, np.arange(50)) >= 47
+
+
+@pytest.mark.parametrize(
+    ("weights", "features", "n_top", "name"),
+    [
+        ([0.1, -0.1], [0], None, "weights"),
+        ([0.1, np.nan], [0], None, "weights"),
+        ([0.1, np.inf], [0], None, "weights"),
+        ([[0.1]], [0], None, "weights"),
+        ([], [], None, "weights"),
+        (["a"], [0], None, "weights"),
+        (None, [0], None, "weights"),
+        ([0.1, 0.2], [2], None, "true_features"),
+        ([0.1, 0.2], [-1], None, "true_features"),
+        ([0.1, 0.2], [0.0], None, "true_features"),
+        ([0.1, 0.2], [True], None, "true_features"),
+        ([0.1, 0.2], ["a"], None, "true_features"),
+        ([0.1, 0.2], 1, None, "true_features"),
+        ([0.1, 0.2], [[0]], None, "true_features"),
+        ([0.1, 0.2], [0], 0, "n_top"),
+        ([0.1, 0.2], [0], 1.0, "n_top"),
+    ],
+)
+def test_precision_refuses(weights, features, n_top, name):
+    with pytest.raises(ValueError, match=rf"^{name}\b.*\.$"):
+        feature_precision(weights, features, n_top)
+
+
+def test_agreement_by_hand():
+    found = feature_agreement([0.5, 0.5, 0.1, 0, 0], [0, 0.2, 0.9, 0, 0.1])
+    assert found == FeatureAgreement(3, 3, 2, 0.5, 2 / 3, 2 / 3)
+    none = feature_agreement([0, 0], [0, 1])
+    assert none[:3] == (0, 1, 0)
+    assert none.jaccard == none.share_of_b == 0
+    assert np.isnan(none.share_of_a)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20), st.randoms())
+def test_agreement_is_that_of_sets(rows, random):
+    a, b = np.transpose(rows).astype(float)
+    found, turned = feature_agreement(a, b), feature_agreement(b, a)
+    first, second = set(np.flatnonzero(a)), set(np.flatnonzero(b))
+    assert found[:3] == (len(first), len(second), len(first & second))
+    if first and second:
+        assert found.jaccard == len(first & second) / len(first | second)
+        assert found.jaccard <= min(found.share_of_a, found.share_of_b)
+        assert (found.share_of_a, found.share_of_b) == (turned.share_of_b, turned.share_of_a)
+    order = random.sample(range(len(a)), len(a))
+    assert_array_equal(feature_agreement(a[order], b[order]), found)
+
+
+def test_agreement_of_models():
+    X = pd.DataFrame(make_figure1(n_samples=60, n_features=6, random_state=0).data).add_prefix("g")
+    models = [RobustSparseKMeans(3, n_features=k, n_init=4, random_state=0).fit(X) for k in (2, 4)]
+    assert feature_agreement(*models) == FeatureAgreement(2, 4, 2, 0.5, 1, 0.5)
+    assert feature_agreement(models[0], models[1].feature_weights_).n_both == 2
+    other = RobustSparseKMeans(3, n_init=4).fit(X.add_prefix("h"))
+    for wrong in (other, np.ones(5)):
+        with pytest.raises(ValueError, match=r"^a is about 6 features and b about [56]; .*\.$"):
+            feature_agreement(models[0], wrong)
+    with pytest.raises(ValueError, match=r"^b must be one row of finite weights"):
+        feature_agreement(models[0], RobustSparseKMeans())
+
+
+# ---- R's RSKC, and a real table
+
+
+@cache
+def references():
+    """The reference results of R, those of sparse fits."""
+    files = sorted((Path(__file__).parent / "reference").glob("golden*.json.gz"))
+    records = [json.loads(gzip.decompress(path.read_bytes())) for path in files]
+    return [(r, run) for r in records for run in r["runs"] if "revised_silhouette" in run]
+
+
+def silhouette_like(record, run):
+    """Ours, at the centres and weights of R."""
+    X, centres = np.array(record["data"], float), np.array(run["centers"], float)
+    engine = engine_for(X)
+    placed = engine.place(centres[:, None, :])
+    labels = np.zeros((len(centres), len(X)), np.int32)
+    distances = engine.distances(labels, placed, np.array([run["weights"]])).T * engine.unit
+    return revised_silhouette(Distances(distances), X)
+
+
+def test_silhouettes_and_their_means_agree_with_r():
+    assert len({record["case"] for record, _ in references()}) == 14
+    for record, run in references():
+        found, theirs = silhouette_like(record, run), np.array(run["revised_silhouette"])
+        assert_allclose(found.values, theirs, rtol=0, atol=1e-9)
+        outliers = np.zeros(len(theirs), bool)
+        outliers[np.array(run["oW"] + run["oE"], int) - 1] = True
+        for row in silhouette_means(found, outliers).itertuples():
+            own = found.nearest == row.cluster
+            for mean, mask in (
+                (row.mean, own),
+                (row.mean_without_outliers, own & ~outliers),
+                (row.mean_of_outliers, own & outliers),
+            ):
+                expected = theirs[mask].mean() if mask.any() else np.nan
+                assert mean == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+def test_error_rates_of_the_partitions_of_r():
+    for record, run in references():
+        truth = record["truth"]["cluster"]
+        rate = classification_error_rate(run["labels"], truth)
+        assert rate == pytest.approx(1 - rand_score(run["labels"], truth), abs=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+def test_the_digits():
+    X, digits = load_digits(return_X_y=True)
+    model = RobustSparseKMeans(10, l1_bound=5.7, trim=0.1, random_state=0).fit(X)
+    assert classification_error_rate(model.labels_, digits) <= 0.052
+    assert abs(model.get_support().sum() - 45) <= 1
+    assert revised_silhouette(model, X).values.mean() == pytest.approx(0.48, abs=0.005)
+    assert sensitivity(digits, model.labels_)["sensitivity"].min() > 0.5

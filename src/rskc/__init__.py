@@ -12,13 +12,21 @@ if TYPE_CHECKING:
     from rskc._complaints import SmallClusterWarning
     from rskc._show_versions import show_versions
     from rskc.estimator import RobustSparseKMeans
+    from rskc.preprocessing import RowStandardizer
 
 __version__ = version("rskc")
 
-__all__ = ["RobustSparseKMeans", "SmallClusterWarning", "__version__", "show_versions"]
+__all__ = [
+    "RobustSparseKMeans",
+    "RowStandardizer",
+    "SmallClusterWarning",
+    "__version__",
+    "show_versions",
+]
 
 _HOMES = {
     "RobustSparseKMeans": "rskc.estimator",
+    "RowStandardizer": "rskc.preprocessing",
     "SmallClusterWarning": "rskc._complaints",
     "show_versions": "rskc._show_versions",
 }

@@ -70,6 +70,15 @@ def check_centres(init: Any, K: int, p: int) -> np.ndarray:
     )
 
 
+def check_finite(X: np.ndarray, solution: Any) -> None:
+    if np.isfinite(solution.objective) and np.isfinite(solution.inertia):
+        return
+    raise ValueError(
+        f"The squares of X overflow: it has cells of up to {np.nanmax(np.abs(X)):.3g}. Rescale its "
+        "columns, or raise trim if these cells are wild."
+    )
+
+
 def check_seed(random_state: Any) -> np.random.RandomState:
     try:
         return check_random_state(random_state)

@@ -23,6 +23,17 @@ class Complaint(NamedTuple):
     category: type[Warning]
 
 
+def of_bound(asked: Any, problem: Any, p: int) -> Iterator[Complaint]:
+    """What to say of a bound that is too large to bind."""
+    given = problem.l1_bound is not None and not isinstance(asked, str)
+    if given and asked > np.sqrt(p) * (1 + 1e-9):
+        yield Complaint(
+            f"l1_bound={asked:g} never binds: {p} weights of L2 norm 1 have an L1 norm of at most "
+            f"{np.sqrt(p):.3g}. To ask for a number of features, use n_features.",
+            UserWarning,
+        )
+
+
 def of_solution(problem: Any, solution: Any, cases: np.ndarray) -> Iterator[Complaint]:
     """What to say of a result; ``cases`` are the numbers of its cases in the user's table."""
     if not solution.converged:

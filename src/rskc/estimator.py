@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,20 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rskc._blank_rows import blank_rows, with_blank_rows
 from rskc._checks import (
     check_centres,
     check_choice,
     check_distinct,
+    check_finite,
     check_integer,
     check_real,
     check_seed,
     is_real,
 )
-from rskc._complaints import of_holes, of_solution
+from rskc._complaints import of_bound, of_holes, of_solution
 from rskc._runtime import n_threads_for, one_blas_thread, talking
+from rskc._summary import cases_frame, describe, features_frame, names_of_cases
 from rskc.engines import Engine, engine_for
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, solve
 from rskc.solver.starts import INITS
@@ -103,6 +107,8 @@ class RobustSparseKMeans(
         How many cases each rule trims.
     outliers_ : ndarray of bool of shape (n_samples,)
         Cases whose weighted distance is above ``outlier_threshold_``.
+    distances_ : ndarray of shape (n_samples,)
+        Weighted squared distance of each case to its centre.
     outlier_threshold_ : float
         The median of the weighted distances plus ``outlier_cutoff`` times their MAD.
     objective_ : float
@@ -122,6 +128,10 @@ class RobustSparseKMeans(
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, if X had any.
+    case_names_in_ : ndarray of object of shape (n_samples,)
+        Index of X, if it was a pandas frame with other than the default one.
+    warnings_ : list of str
+        What the fit warned of.
 
     Warns
     -----
@@ -217,22 +227,18 @@ class RobustSparseKMeans(
                 f"fit does not take {', '.join(unsupported)}: trimming counts whole cases, so "
                 "case weights are not supported; leave it out."
             )
+        case_names = names_of_cases(X)
         X = self._validate(X, reset=True)
-        blank = _blank_rows(X)
+        blank = blank_rows(X)
         if blank.any():
             X = X[~blank]
-        problem = self._problem(*X.shape)
-        check_distinct(X, problem.n_clusters)
-        random_state = check_seed(self.random_state)
-        verbose = check_integer("verbose", self.verbose, 0)
-        with one_blas_thread, talking(verbose), np.errstate(over="ignore", invalid="ignore"):
-            engine = engine_for(X, n_threads=n_threads_for(self.n_threads))
-            solution = solve(engine, problem, self._starts(X, engine, problem, random_state))
-        _check_finite(X, solution)
+        with self._prepared(X) as (engine, problem, starts):
+            solution = solve(engine, problem, starts)
+        check_finite(X, solution)
         self._frame = engine.frame
         self.n_missing_ = int(np.count_nonzero(blank)) * X.shape[1] + engine.n_missing
         self._warn(engine, problem, solution, np.flatnonzero(~blank))
-        return self._store(problem, _with_blank_rows(solution, blank))
+        return self._store(problem, with_blank_rows(solution, blank), case_names)
 
     def fit_predict(self, X, y=None, **unsupported):
         """Cluster the cases of X and return their labels."""
@@ -282,21 +288,31 @@ class RobustSparseKMeans(
         support = self.feature_weights_ > 0
         return np.flatnonzero(support) if indices else support
 
+    def features_frame(self):
+        """Return a pandas.DataFrame with a row a feature, in the order of the data.
+
+        Its columns: ``feature``, the name, or x0, x1, ...; ``weight``; ``rank``, 1 for the largest
+        weight, ties in the order of the data; ``selected``, whether the weight is above 0; and the
+        centres ``centre_0``, ``centre_1``, ....
+        """
+        check_is_fitted(self, "cluster_centers_")
+        return features_frame(self)
+
+    def cases_frame(self, X=None):
+        """Return a pandas.DataFrame with a row a case of the fit.
+
+        Its columns: ``case``, the name in the index of the fitted frame, or the number;
+        ``cluster``; ``distance``, the weighted squared one to the centre; ``outlier``; ``trimmed``,
+        ``trimmed_weighted`` and ``trimmed_unweighted``. With ``X``, the data of the fit, also
+        ``second_cluster`` and ``silhouette``, the revised one; with one cluster these are missing.
+        """
+        check_is_fitted(self, "cluster_centers_")
+        return cases_frame(self, X)
+
     def summary(self) -> str:
         """Say in a few lines what was asked and what was found."""
         check_is_fitted(self, "cluster_centers_")
-        sizes = ", ".join(map(str, np.bincount(self.labels_, minlength=self.n_clusters)))
-        n, p = len(self.labels_), self.n_features_in_
-        return "\n".join(
-            [
-                f"{self.n_clusters} clusters of {n} cases: {sizes}",
-                f"{np.count_nonzero(self.get_support())} of {p} features have weight",
-                f"{np.count_nonzero(self.trimmed_)} cases trimmed, "
-                f"{np.count_nonzero(self.outliers_)} outliers",
-                f"{self.n_missing_} of {n * p} cells missing",
-                f"objective {self.objective_:.6g} after {self.n_iter_} iterations",
-            ]
-        )
+        return describe(self)
 
     @property
     def _n_features_out(self) -> int:
@@ -316,6 +332,17 @@ class RobustSparseKMeans(
         return validate_data(
             self, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
         )
+
+    @contextmanager
+    def _prepared(self, X: np.ndarray) -> Iterator[tuple[Engine, Problem, Starts]]:
+        """Make of X and the parameters what the solver takes, and the surroundings it runs in."""
+        problem = self._problem(*X.shape)
+        check_distinct(X, problem.n_clusters)
+        random_state = check_seed(self.random_state)
+        verbose = check_integer("verbose", self.verbose, 0)
+        with one_blas_thread, talking(verbose), np.errstate(over="ignore", invalid="ignore"):
+            engine = engine_for(X, n_threads=n_threads_for(self.n_threads))
+            yield engine, problem, self._starts(X, engine, problem, random_state)
 
     def _engine(self, X):
         X = self._validate(X, reset=False)
@@ -364,13 +391,6 @@ class RobustSparseKMeans(
                 f"l1_bound={bound!r} must be a number in [1, {root:.3g}] for {p} features, "
                 'or "auto"; use None to keep all of them equal.'
             )
-        if bound > root * (1 + 1e-9):
-            warnings.warn(
-                f"l1_bound={bound:g} never binds: {p} weights of L2 norm 1 have an L1 norm "
-                f"of at most {root:.3g}. To ask for a number of features, use n_features.",
-                UserWarning,
-                stacklevel=4,
-            )
         return float(min(bound, root))
 
     def _starts(self, X, engine, problem: Problem, random_state) -> Starts:
@@ -402,14 +422,16 @@ class RobustSparseKMeans(
 
     def _warn(self, engine: Engine, problem: Problem, solution: Solution, cases) -> None:
         names = getattr(self, "feature_names_in_", np.arange(engine.n_features))
-        complaints = (
+        complaints = [
+            *of_bound(self.l1_bound, problem, engine.n_features),
             *of_solution(problem, solution, cases),
             *of_holes(engine, solution.weights, names, cases),
-        )
+        ]
         for message, category in complaints:
             warnings.warn(message, category, stacklevel=3)
+        self.warnings_ = [complaint.message for complaint in complaints]
 
-    def _store(self, problem: Problem, solution: Solution):
+    def _store(self, problem: Problem, solution: Solution, case_names: np.ndarray | None):
         self.labels_ = solution.labels
         self.cluster_centers_ = solution.centres
         self.feature_weights_ = solution.weights
@@ -424,38 +446,13 @@ class RobustSparseKMeans(
         self.l1_bound_ = problem.l1_bound
         if problem.n_features is not None:
             self.l1_bound_ = float(solution.weights.sum())
+        self.distances_ = solution.costs
         self.outlier_threshold_ = _threshold(solution.costs, self.outlier_cutoff)
         self.outliers_ = solution.costs > self.outlier_threshold_
+        self.__dict__.pop("case_names_in_", None)  # of an earlier fit
+        if case_names is not None:
+            self.case_names_in_ = case_names
         return self
-
-
-def _blank_rows(X: np.ndarray) -> np.ndarray:
-    """Cases of which nothing is observed."""
-    if not np.isnan(np.sum(X)):
-        return np.zeros(len(X), bool)
-    blank = np.isnan(X).all(axis=1)
-    if blank.all():
-        raise ValueError(f"X has no observed cell in any of its {len(X)} cases; give it some data.")
-    return blank
-
-
-def _with_blank_rows(solution: Solution, blank: np.ndarray) -> Solution:
-    """Put cases of which nothing is observed back: label 0, trimmed, infinitely far."""
-    if not blank.any():
-        return solution
-
-    def spread(part: np.ndarray, value: float) -> np.ndarray:
-        whole = np.full(len(blank), value, part.dtype)
-        whole[~blank] = part
-        return whole
-
-    return replace(
-        solution,
-        labels=spread(solution.labels, 0),
-        costs=spread(solution.costs, np.inf),
-        trimmed_weighted=spread(solution.trimmed_weighted, True),
-        trimmed_unweighted=spread(solution.trimmed_unweighted, False),
-    )
 
 
 def _count(share: float, n: int) -> int:
@@ -465,14 +462,7 @@ def _count(share: float, n: int) -> int:
 
 def _threshold(costs: np.ndarray, cutoff: float) -> float:
     costs = costs[np.isfinite(costs)]
+    if len(costs) == 0:  # nothing that has weight is observed of any case
+        return 0.0
     median = np.median(costs)
     return float(median + cutoff * 1.4826 * np.median(np.abs(costs - median)))
-
-
-def _check_finite(X: np.ndarray, solution: Solution) -> None:
-    if np.isfinite(solution.objective) and np.isfinite(solution.inertia):
-        return
-    raise ValueError(
-        f"The squares of X overflow: it has cells of up to {np.nanmax(np.abs(X)):.3g}. Rescale its "
-        "columns, or raise trim if these cells are wild."
-    )

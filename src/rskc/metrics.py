@@ -1,14 +1,27 @@
-"""How good a partition is: beside a truth or another partition, and on its own.
+"""How good a result is: its partition beside a truth or another one and on its own, its features.
 
-Both measures stay small on large data: the first needs the table of label pairs that occur, the
-second the n x K distances to the centres.
+The measures stay small on large data: partitions are compared by the table of label pairs that
+occur, and silhouettes need the n x K distances to the centres. Labels may be of any type; missing
+ones (None, NaN, NaT, NA) are one label, apart from all others.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["RevisedSilhouette", "classification_error_rate", "revised_silhouette"]
+from rskc._checks import check_integer
+from rskc._labels import in_order, read_two
+
+__all__ = [
+    "FeatureAgreement",
+    "RevisedSilhouette",
+    "classification_error_rate",
+    "feature_agreement",
+    "feature_precision",
+    "revised_silhouette",
+    "sensitivity",
+    "silhouette_means",
+]
 
 
 def classification_error_rate(a: Any, b: Any) -> float:
@@ -20,6 +33,7 @@ def classification_error_rate(a: Any, b: Any) -> float:
     ----------
     a, b : array-like of shape (n_samples,)
         Labels of the same cases, at least two of them. Any type: numbers, strings, objects.
+        Missing labels (None, NaN, NA) are together.
 
     Returns
     -------
@@ -39,17 +53,66 @@ def classification_error_rate(a: Any, b: Any) -> float:
     >>> round(classification_error_rate([0, 0, 1, 1], [0, 0, 0, 1]), 3)
     0.5
     """
-    first, second = _codes("a", a), _codes("b", b)
-    n = len(first)
-    if n != len(second):
-        raise ValueError(
-            f"a has {n} labels and b has {len(second)}; they must label the same cases."
-        )
+    first, second = read_two(a=a, b=b)
+    n = len(first.codes)
     if n < 2:
         raise ValueError(f"{n} labels make no pair of cases; at least 2 are needed.")
-    both = first * (second.max() + 1) + second
-    apart = _joined_pairs(first) + _joined_pairs(second) - 2 * _joined_pairs(both)
+    both = first.codes * len(second.names) + second.codes
+    apart = _joined_pairs(first.codes) + _joined_pairs(second.codes) - 2 * _joined_pairs(both)
     return apart / (n * (n - 1))
+
+
+def sensitivity(true: Any, labels: Any) -> Any:
+    """For each true class, find the cluster that holds most of it, and the share it holds.
+
+    R's RSKC calls this ``Sensitivity``. Look at the clusters too: if all cases are in one cluster,
+    each class has sensitivity 1 and the same cluster.
+
+    Parameters
+    ----------
+    true : array-like of shape (n_samples,)
+        True class of each case. Any type; missing ones (None, NaN, NA) are one class, the last.
+    labels : array-like of shape (n_samples,)
+        Cluster of each case. Any type.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        A row a class, in sorted order, or as first seen if the classes have none: ``class``,
+        ``size``, ``cluster`` and ``sensitivity``. Of clusters that hold equally many the first in
+        that order is named.
+
+    Raises
+    ------
+    ValueError
+        If the two differ in length, or if there are no cases.
+
+    Examples
+    --------
+    >>> from rskc.metrics import sensitivity
+    >>> sensitivity(["setosa", "setosa", "virginica", "virginica"], [1, 1, 0, 1])
+           class  size  cluster  sensitivity
+    0     setosa     2        1          1.0
+    1  virginica     2        0          0.5
+    """
+    import pandas as pd
+
+    classes, clusters = map(in_order, read_two(true=true, labels=labels))
+    if len(classes.codes) == 0:
+        raise ValueError("true and labels have no cases; at least one is needed.")
+    K, sizes = len(clusters.names), np.bincount(classes.codes)
+    pairs, counts = np.unique(classes.codes * K + clusters.codes, return_counts=True)
+    largest_first = np.lexsort((-counts, pairs // K))
+    _, first = np.unique((pairs // K)[largest_first], return_index=True)
+    best = largest_first[first]
+    return pd.DataFrame(
+        {
+            "class": classes.names,
+            "size": sizes,
+            "cluster": clusters.names[pairs[best] % K],
+            "sensitivity": counts[best] / sizes,
+        }
+    ).infer_objects()
 
 
 class RevisedSilhouette(NamedTuple):
@@ -58,7 +121,8 @@ class RevisedSilhouette(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (n_samples,)
-        ``(b - a) / b``: 1 at the nearest centre, 0 halfway between two; 0 where b is 0.
+        ``(b - a) / b``: 1 at the nearest centre, 0 halfway between two; 0 where b is 0, and where
+        both are infinite; 1 where only b is.
     nearest, second : ndarray of int of shape (n_samples,)
         The nearest and the second nearest centre; of centres that tie the lower number first.
     a, b : ndarray of shape (n_samples,)
@@ -76,7 +140,9 @@ def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
     """Compute the revised silhouette of each case of X.
 
     Unlike the silhouette it compares cases with centres and not with one another, so that it needs
-    n x K distances only.
+    n x K distances only. Missing cells are left out of these, as in ``transform``. A case of which
+    nothing that has weight is observed is infinitely far from all centres: nothing speaks for one
+    or the other, and its value is 0.
 
     Parameters
     ----------
@@ -116,23 +182,173 @@ def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
     others = distances.copy()
     np.put_along_axis(others, nearest[:, None], np.inf, axis=1)
     second, b = _least(others)
-    values = np.divide(b - a, b, out=np.zeros_like(b), where=b > 0)
+    # Where all others are infinitely far, argmin may have come upon the nearest again.
+    second = np.where(np.isinf(b), nearest == 0, second)
+    values = (np.isinf(b) & np.isfinite(a)).astype(b.dtype)
+    known = (b > 0) & np.isfinite(b)
+    values[known] = (b[known] - a[known]) / b[known]
     return RevisedSilhouette(values, nearest, second, a, b)
 
 
-def _codes(name: str, labels: Any) -> np.ndarray:
-    """Number the labels from 0 on.
+def silhouette_means(silhouette: RevisedSilhouette, outliers: Any = None) -> Any:
+    """Average the revised silhouette over each cluster, with and without its outliers.
 
-    By a dictionary if they are no numbers: objects need not be sortable, and sorting a million
-    strings takes half a second.
+    Parameters
+    ----------
+    silhouette : RevisedSilhouette
+        What ``revised_silhouette`` gives.
+    outliers : array-like of bool of shape (n_samples,) or None, default=None
+        Cases to set apart, such as ``model.outliers_``; None for no case.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        A row a cluster, numbered as in ``silhouette.nearest``: ``cluster``, ``size``,
+        ``n_outliers``, ``mean``, ``mean_without_outliers`` and ``mean_of_outliers``; a mean over no
+        case is NaN.
+
+    Raises
+    ------
+    ValueError
+        If ``outliers`` is not a mask of these cases.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rskc import RobustSparseKMeans
+    >>> from rskc.metrics import revised_silhouette, silhouette_means
+    >>> X = np.array([[0.0], [1.0], [9.0], [10.0]])
+    >>> model = RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0).fit(X)
+    >>> found = revised_silhouette(model, [[0.5], [2.75], [9.5]])
+    >>> silhouette_means(found, [False, True, False])["n_outliers"].sum()
+    np.int64(1)
     """
-    labels = np.asarray(labels)
-    if labels.ndim != 1:
-        raise ValueError(f"{name} must be one row of labels; its shape is {labels.shape}.")
-    if labels.dtype.kind in "biuf":
-        return np.unique(labels, return_inverse=True)[1]
-    codes: dict = {}
-    return np.array([codes.setdefault(label, len(codes)) for label in labels.tolist()], np.int64)
+    import pandas as pd
+
+    values, clusters = np.asarray(silhouette.values, float), silhouette.nearest
+    apart = np.zeros(len(values), bool) if outliers is None else np.asarray(outliers)
+    if apart.dtype.kind != "b" or apart.shape != values.shape:
+        raise ValueError(
+            f"outliers must be a mask, True or False for each of the {len(values)} cases; got "
+            f"{apart.dtype} of shape {apart.shape}."
+        )
+    K = int(max(clusters.max(initial=-1), silhouette.second.max(initial=-1))) + 1
+    sizes, sums = _per_cluster(clusters, values, K)
+    n_apart, sum_apart = _per_cluster(clusters[apart], values[apart], K)
+    _, sum_kept = _per_cluster(clusters[~apart], values[~apart], K)
+    return pd.DataFrame(
+        {
+            "cluster": np.arange(K),
+            "size": sizes,
+            "n_outliers": n_apart,
+            "mean": _share(sums, sizes),
+            "mean_without_outliers": _share(sum_kept, sizes - n_apart),
+            "mean_of_outliers": _share(sum_apart, n_apart),
+        }
+    )
+
+
+def feature_precision(weights: Any, true_features: Any, n_top: int | None = None) -> int:
+    """Count the true features among those with the largest weights.
+
+    This is the paper's measure of precision: how many of the 50 features that tell its clusters
+    apart are among the 50 largest weights. Divide it by the number of true features for a share.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_features,)
+        Weights of the features, at least 0. A feature of weight 0 never counts.
+    true_features : array-like
+        The features that matter: their numbers, or a mask of shape (n_features,).
+    n_top : int or None, default=None
+        How many of the largest weights to look at; None for as many as there are true features. Of
+        weights that tie for the last place those of the first features count.
+
+    Returns
+    -------
+    count : int
+        Number of true features found, at most ``n_top``.
+
+    Raises
+    ------
+    ValueError
+        If the weights are no weights, or the true features are not among them.
+
+    Examples
+    --------
+    >>> from rskc.metrics import feature_precision
+    >>> feature_precision([0.8, 0.0, 0.5, 0.3], [0, 3])
+    1
+    >>> feature_precision([0.8, 0.0, 0.5, 0.3], [0, 3], n_top=3)
+    2
+    """
+    weights = _check_weights("weights", weights)
+    wanted = _feature_mask(true_features, len(weights))
+    n_top = int(wanted.sum()) if n_top is None else check_integer("n_top", n_top, 1)
+    top = np.argsort(-weights, kind="stable")[:n_top]
+    return int(np.count_nonzero(wanted[top] & (weights[top] > 0)))
+
+
+class FeatureAgreement(NamedTuple):
+    """How far two selections of features agree.
+
+    Attributes
+    ----------
+    n_a, n_b, n_both : int
+        Number of features that the one, the other and both select.
+    jaccard : float
+        Those that both select as a share of those that either selects.
+    share_of_a, share_of_b : float
+        Those that both select as a share of those of the one, and of the other.
+    """
+
+    n_a: int
+    n_b: int
+    n_both: int
+    jaccard: float
+    share_of_a: float
+    share_of_b: float
+
+
+def feature_agreement(a: Any, b: Any) -> FeatureAgreement:
+    """Compare the features that two models select, those with a weight above 0.
+
+    The paper gives one number for two models, "62% of the genes with positive weight agree". If
+    they select about equally many, the two shares say the same; ``jaccard`` is stricter than both.
+
+    Parameters
+    ----------
+    a, b : RobustSparseKMeans or array-like of shape (n_features,)
+        Fitted models, or weights; of the same features in the same order.
+
+    Returns
+    -------
+    agreement : FeatureAgreement
+        Counts and shares; a share of nothing is NaN.
+
+    Raises
+    ------
+    ValueError
+        If the two are not about the same features.
+
+    Examples
+    --------
+    >>> from rskc.metrics import feature_agreement
+    >>> feature_agreement([0.6, 0.8, 0.0, 0.0], [0.0, 0.9, 0.3, 0.3]).n_both
+    1
+    """
+    names, others = (getattr(model, "feature_names_in_", None) for model in (a, b))
+    first = _check_weights("a", getattr(a, "feature_weights_", a)) > 0
+    second = _check_weights("b", getattr(b, "feature_weights_", b)) > 0
+    unlike = names is not None and others is not None and not np.array_equal(names, others)
+    if len(first) != len(second) or unlike:
+        raise ValueError(
+            f"a is about {len(first)} features and b about {len(second)}; they must be the same, "
+            "with the same names, in the same order."
+        )
+    n_a, n_b, n_both = (int(np.count_nonzero(x)) for x in (first, second, first & second))
+    shares = _share(np.full(3, n_both), np.array([n_a + n_b - n_both, n_a, n_b]))
+    return FeatureAgreement(n_a, n_b, n_both, *shares.tolist())
 
 
 def _joined_pairs(codes: np.ndarray) -> int:
@@ -146,3 +362,41 @@ def _least(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Find the column of the least entry of each row, and that entry."""
     columns = distances.argmin(axis=1)
     return columns, np.take_along_axis(distances, columns[:, None], axis=1)[:, 0]
+
+
+def _per_cluster(clusters: np.ndarray, values: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Count the cases of each cluster and add their values up."""
+    return np.bincount(clusters, minlength=K), np.bincount(clusters, values, minlength=K)
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Divide; a share of nothing is NaN."""
+    return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+
+
+def _check_weights(name: str, weights: Any) -> np.ndarray:
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim == 1 and array.size and (array >= 0).all() and np.isfinite(array).all():
+        return array
+    raise ValueError(
+        f"{name} must be one row of finite weights, none below 0; got "
+        f"{' '.join(repr(weights).split()):.60}."
+    )
+
+
+def _feature_mask(features: Any, p: int) -> np.ndarray:
+    array, mask = np.asarray(features), np.zeros(p, bool)
+    if array.dtype.kind == "b" and array.shape == (p,):
+        return array
+    if array.size == 0 and array.dtype.kind != "b":
+        return mask
+    if array.ndim == 1 and array.dtype.kind in "iu" and array.min() >= 0 and array.max() < p:
+        mask[array] = True
+        return mask
+    raise ValueError(
+        f"true_features must be feature numbers from 0 to {p - 1} or a mask of {p}; got "
+        f"{' '.join(repr(features).split()):.60}."
+    )

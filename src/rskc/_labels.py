@@ -1,0 +1,73 @@
+"""Labels of any type as numbers. Missing ones (None, NaN, NaT, NA) are one label, the last."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Labels(NamedTuple):
+    codes: np.ndarray  # (n_samples,) number of the label of each case
+    names: np.ndarray  # the labels, by number; a missing one is the last
+
+
+def read_two(**given: Any) -> tuple[Labels, Labels]:
+    """Read two lists of labels of the same cases."""
+    (a, b), (first, second) = given, (_read(name, labels) for name, labels in given.items())
+    n, other = len(first.codes), len(second.codes)
+    if n != other:
+        raise ValueError(f"{a} has {n} labels and {b} has {other}; they must label the same cases.")
+    return first, second
+
+
+def _read(name: str, labels: Any) -> Labels:
+    """Number the labels: in sorted order if they are numbers or dates, else as first seen.
+
+    By a dictionary if they are neither: objects need not be sortable, and sorting a million strings
+    takes half a second.
+    """
+    array = np.asarray(labels)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one row of labels; its shape is {array.shape}.")
+    if array.dtype.kind in "biufcmM":
+        names, codes = np.unique(array, return_inverse=True)
+        return Labels(codes, names)
+    if array.dtype.kind in "US" and not hasattr(labels, "dtype"):
+        array = np.asarray(labels, dtype=object)  # NumPy makes "1" of 1 if there are strings beside
+    numbers: dict = {}
+    try:
+        listed = [numbers.setdefault(label, len(numbers)) for label in array.tolist()]
+    except TypeError as error:
+        raise ValueError(f"{name} has labels that cannot be told apart: {error}.") from None
+    names = np.empty(len(numbers), object)
+    names[:] = list(numbers)
+    return _join_missing(Labels(np.array(listed, np.int64), names))
+
+
+def _join_missing(labels: Labels) -> Labels:
+    """Make one label, the last, of all that are missing: NaN does not equal NaN."""
+    missing = np.array([_is_missing(name) for name in labels.names], bool)
+    if not missing.any():
+        return labels
+    names = np.append(labels.names[~missing], [None])
+    numbers = np.where(missing, len(names) - 1, np.cumsum(~missing) - 1)
+    return Labels(numbers[labels.codes], names)
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # NA of pandas is neither equal nor unequal
+        return True
+
+
+def in_order(labels: Labels) -> Labels:
+    """Number the labels in sorted order, if they have one; a missing one stays the last."""
+    known = [name for name in labels.names if name is not None]
+    try:
+        order = sorted(range(len(known)), key=known.__getitem__)
+    except TypeError:
+        return labels
+    order += range(len(known), len(labels.names))
+    return Labels(np.argsort(order)[labels.codes], labels.names[order])

@@ -1,0 +1,194 @@
+"""RowStandardizer: what it promises of distances, of odd rows, and to scikit-learn."""
+
+import time
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rskc import RobustSparseKMeans, RowStandardizer
+from rskc.datasets import make_figure1
+
+X = np.random.default_rng(0).standard_normal((12, 7)) * 3 + 5
+KINDS = list(product(("median", "mean"), ("mad", "std")))
+each_kind = pytest.mark.parametrize(("center", "scale"), KINDS)
+
+cells = st.integers(-5, 5).map(float)
+holed = st.one_of(cells, st.just(np.nan))
+tables = hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=holed)
+
+
+def quietly(transformer, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return transformer.fit_transform(X)
+
+
+def spread(row, scale):
+    """Scale of one row, by the definition."""
+    seen = row[~np.isnan(row)]
+    if len(seen) == 0 or np.ptp(seen) == 0:
+        return 0
+    return np.std(seen) if scale == "std" else 1.4826 * np.median(np.abs(seen - np.median(seen)))
+
+
+def naive(row, center, scale):
+    """One row, by the definition."""
+    seen = row[~np.isnan(row)]
+    if len(seen) == 0:
+        return row
+    return (row - getattr(np, center)(seen)) / (spread(row, scale) or 1)
+
+
+@parametrize_with_checks([RowStandardizer(), RowStandardizer("mean", "std")])
+@pytest.mark.filterwarnings("ignore:.* cases have scale 0:UserWarning")
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_squared_distances_are_those_of_correlation(dtype):
+    Z = RowStandardizer("mean", "std").fit_transform(X.astype(dtype))
+    distances = ((Z[:, None] - Z[None]) ** 2).sum(axis=2)
+    expected = 2 * X.shape[1] * (1 - np.corrcoef(X))
+    assert Z.dtype == dtype
+    assert_allclose(distances, expected, atol=1e-12 if dtype is np.float64 else 1e-4)
+
+
+@each_kind
+@given(table=tables)
+def test_each_row_is_standardised_by_its_observed_cells(center, scale, table):
+    expected = [naive(row, center, scale) for row in table]
+    assert_allclose(quietly(RowStandardizer(center, scale), table), expected, atol=1e-12)
+
+
+@each_kind
+@given(table=tables, factor=st.sampled_from([0.25, 8.0]), shift=st.integers(-9, 9))
+def test_level_and_unit_of_a_row_are_forgotten(center, scale, table, factor, shift):
+    varied = [spread(row, scale) > 0 for row in table]
+    transformer = RowStandardizer(center, scale)
+    before, after = quietly(transformer, table), quietly(transformer, table * factor + shift)
+    assert_allclose(after[varied], before[varied], atol=1e-12)
+    assert_array_equal(np.isnan(after), np.isnan(table))
+
+
+@each_kind
+def test_rows_are_standardised_one_by_one(center, scale):
+    order, transformer = (
+        np.random.default_rng(1).permutation(len(X)),
+        RowStandardizer(center, scale),
+    )
+    Z = transformer.fit_transform(X)
+    assert_array_equal(transformer.transform(X[order]), Z[order])
+    assert_array_equal(transformer.transform(X[:1]), Z[:1])
+    assert_allclose(transformer.transform(X[:, ::-1])[:, ::-1], Z, atol=1e-14)
+    assert_array_equal(clone(transformer).transform(X), Z)  # nothing is learnt
+
+
+def test_by_hand():
+    row = [[1.0, 2.0, 4.0, 100.0, np.nan]]
+    robust = RowStandardizer().fit_transform(row)
+    assert_allclose(robust, [[-2 / 2.2239, -1 / 2.2239, 1 / 2.2239, 97 / 2.2239, np.nan]])
+    assert_allclose(RowStandardizer("mean", "std").fit_transform([[1.0, 3.0]]), [[-1, 1]])
+
+
+@each_kind
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_constant_rows_are_centred_to_zero_and_named(center, scale, dtype):
+    rows = X.astype(dtype)
+    rows[[2, 5]] = [[0.1], [-1e30]]  # 0.1 * 7 / 7 is not 0.1
+    rows[7, 1:] = np.nan
+    rows[9] = np.nan
+    transformer = RowStandardizer(center, scale)
+    with pytest.warns(UserWarning, match="scale 0") as said:
+        Z = transformer.fit_transform(rows)
+    message = f"3 cases have scale 0 ({scale}) and are centred only: 2, 5, 7."
+    assert [str(warning.message) for warning in said] == [message]
+    assert_array_equal(Z[[2, 5]], 0)
+    assert_array_equal(Z[7], [0] + [np.nan] * 6)
+    assert np.isnan(Z[9]).all()
+    others = np.delete(np.arange(12), [2, 5, 7, 9])
+    assert_array_equal(Z[others], transformer.transform(rows[others]))
+
+
+def test_many_constant_rows_are_counted():
+    with pytest.warns(UserWarning, match=r"^30 cases have scale 0 .*: 0, 1, 2, 3, 4, 5, \.\.\.\.$"):
+        RowStandardizer().fit_transform(np.ones((30, 4)))
+
+
+def test_a_row_with_half_of_its_cells_equal_has_no_mad():
+    with pytest.warns(UserWarning, match="1 cases have scale 0"):
+        Z = RowStandardizer().fit_transform([[3.0, 3.0, 3.0, 4.0, 9.0]])
+    assert_array_equal(Z, [[0, 0, 0, 1, 6]])
+
+
+@each_kind
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_squares_neither_vanish_nor_overflow(center, scale, unit):
+    transformer = RowStandardizer(center, scale)
+    assert_allclose(transformer.fit_transform(X * unit), transformer.fit_transform(X))
+
+
+@each_kind
+def test_a_wide_table_takes_no_time(center, scale):
+    wide = np.random.default_rng(0).standard_normal((78, 24_000))
+    wide[::3, ::50] = np.nan
+    start = time.perf_counter()
+    RowStandardizer(center, scale).fit_transform(wide)
+    assert time.perf_counter() - start < 2
+
+
+def test_the_data_stay_as_they_were():
+    kept = X.copy()
+    RowStandardizer("mean", "std").fit_transform(X)
+    assert_array_equal(X, kept)
+
+
+@pytest.mark.parametrize("cell", [np.inf, -np.inf])
+def test_infinity_is_refused(cell):
+    wild = X.copy()
+    wild[3, 3] = cell
+    for method in ("fit", "transform"):
+        with pytest.raises(ValueError, match="infinity"):
+            getattr(RowStandardizer(), method)(wild)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("center", "mode"), ("center", None), ("center", 0), ("scale", "iqr"), ("scale", True)],
+)
+def test_wrong_parameters_are_named(parameter, value):
+    transformer = RowStandardizer(**{parameter: value})
+    for method in (transformer.fit, transformer.transform):
+        with pytest.raises(ValueError, match=rf"^{parameter}={value!r} must be one of '.*\.$"):
+            method(X)
+
+
+def test_frames_keep_their_names():
+    frame = pd.DataFrame(X, columns=list("abcdefg"), index=[f"case {i}" for i in range(12)])
+    transformer = RowStandardizer().set_output(transform="pandas")
+    Z = transformer.fit_transform(frame)
+    assert_array_equal(transformer.get_feature_names_out(), frame.columns)
+    assert_array_equal(Z.columns, frame.columns)
+    assert_array_equal(Z.index, frame.index)
+    assert_array_equal(Z, RowStandardizer().fit_transform(X))
+    out = RowStandardizer().set_output(transform="polars").fit_transform(pl.from_pandas(frame))
+    assert isinstance(out, pl.DataFrame)
+    assert out.columns == list("abcdefg")
+
+
+def test_clusters_are_found_whatever_the_level_of_a_case():
+    data = make_figure1(n_samples=90, n_features=20, random_state=0)
+    level = np.random.default_rng(0).uniform(-1e3, 1e3, (90, 1))
+    pipeline = make_pipeline(RowStandardizer(), RobustSparseKMeans(3, n_init=4, random_state=0))
+    assert_array_equal(pipeline.fit_predict(data.data + level), pipeline.fit_predict(data.data))

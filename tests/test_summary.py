@@ -1,0 +1,313 @@
+"""The frames and the summary of a fitted model, whatever was fitted to what."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_figure1
+from rskc.metrics import revised_silhouette
+
+X = make_figure1(n_samples=60, n_features=6, random_state=0).data
+START = X[[0, 25, 50]]
+CASES = ["case", "cluster", "distance", "outlier"]
+CASES += ["trimmed", "trimmed_weighted", "trimmed_unweighted"]
+
+
+def holed():
+    """A case without a cell, one of which little is known, and a feature without a cell."""
+    table = X.copy()
+    table[5] = np.nan
+    table[8, :2] = np.nan
+    table[:, 4] = np.nan
+    return table
+
+
+def named(index, X=X):
+    return pd.DataFrame(X, columns=[f"g{j}" for j in range(6)], index=index)
+
+
+TABLES = {
+    "array": lambda: X,
+    "single": lambda: X.astype(np.float32),
+    "holes": holed,
+    "frame": lambda: named([f"case {i}" for i in range(60)], holed()),
+    "polars": lambda: pl.DataFrame(X),
+}
+SETTINGS = {
+    "robust-sparse": {},
+    "one cluster": {"n_clusters": 1},
+    "two clusters": {"n_clusters": 2},
+    "plain": {"trim": 0, "l1_bound": None},
+    "one cluster, plain": {"n_clusters": 1, "trim": 0, "l1_bound": None},
+    "one feature": {"n_features": 1},
+    "given start": {"init": START, "n_init": 1},
+    "function": {"init": lambda X, K, random_state: START, "n_init": 2},
+}
+
+
+def fit(X, **changes):
+    options = {"n_clusters": 3, "n_init": 4, "random_state": 0} | changes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of holes: kept in warnings_
+        return RobustSparseKMeans(**options).fit(X)
+
+
+@cache
+def fitted(table, settings):
+    return fit(TABLES[table](), **SETTINGS[settings])
+
+
+@pytest.fixture(params=TABLES)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def table(kind):
+    return TABLES[kind]()
+
+
+@pytest.fixture(params=SETTINGS)
+def model(request, kind):
+    return fitted(kind, request.param)
+
+
+# ---- Frames
+
+
+def test_features_frame(model):
+    frame, weights = model.features_frame(), model.feature_weights_
+    K = len(model.cluster_centers_)
+    centres = [f"centre_{k}" for k in range(K)]
+    assert list(frame.columns) == ["feature", "weight", "rank", "selected", *centres]
+    assert frame["feature"].tolist() == list(
+        getattr(model, "feature_names_in_", [f"x{j}" for j in range(6)])
+    )
+    assert_array_equal(frame["weight"], weights)
+    assert_array_equal(frame["selected"], model.get_support())
+    assert_array_equal(frame[centres], model.cluster_centers_.T)
+    assert sorted(frame["rank"]) == list(range(1, 7))
+    ranked = weights[np.argsort(frame["rank"])]
+    assert (np.diff(ranked) <= 0).all()
+    for weight in np.unique(weights):  # ties in the order of the data
+        assert frame["rank"][weights == weight].is_monotonic_increasing
+
+
+def test_cases_frame(model, table):
+    frame = model.cases_frame()
+    assert list(frame.columns) == CASES
+    assert_array_equal(frame["case"], getattr(model, "case_names_in_", np.arange(60)))
+    assert_array_equal(frame["cluster"], model.labels_)
+    assert_array_equal(frame["outlier"], frame["distance"] > model.outlier_threshold_)
+    assert_array_equal(frame["outlier"], model.outliers_)
+    for name in CASES[4:]:
+        assert_array_equal(frame[name], getattr(model, name + "_"))
+    own = np.asarray(model.transform(table))[np.arange(60), model.labels_]
+    assert_allclose(frame["distance"], own, rtol=1e-4 if own.dtype == np.float32 else 1e-9)
+
+
+def test_cases_frame_with_the_data(model, table):
+    frame = model.cases_frame(table)
+    assert list(frame.columns) == [*CASES, "second_cluster", "silhouette"]
+    pd.testing.assert_frame_equal(frame[CASES], model.cases_frame())
+    assert frame["second_cluster"].dtype == "Int64"
+    if len(model.cluster_centers_) == 1:
+        assert frame["second_cluster"].isna().all()
+        assert frame["silhouette"].isna().all()
+        return
+    found = revised_silhouette(model, table)
+    assert_array_equal(frame["silhouette"], found.values)
+    assert_array_equal(frame["second_cluster"], found.second)
+    assert (frame["second_cluster"] != frame["cluster"]).all()
+    assert frame["silhouette"].between(0, 1).all()
+
+
+def test_a_case_without_a_cell_is_infinitely_far():
+    row = fit(holed()).cases_frame(holed()).loc[5]
+    assert row["distance"] == np.inf
+    assert row["outlier"]
+    assert row["trimmed"]
+    assert row["silhouette"] == 0
+
+
+@pytest.mark.parametrize("n_clusters", [1, 3])
+def test_other_data_than_those_of_the_fit_are_refused(n_clusters):
+    model = fit(X, n_clusters=n_clusters)
+    with pytest.raises(ValueError, match=r"^X has 59 cases and the model was fitted to 60; .*\.$"):
+        model.cases_frame(X[1:])
+    with pytest.raises(ValueError, match="5 features"):
+        model.cases_frame(X[:, :5])
+
+
+@pytest.mark.parametrize("method", ["features_frame", "cases_frame", "summary"])
+def test_a_model_that_is_not_fitted_has_nothing_to_tell(method):
+    with pytest.raises(NotFittedError):
+        getattr(RobustSparseKMeans(), method)()
+
+
+def test_permuted_cases_have_permuted_rows():
+    order = np.random.default_rng(0).permutation(60)
+    names = np.array([f"case {i}" for i in range(60)])
+    start = {"init": START, "n_init": 1}
+    one = fit(named(names), **start).cases_frame(named(names))
+    other = named(names[order], X[order])
+    two = fit(other, **start).cases_frame(other)
+    pd.testing.assert_frame_equal(
+        two.set_index("case").loc[names], one.set_index("case"), rtol=1e-9, check_index_type=False
+    )
+
+
+# ---- Names of cases
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [f"case {i}" for i in range(60)],
+        ["same"] * 60,
+        np.arange(60)[::-1],
+        pd.RangeIndex(1, 61),
+        pd.date_range("2026-01-01", periods=60),
+        [None, np.nan, 1.5, "a", ("b", 2), *range(55)],
+        pd.MultiIndex.from_product([["a", "b"], range(30)]),
+        pd.CategoricalIndex(["a", "b"] * 30),
+    ],
+    ids=lambda index: type(index).__name__,
+)
+def test_any_index_names_the_cases(index):
+    frame = named(pd.Index(index, tupleize_cols=False) if isinstance(index, list) else index)
+    model = fit(frame)
+    assert model.case_names_in_.shape == (60,)
+    assert model.case_names_in_.dtype == object
+    for name, label in zip(model.case_names_in_, frame.index, strict=True):
+        assert name == label or (name != name and label != label)
+    assert len(model.cases_frame(frame)) == 60
+    assert_array_equal(model.labels_, fit(X).labels_)
+    assert str(model.case_names_in_[np.flatnonzero(model.trimmed_)[0]])[:10] in model.summary()
+
+
+def test_a_default_index_names_nothing_and_names_are_forgotten():
+    model = fit(named([f"case {i}" for i in range(60)]))
+    assert hasattr(model, "case_names_in_")
+    assert not hasattr(model.fit(named(None)), "case_names_in_")
+    for table in (X, X.tolist(), pl.DataFrame(X)):
+        assert not hasattr(fit(table), "case_names_in_")
+
+
+# ---- The summary
+
+
+def lines_of(model):
+    return model.summary().splitlines()
+
+
+def test_a_summary_is_short_and_narrow(model):
+    lines = lines_of(model)
+    assert len(lines) <= 26
+    assert max(map(len, lines)) < 100
+    assert not any(line != line.rstrip() for line in lines)
+
+
+def test_a_summary_says_what_was_asked_and_found(model, table):
+    text = " ".join(model.summary().split())
+    K, sizes = len(model.cluster_centers_), ", ".join(map(str, np.bincount(model.labels_)))
+    assert f"{K} cluster{'s' * (K > 1)} of 60 cases: {sizes}" in text
+    assert f"{model.get_support().sum()} of 6 have weight" in text
+    assert f"{np.isnan(np.asarray(table)).sum()} of 360 cells missing" in text
+    assert f"objective {model.objective_:.6g} after {model.n_iter_} iteration" in text
+    for heading, mask in (("trimmed", model.trimmed_), ("outliers", model.outliers_)):
+        count = int(mask.sum())
+        words = "none" if count == 0 else f"{count} case{'s' * (count > 1)}:"
+        assert f" {heading} {words}" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"trim": 0}, "trimming none"),
+        ({"trim": 0.1}, "trimming 6 cases of 60 by weighted and as many by unweighted distance"),
+        ({"l1_bound": None}, "features all, with equal weights"),
+        ({"l1_bound": None}, "6 of 6 have weight, all the same"),
+        ({"l1_bound": 1.5}, "weights of L2 norm 1 and an L1 norm of at most 1.5 "),
+        ({}, "an L1 norm of at most 1.725, chosen halfway"),
+        ({"n_features": 2}, "features 2, which took an L1 bound of 1."),
+        ({"n_init": 1}, "from 1 restart with auto centres, seed 0"),
+        ({"init": "robust", "n_init": "auto"}, "from restarts with robust centres, seed 0"),
+        ({"random_state": None}, "no seed"),
+        ({"init": START}, "3, from given centres"),
+        ({"init": lambda X, K, random_state: X[:K]}, "3, from centres of a function"),
+        ({"outlier_cutoff": 2}, "beyond the median distance plus 2 MAD"),
+    ],
+)
+def test_settings_in_words(options, words):
+    assert words in " ".join(fit(X, **options).summary().split())
+
+
+def test_the_largest_weights_come_with_names():
+    model = fit(named(None), l1_bound=2.0)
+    frame = model.features_frame().sort_values("rank")
+    frame = frame[frame["selected"]]
+    pairs = zip(frame["feature"], frame["weight"], strict=True)
+    listed = ", ".join(f"{name} {weight:.3g}" for name, weight in pairs)
+    assert f"{len(frame)} of 6 have weight: {listed}" in " ".join(model.summary().split())
+
+
+def test_cases_are_named_the_farthest_first_and_ten_at_most():
+    wild = X.copy()
+    wild[40:55] += 1000 * np.arange(1, 16)[:, None]
+    model = fit(named([f"case {i}" for i in range(60)], wild), trim=0.3, l1_bound=2.0)
+    text = " ".join(model.summary().split())
+    assert model.outliers_[40:55].all()
+    listed = ", ".join(f"case {i}" for i in range(54, 44, -1))
+    assert f"{model.outliers_.sum()} cases: {listed} and {model.outliers_.sum() - 10} more" in text
+
+
+def test_what_is_not_known_is_said():
+    text = " ".join(fit(holed()).summary().split())
+    assert "nothing known of 1 case in features with weight" in text
+    assert "nothing known" not in fit(X).summary()
+
+
+def test_warnings_are_kept():
+    model = RobustSparseKMeans(3, n_init=4, random_state=0, l1_bound=9, max_iter=1)
+    with pytest.warns(UserWarning, match=r"\.$") as said:
+        model.fit(holed())
+    assert model.warnings_ == [str(warning.message) for warning in said]
+    assert len(model.warnings_) >= 3
+    assert all(warning.filename == __file__ for warning in said)
+    text = model.summary()
+    assert "Warned of:" in text
+    for message in model.warnings_:
+        assert message[:100] in " ".join(text.split())
+    assert model.set_params(max_iter=300, l1_bound=2.0).fit(X).warnings_ == []
+    assert "Warned of:" not in model.summary()
+
+
+def test_long_and_broken_names_are_shortened():
+    frame = pd.DataFrame(holed(), columns=[c * 10_000 for c in "abcdef"])
+    frame.index = [f"{i}\n\t" + "long " * 2000 for i in range(60)]
+    model = fit(frame, l1_bound=2.0, max_iter=1)
+    assert max(map(len, lines_of(model))) < 100
+    assert len(lines_of(model)) < 40
+    assert "aaa... 0." in model.summary()
+    assert model.features_frame()["feature"][0] == "a" * 10_000
+
+
+def test_many_clusters_and_features_do_not_flood_it():
+    wide = np.random.default_rng(0).standard_normal((80, 300))
+    model = fit(wide, n_clusters=40, trim=0.2, n_init=1)
+    assert len(lines_of(model)) <= 26
+    assert "and 20 more" in " ".join(model.summary().split())
+
+
+def test_settings_changed_later_do_not_break_it():
+    model = fit(X, l1_bound=None).set_params(n_features=2, n_clusters=7, trim=0.4)
+    assert "all, with equal weights" in model.summary()
+    assert "3 clusters of 60 cases" in model.summary()
