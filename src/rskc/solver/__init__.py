@@ -2,6 +2,6 @@
 
 from rskc.solver.problem import Problem, Solution
 from rskc.solver.search import DrawnStarts, GivenStarts, Starts
-from rskc.solver.solve import solve
+from rskc.solver.solve import solve, solve_path
 
-__all__ = ["DrawnStarts", "GivenStarts", "Problem", "Solution", "Starts", "solve"]
+__all__ = ["DrawnStarts", "GivenStarts", "Problem", "Solution", "Starts", "solve", "solve_path"]

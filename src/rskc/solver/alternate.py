@@ -206,14 +206,17 @@ def alternate(
     problem: Problem,
     partitions: Partitions,
     more: Callable[[np.ndarray], Partitions] | None = None,
+    made_with: np.ndarray | None = None,
 ) -> Iterator[tuple[list[State], bool]]:
     """Yield the states of all live branches, iteration by iteration, and whether they go on.
 
     ``more`` searches with given weights: when the leading branch has its first ones, what is found
-    with these joins as further branches.
+    with these joins as further branches. ``made_with`` (branches, p) are the weights that made the
+    partitions, equal ones if nothing is said.
     """
     watch, branches = _Watch(problem), list(range(len(partitions)))
-    made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
+    if made_with is None:
+        made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
     for _ in range(problem.max_iter):
         states = reweigh(engine, problem, partitions, branches, made_with)
         live = watch.live(states)
@@ -233,7 +236,8 @@ def explore(
     engine: Engine,
     problem: Problem,
     partitions: Partitions,
-    more: Callable[[np.ndarray], Partitions],
+    more: Callable[[np.ndarray], Partitions] | None = None,
+    made_with: np.ndarray | None = None,
 ) -> Outcome:
     """Follow all branches to their ends, and choose among the states they passed through.
 
@@ -242,8 +246,10 @@ def explore(
     step = max(1, WORK_BYTES // (64 * engine.n_cases))
     outcomes = []
     for first in range(0, len(partitions), step):
-        part = partitions.take(slice(first, first + step))
-        outcomes.append(_follow(alternate(engine, problem, part, None if first else more)))
+        some = slice(first, first + step)
+        weights = None if made_with is None else made_with[some]
+        part, extra = partitions.take(some), None if first else more
+        outcomes.append(_follow(alternate(engine, problem, part, extra, weights)))
     best = max(outcomes, key=lambda outcome: outcome.state.rank)
     end = max((outcome.end for outcome in outcomes), key=lambda state: state.rank)
     rival = max((outcome.rival for outcome in outcomes), key=lambda state: state.mean)

@@ -1,0 +1,153 @@
+"""Finished tasks on disk, so that a search that was stopped can go on where it was.
+
+One SQLite file: what is committed is there whole or not at all, whatever kills the process. Beside
+the results it holds what they were made for, and is refused for anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+Result = Mapping[str, Any]  # numbers and arrays
+
+FORMAT = "rskc checkpoint 1"
+# Results are committed when the last commit is so many seconds old: a commit waits for the disk.
+COMMIT_EVERY = 0.5
+
+TABLES = """
+create table if not exists identity (name text primary key, value text not null);
+create table if not exists results (key text primary key, value blob not null);
+"""
+
+
+class Memory:
+    """Keeps nothing: the search runs from the beginning."""
+
+    def __init__(self, identity: Mapping[str, str]):
+        self.identity = dict(identity)
+
+    def results(self) -> dict[str, Result]:
+        """Return the finished tasks: none."""
+        return {}
+
+    def add(self, key: str, result: Result) -> None:
+        """Forget a result."""
+
+
+class Checkpoint(Memory):
+    """Keeps results in a file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, made if it is not there.
+    identity : mapping
+        What the results depend on. Must equal what the file was made for; a value of None stands
+        for whatever the file says.
+    """
+
+    def __init__(self, path: str | os.PathLike, identity: Mapping[str, str | None]):
+        self.path = os.fspath(path)
+        try:
+            self._connection = sqlite3.connect(self.path, timeout=10)
+            if self._is_foreign():
+                raise sqlite3.DatabaseError("it is a database of something else")
+            self._connection.executescript(TABLES)
+            self.identity = self._identify({"format": FORMAT, **identity})
+        except sqlite3.Error as error:
+            raise ValueError(
+                f"checkpoint={self.path!r} cannot be used ({error}); give the file of an earlier "
+                "search, or the name of a new one in a folder that can be written to."
+            ) from error
+        self._committed = time.monotonic()
+
+    def _is_foreign(self) -> bool:
+        tables = {name for (name,) in self._connection.execute("select name from sqlite_master")}
+        return bool(tables) and "identity" not in tables
+
+    def _identify(self, asked: dict[str, str | None]) -> dict[str, str]:
+        with self._connection:
+            self._connection.execute("begin immediate")
+            found = dict(self._connection.execute("select name, value from identity"))
+            if not found:
+                found = {
+                    name: _fresh() if value is None else value for name, value in asked.items()
+                }
+                rows = sorted(found.items())
+                self._connection.executemany("insert into identity values (?, ?)", rows)
+        for name in [*asked, *found]:
+            if name not in asked or (asked[name] is not None and asked[name] != found.get(name)):
+                raise ValueError(self._refusal(name, found.get(name), asked.get(name)))
+        return found
+
+    def _refusal(self, name: str, found: str | None, asked: str | None) -> str:
+        what = f"{name}={found} and this search has {name}={asked}"
+        if name == "data":
+            what = "other data"
+        return (
+            f"checkpoint={self.path!r} was made with {what}; give the name of a new file, or "
+            "delete this one to begin again."
+        )
+
+    def results(self) -> dict[str, Result]:
+        """Return the finished tasks."""
+        rows = self._connection.execute("select key, value from results")
+        return {key: _unpacked(value) for key, value in rows}
+
+    def add(self, key: str, result: Result) -> None:
+        """Keep a result; it is safe from half a second later on."""
+        row = (key, _packed(result))
+        self._connection.execute("insert or replace into results values (?, ?)", row)
+        if time.monotonic() - self._committed > COMMIT_EVERY:
+            self.commit()
+
+    def commit(self) -> None:
+        """Write what was added."""
+        self._connection.commit()
+        self._committed = time.monotonic()
+
+    def close(self) -> None:
+        """Write what was added, and let go of the file."""
+        with suppress(sqlite3.ProgrammingError):
+            self.commit()
+        self._connection.close()
+
+
+@contextmanager
+def open_store(
+    path: str | os.PathLike | None, identity: Mapping[str, str | None]
+) -> Iterator[Memory]:
+    """Open the checkpoint at a path, if there is one, and close it whatever happens."""
+    if path is None:
+        yield Memory(_completed(identity))
+        return
+    store = Checkpoint(path, identity)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _completed(identity: Mapping[str, str | None]) -> dict[str, str]:
+    """Draw a seed where none was given."""
+    fresh = str(np.random.SeedSequence().generate_state(1)[0])
+    return {name: fresh if value is None else value for name, value in identity.items()}
+
+
+def _packed(result: Result) -> bytes:
+    buffer = BytesIO()
+    np.savez(buffer, **result)
+    return buffer.getvalue()
+
+
+def _unpacked(value: bytes) -> dict[str, Any]:
+    with np.load(BytesIO(value), allow_pickle=False) as arrays:
+        return {name: arrays[name][()] for name in arrays.files}

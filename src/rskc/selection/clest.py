@@ -1,0 +1,233 @@
+"""Clest: how many clusters can be foreseen better than in data without any."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rskc._checks import check_choice, check_integer, check_real
+from rskc.metrics import classification_error_rate
+from rskc.selection.references import REFERENCES, Reference
+from rskc.selection.runner import Key, Runner, rng_of, seed_of
+from rskc.selection.search import Search, check_clusters, configured
+
+DATA, REFERENCE = 0, 1
+# The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are foreseen
+# without error, 0 for those that are foreseen as badly as without clusters. One cluster too many
+# splits a true one at random, which costs about 0.2 of it; a number of clusters that joins true
+# ones may be foreseen as well as the true number, so the largest good one is taken.
+LEAST_AGREEMENT = 0.5
+NEARLY_AS_GOOD = 0.1
+
+
+class Clest(Search):
+    """Number of clusters by prediction: Clest of Dudoit and Fridlyand.
+
+    Again and again, the cases are split into two thirds for learning and one third for testing.
+    Clusters are learned from the first, and the test cases put to their centres; the test cases
+    are clustered on their own as well; the classification error rate (CER) tells how far the two
+    agree. With the right number of clusters they do. How far they agree by chance is measured on
+    reference sets without clusters, one split each.
+
+    Parameters
+    ----------
+    estimator : RobustSparseKMeans or another clusterer
+        Anything with ``n_clusters``, ``fit``, ``labels_`` and ``predict``.
+    n_clusters : int or iterable of int, default=range(2, 9)
+        The numbers to try, 2 at least.
+    n_splits : int, default=20
+        Splits of the data, B.
+    n_references : int, default=20
+        Reference sets, B0.
+    level : float, default=0.05
+        Level of the test for each number of clusters.
+    rule : {"agreement", "paper"}, default="agreement"
+        How to decide, see Notes.
+    reference : {"pca", "uniform"}, default="pca"
+        Reference sets are drawn evenly between the ends of each column, "uniform", or of each
+        principal component, "pca", so that correlations stay. Cells farther than 3.5 MADs from
+        the median of their column are drawn in before the ends are found. Missing cells are
+        missing in the reference sets too.
+    random_state : int, RandomState or None, default=None
+        Seed. The same seed gives the same result for any ``n_jobs``. Without one, a checkpoint's
+        own is used.
+    n_jobs : int or None, default=-1
+        Tasks at a time, as joblib counts; -1 for as many as there are cores.
+    checkpoint : path or None, default=None
+        A file that keeps finished tasks. A search that was stopped, by whatever, goes on from
+        there and gives the same result. Refused if made for other data or settings.
+    progress : bool or callable, default=True
+        True: a bar with the time left, on a terminal only. A callable is called with the number of
+        finished tasks and the number of all.
+
+    Attributes
+    ----------
+    n_clusters_ : int
+        The number chosen; 1 if no number is better than chance.
+    table_ : pandas.DataFrame
+        A row for each number: ``n_clusters``; ``observed_cer``, the median over the splits;
+        ``reference_cer``, the mean over the reference sets; ``difference`` of the two;
+        ``agreement``, 1 - observed / reference; ``p_value``, (1 + count) / (1 + n_references),
+        where count is the number of reference CERs below the observed one; ``p_value_share``,
+        count / n_references; ``significant``, by the rule; ``chosen``.
+    observed_cers_ : ndarray of shape (n_splits, numbers)
+        CER of each split.
+    reference_cers_ : ndarray of shape (n_references, numbers)
+        CER of each reference set.
+    best_estimator_ : estimator
+        Fitted to all the data with ``n_clusters_`` clusters. If that is 1, all features have the
+        same weight: there is nothing to choose them by.
+
+    Notes
+    -----
+    ``rule="paper"`` is that of Kondo, Salibian-Barrera and Zamar: among the numbers with
+    ``p_value_share < level``, the one with the least difference. Where two true clusters lie close
+    together, joining them can be foreseen without error as well, and since CERs are larger for few
+    clusters the difference prefers the smaller number.
+
+    ``rule="agreement"`` asks that ``p_value <= level``, and that the agreement is at least 0.5:
+    numbers of clusters are tried several at a time, and at .05 each the chance that one of them
+    passes on data without clusters is larger than .05. Of those that pass it takes the largest
+    number whose agreement is within 0.1 of the best. ``p_value`` cannot be less than
+    1 / (1 + n_references), so with fewer than 19 reference sets nothing can pass at .05.
+
+    References
+    ----------
+    Dudoit and Fridlyand, "A prediction-based resampling method for estimating the number of
+    clusters in a dataset", Genome Biology 3(7), 2002.
+
+    Examples
+    --------
+    >>> from rskc import RobustSparseKMeans
+    >>> from rskc.datasets import make_simulation
+    >>> from rskc.selection import Clest
+    >>> wild = make_simulation(model=1, random_state=0)
+    >>> model = RobustSparseKMeans(trim=0.05, l1_bound=6, n_init=10)
+    >>> clest = Clest(model, n_clusters=range(2, 5), random_state=0).fit(wild.data)
+    >>> clest.n_clusters_
+    3
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        n_clusters: Any = range(2, 9),
+        *,
+        n_splits: int = 20,
+        n_references: int = 20,
+        level: float = 0.05,
+        rule: str = "agreement",
+        reference: str = "pca",
+        random_state: Any = None,
+        n_jobs: int | None = -1,
+        checkpoint: Any = None,
+        progress: Any = True,
+    ):
+        self.estimator = estimator
+        self.n_clusters = n_clusters
+        self.n_splits = n_splits
+        self.n_references = n_references
+        self.level = level
+        self.rule = rule
+        self.reference = reference
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def _check(self, X: np.ndarray) -> None:
+        check_clusters(self.n_clusters, 2, _n_test(len(X)))
+        check_integer("n_splits", self.n_splits, 1)
+        n_references = check_integer("n_references", self.n_references, 1)
+        check_choice("reference", self.reference, tuple(REFERENCES))
+        check_choice("rule", self.rule, tuple(RULES))
+        level = check_real("level", self.level, 0, 1)
+        if self.rule == "agreement" and level * (1 + n_references) < 1:
+            raise ValueError(
+                f"n_references={n_references} gives no p-value below {1 / (1 + n_references):.3g}, "
+                f"so nothing passes at level={level:g}; raise one of them, or use rule='paper'."
+            )
+
+    def _search(self, X: np.ndarray, runner: Runner) -> None:
+        numbers = check_clusters(self.n_clusters, 2, _n_test(len(X)))
+        kinds = [(DATA, b) for b in range(self.n_splits)]
+        kinds += [(REFERENCE, b) for b in range(self.n_references)]
+        reference = REFERENCES[self.reference](X)
+        work = partial(_split_error, X, reference, self._for_tasks(), runner.seed)
+        results = runner.run("Clest", work, [(*kind, K) for kind in kinds for K in numbers])
+        cers = np.array([result["cer"] for result in results]).reshape(-1, len(numbers))
+        self.observed_cers_, self.reference_cers_ = np.split(cers, [self.n_splits])
+        self._decide(np.array(numbers))
+
+    def _decide(self, numbers: np.ndarray) -> None:
+        import pandas as pd
+
+        observed = np.median(self.observed_cers_, axis=0)
+        reference = self.reference_cers_.mean(axis=0)
+        below = np.count_nonzero(self.reference_cers_ < observed, axis=0)
+        table = pd.DataFrame(
+            {
+                "n_clusters": numbers,
+                "observed_cer": observed,
+                "reference_cer": reference,
+                "difference": observed - reference,
+                "agreement": 1 - observed / np.maximum(reference, np.finfo(float).tiny),
+                "p_value": (1 + below) / (1 + self.n_references),
+                "p_value_share": below / self.n_references,
+            }
+        )
+        table["significant"], self.n_clusters_ = RULES[self.rule](table, self.level)
+        table["chosen"] = table.n_clusters == self.n_clusters_
+        self.table_ = table
+
+    def _chosen(self) -> dict[str, Any]:
+        if self.n_clusters_ > 1:
+            return {"n_clusters": self.n_clusters_}
+        known = self.estimator.get_params(deep=False)
+        dense = {name: None for name in ("l1_bound", "n_features") if name in known}
+        return {"n_clusters": 1, **dense}
+
+
+def paper_rule(table, level: float):
+    """Among the K with p < level, the least difference."""
+    passed = (table.p_value_share < level).to_numpy()
+    if not passed.any():
+        return passed, 1
+    return passed, int(table[passed].sort_values("difference").n_clusters.iloc[0])
+
+
+def agreement_rule(table, level: float):
+    """Among the K that pass and agree nearly as well as the best of them, the largest."""
+    enough = table.agreement >= LEAST_AGREEMENT
+    passed = ((table.p_value <= level * (1 + 1e-12)) & enough).to_numpy()
+    if not passed.any():
+        return passed, 1
+    best = table[passed].agreement.max()
+    good = table[passed & (table.agreement >= best - NEARLY_AS_GOOD)]
+    return passed, int(good.n_clusters.max())
+
+
+RULES = {"agreement": agreement_rule, "paper": paper_rule}
+
+
+def _split_error(X: np.ndarray, reference: Reference, estimator: Any, seed: int, key: Key) -> dict:
+    """CER of one split of the data, or of a reference set, for one number of clusters.
+
+    The split and the set are the same for every number of clusters.
+    """
+    kind, number, K = key
+    rng = rng_of(seed, kind, number)
+    if kind == REFERENCE:
+        X = reference.draw(rng).astype(X.dtype, copy=False)
+    test, learning = np.split(rng.permutation(len(X)), [_n_test(len(X))])
+    models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
+    foreseen = models[0].fit(X[learning]).predict(X[test])
+    found = models[1].fit(X[test]).labels_
+    return {"cer": classification_error_rate(foreseen, found)}
+
+
+def _n_test(n: int) -> int:
+    """A third of the cases."""
+    return n // 3

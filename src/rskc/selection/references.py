@@ -1,0 +1,101 @@
+"""Data without clusters, to compare with: reference sets and permuted columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+# Cells farther than this many MADs from the median of their column are drawn in to that distance
+# before the box is measured: one wild cell would stretch it along an axis that nothing else has.
+WILD_MADS = 3.5
+
+
+class Reference(Protocol):
+    """A box in which cases are drawn evenly."""
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a data set as large as the one it stands for, with its holes."""
+        ...
+
+
+@dataclass(frozen=True)
+class UniformReference:
+    """Each column on its own, evenly between its ends."""
+
+    low: np.ndarray
+    high: np.ndarray
+    holes: np.ndarray | None  # (n, p) mask
+    n_cases: int
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> UniformReference:
+        """Measure the box of some data."""
+        filled, holes = _filled(X)
+        return cls(filled.min(axis=0), filled.max(axis=0), holes, len(X))
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a data set."""
+        return _with_holes(
+            rng.uniform(self.low, self.high, (self.n_cases, len(self.low))), self.holes
+        )
+
+
+@dataclass(frozen=True)
+class PcaReference:
+    """Evenly in a box along the principal axes, so that correlations stay.
+
+    The axes come from the singular values of the n x p data: nothing is p x p.
+    """
+
+    mean: np.ndarray  # (p,)
+    axes: np.ndarray  # (rank, p)
+    low: np.ndarray  # (rank,)
+    high: np.ndarray
+    holes: np.ndarray | None
+    n_cases: int
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> PcaReference:
+        """Measure the box of some data."""
+        filled, holes = _filled(X)
+        mean = filled.mean(axis=0)
+        left, sizes, axes = np.linalg.svd(filled - mean, full_matrices=False)
+        scores = left * sizes
+        return cls(mean, axes, scores.min(axis=0), scores.max(axis=0), holes, len(X))
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a data set."""
+        scores = rng.uniform(self.low, self.high, (self.n_cases, len(self.low)))
+        return _with_holes(scores @ self.axes + self.mean, self.holes)
+
+
+REFERENCES: dict[str, Callable[[np.ndarray], Reference]] = {
+    "pca": PcaReference.of,
+    "uniform": UniformReference.of,
+}
+
+
+def permuted(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Permute each column on its own; a hole moves like any other cell."""
+    return rng.permuted(X, axis=0)
+
+
+def _filled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Draw wild cells in, and fill holes with the median; return the holes, if any."""
+    missing = np.isnan(X)
+    holes = missing if missing.any() else None
+    known = np.where(missing.all(axis=0), 0.0, X) if holes is not None else X
+    median = np.nanmedian(known, axis=0)
+    mad = 1.4826 * np.nanmedian(np.abs(known - median), axis=0)
+    reach = np.where(mad > 0, WILD_MADS * mad, np.inf)
+    drawn_in = np.clip(known, median - reach, median + reach)
+    return np.where(np.isnan(drawn_in), median, drawn_in), holes
+
+
+def _with_holes(X: np.ndarray, holes: np.ndarray | None) -> np.ndarray:
+    if holes is not None:
+        X[holes] = np.nan
+    return X

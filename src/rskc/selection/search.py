@@ -1,0 +1,163 @@
+"""What all searches share: checking, seeds, the runner, and the refitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rskc._checks import check_integer, check_seed, is_integer
+from rskc.selection.checkpoint import open_store
+from rskc.selection.runner import Runner
+
+# Parameters that change how a search runs and not what it finds.
+HOW = ("n_jobs", "progress", "checkpoint", "random_state")
+HOW_TO_FIT = ("n_threads", "verbose", "random_state")
+
+
+class Search(MetaEstimatorMixin, BaseEstimator):
+    """Base class: ``fit`` runs the tasks of a search, decides, and refits a model.
+
+    A search has the parameters ``estimator``, ``random_state``, ``n_jobs``, ``checkpoint`` and
+    ``progress``, and implements ``_check``, ``_search`` and ``_chosen``.
+    """
+
+    estimator: Any
+    random_state: Any
+    n_jobs: int | None
+    checkpoint: Any
+    progress: Any
+
+    def fit(self, X, y=None):
+        """Search, decide, and fit the model that was chosen.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The data, NaN for a missing cell.
+        y : ignored
+            There for the scikit-learn interface.
+
+        Returns
+        -------
+        self : object
+        """
+        data = validate_data(
+            self, X, dtype=[np.float64, np.float32], order="C", ensure_all_finite="allow-nan"
+        )
+        self._check(data)
+        with self._runner(data) as runner:
+            self._search(data, runner)
+            seed = runner.seed
+        self.best_estimator_ = self._configured(self._chosen(), seed)
+        self.best_estimator_.fit(X)
+        return self
+
+    def predict(self, X):
+        """Return the clusters that the chosen model gives to cases."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict(X)
+
+    def fit_predict(self, X, y=None):
+        """Search, and return the clusters of the chosen model."""
+        return self.fit(X).best_estimator_.labels_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "clusterer"
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _check(self, X: np.ndarray) -> None:
+        """Check the parameters, before any work."""
+        raise NotImplementedError
+
+    def _search(self, X: np.ndarray, runner: Runner) -> None:
+        """Run the tasks, and store the table and the decision."""
+        raise NotImplementedError
+
+    def _chosen(self) -> dict[str, Any]:
+        """Return the parameters of the model that was chosen."""
+        raise NotImplementedError
+
+    def _configured(self, params: dict[str, Any], seed: int):
+        """Return an unfitted copy of the estimator with some parameters changed."""
+        model = clone(self.estimator).set_params(**params)
+        if model.get_params().get("random_state", 0) is None:
+            model.set_params(random_state=seed % 2**32)
+        return model
+
+    def _for_tasks(self):
+        """Return the estimator for tasks: one thread each, if several run at a time."""
+        model = clone(self.estimator)
+        if effective_n_jobs(self.n_jobs) > 1 and "n_threads" in model.get_params():
+            model.set_params(n_threads=1)
+        return model
+
+    @contextmanager
+    def _runner(self, X: np.ndarray) -> Iterator[Runner]:
+        with open_store(self.checkpoint, self._identity(X)) as store:
+            yield Runner(store, self.n_jobs, self.progress)
+
+    def _identity(self, X: np.ndarray) -> dict[str, str | None]:
+        """What the results depend on. Without a seed, a checkpoint's own is taken."""
+        seed = None if self.random_state is None else check_seed(self.random_state).randint(2**31)
+        asked = {k: v for k, v in self.get_params(deep=False).items() if k not in HOW}
+        model = asked.pop("estimator")
+        fitted = {k: v for k, v in model.get_params().items() if k not in HOW_TO_FIT}
+        return {
+            "rskc": version("rskc"),
+            "search": type(self).__name__,
+            "estimator": type(model).__name__,
+            **{f"estimator__{name}": _told(value) for name, value in sorted(fitted.items())},
+            **{name: _told(value) for name, value in sorted(asked.items())},
+            "data": f"{X.shape} {X.dtype} {joblib.hash(X)}",
+            "random_state": None if seed is None else str(seed),
+        }
+
+
+def configured(estimator: Any, seed: int, **params: Any):
+    """Return a copy of an estimator for one task, with its own seed."""
+    if "random_state" in estimator.get_params():
+        params["random_state"] = seed
+    return clone(estimator).set_params(**params)
+
+
+def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
+    """Return the numbers of clusters to try, upwards."""
+    values = [n_clusters] if is_integer(n_clusters) else n_clusters
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(
+            f"n_clusters={n_clusters!r} must be a number or several numbers of clusters."
+        )
+    numbers = sorted({check_integer("n_clusters", K, least) for K in values})
+    if not numbers:
+        raise ValueError("n_clusters is empty; give the numbers of clusters to try.")
+    if numbers[-1] > n_cases:
+        raise ValueError(
+            f"n_clusters={numbers[-1]} is more than the {n_cases} cases that are clustered at a "
+            "time; lower it, or give more cases."
+        )
+    return numbers
+
+
+def _told(value: Any) -> str:
+    """A parameter as a short text that is the same in every process."""
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} {joblib.hash(value)}"
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value)}"
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return str([_plain(item) for item in value])
+    return repr(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
