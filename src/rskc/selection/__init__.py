@@ -1,5 +1,23 @@
-"""Choosing the number of clusters, the L1 bound and the trimming share."""
+"""Choosing the number of clusters, the L1 bound and the trimming share.
+
+Every search is used alike: ``Clest(estimator, ...).fit(X)`` leaves a table (``table_``), a decision
+(here ``n_clusters_``) and a model fitted with it (``best_estimator_``). All share one runner:
+parallel, with progress, and with a ``checkpoint`` from which a search that was stopped goes on.
+"""
 
 from rskc.selection.clest import Clest
+from rskc.selection.gap import GapK, GapL1
+from rskc.selection.path import FeaturePath, feature_path
+from rskc.selection.settings import GridSearch, TrimCurves
+from rskc.selection.strength import PredictionStrength
 
-__all__ = ["Clest"]
+__all__ = [
+    "Clest",
+    "FeaturePath",
+    "GapK",
+    "GapL1",
+    "GridSearch",
+    "PredictionStrength",
+    "TrimCurves",
+    "feature_path",
+]

@@ -78,9 +78,7 @@ class Checkpoint(Memory):
             self._connection.execute("begin immediate")
             found = dict(self._connection.execute("select name, value from identity"))
             if not found:
-                found = {
-                    name: _fresh() if value is None else value for name, value in asked.items()
-                }
+                found = _completed(asked)
                 rows = sorted(found.items())
                 self._connection.executemany("insert into identity values (?, ?)", rows)
         for name in [*asked, *found]:

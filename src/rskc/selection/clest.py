@@ -11,7 +11,7 @@ from rskc._checks import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, configured
+from rskc.selection.search import Search, check_clusters, configured, with_clusters
 
 DATA, REFERENCE = 0, 1
 # The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are foreseen
@@ -183,11 +183,7 @@ class Clest(Search):
         self.table_ = table
 
     def _chosen(self) -> dict[str, Any]:
-        if self.n_clusters_ > 1:
-            return {"n_clusters": self.n_clusters_}
-        known = self.estimator.get_params(deep=False)
-        dense = {name: None for name in ("l1_bound", "n_features") if name in known}
-        return {"n_clusters": 1, **dense}
+        return with_clusters(self.estimator, self.n_clusters_)
 
 
 def paper_rule(table, level: float):

@@ -130,6 +130,13 @@ def configured(estimator: Any, seed: int, **params: Any):
     return clone(estimator).set_params(**params)
 
 
+def with_clusters(estimator: Any, n_clusters: int) -> dict[str, Any]:
+    """Return the parameters for so many clusters; one alone gives no reason to weigh features."""
+    known = estimator.get_params(deep=False) if n_clusters == 1 else {}
+    dense = {name: None for name in ("l1_bound", "n_features") if name in known}
+    return {"n_clusters": n_clusters, **dense}
+
+
 def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
     """Return the numbers of clusters to try, upwards."""
     values = [n_clusters] if is_integer(n_clusters) else n_clusters

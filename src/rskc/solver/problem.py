@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,14 @@ class Problem:
             return count_weights(between, self.n_features)
         assert self.l1_bound is not None
         return sparse_weights(between, self.l1_bound)
+
+
+class Warm(NamedTuple):
+    """Where a branch may begin: a partition, and the weights that made it. A Solution has them."""
+
+    labels: np.ndarray  # (n,)
+    trimmed_weighted: np.ndarray  # (n,)
+    weights: np.ndarray  # (p,)
 
 
 @dataclass(frozen=True)

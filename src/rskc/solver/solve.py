@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from rskc.engines import Assignment, Engine, Table
 from rskc.solver.alternate import Outcome, State, explore, is_guarded
 from rskc.solver.partition import Partitions, continue_lloyd
-from rskc.solver.problem import Problem, Rival, Solution
+from rskc.solver.problem import Problem, Rival, Solution, Warm
 from rskc.solver.search import Found, Starts, search
 
 log = logging.getLogger(__name__)
@@ -71,6 +71,13 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
         yield solution
 
 
+def solve_near(engine: Engine, problem: Problem, neighbours: Sequence[Warm]) -> Solution:
+    """Solve a sparse problem from solutions of problems with other bounds."""
+    made_with = np.array([warm.weights for warm in neighbours])
+    partitions = reduce(Partitions.join, map(_as_partition, neighbours))
+    return _sparse_solution(engine, problem, explore(engine, problem, partitions, None, made_with))
+
+
 def _search_evenly(engine: Engine, problem: Problem, starts: Starts) -> Found:
     """Restart with equal weights, where nothing depends on the bound."""
     return search(engine, problem, engine.equal_weights(), starts)
@@ -90,11 +97,10 @@ def _branch_out(
     return _sparse_solution(engine, problem, outcome)
 
 
-def _as_partition(solution: Solution) -> Partitions:
-    """A solution as the beginning of a branch."""
-    groups = _without(solution.labels, solution.trimmed_weighted)
-    within, converged = np.array([solution.inertia]), np.array([solution.converged])
-    return Partitions(groups[None], solution.labels[None], within, converged)
+def _as_partition(warm: Warm | Solution) -> Partitions:
+    """The beginning of a branch; what it costs will be found on the way."""
+    groups = _without(warm.labels, warm.trimmed_weighted)
+    return Partitions(groups[None], warm.labels[None], np.zeros(1), np.ones(1, bool))
 
 
 class _Rest(NamedTuple):

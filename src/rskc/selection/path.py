@@ -1,0 +1,157 @@
+"""Solutions along a path of L1 bounds, and the features that enter on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from rskc._blank_rows import blank_rows
+from rskc._checks import check_integer, check_real, is_integer
+from rskc.estimator import RobustSparseKMeans
+from rskc.solver import Solution, Warm, solve_near, solve_path
+
+# The least bound of a path: two features or so.
+LEAST_BOUND = 1.2
+
+
+@dataclass(frozen=True)
+class FeaturePath:
+    """Weights of the features along the L1 bound.
+
+    Attributes
+    ----------
+    l1_bounds : ndarray of shape (bounds,)
+        The bounds, upwards.
+    weights : ndarray of shape (bounds, n_features)
+        Weights of the features at each.
+    n_features : ndarray of shape (bounds,)
+        Number of weights above 0.
+    objective : ndarray of shape (bounds,)
+        Weighted between-cluster sum of squares per kept case.
+    entry : ndarray of shape (n_features,)
+        The least bound at which a feature has weight; NaN for one that never has.
+    feature_names : ndarray of shape (n_features,)
+        Names of the features, x0, x1, ... where X has none.
+    """
+
+    l1_bounds: np.ndarray
+    weights: np.ndarray
+    n_features: np.ndarray
+    objective: np.ndarray
+    entry: np.ndarray
+    feature_names: np.ndarray
+
+    def to_frame(self):
+        """Return a pandas.DataFrame: a row a feature, a column a bound, in order of entry."""
+        import pandas as pd
+
+        columns = {
+            f"{bound:.4g}": row for bound, row in zip(self.l1_bounds, self.weights, strict=True)
+        }
+        frame = pd.DataFrame({"feature": self.feature_names, "entry": self.entry, **columns})
+        last = columns and frame.columns[-1]
+        return frame.sort_values(["entry", last], ascending=[True, False], kind="stable")
+
+
+def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
+    """Follow the weights of the features along the L1 bound.
+
+    Parameters
+    ----------
+    estimator : RobustSparseKMeans
+        Number of clusters, trimming and all else; its own bound is not used.
+    X : array-like or data frame of shape (n_samples, n_features)
+        The data, NaN for a missing cell.
+    l1_bounds : int or array-like, default=20
+        The bounds, or how many: these are then spaced evenly on a logarithmic scale up to
+        sqrt(n_features).
+
+    Returns
+    -------
+    path : FeaturePath
+
+    Examples
+    --------
+    >>> from rskc import RobustSparseKMeans
+    >>> from rskc.datasets import make_figure1
+    >>> from rskc.selection import feature_path
+    >>> X = make_figure1(random_state=0).data
+    >>> path = feature_path(RobustSparseKMeans(3, random_state=0), X, [1.2, 1.4])
+    >>> path.n_features
+    array([2, 2])
+    """
+    model = check_sparse(estimator)
+    data = model._validate(X, reset=True)
+    bounds = check_bounds(l1_bounds, data.shape[1])
+    solutions = solve_bounds(model, data, bounds)
+    weights = np.array([solution.weights for solution in solutions])
+    active = weights > 0
+    return FeaturePath(
+        l1_bounds=bounds,
+        weights=weights,
+        n_features=np.count_nonzero(active, axis=1),
+        objective=np.array([solution.mean for solution in solutions]),
+        entry=np.where(active.any(axis=0), bounds[active.argmax(axis=0)], np.nan),
+        feature_names=getattr(model, "feature_names_in_", _numbered(data.shape[1])),
+    )
+
+
+def solve_bounds(
+    model: RobustSparseKMeans, X: np.ndarray, bounds: Iterable[float]
+) -> list[Solution]:
+    """Solve for each of the bounds, upwards, each from the one before."""
+    with model._prepared(_seen(X)) as (engine, problem, starts):
+        problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
+        return list(solve_path(engine, problems, starts))
+
+
+def solve_between(
+    model: RobustSparseKMeans, X: np.ndarray, bound: float, neighbours: list[Warm]
+) -> Solution:
+    """Solve for a bound from the solutions for its neighbours."""
+    with model._prepared(_seen(X)) as (engine, problem, _):
+        return solve_near(engine, replace(problem, l1_bound=bound, n_features=None), neighbours)
+
+
+def check_sparse(estimator: Any) -> RobustSparseKMeans:
+    """Return a copy of an estimator that has a bound."""
+    if not isinstance(estimator, RobustSparseKMeans):
+        raise TypeError(
+            f"estimator={estimator!r:.80} must be a RobustSparseKMeans: others have no L1 bound."
+        )
+    return clone(estimator).set_params(l1_bound="auto", n_features=None)
+
+
+def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
+    """Return the bounds of a path, upwards; some of them evenly spaced, if a number is given."""
+    root = float(np.sqrt(p))
+    if p == 1:
+        raise ValueError("X has one feature only: there is no L1 bound to choose.")
+    if is_integer(l1_bounds):
+        return spaced_bounds(check_integer("l1_bounds", l1_bounds, 2), p)
+    bounds = np.unique(np.asarray(l1_bounds, dtype=float))
+    if bounds.size == 0:
+        raise ValueError("l1_bounds is empty; give a number of bounds, or the bounds.")
+    for bound in bounds:
+        check_real("l1_bounds", bound, 1, root * (1 + 1e-9), f" for {p} features, or their number")
+    return bounds
+
+
+def spaced_bounds(number: int, p: int) -> np.ndarray:
+    """So many bounds, evenly on a logarithmic scale, up to where they no longer bind."""
+    root = np.sqrt(p)
+    return np.geomspace(min(LEAST_BOUND, (1 + root) / 2), root, number)
+
+
+def _seen(X: np.ndarray) -> np.ndarray:
+    """The cases of which something is observed."""
+    blank = blank_rows(X)
+    return X[~blank] if blank.any() else X
+
+
+def _numbered(p: int) -> np.ndarray:
+    return np.array([f"x{j}" for j in range(p)], dtype=object)

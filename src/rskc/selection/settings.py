@@ -1,0 +1,333 @@
+"""Fits at many settings, side by side: trimming curves, and a grid of K, bound and trimming."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from rskc._checks import check_real, is_real
+from rskc.metrics import classification_error_rate, revised_silhouette
+from rskc.selection.checkpoint import Result
+from rskc.selection.path import check_bounds, check_sparse
+from rskc.selection.runner import Key, Runner, seed_of
+from rskc.selection.search import Search, check_clusters, configured
+
+# Partitions that differ in no more than this share of pairs are taken for the same.
+SAME = 0.05
+TRIMS = tuple(np.round(np.arange(0, 0.21, 0.02), 2).tolist())
+
+
+class TrimCurves(Search):
+    """Trimming share by trimming more and more, until it no longer matters.
+
+    As long as wild cases are left, the partition jumps from one share to the next; once they are
+    gone it stays. For each number of clusters the curves show where.
+
+    Parameters
+    ----------
+    estimator : RobustSparseKMeans
+        Number of clusters, bound and all else; its own ``trim`` is not used.
+    n_clusters : int, iterable of int or None, default=None
+        Numbers of clusters; None for that of the estimator.
+    trims : array-like, default=(0, 0.02, ..., 0.2)
+        Trimming shares, each at least 0 and below 0.5.
+    random_state, n_jobs, checkpoint, progress
+        As in :class:`Clest`.
+
+    Attributes
+    ----------
+    suggested_trim_ : float
+        For the estimator's number of clusters, or the least if that was not tried: the least share
+        from which on the partition stays as it is. That is, it and each larger share tried have
+        partitions that differ in at most 5% of the pairs of cases that neither trims.
+    suggested_trims_ : dict
+        The same for each number of clusters. Where the partition jumps up to the end, the
+        largest share tried.
+    table_ : pandas.DataFrame
+        A row for each number of clusters and share: ``n_clusters``, ``trim``, ``n_trim``;
+        ``objective`` per kept case; ``inertia``, the weighted within sum of the kept cases, and
+        ``within``, the same per kept case; ``n_features`` with a weight above 0; ``n_outliers``
+        flagged; ``moved``, the CER to the partition with the next smaller share over the cases
+        that neither trims; ``chosen``.
+    best_estimator_ : RobustSparseKMeans
+        Fitted with ``suggested_trim_`` and the number of clusters that it is for.
+
+    Notes
+    -----
+    The idea is that of the trimming curves (ctlcurves) of Garcia-Escudero, Gordaliza, Matran and
+    Mayo-Iscar, "Exploring the number of groups in robust model-based clustering", Statistics and
+    Computing 21, 2011.
+
+    Examples
+    --------
+    >>> from rskc import RobustSparseKMeans
+    >>> from rskc.datasets import make_simulation
+    >>> from rskc.selection import TrimCurves
+    >>> wild = make_simulation(model=1, random_state=0)
+    >>> curves = TrimCurves(RobustSparseKMeans(3, l1_bound=6.2), random_state=0).fit(wild.data)
+    >>> curves.suggested_trim_
+    0.02
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        n_clusters: Any = None,
+        trims: Any = TRIMS,
+        *,
+        random_state: Any = None,
+        n_jobs: int | None = -1,
+        checkpoint: Any = None,
+        progress: Any = True,
+    ):
+        self.estimator = estimator
+        self.n_clusters = n_clusters
+        self.trims = trims
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def _check(self, X: np.ndarray) -> None:
+        check_sparse(self.estimator)
+        self._numbers(X)
+        check_trims(self.trims)
+
+    def _numbers(self, X: np.ndarray) -> list[int]:
+        asked = self.estimator.n_clusters if self.n_clusters is None else self.n_clusters
+        return check_clusters(asked, 1, len(X))
+
+    def _search(self, X: np.ndarray, runner: Runner) -> None:
+        import pandas as pd
+
+        numbers, trims = self._numbers(X), check_trims(self.trims)
+        grid = [{"n_clusters": K, "trim": trim} for K, trim in product(numbers, trims)]
+        fits = _fit_all("Trimming", grid, X, self._for_tasks(), runner)
+        rows = [{**row, **_figures(fit)} for row, fit in zip(grid, fits, strict=True)]
+        for i, row in enumerate(rows):
+            row["moved"] = _moved(fits[i - 1], fits[i]) if i % len(trims) else np.nan
+        self.suggested_trims_ = {
+            K: _suggested(trims, fits[i * len(trims) : (i + 1) * len(trims)])
+            for i, K in enumerate(numbers)
+        }
+        self._n_clusters = _own_number(self.estimator, numbers)
+        self.suggested_trim_ = self.suggested_trims_[self._n_clusters]
+        table = pd.DataFrame(rows)[[*grid[0], *FIGURES, "moved"]]
+        own = table.n_clusters.map(self.suggested_trims_)
+        self.table_ = table.drop(columns="silhouette").assign(chosen=table.trim == own)
+
+    def _chosen(self) -> dict[str, Any]:
+        return {"n_clusters": self._n_clusters, "trim": self.suggested_trim_}
+
+
+class GridSearch(Search):
+    """All combinations of K, L1 bound and trimming share, in one table.
+
+    The paper's advice is to consider several combinations and to compare them. The objective cannot
+    compare them, since it grows with all three. What can be compared is whether the partition
+    depends on the setting: a true one is found with many, an accidental one with few.
+
+    Parameters
+    ----------
+    estimator : RobustSparseKMeans
+        All other parameters.
+    n_clusters : int, iterable of int or None, default=None
+        Numbers of clusters, 2 at least; None for that of the estimator.
+    l1_bounds : int, array-like or None, default=5
+        L1 bounds, or how many, spaced evenly on a logarithmic scale; None for no sparsity.
+    trims : array-like, default=(0, 0.05, 0.1)
+        Trimming shares.
+    random_state, n_jobs, checkpoint, progress
+        As in :class:`Clest`.
+
+    Attributes
+    ----------
+    table_ : pandas.DataFrame
+        A row for each combination: ``n_clusters``, ``l1_bound``, ``trim``, ``n_trim``;
+        ``objective`` per kept case; ``inertia`` and ``within``, per kept case; ``n_features`` with
+        a weight above 0; ``n_outliers``; ``silhouette``, the mean revised one of the cases that
+        are not outliers; ``cer_bound`` and ``cer_trim``, the CER to the partitions with the
+        neighbouring bounds and shares, the mean if there are two; ``consensus``, the mean adjusted
+        Rand index to the partitions of all other settings with as many clusters, over the cases
+        that neither trims; ``chosen``.
+    best_params_ : dict
+        The setting on which most others agree: of the estimator's number of clusters (or the least,
+        if that was not tried) the largest consensus, with the fewest features and the least
+        trimming where several have it. It does not choose the number of clusters, for a wrong one
+        may be found with every setting too: for that there is :class:`Clest`.
+    best_estimator_ : RobustSparseKMeans
+        Fitted with it.
+
+    Examples
+    --------
+    >>> from rskc import RobustSparseKMeans
+    >>> from rskc.datasets import make_simulation
+    >>> from rskc.selection import GridSearch
+    >>> wild = make_simulation(model=1, random_state=0)
+    >>> model = RobustSparseKMeans(n_init=10)
+    >>> grid = GridSearch(model, range(2, 5), [4, 5, 6], [0, 0.05], random_state=0).fit(wild.data)
+    >>> len(grid.table_)
+    18
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        n_clusters: Any = None,
+        l1_bounds: Any = 5,
+        trims: Any = (0, 0.05, 0.1),
+        *,
+        random_state: Any = None,
+        n_jobs: int | None = -1,
+        checkpoint: Any = None,
+        progress: Any = True,
+    ):
+        self.estimator = estimator
+        self.n_clusters = n_clusters
+        self.l1_bounds = l1_bounds
+        self.trims = trims
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def _check(self, X: np.ndarray) -> None:
+        check_sparse(self.estimator)
+        self._axes(X)
+
+    def _axes(self, X: np.ndarray) -> tuple[list, list, list]:
+        asked = self.estimator.n_clusters if self.n_clusters is None else self.n_clusters
+        numbers, trims = check_clusters(asked, 2, len(X)), check_trims(self.trims)
+        if self.l1_bounds is None:
+            return numbers, [None], trims
+        return numbers, check_bounds(self.l1_bounds, X.shape[1]).tolist(), trims
+
+    def _search(self, X: np.ndarray, runner: Runner) -> None:
+        import pandas as pd
+
+        axes = self._axes(X)
+        grid = [
+            dict(zip(("n_clusters", "l1_bound", "trim"), s, strict=True)) for s in product(*axes)
+        ]
+        settings = [{**row, "n_features": None} for row in grid]
+        fits = _fit_all("Settings", settings, X, self._for_tasks(), runner)
+        rows = [{**row, **_figures(fit)} for row, fit in zip(grid, fits, strict=True)]
+        table = pd.DataFrame(rows)[[*grid[0], *FIGURES]]
+        shape = tuple(map(len, axes))
+        table["cer_bound"] = _moved_along(fits, shape, axis=1)
+        table["cer_trim"] = _moved_along(fits, shape, axis=2)
+        table["consensus"] = _consensus(fits, len(axes[0]))
+        best = _agreed(table, _own_number(self.estimator, axes[0]))
+        self.table_ = table.assign(chosen=np.arange(len(table)) == best)
+        self.best_params_ = grid[best]
+
+    def _chosen(self) -> dict[str, Any]:
+        return {**self.best_params_, "n_features": None}
+
+
+def check_trims(trims: Any) -> list[float]:
+    """Return the trimming shares, upwards."""
+    values = [trims] if is_real(trims) else trims
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"trims={trims!r} must be a share of cases, or several.")
+    shares = sorted({check_real("trims", trim, 0, 0.5) for trim in values})
+    if not shares:
+        raise ValueError("trims is empty; give the shares of cases to trim.")
+    return shares
+
+
+def _fit_all(
+    name: str, grid: list[dict], X: np.ndarray, model: Any, runner: Runner
+) -> list[Result]:
+    work = partial(_fit, X, grid, model, runner.seed)
+    return runner.run(name, work, [(i,) for i in range(len(grid))])
+
+
+def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -> Result:
+    """Fit with one of the settings; the seed is the same for all, so that they can be compared."""
+    model = configured(estimator, seed_of(seed), **grid[key[0]]).fit(X)
+    return {
+        "labels": model.labels_,
+        "trimmed": model.trimmed_,
+        "n_trim": model.n_trim_,
+        "objective": model.objective_ / np.count_nonzero(~model.trimmed_),
+        "inertia": model.inertia_,
+        "within": model.inertia_ / np.count_nonzero(~model.trimmed_weighted_),
+        "n_features": np.count_nonzero(model.feature_weights_),
+        "n_outliers": np.count_nonzero(model.outliers_),
+        "silhouette": _silhouette(model, X),
+    }
+
+
+FIGURES = ["n_trim", "objective", "inertia", "within", "n_features", "n_outliers", "silhouette"]
+
+
+def _figures(fit: Result) -> dict[str, Any]:
+    return {name: fit[name].item() if hasattr(fit[name], "item") else fit[name] for name in FIGURES}
+
+
+def _silhouette(model: Any, X: np.ndarray) -> float:
+    """Mean revised silhouette of the cases that are not outliers."""
+    if model.n_clusters == 1 or model.outliers_.all():
+        return np.nan
+    return float(revised_silhouette(model, X).values[~model.outliers_].mean())
+
+
+def _moved(a: Result, b: Result) -> float:
+    """CER of two partitions over the cases that neither trims."""
+    kept = ~(a["trimmed"] | b["trimmed"])
+    if np.count_nonzero(kept) < 2:
+        return np.nan
+    return classification_error_rate(a["labels"][kept], b["labels"][kept])
+
+
+def _moved_along(fits: list[Result], shape: tuple[int, ...], axis: int) -> np.ndarray:
+    """Mean CER of each partition to its neighbours along one axis of the grid."""
+    numbers = np.arange(len(fits)).reshape(shape)
+    sums, counts = np.zeros(len(fits)), np.zeros(len(fits))
+    lower, upper = (np.delete(numbers, end, axis=axis).ravel() for end in (-1, 0))
+    for i, j in zip(lower, upper, strict=True):
+        sums[[i, j]] += _moved(fits[i], fits[j])
+        counts[[i, j]] += 1
+    return np.divide(sums, counts, out=np.full(len(fits), np.nan), where=counts > 0)
+
+
+def _consensus(fits: list[Result], n_numbers: int) -> np.ndarray:
+    """Mean adjusted Rand index of each partition to those with as many clusters."""
+    means = []
+    for own in np.array_split(np.arange(len(fits)), n_numbers):
+        alike = np.ones((len(own), len(own)))
+        for i, j in combinations(range(len(own)), 2):
+            alike[i, j] = alike[j, i] = _alike(fits[own[i]], fits[own[j]])
+        means.append((alike.sum(axis=1) - 1) / max(len(own) - 1, 1))
+    return np.concatenate(means)
+
+
+def _alike(a: Result, b: Result) -> float:
+    kept = ~(a["trimmed"] | b["trimmed"])
+    return adjusted_rand_score(a["labels"][kept], b["labels"][kept])
+
+
+def _agreed(table: Any, K: int) -> int:
+    """Row of the setting on which most settings with K clusters agree."""
+    own = table[table.n_clusters == K]
+    own = own[own.consensus >= own.consensus.max() - 1e-9]
+    return int(own.sort_values(["n_features", "trim"], kind="stable").index[0])
+
+
+def _own_number(estimator: Any, numbers: list[int]) -> int:
+    """The estimator's number of clusters, if it was tried, else the least."""
+    return estimator.n_clusters if estimator.n_clusters in numbers else numbers[0]
+
+
+def _suggested(trims: list[float], fits: list[Result]) -> float:
+    """The least share from which on the partition stays as it is."""
+    for i, trim in enumerate(trims):
+        if all(_moved(fits[i], later) <= SAME for later in fits[i + 1 :]):
+            return trim
+    return trims[-1]
