@@ -97,12 +97,13 @@ def reweigh(
     far, sums = examine(engine, problem, partitions)
     kept = np.where(far, np.int32(-1), partitions.groups)
     between = engine.between(sums, kept, made_with)
+    weights = problem.weights(between)
     return [
         _state(
             problem,
             partitions.take(slice(i, i + 1)),
             sums.of_runs(np.array([i])),
-            _Given(branch, far[i], made_with[i], between[i]),
+            _Given(branch, far[i], made_with[i], weights[i], between[i]),
         )
         for i, branch in enumerate(branches)
     ]
@@ -117,18 +118,18 @@ def is_guarded(problem: Problem, labels: np.ndarray, groups: np.ndarray) -> bool
 
 
 class _Given(NamedTuple):
-    """What steps (a)-(d) have found for a branch."""
+    """What steps (a)-(e) have found for a branch."""
 
     branch: int
     far: np.ndarray
     made_with: np.ndarray
+    weights: np.ndarray
     between: np.ndarray
 
 
 def _state(problem: Problem, partition: Partitions, sums: Sums, given: _Given) -> State:
-    """Step (e) for one branch, and what is needed to compare it with others."""
-    labels, groups = partition.labels[0], partition.groups[0]
-    weights = problem.weights(given.between)
+    """Put together the state of one branch, and what is needed to compare it with others."""
+    labels, groups, weights = partition.labels[0], partition.groups[0], given.weights
     objective, n_kept = float(weights @ given.between), int(sums.counts.sum())
     sizes = np.bincount(labels, minlength=problem.n_clusters)
     small = sizes <= problem.n_trim

@@ -27,9 +27,9 @@ class Problem:
         return self.l1_bound is not None or self.n_features is not None
 
     def weights(self, between: np.ndarray) -> np.ndarray:
-        """Step (e): the weights for between-cluster sums of squares (p,)."""
+        """Step (e): the weights for between-cluster sums of squares (p,) or (runs, p)."""
         if self.n_features is not None:
-            return count_weights(between, self.n_features)
+            return np.apply_along_axis(count_weights, -1, between, self.n_features)
         assert self.l1_bound is not None
         return sparse_weights(between, self.l1_bound)
 

@@ -18,29 +18,33 @@ def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:
 
     Parameters
     ----------
-    between : ndarray of shape (p,)
+    between : ndarray of shape (p,) or (runs, p)
         Between-cluster sums of squares; negative ones count as 0.
     l1_bound : float
         Bound s >= 1 on the L1 norm.
 
     Returns
     -------
-    weights : ndarray of shape (p,)
+    weights : ndarray of the same shape
         Non-negative, ``||w||_2 = 1`` and ``||w||_1 <= l1_bound``.
     """
+    if between.ndim == 1:
+        return sparse_weights(between[None], l1_bound)[0]
     positive = np.maximum(between, 0.0)
-    top = positive.max()
-    if top == 0:
-        return _tied_weights(_not_ruled_out(between), l1_bound)
-    share = positive / top
-    full = share / np.linalg.norm(share)
-    if full.sum() <= l1_bound * (1 + 1e-12):
-        return _within_bound(full, l1_bound)
-    below = (top - positive) / top
-    if np.count_nonzero(below == 0) >= l1_bound**2 * (1 - 1e-12):
-        return _tied_weights(below == 0, l1_bound)
-    weights = np.maximum(_depth(np.sort(below), l1_bound) - below, 0.0)
-    return _within_bound(weights / np.linalg.norm(weights), l1_bound)
+    top = positive.max(axis=1, keepdims=True)
+    unit = np.where(top > 0, top, 1.0)
+    weights, below = _unit_rows(positive / unit), (top - positive) / unit
+    binds = weights.sum(axis=1) > l1_bound * (1 + 1e-12)
+    tied = np.count_nonzero(below == 0, axis=1) >= l1_bound**2 * (1 - 1e-12)
+    bound = np.flatnonzero(binds & ~tied)
+    if len(bound):
+        depths = _depths(np.sort(below[bound], axis=1), l1_bound)
+        weights[bound] = _unit_rows(np.maximum(depths[:, None] - below[bound], 0.0))
+    weights = _within_bound(weights, l1_bound)
+    for i in np.flatnonzero((top[:, 0] == 0) | (binds & tied)):
+        candidates = _not_ruled_out(between[i]) if top[i, 0] == 0 else below[i] == 0
+        weights[i] = _tied_weights(candidates, l1_bound)
+    return weights
 
 
 def count_weights(between: np.ndarray, n_features: int) -> np.ndarray:
@@ -65,20 +69,28 @@ def _not_ruled_out(between: np.ndarray) -> np.ndarray:
     return between >= 0 if (between >= 0).any() else np.ones(len(between), bool)
 
 
-def _depth(below: np.ndarray, s: float) -> float:
-    """Return how far below the largest entry the threshold lies.
+def _depths(below: np.ndarray, s: float) -> np.ndarray:
+    """Return how far below the largest entry of each row the threshold lies.
 
-    ``below`` is sorted upwards and starts with 0. Differences to the top, and not the entries
-    themselves, are squared: near-ties at the top would cancel.
+    The rows of ``below`` are sorted upwards and start with 0. Differences to the top, and not the
+    entries themselves, are squared: near-ties at the top would cancel.
     """
-    q = np.arange(1, len(below) + 1)
-    total, squares = np.cumsum(below), np.cumsum(below**2)
-    enough = q > s**2 * (1 + 1e-12)
-    spread = np.maximum(q * squares - total**2, 0.0)[enough]
-    depths = (total[enough] + s * np.sqrt(spread / (q[enough] - s**2))) / q[enough]
+    q = np.arange(1, below.shape[1] + 1)
+    enough = int(np.argmax(q > s**2 * (1 + 1e-12)))  # the first q that can meet the bound
+    q, total, squares = q[enough:], np.cumsum(below, axis=1), np.cumsum(below**2, axis=1)
+    total, squares = total[:, enough:], squares[:, enough:]
+    spread = np.maximum(q * squares - total**2, 0.0)
+    depths = (total + s * np.sqrt(spread / (q - s**2))) / q
     # Active are the q entries less than `depth` below the top: the largest q for which that holds.
-    fits = np.flatnonzero(below[enough] < depths)
-    return depths[fits[-1]] if len(fits) else depths[0]
+    fits = below[:, enough:] < depths
+    last = np.where(fits.any(axis=1), fits.shape[1] - 1 - fits[:, ::-1].argmax(axis=1), 0)
+    return depths[np.arange(len(depths)), last]
+
+
+def _unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Rows of L2 norm 1; a row of zeros stays."""
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return rows / np.where(norms > 0, norms, 1.0)[:, None]
 
 
 def _tied_weights(tied: np.ndarray, s: float) -> np.ndarray:
@@ -89,10 +101,10 @@ def _tied_weights(tied: np.ndarray, s: float) -> np.ndarray:
     weights = np.zeros(len(tied))
     weights[first] = s / q + spread / max(q - 1, 1)
     weights[first[-1]] = s / q - spread
-    return _within_bound(weights / np.linalg.norm(weights), s)
+    return _within_bound((weights / np.linalg.norm(weights))[None], s)[0]
 
 
 def _within_bound(weights: np.ndarray, s: float) -> np.ndarray:
     """Bring rounding back under the bound."""
-    excess = weights.sum() / s
-    return weights / excess if 1 < excess < 1 + 1e-9 else weights
+    excess = weights.sum(axis=1, keepdims=True) / s
+    return weights / np.where((excess > 1) & (excess < 1 + 1e-9), excess, 1.0)
