@@ -1,0 +1,241 @@
+"""The cells of the features that matter, cases ordered by cluster."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from rskc._checks import check_integer
+from rskc.displays._cases import feature_names, look_up, strongest, table_of
+from rskc.displays._style import (
+    GREY,
+    INK,
+    axes_for,
+    cluster_colours,
+    count,
+    headline,
+    plain_names,
+    size_in_points,
+    spread_out,
+    thinned,
+)
+
+_MOST_ROWS = 2000  # of the image; of more cases, every so many is drawn
+_LOW, _HIGH = 0.02, 0.98  # quantiles at which the colours end
+_CASE_POINTS, _FEATURE_POINTS, _CLUSTER_POINTS = 6.5, 8.0, 10.0  # heights of a line of text
+
+
+class HeatmapDisplay:
+    """One row a case, one column a feature: the cells as colours.
+
+    Cases are ordered by cluster and then by their distance to its centre, nearest on top; features
+    by weight. The strip on the left shows the clusters, marks on the right the outliers, and grey
+    cells are missing. Colours end at the 2% and the 98% quantile of the cells, so that a wild cell
+    does not bleach the rest. Of more than 2,000 cases, evenly spaced ones are drawn; strip and
+    marks are for all.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_shown)
+        Cells of the features to be shown, NaN for missing ones.
+    labels : ndarray of int of shape (n_samples,)
+        Clusters.
+    distances : ndarray of shape (n_samples,)
+        Distances of the cases to their centres, which order them.
+    outliers : ndarray of bool of shape (n_samples,)
+        Cases to be marked.
+    names : array-like of shape (n_samples,), default=None
+        Names of the cases; None for numbers.
+    feature_names : array-like of shape (n_shown,), default=None
+        Names of the features; None for numbers.
+    n_features : tuple of two ints, default=None
+        Number of features with weight, and of all, for the title.
+    standardized : bool, default=False
+        Whether each feature has mean 0 and standard deviation 1. The colours then diverge from 0.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes and Figure
+        Where it was drawn.
+    rows_ : ndarray of int
+        The cases of the image, from top to bottom.
+    image_ : AxesImage
+        The cells.
+    strip_ : BarContainer
+        The clusters.
+    marks_ : Line2D
+        The outliers.
+    colorbar_ : Colorbar
+    """
+
+    def __init__(
+        self,
+        values: Any,
+        labels: Any,
+        distances: Any,
+        outliers: Any,
+        *,
+        names: Any = None,
+        feature_names: Any = None,
+        n_features: tuple[int, int] | None = None,
+        standardized: bool = False,
+    ):
+        self.values = values
+        self.labels = labels
+        self.distances = distances
+        self.outliers = outliers
+        self.names = names
+        self.feature_names = feature_names
+        self.n_features = n_features
+        self.standardized = standardized
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, *, n_top: int = 50, standardize: bool = True, ax: Any = None
+    ) -> Self:
+        """Draw the cells of the features with the largest weights.
+
+        Parameters
+        ----------
+        model : RobustSparseKMeans
+            A fitted model.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Cases, those of the fit or new ones.
+        n_top : int, default=50
+            Largest number of features.
+        standardize : bool, default=True
+            Bring each feature to mean 0 and standard deviation 1, both taken without the outliers.
+        ax : Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : HeatmapDisplay
+        """
+        check_integer("n_top", n_top, 1)
+        cases = look_up(model, X)
+        support = strongest(model.feature_weights_)
+        features = support[:n_top]
+        values = table_of(model, X)[:, features].astype(np.float64)
+        display = cls(
+            _standardize(values, ~cases.outliers) if standardize else values,
+            cases.labels,
+            cases.distances,
+            cases.outliers,
+            names=cases.names,
+            feature_names=feature_names(model, features),
+            n_features=(len(support), model.n_features_in_),
+            standardized=standardize,
+        )
+        return display.plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the cells in ``ax``, or in a new figure."""
+        n, m = self.values.shape
+        size = np.clip(2.5 + 0.12 * m, 4.5, 11), np.clip(2 + 0.095 * n, 4, 9)
+        self.ax_ = axes_for(ax, *size)
+        self.figure_ = self.ax_.figure
+        order = np.lexsort((self.distances, self.labels))
+        self.rows_ = order[thinned(n, _MOST_ROWS)]
+        self._draw_cells()
+        self._draw_margins(order)
+        self._write_title()
+        width, height = size_in_points(self.ax_)
+        self._write_features(width)
+        self._write_cases(order, height)
+        self._write_clusters(height)
+        return self
+
+    def _draw_cells(self) -> None:
+        from matplotlib import colormaps
+
+        n, m = self.values.shape
+        colours = colormaps["RdBu_r" if self.standardized else "viridis"].with_extremes(bad=GREY)
+        low, high = self._colour_limits()
+        self.image_ = self.ax_.imshow(
+            np.ma.masked_invalid(self.values[self.rows_]),
+            cmap=colours,
+            vmin=low,
+            vmax=high,
+            aspect="auto",
+            extent=(0, m, n, 0),
+            interpolation="nearest",
+        )
+        self.colorbar_ = self.figure_.colorbar(
+            self.image_, ax=self.ax_, extend="both", shrink=0.5, aspect=25, pad=0.02
+        )
+        self.colorbar_.set_label("standardised value" if self.standardized else "value", size=8)
+        self.colorbar_.ax.tick_params(labelsize=8)
+
+    def _colour_limits(self) -> tuple[float, float]:
+        seen = self.values[np.isfinite(self.values)]
+        low, high = np.quantile(seen, [_LOW, _HIGH]) if len(seen) else (0.0, 1.0)
+        if self.standardized:
+            high = max(abs(low), abs(high))
+            low = -high
+        return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+    def _draw_margins(self, order: np.ndarray) -> None:
+        """Draw a strip of clusters on the left and marks of outliers on the right."""
+        n, m = self.values.shape
+        sizes = np.bincount(self.labels)
+        starts, width = np.cumsum(sizes) - sizes, 0.025 * m
+        self.strip_ = self.ax_.barh(
+            starts, width, sizes, -1.5 * width, align="edge", color=cluster_colours(len(sizes))
+        )
+        wild = np.flatnonzero(self.outliers[order]) + 0.5
+        (self.marks_,) = self.ax_.plot(
+            np.full(len(wild), m + 0.6 * width), wild, ls="none", marker="<", ms=4, mew=0, color=INK
+        )
+        self.ax_.hlines(starts[1:][sizes[1:] > 0], 0, m, color="white", linewidth=1)
+        self.ax_.set(xlim=(-1.5 * width, m + 1.2 * width), ylim=(n, 0))
+        self.ax_.spines[:].set_visible(False)
+
+    def _write_title(self) -> None:
+        n, m = self.values.shape
+        shown, wild = len(self.rows_), np.count_nonzero(self.outliers)
+        what = f"{count(n, 'case')} x {count(m, 'feature')}"
+        if self.n_features is not None and self.n_features[0] > m:
+            what += f" of largest weight, of {self.n_features[0]:,}"
+        holes = ", grey: missing" if np.isnan(self.values).any() else ""
+        headline(
+            self.ax_,
+            what,
+            (f"marks on the right: {count(wild, 'outlier')}" if wild else "no outliers") + holes,
+            f"rows: {shown:,} of them, evenly spaced" if shown < n else "",
+        )
+
+    def _write_features(self, width: float) -> None:
+        m = self.values.shape[1]
+        names = np.arange(m) if self.feature_names is None else self.feature_names
+        shown = thinned(m, width / _FEATURE_POINTS)
+        labels = plain_names(np.asarray(names, object)[shown])
+        self.ax_.set_xticks(shown + 0.5, labels, rotation=90, fontsize=6.5)
+        self.ax_.tick_params(axis="x", length=2)
+
+    def _write_cases(self, order: np.ndarray, height: float) -> None:
+        shown = thinned(len(order), height / _CASE_POINTS)
+        names = order if self.names is None else np.asarray(self.names, object)[order]
+        self.case_axis_ = self.ax_.secondary_yaxis("right")
+        self.case_axis_.set_yticks(shown + 0.5, plain_names(names[shown]), fontsize=5.5)
+        self.case_axis_.tick_params(length=2)
+        self.case_axis_.spines[:].set_visible(False)
+
+    def _write_clusters(self, height: float) -> None:
+        sizes = np.bincount(self.labels)
+        used = np.flatnonzero(sizes)
+        middles = (np.cumsum(sizes) - sizes / 2)[used]
+        line = _CLUSTER_POINTS * len(self.labels) / height
+        labels = [f"{k} (n = {sizes[k]:,})" for k in used]
+        self.ax_.set_yticks(spread_out(middles, line), labels, fontsize=8)
+        self.ax_.tick_params(axis="y", length=0)
+        self.ax_.set_ylabel("cluster")
+
+
+def _standardize(values: np.ndarray, tame: np.ndarray) -> np.ndarray:
+    """Subtract the mean and divide by the standard deviation of the observed tame cells."""
+    tame = tame if tame.any() else np.ones(len(values), bool)
+    cells = np.ma.masked_invalid(values[tame])
+    mean, spread = cells.mean(axis=0).filled(0.0), cells.std(axis=0).filled(0.0)
+    return (values - mean) / np.where(spread > 0, spread, 1.0)

@@ -1,0 +1,201 @@
+"""The revised silhouette of every case, cluster by cluster."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from rskc.displays._cases import case_names, check_fitted, check_seen
+from rskc.displays._style import (
+    GREY,
+    INK,
+    axes_for,
+    backing,
+    cluster_colours,
+    count,
+    darker,
+    headline,
+    plain_names,
+    size_in_points,
+    spread_out,
+    tidy,
+)
+from rskc.metrics import revised_silhouette
+
+_FEW = 300  # up to so many cases, bars stand apart from one another
+_NAME_POINTS, _MEAN_POINTS = 6.0, 10.0  # height of a line of text
+_NARROW = 270.0  # in axes of fewer points, only the mean is written in a cluster
+
+
+class SilhouetteDisplay:
+    """One bar a case: how much nearer it is to its centre than to the next one.
+
+    The paper's figure. Bars are sorted within clusters, clusters follow one another, and outliers
+    are darker. In each cluster is written its mean without outliers, and that of the outliers.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,)
+        Revised silhouettes, see :func:`rskc.metrics.revised_silhouette`. NaN for a case of which
+        nothing is observed; it is left out.
+    labels : ndarray of int of shape (n_samples,)
+        Clusters.
+    outliers : ndarray of bool of shape (n_samples,)
+        Cases to be drawn darker.
+    names : array-like of shape (n_samples,), default=None
+        Names of the cases, shown if they fit; None for numbers.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes and Figure
+        Where it was drawn.
+    bars_, outlier_bars_ : dict of int to StepPatch
+        The bars of each cluster, and the darker ones over them.
+    texts_ : dict of int to Text
+        What is written in each cluster.
+    """
+
+    def __init__(self, values: Any, labels: Any, outliers: Any, *, names: Any = None):
+        self.values = values
+        self.labels = labels
+        self.outliers = outliers
+        self.names = names
+
+    @classmethod
+    def from_estimator(cls, model: Any, X: Any, *, ax: Any = None) -> Self:
+        """Compute the silhouettes of the cases of X and draw them.
+
+        Parameters
+        ----------
+        model : RobustSparseKMeans
+            A fitted model with at least two clusters.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Cases, those of the fit or new ones.
+        ax : Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : SilhouetteDisplay
+        """
+        check_fitted(model)
+        silhouette = revised_silhouette(model, X)
+        seen = np.isfinite(silhouette.a)
+        check_seen(seen)
+        values = np.where(seen, silhouette.values, np.nan)
+        names = case_names(X, len(values))
+        return cls(values, silhouette.nearest, model.is_outlier(X), names=names).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the bars in ``ax``, or in a new figure."""
+        rows = self._rows()
+        self.ax_ = axes_for(ax, 7, np.clip(1.2 + 0.1 * len(rows), 4, 9))
+        self.figure_ = self.ax_.figure
+        positions = _stack(self.labels[rows])
+        self._draw_bars(rows, positions)
+        self._draw_frame(rows, positions)
+        width, height = size_in_points(self.ax_)
+        self._write_names(rows, positions, height)
+        self._write_means(rows, positions, width, height)
+        return self
+
+    def _rows(self) -> np.ndarray:
+        """The cases from top to bottom."""
+        order = np.lexsort((-self.values, self.labels))
+        return order[~np.isnan(self.values[order])]
+
+    def _draw_bars(self, rows: np.ndarray, positions: np.ndarray) -> None:
+        self.bars_, self.outlier_bars_ = {}, {}
+        thickness = 0.8 if len(rows) <= _FEW else 1.0
+        colours = cluster_colours(self.labels.max() + 1)
+        for k in np.unique(self.labels[rows]):
+            mine = self.labels[rows] == k
+            values, places, wild = (
+                part[mine] for part in (self.values[rows], positions, self.outliers[rows])
+            )
+            self.bars_[int(k)] = _draw_steps(self.ax_, values, places, thickness, colours[k])
+            if wild.any():
+                values = np.where(wild, values, np.nan)
+                colour = darker(colours[k], 0.6)
+                bars = _draw_steps(self.ax_, values, places, thickness, colour)
+                self.outlier_bars_[int(k)] = bars
+
+    def _draw_frame(self, rows: np.ndarray, positions: np.ndarray) -> None:
+        ax, n_wild = self.ax_, np.count_nonzero(self.outliers[rows])
+        tidy(ax)
+        ax.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
+        ax.set_xlabel("revised silhouette")
+        mean, hidden = self.values[rows].mean(), len(self.values) - len(rows)
+        ax.axvline(mean, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+        headline(
+            ax,
+            f"{count(len(rows), 'case')}, mean silhouette {mean:.2f} (dashed)",
+            f"darker: {count(n_wild, 'outlier')}" if n_wild else "no outliers",
+            f"not shown: {count(hidden, 'case')} without an observed feature" if hidden else "",
+        )
+
+    def _write_names(self, rows: np.ndarray, positions: np.ndarray, height: float) -> None:
+        if positions[-1] + 2 > height / _NAME_POINTS:
+            self.ax_.set_ylabel("cases, sorted within their cluster", color=GREY, fontsize=8)
+            return
+        names = rows if self.names is None else np.asarray(self.names, object)[rows]
+        self.ax_.set_yticks(positions, plain_names(names), fontsize=_NAME_POINTS)
+        self.ax_.tick_params(axis="y", length=0, pad=2)
+
+    def _write_means(self, rows, positions, width: float, height: float) -> None:
+        """Write in each cluster its mean; in one too thin for text, as near as can be."""
+        labels = self.labels[rows]
+        clusters = np.unique(labels)
+        middles = np.array([positions[labels == k].mean() for k in clusters])
+        line = min(_MEAN_POINTS, height / len(clusters))
+        spread = spread_out(middles, line * (positions[-1] + 2) / height)
+        crowded = width < _NARROW or 2 * _MEAN_POINTS * len(clusters) > height
+        describe = _describe_briefly if crowded else _describe
+        style = {"va": "center", "fontsize": 0.8 * line, "color": INK, "bbox": backing()}
+        self.texts_ = {
+            int(k): self.ax_.text(0.015, middle, describe(k, *self._split(k, rows)), **style)
+            for k, middle in zip(clusters, spread, strict=True)
+        }
+
+    def _split(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Silhouettes of the cases of a cluster that are no outliers, and of those that are."""
+        mine = rows[self.labels[rows] == k]
+        wild = self.outliers[mine]
+        return self.values[mine[~wild]], self.values[mine[wild]]
+
+
+def _describe(k: int, tame: np.ndarray, wild: np.ndarray) -> str:
+    """Give the mean of a cluster without its outliers, and of these, as the paper does."""
+    parts = [f"mean {tame.mean():.2f} (n = {len(tame):,})"] if len(tame) else []
+    parts += [f"outliers {wild.mean():.2f} (n = {len(wild):,})"] if len(wild) else []
+    return f"cluster {k}: {', '.join(parts)}"
+
+
+def _describe_briefly(k: int, tame: np.ndarray, wild: np.ndarray) -> str:
+    return f"{k}: {(tame if len(tame) else wild).mean():.2f}"
+
+
+def _stack(labels: np.ndarray) -> np.ndarray:
+    """Place sorted cases below one another, with a gap after each cluster."""
+    n, K = len(labels), len(np.unique(labels))
+    gap = max(1.0, n * min(0.03, 0.15 / K))
+    steps = 1 + gap * (np.diff(labels) > 0)
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _draw_steps(ax, values, places, thickness, colour):
+    """Draw bars as one filled path, past ``ax.stairs``, which looks at every corner for limits.
+
+    A display of 100,000 cases takes 0.4 s; with ``ax.stairs`` it took 4.4 s.
+    """
+    from matplotlib.patches import StepPatch
+
+    if thickness == 1:
+        edges, heights = np.append(places - 0.5, places[-1] + 0.5), values
+    else:
+        edges = np.column_stack([places - thickness / 2, places + thickness / 2]).ravel()
+        heights = np.full(2 * len(values) - 1, np.nan)
+        heights[::2] = values
+    look = {"facecolor": colour, "linewidth": 0, "fill": True}
+    return ax.add_artist(StepPatch(heights, edges, orientation="horizontal", **look))

@@ -1,0 +1,104 @@
+"""The weights of the features, the largest first."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from rskc._checks import check_integer
+from rskc.displays._cases import check_fitted, feature_names, strongest
+from rskc.displays._style import (
+    GREY,
+    PALETTE,
+    axes_for,
+    count,
+    headline,
+    plain_names,
+    size_in_points,
+    tidy,
+)
+
+
+class WeightsDisplay:
+    """One bar a feature, for the features with the largest weights.
+
+    Parameters
+    ----------
+    weights : ndarray
+        Weights above 0, the largest first.
+    names : array-like of the same length
+        Names of these features.
+    n_features : int
+        Number of features of the data.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes and Figure
+        Where it was drawn.
+    bars_ : BarContainer
+        The bars, from top to bottom.
+    more_ : Text or None
+        What is said of the features with weight that have no bar.
+    """
+
+    def __init__(self, weights: Any, names: Any, *, n_features: int):
+        self.weights = weights
+        self.names = names
+        self.n_features = n_features
+
+    @classmethod
+    def from_estimator(cls, model: Any, X: Any = None, *, n_top: int = 30, ax: Any = None) -> Self:
+        """Draw the weights of a model.
+
+        Parameters
+        ----------
+        model : RobustSparseKMeans
+            A fitted model.
+        X : ignored
+            There so that all displays can be called alike.
+        n_top : int, default=30
+            Largest number of bars.
+        ax : Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : WeightsDisplay
+        """
+        check_fitted(model)
+        check_integer("n_top", n_top, 1)
+        features = strongest(model.feature_weights_)
+        names = feature_names(model, features)
+        weights = model.feature_weights_[features]
+        return cls(weights, names, n_features=model.n_features_in_).plot(ax, n_top=n_top)
+
+    def plot(self, ax: Any = None, *, n_top: int = 30) -> Self:
+        """Draw at most ``n_top`` bars in ``ax``, or in a new figure."""
+        weights, more = self.weights[:n_top], len(self.weights) - n_top
+        self.ax_ = axes_for(ax, 6, 1.1 + 0.19 * (len(weights) + (more > 0)))
+        self.figure_ = self.ax_.figure
+        places = np.arange(len(weights))
+        self.bars_ = self.ax_.barh(places, weights, height=0.75, color=PALETTE[0])
+        self.ax_.set_yticks(places, plain_names(self.names[:n_top]))
+        self.ax_.set(ylim=(len(weights) - 0.4 + (more > 0), -0.6), xlabel="weight")
+        tidy(self.ax_)
+        line = size_in_points(self.ax_)[1] / (len(weights) + 1)
+        self.ax_.tick_params(axis="y", length=0, labelsize=np.clip(0.9 * line, 3, 8))
+        self.more_ = self._write_more(len(weights), more) if more > 0 else None
+        headline(self.ax_, self._title(), self._share(weights) if more > 0 else "")
+        return self
+
+    def _write_more(self, place: int, more: int) -> Any:
+        least = self.weights[-1]
+        text = f"and {more:,} more of {self.n_features:,}, down to {least:.2g}"
+        return self.ax_.text(0, place, f" {text}", va="center", fontsize=8, color=GREY)
+
+    def _title(self) -> str:
+        n = len(self.weights)
+        if n == self.n_features and np.ptp(self.weights) == 0:
+            return f"All {count(n, 'feature')} have the same weight"
+        return f"{n:,} of {count(self.n_features, 'feature')} have weight"
+
+    def _share(self, shown: np.ndarray) -> str:
+        return f"the {len(shown)} largest hold {shown.sum() / self.weights.sum():.0%} of the sum"

@@ -1,0 +1,755 @@
+"""Pictures of a fitted model: what is drawn, where, and how it is named."""
+
+import builtins
+import subprocess
+import sys
+import warnings
+from itertools import pairwise
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from matplotlib.colors import to_hex, to_rgb
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_figure1, make_masking
+from rskc.displays import (
+    ClusterDisplay,
+    HeatmapDisplay,
+    OutlierDisplay,
+    SilhouetteDisplay,
+    WeightsDisplay,
+    _cases,
+    _style,
+)
+from rskc.metrics import revised_silhouette
+
+ALL = [ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay, WeightsDisplay]
+OF_NEW_CASES = [ClusterDisplay, HeatmapDisplay, SilhouetteDisplay]
+
+
+@pytest.fixture(autouse=True)
+def closed_figures(monkeypatch):
+    """Close all figures, and see that nobody showed one or left one behind."""
+
+    def show(*args, **kwargs):
+        raise AssertionError("plt.show was called")
+
+    monkeypatch.setattr(plt, "show", show)
+    assert not plt.get_fignums()
+    yield
+    plt.close("all")
+
+
+def make_data():
+    """60 cases, two features that matter, two wild cases, one in a feature of noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6))
+    X[:25, :2] += 5
+    X[40:, :2] -= 5
+    X[3, 0], X[50, 4] = 60, 40
+    return X
+
+
+def fit(X, K=3, **settings):
+    """Fit with few restarts, and without warnings of small clusters and much that is missing."""
+    settings = {"trim": 0.05, "l1_bound": 1.6, "n_init": 4, "random_state": 0} | settings
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return RobustSparseKMeans(K, **settings).fit(X)
+
+
+X = make_data()
+MODEL = fit(X)
+
+
+def with_holes():
+    holes = X.copy()
+    holes[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    holes[7] = np.nan  # a blank case
+    return holes
+
+
+def draw(display, model, X):
+    """Make a display and put it on paper, where odd text and empty artists show."""
+    display.from_estimator(model, X).figure_.canvas.draw()
+
+
+def bar_values(patch):
+    values = patch.get_data().values
+    return values[~np.isnan(values)]
+
+
+def ticks(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+# All displays
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_sets_axes_and_figure(display):
+    drawn = display.from_estimator(MODEL, X)
+    assert drawn.ax_.figure is drawn.figure_
+    assert len(plt.get_fignums()) == 1
+    assert drawn.ax_.get_title(loc="left")
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_draws_in_given_axes_and_again(display):
+    figure, (one, other) = plt.subplots(1, 2, layout="constrained")
+    drawn = display.from_estimator(MODEL, X, ax=one)
+    assert drawn.ax_ is one
+    assert drawn.plot(ax=other) is drawn
+    assert drawn.ax_ is other
+    assert drawn.figure_ is figure
+    assert len(plt.get_fignums()) == 1
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_draws_in_a_subfigure(display):
+    figure = plt.figure(layout="constrained")
+    ax = figure.subfigures(1, 2)[0].subplots()
+    assert display.from_estimator(MODEL, X, ax=ax).ax_ is ax
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_refuses_an_unfitted_model(display):
+    with pytest.raises(NotFittedError):
+        display.from_estimator(RobustSparseKMeans(3), X)
+
+
+@pytest.mark.parametrize("display", OF_NEW_CASES)
+def test_new_cases_are_welcome(display):
+    drawn = display.from_estimator(MODEL, X[:7])
+    assert len(drawn.labels) == 7
+
+
+def test_what_trimmed_new_cases_is_not_known():
+    with pytest.raises(ValueError, match="X has 7 cases and the model was fitted to 60"):
+        OutlierDisplay.from_estimator(MODEL, X[:7])
+
+
+@pytest.mark.parametrize("display", OF_NEW_CASES)
+def test_one_new_case_is_enough(display):
+    display.from_estimator(MODEL, X[:1])
+
+
+@pytest.mark.parametrize("display", ALL)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_takes_frames(display, make):
+    names = list("abcdef")
+    frame = make({name: X[:, j] for j, name in enumerate(names)})
+    display.from_estimator(fit(frame), frame)
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_missing_cells_and_blank_cases(display):
+    holes = with_holes()
+    draw(display, fit(holes), holes)
+
+
+@pytest.mark.parametrize("display", [ClusterDisplay, SilhouetteDisplay])
+def test_nothing_but_blank_cases_cannot_be_drawn(display):
+    with pytest.raises(ValueError, match="nothing to draw: of none of its 3 cases"):
+        display.from_estimator(MODEL, np.full((3, 6), np.nan))
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("display", ALL)
+@pytest.mark.parametrize(
+    "settings",
+    [{"l1_bound": None}, {"l1_bound": 1}, {"trim": 0}, {"K": 20, "trim": 0}],
+    ids=["all features", "one feature", "no trimming", "20 clusters"],
+)
+def test_all_settings(display, settings):
+    draw(display, fit(X, **settings), X)
+
+
+@pytest.mark.parametrize("display", [ClusterDisplay, HeatmapDisplay, OutlierDisplay])
+def test_one_cluster(display):
+    draw(display, fit(X, K=1), X)
+
+
+def test_one_cluster_has_no_silhouette():
+    with pytest.raises(ValueError, match="fit a model with n_clusters >= 2"):
+        SilhouetteDisplay.from_estimator(fit(X, K=1), X)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_one_feature_of_one(display):
+    column = X[:, :1]
+    draw(display, fit(column, l1_bound=None), column)
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_float32_and_constant_columns(display):
+    flat = np.column_stack([X, np.ones(60)]).astype(np.float32)
+    display.from_estimator(fit(flat, l1_bound=None), flat)
+
+
+def test_importing_and_making_displays_needs_no_matplotlib():
+    code = "import sys, rskc.displays; print('matplotlib' in sys.modules)"
+    command = [sys.executable, "-c", code]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "False"
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_says_how_to_get_matplotlib(display, monkeypatch):
+    known = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return known(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match=r'pip install "rskc\[plot\]"'):
+        display.from_estimator(MODEL, X)
+
+
+# Silhouettes
+
+
+def test_bars_are_the_silhouettes_sorted_within_clusters():
+    drawn = SilhouetteDisplay.from_estimator(MODEL, X)
+    found = revised_silhouette(MODEL, X)
+    assert list(drawn.bars_) == [0, 1, 2]
+    for k, patch in drawn.bars_.items():
+        assert_allclose(bar_values(patch), np.sort(found.values[found.nearest == k])[::-1])
+
+
+def test_clusters_are_stacked_with_gaps_and_do_not_overlap():
+    drawn = SilhouetteDisplay.from_estimator(MODEL, X)
+    ends = [(p.get_data().edges.min(), p.get_data().edges.max()) for p in drawn.bars_.values()]
+    gaps = [later[0] - earlier[1] for earlier, later in pairwise(ends)]
+    assert min(gaps) >= 1
+    assert drawn.ax_.yaxis_inverted()
+    assert drawn.ax_.get_xlim() == (0, 1)
+
+
+def test_outliers_are_darker_bars_over_the_others():
+    drawn = SilhouetteDisplay.from_estimator(MODEL, X)
+    found, wild = revised_silhouette(MODEL, X), MODEL.is_outlier(X)
+    assert wild.any()
+    assert set(drawn.outlier_bars_) == set(found.nearest[wild])
+    for k, patch in drawn.outlier_bars_.items():
+        values = found.values[wild & (found.nearest == k)]
+        assert_allclose(np.sort(bar_values(patch)), np.sort(values))
+        assert sum(patch.get_facecolor()[:3]) < sum(drawn.bars_[k].get_facecolor()[:3])
+
+
+def test_means_are_written_in_the_clusters():
+    drawn = SilhouetteDisplay.from_estimator(MODEL, X)
+    found, wild = revised_silhouette(MODEL, X), MODEL.is_outlier(X)
+    for k, text in drawn.texts_.items():
+        mine = found.nearest == k
+        values = found.values[mine & ~wild]
+        assert f"cluster {k}: mean {values.mean():.2f} (n = {len(values)})" in text.get_text()
+        assert ("outliers" in text.get_text()) == (mine & wild).any()
+        edges = drawn.bars_[k].get_data().edges
+        assert edges.min() <= text.get_position()[1] <= edges.max()
+
+
+def test_names_of_cases_stand_at_their_bars():
+    frame = pd.DataFrame(X, index=[f"case {i}" for i in range(60)])
+    frame.columns = frame.columns.astype(str)
+    drawn = SilhouetteDisplay.from_estimator(fit(frame), frame)
+    order = np.lexsort((-drawn.values, drawn.labels))
+    assert ticks(drawn.ax_.yaxis) == [f"case {i}" for i in order]
+
+
+def test_many_cases_are_one_path_a_cluster_without_names():
+    big = make_figure1(3000, 5, random_state=0).data
+    model = fit(big, n_init=1)
+    drawn = SilhouetteDisplay.from_estimator(model, big)
+    assert sum(len(bar_values(patch)) for patch in drawn.bars_.values()) == 3000
+    assert ticks(drawn.ax_.yaxis) == []
+
+
+def test_a_blank_case_has_no_bar():
+    holes = with_holes()
+    drawn = SilhouetteDisplay.from_estimator(fit(holes), holes)
+    assert sum(len(bar_values(patch)) for patch in drawn.bars_.values()) == 59
+    assert "not shown: 1 case without" in drawn.ax_.get_title(loc="left")
+
+
+def test_text_of_tiny_clusters_does_not_overlap():
+    values, labels = np.full(2009, 0.5), np.repeat(np.arange(10), [2000] + 9 * [1])
+    drawn = SilhouetteDisplay(values, labels, np.zeros(2009, bool)).plot()
+    drawn.figure_.canvas.draw()
+    boxes = [text.get_window_extent() for text in drawn.texts_.values()]
+    assert all(upper.y0 > lower.y0 + 8 for upper, lower in pairwise(boxes))
+
+
+# Weights
+
+
+def test_bars_are_the_weights_the_largest_first():
+    drawn = WeightsDisplay.from_estimator(MODEL)
+    weights = np.sort(MODEL.feature_weights_[MODEL.feature_weights_ > 0])[::-1]
+    assert_allclose([bar.get_width() for bar in drawn.bars_], weights)
+    order = np.argsort(-MODEL.feature_weights_)[: len(weights)]
+    assert ticks(drawn.ax_.yaxis) == [f"x{j}" for j in order]
+    assert drawn.ax_.yaxis_inverted()
+    assert drawn.more_ is None
+
+
+def test_the_rest_is_counted():
+    model = fit(np.random.default_rng(0).normal(size=(40, 50)), l1_bound=6)
+    selected = int(model.get_support().sum())
+    assert selected > 10
+    drawn = WeightsDisplay.from_estimator(model, n_top=10)
+    assert len(drawn.bars_) == 10
+    assert f"and {selected - 10} more of 50" in drawn.more_.get_text()
+    assert f"{selected} of 50 features" in drawn.ax_.get_title(loc="left")
+
+
+def test_equal_weights_are_said_to_be_equal():
+    drawn = WeightsDisplay.from_estimator(fit(X, l1_bound=None))
+    assert "All 6 features have the same weight" in drawn.ax_.get_title(loc="left")
+
+
+def test_many_features():
+    weights = np.sort(np.random.default_rng(0).random(50_000))[::-1]
+    names = np.array([f"gene {j}" for j in range(50_000)], object)
+    drawn = WeightsDisplay(weights, names, n_features=50_000).plot()
+    assert "and 49,970 more of 50,000" in drawn.more_.get_text()
+
+
+@pytest.mark.parametrize("n_top", [0, -1, 2.5, "all"])
+@pytest.mark.parametrize("display", [WeightsDisplay, HeatmapDisplay])
+def test_n_top_is_checked(display, n_top):
+    with pytest.raises(ValueError, match="n_top="):
+        display.from_estimator(MODEL, X, n_top=n_top)
+
+
+# Outliers
+
+
+def test_points_are_the_two_distances_by_rule():
+    drawn = OutlierDisplay.from_estimator(MODEL, X)
+    codes = MODEL.trimmed_weighted_ + 2 * MODEL.trimmed_unweighted_.astype(int)
+    weighted = -MODEL.score_samples(X)
+    unweighted = ((X - MODEL.cluster_centers_[MODEL.labels_]) ** 2).sum(axis=1)
+    assert len({str(p.get_paths()[0].vertices) for p in drawn.points_.values()}) == 4
+    for code, points in enumerate(drawn.points_.values()):
+        expected = np.column_stack([weighted, unweighted])[codes == code]
+        assert_allclose(points.get_offsets(), expected)
+
+
+def test_missing_cells_scale_the_unweighted_distance_up():
+    centres = np.array([[1.0, 2.0, 3.0, np.nan]])
+    cases = np.array([[2.0, np.nan, 3.0, 5.0], [np.nan, np.nan, np.nan, 1.0]])
+    distances = _cases.unweighted_distances(cases, np.zeros(2, int), centres)
+    assert_array_equal(distances, [3 / 2 * 1, np.inf])
+
+
+def test_threshold_and_cut_offs():
+    drawn = OutlierDisplay.from_estimator(MODEL, X)
+    assert drawn.lines_["threshold"].get_xdata()[0] == MODEL.outlier_threshold_
+    smallest = drawn.unweighted[MODEL.trimmed_unweighted_].min()
+    assert drawn.lines_["unweighted"].get_ydata()[0] == smallest
+
+
+def test_a_cut_off_is_a_line_a_band_or_nothing():
+    distances = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def cut(*trimmed):
+        mask = np.isin(distances, trimmed)
+        none = np.zeros(5, bool)
+        drawn = OutlierDisplay(distances, distances, mask, none, threshold=9.0).plot()
+        return drawn.lines_.get("weighted"), drawn.ax_.get_title(loc="left")
+
+    line, title = cut(4.0, 5.0)
+    assert_array_equal(line.get_xdata(), [4, 4])
+    assert "no weighted" not in title
+    band, title = cut(3.0, 5.0)
+    assert (band.get_x(), band.get_width()) == (3, 1)
+    assert "no weighted" not in title
+    nothing, title = cut(1.0)
+    assert nothing is None
+    assert "no weighted cut-off" in title
+    nothing, title = cut()
+    assert nothing is None
+    assert "no weighted" not in title
+
+
+def test_axes_are_logarithmic_if_the_spread_is_large():
+    drawn = OutlierDisplay.from_estimator(MODEL, X)
+    assert (drawn.ax_.get_xscale(), drawn.ax_.get_yscale()) == ("log", "log")
+    assert drawn.ax_.get_xlabel().endswith("log scale")
+    tame = make_figure1(90, 5, random_state=0).data
+    drawn = OutlierDisplay.from_estimator(fit(tame, l1_bound=None), tame)
+    assert (drawn.ax_.get_xscale(), drawn.ax_.get_yscale()) == ("linear", "linear")
+    assert drawn.ax_.get_ylim()[0] == 0
+
+
+def test_zero_distances_fit_on_a_log_axis():
+    distances = np.array([0.0, 1.0, 1.0, 1.0, 100.0])
+    none = np.zeros(5, bool)
+    drawn = OutlierDisplay(distances, distances, none, none, threshold=50.0).plot()
+    lowest = drawn.points_["none"].get_offsets().min()
+    assert 0 < drawn.ax_.get_xlim()[0] < lowest == 1e-3
+
+
+def test_the_most_extreme_flagged_cases_are_named():
+    frame = pd.DataFrame(X, index=[f"case {i}" for i in range(60)], columns=list("abcdef"))
+    drawn = OutlierDisplay.from_estimator(fit(frame), frame)
+    names = [text.get_text() for text in drawn.texts_]
+    assert {"case 3", "case 50"} <= set(names)
+    assert len(names) <= 10
+    drawn = OutlierDisplay.from_estimator(MODEL, X, n_names=1)
+    assert [text.get_text() for text in drawn.texts_] in (["3"], ["50"])
+
+
+def test_names_do_not_cover_one_another():
+    rng = np.random.default_rng(0)
+    points = rng.random((200, 2)) + 1
+    points[:10] = [3, 3] + 0.1 * rng.random((10, 2))
+    flagged = np.arange(200) < 10
+    drawn = OutlierDisplay(*points.T, flagged, flagged, threshold=2.5).plot()
+    drawn.figure_.canvas.draw()
+    assert len(drawn.texts_) == 10
+    # The box of the letters, without the line to the point.
+    boxes = [matplotlib.text.Text.get_window_extent(text) for text in drawn.texts_]
+    pairs = [(a, b) for i, a in enumerate(boxes) for b in boxes[:i]]
+    assert not any(a.overlaps(b) for a, b in pairs)
+
+
+def test_masking_example_shows_what_the_unweighted_rule_is_for():
+    masking = make_masking(random_state=0).data
+    drawn = OutlierDisplay.from_estimator(fit(masking, l1_bound=1.4), masking)
+    assert {"0", "1", "2"} <= {text.get_text() for text in drawn.texts_}
+    assert drawn.unweighted[:3].min() > 100 * np.median(drawn.unweighted)
+
+
+# Clusters
+
+
+def test_two_features_are_shown_as_they_are():
+    model = fit(X, n_features=2, l1_bound="auto")
+    drawn = ClusterDisplay.from_estimator(model, X)
+    strongest = np.argsort(-model.feature_weights_)[:2]
+    assert (drawn.ax_.get_xlabel(), drawn.ax_.get_ylabel()) == tuple(f"x{j}" for j in strongest)
+    wild = model.is_outlier(X)
+    for k in range(3):
+        expected = X[(model.labels_ == k) & ~wild][:, strongest]
+        assert_allclose(drawn.points_[k].get_offsets(), expected)
+        assert len(drawn.crosses_[k].get_offsets()) == ((model.labels_ == k) & wild).sum()
+        centre = model.cluster_centers_[k, strongest]
+        assert_allclose(drawn.centres_[k].get_position(), centre)
+        assert drawn.centres_[k].get_text() == str(k)
+
+
+def test_auto_turns_to_components_for_more_features():
+    model = fit(X, l1_bound=None)
+    drawn = ClusterDisplay.from_estimator(model, X)
+    assert drawn.ax_.get_xlabel().startswith("PC 1 (")
+    assert drawn.ax_.get_xlabel().endswith("% of the weighted variance)")
+    drawn = ClusterDisplay.from_estimator(model, X, kind="features")
+    assert drawn.ax_.get_xlabel() == "x0"
+
+
+def test_components_keep_weighted_distances():
+    """In a plane of the data, principal components are a rotation."""
+    plane = make_figure1(90, 2, random_state=0).data
+    model = fit(plane, l1_bound=1.3)
+    drawn = ClusterDisplay.from_estimator(model, plane, kind="pca")
+    gaps = drawn.positions - drawn.centres[model.labels_]
+    assert_allclose((gaps**2).sum(axis=1), -model.score_samples(plane))
+
+
+def test_components_are_found_without_outliers():
+    wild = np.vstack([X, np.full(6, 1e4)])
+    drawn = ClusterDisplay.from_estimator(MODEL, wild, kind="pca")
+    clean = ClusterDisplay.from_estimator(MODEL, X, kind="pca")
+    assert_allclose(drawn.positions[:60], clean.positions, atol=1e-9)
+
+
+def test_far_outliers_stand_on_the_edge():
+    drawn = ClusterDisplay.from_estimator(fit(X, n_features=2, l1_bound="auto"), X)
+    left, right = drawn.ax_.get_xlim()
+    cross = np.vstack([points.get_offsets() for points in drawn.crosses_.values()])
+    assert drawn.positions[3].max() == 60
+    assert right < 30
+    assert ((left < cross[:, 0]) & (cross[:, 0] < right)).all()
+    assert "1 outlier beyond the frame" in drawn.ax_.get_title(loc="left")
+
+
+def test_one_feature_is_shown_by_rank():
+    drawn = ClusterDisplay.from_estimator(fit(X, l1_bound=1), X)
+    assert_array_equal(np.sort(drawn.positions[:, 1]), np.arange(60))
+    assert_array_equal(np.argsort(drawn.positions[:, 1]), np.argsort(drawn.positions[:, 0]))
+    assert "order of this feature" in drawn.ax_.get_ylabel()
+
+
+def test_missing_cells_are_drawn_at_the_centre():
+    holes = with_holes()
+    model = fit(holes, n_features=2, l1_bound="auto")
+    drawn = ClusterDisplay.from_estimator(model, holes)
+    strongest = np.argsort(-model.feature_weights_)[:2]
+    seen = np.isfinite(model.transform(holes)[:, 0])
+    cells, labels = holes[seen][:, strongest], model.labels_[seen]
+    centres = model.cluster_centers_[labels][:, strongest]
+    assert_allclose(drawn.positions, np.where(np.isnan(cells), centres, cells))
+    title = drawn.ax_.get_title(loc="left")
+    assert f"{np.isnan(cells).any(axis=1).sum()} cases with missing cells" in title
+    assert "not shown" in title
+
+
+def test_legend_has_sizes_and_outliers():
+    drawn = ClusterDisplay.from_estimator(MODEL, X)
+    texts = [text.get_text() for text in drawn.legend_.get_texts()]
+    sizes = np.bincount(MODEL.labels_)
+    wild = int(MODEL.outliers_.sum())
+    assert texts[:3] == [f"{k} (n = {size})" for k, size in enumerate(sizes)]
+    assert texts[3:] == [f"{wild} outlier" + "s" * (wild > 1)]
+
+
+def test_kind_is_checked():
+    with pytest.raises(ValueError, match="kind='tsne' must be one of 'auto', 'features', 'pca'"):
+        ClusterDisplay.from_estimator(MODEL, X, kind="tsne")
+
+
+def test_many_cases_are_rasterised():
+    rng = np.random.default_rng(0)
+    n = 20_001
+    drawn = ClusterDisplay(
+        rng.normal(size=(n, 2)), rng.integers(0, 2, n), rng.random(n) < 0.01, np.zeros((2, 2))
+    ).plot()
+    assert all(points.get_rasterized() for points in drawn.points_.values())
+
+
+# Heat map
+
+
+def test_rows_are_ordered_by_cluster_and_distance():
+    drawn = HeatmapDisplay.from_estimator(MODEL, X)
+    labels, distances = MODEL.labels_[drawn.rows_], -MODEL.score_samples(X)[drawn.rows_]
+    assert (np.diff(labels) >= 0).all()
+    assert all((np.diff(distances[labels == k]) >= 0).all() for k in range(3))
+    assert_array_equal(np.sort(drawn.rows_), np.arange(60))
+
+
+def test_cells_are_standardised_without_outliers():
+    drawn = HeatmapDisplay.from_estimator(MODEL, X)
+    features = _cases.strongest(MODEL.feature_weights_)
+    tame = X[~MODEL.is_outlier(X)][:, features]
+    expected = (X[:, features] - tame.mean(axis=0)) / tame.std(axis=0)
+    assert_allclose(drawn.image_.get_array(), expected[drawn.rows_])
+    low, high = drawn.image_.get_clim()
+    assert low == -high
+    assert high < expected.max()  # a wild cell does not set the colours
+
+
+def test_cells_as_they_are():
+    drawn = HeatmapDisplay.from_estimator(MODEL, X, standardize=False)
+    cells = X[:, _cases.strongest(MODEL.feature_weights_)]
+    assert_allclose(drawn.image_.get_array(), cells[drawn.rows_])
+    assert_allclose(drawn.image_.get_clim(), np.quantile(cells, [0.02, 0.98]))
+
+
+def test_missing_cells_are_masked_and_grey():
+    holes = with_holes()
+    model = fit(holes)
+    drawn = HeatmapDisplay.from_estimator(model, holes)
+    features = _cases.strongest(model.feature_weights_)
+    assert_array_equal(drawn.image_.get_array().mask, np.isnan(holes[drawn.rows_][:, features]))
+    red, green, blue = drawn.image_.cmap.get_bad()[:3]
+    assert red == green == blue
+    assert "grey: missing" in drawn.ax_.get_title(loc="left")
+
+
+def test_strip_and_marks():
+    drawn = HeatmapDisplay.from_estimator(MODEL, X)
+    assert_array_equal([bar.get_height() for bar in drawn.strip_], np.bincount(MODEL.labels_))
+    colours = [to_hex(bar.get_facecolor()).upper() for bar in drawn.strip_]
+    assert colours == _style.cluster_colours(3)
+    marked = drawn.rows_[(drawn.marks_.get_ydata() - 0.5).astype(int)]
+    assert_array_equal(np.sort(marked), np.flatnonzero(MODEL.is_outlier(X)))
+
+
+def test_names_of_features_and_cases():
+    frame = pd.DataFrame(X, index=[f"case {i}" for i in range(60)], columns=list("abcdef"))
+    model = fit(frame)
+    drawn = HeatmapDisplay.from_estimator(model, frame)
+    order = _cases.strongest(model.feature_weights_)
+    assert ticks(drawn.ax_.xaxis) == [list("abcdef")[j] for j in order]
+    assert ticks(drawn.case_axis_.yaxis) == [f"case {i}" for i in drawn.rows_]
+
+
+def test_rows_and_names_are_thinned():
+    rng = np.random.default_rng(0)
+    n = 5000
+    drawn = HeatmapDisplay(
+        rng.normal(size=(n, 4)), np.arange(n) // 2500, rng.random(n), np.zeros(n, bool)
+    ).plot()
+    assert len(drawn.image_.get_array()) <= 2000
+    assert 10 < len(ticks(drawn.case_axis_.yaxis)) < 200
+    assert drawn.ax_.get_ylim() == (n, 0)
+    assert "evenly spaced" in drawn.ax_.get_title(loc="left")
+
+
+def test_heatmap_shows_the_top_features_only():
+    drawn = HeatmapDisplay.from_estimator(fit(X, l1_bound=None), X, n_top=2)
+    assert drawn.image_.get_array().shape == (60, 2)
+    assert "2 features of largest weight, of 6" in drawn.ax_.get_title(loc="left")
+
+
+# Laws
+
+
+def permuted():
+    return np.random.default_rng(5).permutation(60)
+
+
+def test_order_of_cases_does_not_matter_for_silhouettes():
+    one, other = (SilhouetteDisplay.from_estimator(MODEL, Z) for Z in (X, X[permuted()]))
+    for k in range(3):
+        assert_allclose(bar_values(one.bars_[k]), bar_values(other.bars_[k]))
+        assert one.texts_[k].get_text() == other.texts_[k].get_text()
+
+
+@pytest.mark.parametrize("kind", ["features", "pca"])
+def test_order_of_cases_does_not_matter_for_clusters(kind):
+    one, other = (ClusterDisplay.from_estimator(MODEL, Z, kind=kind) for Z in (X, X[permuted()]))
+    assert_allclose(one.positions[permuted()], other.positions, atol=1e-9)
+    assert_allclose(one.ax_.axis(), other.ax_.axis())
+
+
+def test_order_of_cases_does_not_matter_for_the_heat_map():
+    one, other = (HeatmapDisplay.from_estimator(MODEL, Z) for Z in (X, X[permuted()]))
+    assert_allclose(one.image_.get_array(), other.image_.get_array())
+    assert_array_equal(one.rows_, permuted()[other.rows_])
+
+
+def test_order_of_cases_does_not_matter_for_one_feature():
+    model = fit(X, l1_bound=1)
+    one, other = (ClusterDisplay.from_estimator(model, Z) for Z in (X, X[permuted()]))
+    assert_array_equal(one.positions[permuted()], other.positions)
+
+
+# Style
+
+
+@pytest.mark.parametrize("name", ["$x_1^2$", "a_b", r"\alpha", "50% & #1 {~}", "$5", r"\$", "_x"])
+def test_names_are_shown_to_the_letter(name):
+    ax = plt.subplots()[1]
+    text = ax.text(0, 0, _style.plain(name))
+    shown, is_math = text._preprocess_math(text.get_text())
+    assert (shown, is_math) == (name, False)
+
+
+def test_long_names_lose_their_middle():
+    short = _style.plain("a very long name of a gene, probe 17", 20)
+    assert len(short) == 20
+    assert short.startswith("a very")
+    assert short.endswith("probe 17")
+    assert "…" in short
+    assert _style.plain("two\nlines") == "two lines"
+    assert _style.plain(("a", 1)) == "('a', 1)"
+
+
+def test_odd_names_can_be_drawn_everywhere():
+    columns = [f"_a$x_{j}^2$ " + 30 * "long " for j in range(6)]
+    index = pd.MultiIndex.from_product([["$a", "_b"], range(30)])
+    frame = pd.DataFrame(X, columns=columns, index=index)
+    model = fit(frame)
+    for display in ALL:
+        draw(display, model, frame)
+    drawn = WeightsDisplay.from_estimator(model)
+    assert ticks(drawn.ax_.yaxis)[0].startswith(r"_a\$x_")
+
+
+def test_legends_keep_names_that_start_with_an_underscore():
+    ax = plt.subplots()[1]
+    ax.plot([1, 2], label=_style.for_legend("_hidden"))
+    assert [text.get_text().strip() for text in ax.legend().get_texts()] == ["_hidden"]
+    assert _style.for_legend("seen") == "seen"
+
+
+def test_colours_and_markers_tell_clusters_apart():
+    looks = list(zip(_style.cluster_colours(100), _style.cluster_markers(100), strict=True))
+    assert len(set(looks)) == 100
+    assert len(set(_style.cluster_colours(20))) == 20
+    assert set(_style.cluster_markers(7)) == {"o"}
+
+
+# Machado, Oliveira and Fernandes (2009): linear RGB as seen without red or green cones.
+VISION = {
+    "normal": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+}
+
+
+def cielab(colours, vision):
+    rgb = np.array([to_rgb(colour) for colour in colours])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.transpose(VISION[vision]), 0, 1)
+    to_xyz = [[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]]
+    x, y, z = np.cbrt(seen @ np.transpose(to_xyz) / [0.9505, 1, 1.0888]).T
+    return np.column_stack([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_twenty_colours_can_be_told_apart_without_red_or_green_cones(vision):
+    lab = cielab(_style.cluster_colours(20), vision)
+    apart = np.linalg.norm(lab[:, None] - lab[None], axis=2)
+    assert apart[np.triu_indices(20, 1)].min() > 17
+
+
+def test_darker_is_darker():
+    assert _style.darker("#FFFFFF", 0.5) == "#808080"
+    assert _style.darker("#0072B2", 1) == "#000000"
+
+
+def test_spread_out_moves_as_little_as_can_be():
+    assert_allclose(_style.spread_out([0, 10, 20], 5), [0, 10, 20])
+    assert_allclose(_style.spread_out([0, 1, 20], 5), [-2, 3, 20])
+    assert_allclose(np.diff(_style.spread_out([4, 4, 4, 4], 2)), 2)
+
+
+def test_thinned_leaves_no_more_than_there_is_room_for():
+    assert_array_equal(_style.thinned(5, 10), np.arange(5))
+    assert len(_style.thinned(1797, 100)) <= 100
+    assert len(_style.thinned(7, 0)) == 1
+
+
+def test_twenty_clusters():
+    blobs = make_blobs(400, n_features=5, centers=20, random_state=1, cluster_std=0.5)[0]
+    model = fit(blobs, K=20, l1_bound=None, n_init=10)
+    drawn = ClusterDisplay.from_estimator(model, blobs)
+    assert len(drawn.legend_.get_texts()) >= 20
+    colours = {to_hex(points.get_facecolor()[0]) for points in drawn.points_.values()}
+    assert len(colours) == 20
+    assert len(SilhouetteDisplay.from_estimator(model, blobs).bars_) == 20
+
+
+def test_more_clusters_than_a_legend_can_hold():
+    rng = np.random.default_rng(0)
+    labels, none = np.arange(180) % 60, np.zeros(180, bool)
+    drawn = ClusterDisplay(rng.normal(size=(180, 2)), labels, none, rng.normal(size=(60, 2))).plot()
+    assert len(drawn.legend_.get_texts()) == 0
+    assert len(drawn.centres_) == 60
+    texts = SilhouetteDisplay(rng.random(180), labels, none).plot().texts_
+    assert texts[7].get_text().startswith("7: 0.")
