@@ -46,13 +46,13 @@ class Sums:
 
     def without(self, clusters: list[int]) -> Sums:
         """The sums with some clusters empty."""
-        left = self.of_runs(np.arange(len(self.counts)))
+        left = self.of_runs(np.arange(len(self.counts)))  # a copy
         for part in vars(left).values():
             part[:, clusters] = 0
         return left
 
-    def of_runs(self, index: np.ndarray) -> Self:
-        """A copy of the sums of some of the runs."""
+    def of_runs(self, index: np.ndarray | slice) -> Self:
+        """The sums of some of the runs: a copy, or for a slice a view."""
         return type(self)(*(part[index] for part in vars(self).values()))
 
 

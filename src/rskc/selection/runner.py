@@ -7,6 +7,7 @@ any order, and whether it was stopped in between or not.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from tqdm import tqdm
 
+from rskc._workers import end_with
 from rskc.selection.checkpoint import Memory, Result
 
 # Tasks run in processes: a small fit spends half its time in Python, and two threads take longer
@@ -68,7 +70,8 @@ class Runner:
             yield _numbered(work, *tasks.pop(0))
         self._here -= time.monotonic() - start
         if tasks:
-            parallel = Parallel(self._n_jobs, return_as="generator_unordered")
+            how = {"initializer": end_with, "initargs": (os.getpid(),)}
+            parallel = Parallel(self._n_jobs, return_as="generator_unordered", **how)
             yield from parallel(delayed(_numbered)(work, *task) for task in tasks)
 
     @contextmanager

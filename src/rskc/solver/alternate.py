@@ -101,9 +101,17 @@ def reweigh(
     return [
         _state(
             problem,
-            partitions.take(slice(i, i + 1)),
-            sums.of_runs(np.array([i])),
-            _Given(branch, far[i], made_with[i], weights[i], between[i]),
+            _Found(
+                branch,
+                partitions.groups[i],
+                partitions.labels[i],
+                far[i],
+                made_with[i],
+                weights[i],
+                bool(partitions.converged[i]),
+            ),
+            between[i],
+            sums.of_runs(slice(i, i + 1)),
         )
         for i, branch in enumerate(branches)
     ]
@@ -117,21 +125,23 @@ def is_guarded(problem: Problem, labels: np.ndarray, groups: np.ndarray) -> bool
     return bool(((sizes > problem.n_trim) | (kept > half)).all())
 
 
-class _Given(NamedTuple):
-    """What steps (a)-(e) have found for a branch."""
+class _Found(NamedTuple):
+    """What steps (a)-(e) have found for a branch: the beginning of its state."""
 
     branch: int
+    groups: np.ndarray
+    labels: np.ndarray
     far: np.ndarray
     made_with: np.ndarray
     weights: np.ndarray
-    between: np.ndarray
+    converged: bool
 
 
-def _state(problem: Problem, partition: Partitions, sums: Sums, given: _Given) -> State:
-    """Put together the state of one branch, and what is needed to compare it with others."""
-    labels, groups, weights = partition.labels[0], partition.groups[0], given.weights
-    objective, n_kept = float(weights @ given.between), int(sums.counts.sum())
-    sizes = np.bincount(labels, minlength=problem.n_clusters)
+def _state(problem: Problem, found: _Found, between: np.ndarray, sums: Sums) -> State:
+    """Add what is needed to compare a branch with others."""
+    weights, objective = found.weights, float(found.weights @ between)
+    n_kept = int(sums.counts.sum())
+    sizes = np.bincount(found.labels, minlength=problem.n_clusters)
     small = sizes <= problem.n_trim
     rest = objective / max(n_kept, 1)
     if sums.factored:  # cases of which little is observed must not decide
@@ -139,17 +149,11 @@ def _state(problem: Problem, partition: Partitions, sums: Sums, given: _Given) -
     if small.any():
         rest = _rest(sums, np.flatnonzero(small), sizes, weights, problem.n_trim)
     return State(
-        branch=given.branch,
-        groups=groups,
-        labels=labels,
-        far=given.far,
-        made_with=given.made_with,
-        weights=weights,
+        **found._asdict(),
         objective=objective,
         n_kept=n_kept,
-        guarded=is_guarded(problem, labels, groups),
+        guarded=is_guarded(problem, found.labels, found.groups),
         rest=rest,
-        converged=bool(partition.converged[0]),
     )
 
 

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 # partitions found join as branches. Few columns carry weight then: few starts are enough.
 MORE_STARTS, MORE_BRANCHES = 50, 2
 # Along a path of bounds so many of the first partitions are followed again.
-PATH_BRANCHES = 2
+PATH_BRANCHES = 1
 # Rounds in which the labels and the weights of the chosen state are brought into step.
 SETTLE_ROUNDS = 50
 # By how much a rival's objective must be larger to be worth a word.

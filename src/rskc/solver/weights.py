@@ -32,14 +32,15 @@ def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:
         return sparse_weights(between[None], l1_bound)[0]
     positive = np.maximum(between, 0.0)
     top = positive.max(axis=1, keepdims=True)
-    unit = np.where(top > 0, top, 1.0)
-    weights, below = _unit_rows(positive / unit), (top - positive) / unit
+    below = (top - positive) / np.where(top > 0, top, 1.0)
+    weights = _unit_rows(np.where(top > 0, 1.0 - below, 0.0))
     binds = weights.sum(axis=1) > l1_bound * (1 + 1e-12)
     tied = np.count_nonzero(below == 0, axis=1) >= l1_bound**2 * (1 - 1e-12)
-    bound = np.flatnonzero(binds & ~tied)
-    if len(bound):
-        depths = _depths(np.sort(below[bound], axis=1), l1_bound)
-        weights[bound] = _unit_rows(np.maximum(depths[:, None] - below[bound], 0.0))
+    bound = binds & ~tied
+    if bound.any():
+        inside = below[bound]
+        depths = _depths(np.sort(inside, axis=1), l1_bound)
+        weights[bound] = _unit_rows(np.maximum(depths[:, None] - inside, 0.0))
     weights = _within_bound(weights, l1_bound)
     for i in np.flatnonzero((top[:, 0] == 0) | (binds & tied)):
         candidates = _not_ruled_out(between[i]) if top[i, 0] == 0 else below[i] == 0
@@ -75,11 +76,11 @@ def _depths(below: np.ndarray, s: float) -> np.ndarray:
     The rows of ``below`` are sorted upwards and start with 0. Differences to the top, and not the
     entries themselves, are squared: near-ties at the top would cancel.
     """
-    q = np.arange(1, below.shape[1] + 1)
-    enough = int(np.argmax(q > s**2 * (1 + 1e-12)))  # the first q that can meet the bound
-    q, total, squares = q[enough:], np.cumsum(below, axis=1), np.cumsum(below**2, axis=1)
-    total, squares = total[:, enough:], squares[:, enough:]
-    spread = np.maximum(q * squares - total**2, 0.0)
+    enough = int(np.floor(s**2 * (1 + 1e-12)))  # more features than that can meet the bound
+    q = np.arange(enough + 1, below.shape[1] + 1)
+    total = np.cumsum(below, axis=1)[:, enough:]
+    squares = np.cumsum(below * below, axis=1)[:, enough:]
+    spread = np.maximum(q * squares - total * total, 0.0)
     depths = (total + s * np.sqrt(spread / (q - s**2))) / q
     # Active are the q entries less than `depth` below the top: the largest q for which that holds.
     fits = below[:, enough:] < depths
@@ -90,7 +91,8 @@ def _depths(below: np.ndarray, s: float) -> np.ndarray:
 def _unit_rows(rows: np.ndarray) -> np.ndarray:
     """Rows of L2 norm 1; a row of zeros stays."""
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return rows / np.where(norms > 0, norms, 1.0)[:, None]
+    norms[norms == 0] = 1.0
+    return rows / norms[:, None]
 
 
 def _tied_weights(tied: np.ndarray, s: float) -> np.ndarray:
@@ -106,5 +108,8 @@ def _tied_weights(tied: np.ndarray, s: float) -> np.ndarray:
 
 def _within_bound(weights: np.ndarray, s: float) -> np.ndarray:
     """Bring rounding back under the bound."""
-    excess = weights.sum(axis=1, keepdims=True) / s
-    return weights / np.where((excess > 1) & (excess < 1 + 1e-9), excess, 1.0)
+    excess = weights.sum(axis=1) / s
+    over = (excess > 1) & (excess < 1 + 1e-9)
+    if over.any():
+        weights[over] /= excess[over, None]
+    return weights
