@@ -1,4 +1,4 @@
-"""Pictures of a fitted model, as Display objects in the manner of scikit-learn.
+"""Pictures of a fitted model or search, as Display objects in the manner of scikit-learn.
 
 Each display is made from a model, draws itself, and keeps its numbers and artists::
 
@@ -7,21 +7,37 @@ Each display is made from a model, draws itself, and keeps its numbers and artis
     display = SilhouetteDisplay.from_estimator(model, X)
     display.figure_.savefig("silhouette.png")
 
+The searches of ``rskc.selection`` have displays too, which need no X::
+
+    ClestDisplay.from_estimator(Clest(model).fit(X))
+
 ``display.plot(ax=...)`` draws the same numbers again, in axes of your own; give their figure
 ``layout="constrained"``, since legends and names stand beside the axes. matplotlib, the extra
 ``plot``, is imported when something is drawn and not before; no display calls ``plt.show``.
 """
 
+from rskc.displays.clest import ClestDisplay
 from rskc.displays.clusters import ClusterDisplay
+from rskc.displays.gap import GapDisplay
+from rskc.displays.grid import GridDisplay
 from rskc.displays.heatmap import HeatmapDisplay
 from rskc.displays.outliers import OutlierDisplay
+from rskc.displays.path import FeaturePathDisplay
 from rskc.displays.silhouette import SilhouetteDisplay
+from rskc.displays.strength import StrengthDisplay
+from rskc.displays.trimming import TrimCurvesDisplay
 from rskc.displays.weights import WeightsDisplay
 
 __all__ = [
+    "ClestDisplay",
     "ClusterDisplay",
+    "FeaturePathDisplay",
+    "GapDisplay",
+    "GridDisplay",
     "HeatmapDisplay",
     "OutlierDisplay",
     "SilhouetteDisplay",
+    "StrengthDisplay",
+    "TrimCurvesDisplay",
     "WeightsDisplay",
 ]

@@ -1,0 +1,63 @@
+"""
+How much to trim?
+=================
+
+Trim too little and wild cases make the clusters; trim too much and small clusters are lost. There
+is no test for it, but there is something to look at: the partition jumps while wild cases are left,
+and stays once they are gone.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_simulation
+from rskc.displays import GridDisplay, OutlierDisplay, TrimCurvesDisplay
+from rskc.selection import GridSearch, TrimCurves
+
+X = make_simulation(random_state=0, n_features=200).data.copy()
+rng = np.random.default_rng(0)
+wild = [3, 22, 35, 41]
+X[wild, [150, 160, 170, 180]] = rng.choice([-1, 1], 4) * [20, 25, 30, 35]
+
+# %%
+# Four of 60 cases are wild
+# -------------------------
+# Each point is the share of pairs of cases that moved, compared with the next smaller trimming.
+# With three clusters, the right number, nothing moves from the ring on. Four or five clusters have
+# to split a true one, and where the cut falls depends on which cases are left: they go on moving.
+
+model = RobustSparseKMeans(3, l1_bound=6, n_init=10, random_state=0)
+trims = np.arange(10) / 60
+curves = TrimCurves(model, [2, 3, 4, 5], trims, random_state=0).fit(X)
+TrimCurvesDisplay.from_estimator(curves)
+
+# %%
+# The number of features tells as well: wild cells draw weight.
+
+TrimCurvesDisplay.from_estimator(curves, y="n_features")
+
+# %%
+# The least share is not the safe one
+# -----------------------------------
+# The ring says from where on the partition stays. One case for each of the two rules is enough for
+# that: the wild cases that are left are too few to have a cluster of their own. They still pull at
+# centres and weights. So take a share from the middle of the plateau, as long as clusters are
+# larger than it: trimmed cases keep their label, and nothing is lost.
+
+print("wild:", wild)
+print("trimmed with the least share:", np.flatnonzero(curves.best_estimator_.trimmed_))
+safe = model.set_params(trim=5 / 60).fit(X)
+print("trimmed with 5 of 60:", np.flatnonzero(safe.trimmed_))
+OutlierDisplay.from_estimator(safe, X)
+
+# %%
+# Together with the bound
+# -----------------------
+# A true partition is found with many settings, an accidental one with few. Consensus is how far
+# the partition of a setting agrees with those of all others with as many clusters.
+
+grid = GridSearch(model, [2, 3, 4], 5, [0, 2 / 60, 4 / 60, 6 / 60], random_state=0).fit(X)
+GridDisplay.from_estimator(grid)
+
+plt.show()

@@ -1,0 +1,187 @@
+"""How well clusters are foreseen: in the data, and in data without clusters."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from rskc.displays._searches import (
+    CHOSEN,
+    check_search,
+    legend_beside,
+    places_of,
+    probability,
+)
+from rskc.displays._style import (
+    GREY,
+    INK,
+    PALETTE,
+    axes_for,
+    count,
+    headline,
+    size_in_points,
+    tidy,
+)
+
+_ASIDE = 0.2  # of a place: observed to the left, reference to the right
+_WIDTH = 0.28  # of a place: of a cloud of points and the bar through it
+_OBSERVED, _REFERENCE = PALETTE[0], GREY
+_P_POINTS = 30.0  # a place of fewer points has its p-value upright
+
+
+class ClestDisplay:
+    """One point a classification error rate: of the splits of the data, and of reference sets.
+
+    For each number of clusters the observed ones stand to the left with their median, and those of
+    the reference sets, which have no clusters, to the right with their mean. Above are the p-values
+    by which the rule of the search went; bold with a star are those numbers that passed.
+
+    Parameters
+    ----------
+    n_clusters : ndarray of int of shape (numbers,)
+        The numbers of clusters that were tried.
+    observed : ndarray of shape (n_splits, numbers)
+        Error rates of the splits.
+    reference : ndarray of shape (n_references, numbers)
+        Error rates of the reference sets.
+    p_values : ndarray of shape (numbers,)
+        p-values to be written.
+    significant : ndarray of bool of shape (numbers,)
+        Which numbers passed.
+    chosen : int
+        The number that was chosen; 1 for no clusters.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes and Figure
+        Where it was drawn.
+    points_ : dict of str to PathCollection
+        The error rates, "observed" and "reference".
+    bars_ : dict of str to LineCollection
+        The "median" of the observed and the "mean" of the reference ones.
+    band_ : Rectangle or None
+        What marks the chosen number, if that is one of those tried.
+    p_axis_ : SecondaryAxis
+        The p-values.
+    legend_ : Legend
+    """
+
+    def __init__(
+        self,
+        n_clusters: Any,
+        observed: Any,
+        reference: Any,
+        *,
+        p_values: Any,
+        significant: Any,
+        chosen: int,
+    ):
+        self.n_clusters = n_clusters
+        self.observed = observed
+        self.reference = reference
+        self.p_values = p_values
+        self.significant = significant
+        self.chosen = chosen
+
+    @classmethod
+    def from_estimator(cls, search: Any, *, ax: Any = None) -> Self:
+        """Draw a search for the number of clusters by Clest.
+
+        Parameters
+        ----------
+        search : Clest
+            A fitted search.
+        ax : Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : ClestDisplay
+        """
+        table = check_search(search, cls.__name__, "Clest", "observed_cer", "reference_cer")
+        rule = getattr(search, "rule", "agreement")
+        display = cls(
+            table["n_clusters"].to_numpy(),
+            search.observed_cers_,
+            search.reference_cers_,
+            p_values=table["p_value_share" if rule == "paper" else "p_value"].to_numpy(),
+            significant=table["significant"].to_numpy(dtype=bool),
+            chosen=search.n_clusters_,
+        )
+        return display.plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the error rates in ``ax``, or in a new figure."""
+        self.ax_ = axes_for(ax, np.clip(3.2 + 0.55 * len(self.n_clusters), 5.5, 11), 4)
+        self.figure_ = self.ax_.figure
+        tidy(self.ax_)
+        places = places_of(self.ax_, self.n_clusters, bold=self.chosen)
+        self._draw_points(places)
+        self._draw_bars(places)
+        self._draw_band(places)
+        top = max(np.max(self.observed), np.max(self.reference), 0.05)
+        self.ax_.set(ylim=(-0.04 * top, 1.06 * top), ylabel="classification error rate")
+        self.legend_ = legend_beside(self.ax_)
+        headline(self.ax_, *self._title())
+        self._write_p_values(places)
+        return self
+
+    def _draw_points(self, places: np.ndarray) -> None:
+        self.points_ = {}
+        looks = {"s": 11, "alpha": 0.6, "linewidths": 0}
+        for name, rates, aside, colour, marker, noun in (
+            ("observed", self.observed, -_ASIDE, _OBSERVED, "o", "split"),
+            ("reference", self.reference, _ASIDE, _REFERENCE, "s", "set"),
+        ):
+            rates = np.asarray(rates)
+            x = places + aside + _scatter(len(rates))[:, None]
+            label = f"{name}, {count(len(rates), noun)}"
+            self.points_[name] = self.ax_.scatter(
+                x.ravel(), rates.ravel(), c=colour, marker=marker, label=label, **looks
+            )
+
+    def _draw_bars(self, places: np.ndarray) -> None:
+        self.bars_ = {}
+        for name, rates, summary, aside, colour in (
+            ("median", self.observed, np.median, -_ASIDE, _OBSERVED),
+            ("mean", self.reference, np.mean, _ASIDE, INK),
+        ):
+            ends = places + aside - 0.6 * _WIDTH, places + aside + 0.6 * _WIDTH
+            self.bars_[name] = self.ax_.hlines(
+                summary(rates, axis=0), *ends, color=colour, linewidth=2.2, zorder=3, label=name
+            )
+
+    def _draw_band(self, places: np.ndarray) -> None:
+        self.band_ = None
+        for place in places[np.asarray(self.n_clusters) == self.chosen]:
+            self.band_ = self.ax_.axvspan(
+                place - 0.5, place + 0.5, color=CHOSEN, alpha=0.13, lw=0, zorder=0, label="chosen"
+            )
+
+    def _write_p_values(self, places: np.ndarray) -> None:
+        labels = [
+            probability(p) + " *" * bool(passed)
+            for p, passed in zip(self.p_values, self.significant, strict=True)
+        ]
+        crowded = size_in_points(self.ax_)[0] < _P_POINTS * len(places)
+        self.p_axis_ = self.ax_.secondary_xaxis("top")
+        ticks = self.p_axis_.set_xticks(places, labels, fontsize=8, rotation=90 * crowded)
+        for tick, passed in zip(ticks, self.significant, strict=True):
+            tick.label2.set(fontweight="bold" if passed else "normal", color=INK)
+        self.p_axis_.tick_params(length=0)
+        self.p_axis_.spines[:].set_visible(False)
+        star = " (*: passed)" if np.any(self.significant) else " (none passed)"
+        self.p_axis_.set_xlabel("p-value" + star, fontsize=8)
+
+    def _title(self) -> tuple[str, str]:
+        if self.chosen == 1:
+            return "no clusters: 1", "no number of them is foreseen better than by chance"
+        p = np.asarray(self.p_values)[np.asarray(self.n_clusters) == self.chosen][0]
+        reason = f"foreseen better than by chance, p = {probability(p)}"
+        return f"{count(self.chosen, 'cluster')}: {reason}", ""
+
+
+def _scatter(n: int) -> np.ndarray:
+    """Spread n points over the width of a cloud, neighbours far apart (golden ratio)."""
+    return _WIDTH * ((np.arange(n) * 0.6180339887 + 0.5) % 1 - 0.5)

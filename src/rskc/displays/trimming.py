@@ -1,0 +1,176 @@
+"""What changes as more and more cases are trimmed, one curve a number of clusters."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from rskc._checks import check_choice
+from rskc.displays._searches import DASHED, check_search, keep_apart, legend_beside, share
+from rskc.displays._style import (
+    MARKERS,
+    axes_for,
+    cluster_colours,
+    count,
+    darker,
+    headline,
+    size_in_points,
+    tidy,
+)
+
+_LABELS = {
+    "moved": "share of pairs that moved (CER)",
+    "objective": "objective per kept case",
+    "within": "weighted within sum of squares per kept case",
+    "n_features": "features with weight",
+    "n_outliers": "outliers",
+}
+_SAME = 0.05  # up to this share of pairs, the search takes two partitions for the same
+_TICK_POINTS = 26.0  # from one share that is written to the next
+_ASIDE = 0.5  # of a step of the shares: how wide the curves stand apart
+
+
+class TrimCurvesDisplay:
+    """One curve a number of clusters, over the share of cases that is trimmed.
+
+    Rings and the legend tell the suggested share: the least from which on the partition stays as it
+    is. Of "moved", the share of pairs whose being together differs from the next smaller share, the
+    least share has none; if that is suggested, its ring stands at 0. Curves are set a little apart
+    sideways, so that one does not cover another.
+
+    Parameters
+    ----------
+    trims : ndarray of shape (shares,)
+        Trimming shares, upwards.
+    values : ndarray of shape (numbers, shares)
+        Heights of the curves, NaN for none.
+    n_clusters : ndarray of int of shape (numbers,)
+        Numbers of clusters.
+    suggested : ndarray of shape (numbers,)
+        The suggested share of each. The largest share that was tried means none.
+    name : str, default="moved"
+        What the values are, as in the table of the search.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes and Figure
+        Where it was drawn.
+    curves_, rings_ : dict of int to Line2D
+        For each number of clusters its curve, and the mark of the suggested share.
+    line_ : Line2D or None
+        For "moved", the share of pairs up to which partitions are taken for the same.
+    legend_ : Legend
+    """
+
+    def __init__(
+        self, trims: Any, values: Any, n_clusters: Any, suggested: Any, *, name: str = "moved"
+    ):
+        self.trims = trims
+        self.values = values
+        self.n_clusters = n_clusters
+        self.suggested = suggested
+        self.name = name
+
+    @classmethod
+    def from_estimator(cls, search: Any, *, y: str = "moved", ax: Any = None) -> Self:
+        """Draw trimming curves.
+
+        Parameters
+        ----------
+        search : TrimCurves
+            A fitted search.
+        y : {"moved", "objective", "within", "n_features", "n_outliers"}, default="moved"
+            Column of its table to be drawn.
+        ax : Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : TrimCurvesDisplay
+        """
+        table = check_search(search, cls.__name__, "TrimCurves", "trim", "moved")
+        check_choice("y", y, tuple(_LABELS))
+        wide = table.pivot(index="n_clusters", columns="trim", values=y)
+        numbers = wide.index.to_numpy()
+        suggested = np.array([search.suggested_trims_[K] for K in numbers.tolist()])
+        values = wide.to_numpy(dtype=float)
+        return cls(wide.columns.to_numpy(), values, numbers, suggested, name=y).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the curves in ``ax``, or in a new figure."""
+        self.ax_ = axes_for(ax, 7.5, 4)
+        self.figure_ = self.ax_.figure
+        tidy(self.ax_)
+        self._draw_curves()
+        self._draw_frame()
+        self.line_ = self._draw_line() if self.name == "moved" else None
+        self.legend_ = legend_beside(self.ax_, title="clusters, suggested share")
+        headline(self.ax_, self._title(), self._note())
+        self._write_shares()
+        return self
+
+    def _draw_curves(self) -> None:
+        self.curves_, self.rings_ = {}, {}
+        colours, asides = cluster_colours(len(self.n_clusters)), self._asides()
+        for i, K in enumerate(np.asarray(self.n_clusters).tolist()):
+            x, heights, colour = self.trims + asides[i], self.values[i], colours[i]
+            marker = {"marker": MARKERS[i % len(MARKERS)], "mec": darker(colour), "mew": 0.5}
+            (self.curves_[K],) = self.ax_.plot(
+                x, heights, color=colour, ms=5, lw=1.5, label=self._describe(i), **marker
+            )
+            if self._is_settled(i):
+                own = int(np.argmin(np.abs(np.asarray(self.trims) - self.suggested[i])))
+                ring = {"marker": "o", "ms": 12, "mfc": "none", "mec": darker(colour, 0.3)}
+                (self.rings_[K],) = self.ax_.plot(
+                    x[own], np.nan_to_num(heights[own]), mew=1.6, ls="none", zorder=3, **ring
+                )
+
+    def _asides(self) -> np.ndarray:
+        """How far each curve stands aside."""
+        step = np.diff(self.trims).min() if len(self.trims) > 1 else 0.0
+        m = len(self.n_clusters)
+        return _ASIDE * step * (np.arange(m) - (m - 1) / 2) / max(m, 3)
+
+    def _is_settled(self, i: int) -> bool:
+        return len(self.trims) == 1 or self.suggested[i] < self.trims[-1]
+
+    def _describe(self, i: int) -> str:
+        settled = f"from {share(self.suggested[i])} on"
+        never = f"none up to {share(self.trims[-1])}"
+        return f"{self.n_clusters[i]}: {settled if self._is_settled(i) else never}"
+
+    def _draw_frame(self) -> None:
+        from matplotlib.ticker import FuncFormatter
+
+        ax, (low, high) = self.ax_, (self.trims[0], self.trims[-1])
+        room = 0.05 * (high - low) or 0.01
+        ax.set(xlim=(low - room, high + room), ylabel=_LABELS.get(self.name, self.name))
+        ax.set_xlabel("share of cases that is trimmed")
+        if self.name == "moved":
+            top = max(np.nanmax(self.values, initial=0), 2 * _SAME)
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: share(value)))
+            ax.set_ylim(-0.06 * top, 1.08 * top)
+
+    def _write_shares(self) -> None:
+        """Put ticks at the shares that were tried, where there is room."""
+        left, right = self.ax_.get_xlim()
+        points = (np.asarray(self.trims) - left) / (right - left) * size_in_points(self.ax_)[0]
+        shown = np.asarray(self.trims)[keep_apart(points, _TICK_POINTS)]
+        self.ax_.set_xticks(shown, [share(trim) for trim in shown])
+
+    def _draw_line(self) -> Any:
+        label = f"the same: up to {share(_SAME)}"
+        return self.ax_.axhline(_SAME, label=label, **DASHED)
+
+    def _title(self) -> str:
+        settled = [i for i in range(len(self.n_clusters)) if self._is_settled(i)]
+        if len(self.n_clusters) > 1:
+            which = ", ".join(str(self.n_clusters[i]) for i in settled) or "none"
+            return f"Numbers of clusters whose partition settles: {which}"
+        if not settled:
+            return f"The partition does not settle up to {share(self.trims[-1])}"
+        return f"The partition stays as it is from {share(self.suggested[0])} on"
+
+    def _note(self) -> str:
+        return f"{count(len(self.trims), 'share')} tried; rings: the suggested ones"
