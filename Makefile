@@ -17,8 +17,8 @@ help: ## this list
 
 setup: $(VENV)/.installed ## the package and what it needs, in .venv
 
-demo: $(VENV)/.installed ## the main job on a bundled example
-	@$(RUN) examples/demo.py
+demo: $(VENV)/.installed ## the whole tour on a bundled example: a report to open
+	@$(RUN) -m rskc demo --force
 
 test: $(VENV)/.test ## the tests and doctests
 	@$(RUN) -m pytest $(ARGS)

@@ -21,8 +21,9 @@ LAYERS = (
     {"solver"},
     {"estimator"},
     {"selection", "displays"},
-    {"report", "reproduce", "files"},
+    {"anndata", "report", "reproduce", "files"},
     {"cli"},
+    {"__main__"},
 )
 HEIGHT = {module: height for height, layer in enumerate(LAYERS) for module in layer}
 FACADE = "__init__"

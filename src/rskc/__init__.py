@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rskc._complaints import SmallClusterWarning
     from rskc._show_versions import show_versions
     from rskc.estimator import RobustSparseKMeans
+    from rskc.files import load, save
     from rskc.preprocessing import RowStandardizer
 
 __version__ = version("rskc")
@@ -21,6 +22,8 @@ __all__ = [
     "RowStandardizer",
     "SmallClusterWarning",
     "__version__",
+    "load",
+    "save",
     "show_versions",
 ]
 
@@ -28,6 +31,8 @@ _HOMES = {
     "RobustSparseKMeans": "rskc.estimator",
     "RowStandardizer": "rskc.preprocessing",
     "SmallClusterWarning": "rskc._complaints",
+    "load": "rskc.files",
+    "save": "rskc.files",
     "show_versions": "rskc._show_versions",
 }
 

@@ -74,13 +74,13 @@ def make_figure1(n_samples: int = 300, n_features: int = 1000, random_state: Any
     return _draw_clusters(_generator(random_state), n_samples, n_features, 2, spread=3.0)
 
 
-def make_masking(n_samples: int = 300, random_state: Any = None) -> Dataset:
+def make_masking(n_samples: int = 300, random_state: Any = None, *, size: float = 500.0) -> Dataset:
     """Draw the paper's masking example: wild cells in features that carry no weight.
 
     Three clusters with identity covariance and the centres ``(mu, mu, 0, 0, 0)``,
-    mu = -2, 0, 2. The last two cells of the first three cases are drawn anew from N(25, 1).
-    Trimming by the weighted distance alone cannot see these cases, and they then attract all the
-    weight; the second, unweighted trimmed set is there for them.
+    mu = -2, 0, 2. The last two cells of the first three cases are drawn anew from N(size, 1).
+    Trimming by the weighted distance alone cannot see these cases, and if they are wild enough they
+    then attract all the weight; the second, unweighted trimmed set is there for them.
 
     Parameters
     ----------
@@ -88,6 +88,9 @@ def make_masking(n_samples: int = 300, random_state: Any = None) -> Dataset:
         Number of cases, at least 3.
     random_state : None, int or numpy.random.Generator, default=None
         Seed; an int gives the same data every time.
+    size : float, default=500
+        How wild the cells are. The paper calls them large; the clusters contribute about 800 to the
+        between sum of squares of a feature, and a cell of 25 in a cluster of 100 cases only 6.
 
     Returns
     -------
@@ -98,12 +101,12 @@ def make_masking(n_samples: int = 300, random_state: Any = None) -> Dataset:
     --------
     >>> from rskc.datasets import make_masking
     >>> masking = make_masking(random_state=0)
-    >>> bool(masking.data[:3, 3:].min() > 20)
+    >>> bool(masking.data[:3, 3:].min() > 400)
     True
     """
     rng = _generator(random_state)
     clean = _draw_clusters(rng, n_samples, 5, 2, spread=2.0)
-    return _replace_cells(clean, np.arange(3), slice(3, 5), rng.normal(25.0, 1.0, (3, 2)))
+    return _replace_cells(clean, np.arange(3), slice(3, 5), rng.normal(size, 1.0, (3, 2)))
 
 
 def make_simulation(

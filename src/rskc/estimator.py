@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from rskc._checks import (
     check_seed,
     is_real,
 )
-from rskc._complaints import of_bound, of_holes, of_solution
+from rskc._complaints import Complaint, of_bound, of_holes, of_solution
 from rskc._runtime import n_threads_for, one_blas_thread, talking
 from rskc._summary import cases_frame, describe, features_frame, names_of_cases
 from rskc.engines import Engine, engine_for
@@ -227,6 +228,12 @@ class RobustSparseKMeans(
                 f"fit does not take {', '.join(unsupported)}: trimming counts whole cases, so "
                 "case weights are not supported; leave it out."
             )
+        for message, category in self._fit(X)._complaints:
+            warnings.warn(message, category, stacklevel=2)
+        return self
+
+    def _fit(self, X):
+        """Fit, and keep what there is to warn of."""
         case_names = names_of_cases(X)
         X = self._validate(X, reset=True)
         blank = blank_rows(X)
@@ -237,7 +244,8 @@ class RobustSparseKMeans(
         check_finite(X, solution)
         self._frame = engine.frame
         self.n_missing_ = int(np.count_nonzero(blank)) * X.shape[1] + engine.n_missing
-        self._warn(engine, problem, solution, np.flatnonzero(~blank))
+        self._complaints = self._complain(engine, problem, solution, np.flatnonzero(~blank))
+        self.warnings_ = [complaint.message for complaint in self._complaints]
         return self._store(problem, with_blank_rows(solution, blank), case_names)
 
     def fit_predict(self, X, y=None, **unsupported):
@@ -313,6 +321,29 @@ class RobustSparseKMeans(
         """Say in a few lines what was asked and what was found."""
         check_is_fitted(self, "cluster_centers_")
         return describe(self)
+
+    def report(self, X, path: Any = None):
+        """Make a page of HTML that explains the result, with charts and tables; it needs no net.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The data of the fit.
+        path : str or path, default=None
+            Where to write the page, whole or not at all; None to write nothing.
+
+        Returns
+        -------
+        report : rskc.report.Report
+            With ``html``, ``save`` and, in a notebook, the page itself. For true labels, searches
+            and a title see :func:`rskc.report.make_report`. Needs the extra ``report``.
+        """
+        check_is_fitted(self, "cluster_centers_")
+        # The one door upwards, by name: the page is made of models and not the other way round.
+        report = import_module("rskc.report").make_report(self, X)
+        if path is not None:
+            report.save(path)
+        return report
 
     @property
     def _n_features_out(self) -> int:
@@ -420,16 +451,15 @@ class RobustSparseKMeans(
             return int(np.clip(AUTO_WORK // work, FEWEST_STARTS, most))
         return check_integer("n_init", self.n_init, 1, remedy=' or "auto"')
 
-    def _warn(self, engine: Engine, problem: Problem, solution: Solution, cases) -> None:
+    def _complain(
+        self, engine: Engine, problem: Problem, solution: Solution, cases: np.ndarray
+    ) -> list[Complaint]:
         names = getattr(self, "feature_names_in_", np.arange(engine.n_features))
-        complaints = [
+        return [
             *of_bound(self.l1_bound, problem, engine.n_features),
             *of_solution(problem, solution, cases),
             *of_holes(engine, solution.weights, names, cases),
         ]
-        for message, category in complaints:
-            warnings.warn(message, category, stacklevel=3)
-        self.warnings_ = [complaint.message for complaint in complaints]
 
     def _store(self, problem: Problem, solution: Solution, case_names: np.ndarray | None):
         self.labels_ = solution.labels

@@ -11,7 +11,7 @@ from rskc._checks import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, configured, with_clusters
+from rskc.selection.search import Search, check_clusters, configured, fit_quietly, with_clusters
 
 DATA, REFERENCE = 0, 1
 # The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are foreseen
@@ -219,8 +219,8 @@ def _split_error(X: np.ndarray, reference: Reference, estimator: Any, seed: int,
         X = reference.draw(rng).astype(X.dtype, copy=False)
     test, learning = np.split(rng.permutation(len(X)), [_n_test(len(X))])
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
-    foreseen = models[0].fit(X[learning]).predict(X[test])
-    found = models[1].fit(X[test]).labels_
+    foreseen = fit_quietly(models[0], X[learning]).predict(X[test])
+    found = fit_quietly(models[1], X[test]).labels_
     return {"cer": classification_error_rate(foreseen, found)}
 
 

@@ -19,13 +19,15 @@ from rskc.selection.path import (
 )
 from rskc.selection.references import REFERENCES, Reference, permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, configured, with_clusters
+from rskc.selection.search import Search, check_clusters, configured, fit_quietly, with_clusters
 from rskc.solver import Solution, Warm
 
 # Of the bounds to be tried, this share is spaced evenly; the others close in on the choice.
 SPACED_SHARE = 0.6
 # No bound is tried between two that differ by less: features come in by twos and threes.
 CLOSE = 1.1
+# The log of 0 is taken to be that of this.
+TINY = np.finfo(float).tiny
 
 
 class GapL1(Search):
@@ -126,7 +128,7 @@ class GapL1(Search):
             path.solve(check_bounds(self.l1_bounds, X.shape[1]))
         else:
             n_spaced = max(2, round(SPACED_SHARE * self.l1_bounds))
-            path.solve(spaced_bounds(n_spaced, X.shape[1]))
+            path.solve(spaced_bounds(n_spaced, X.shape[1]), self.l1_bounds - n_spaced)
             for _ in range(self.l1_bounds - n_spaced):
                 path.close_in()
         self.table_, self.permuted_log_objectives_ = path.table(), path.permuted()
@@ -154,10 +156,11 @@ class _GapPath:
         self.work = X, model, runner.seed
         self.found: dict[float, list[Result]] = {}  # for each bound, the result of each set
 
-    def solve(self, bounds: np.ndarray) -> None:
-        """Solve all sets along the bounds."""
+    def solve(self, bounds: np.ndarray, more: int = 0) -> None:
+        """Solve all sets along the bounds; so many more will be closed in on."""
         work = partial(_path_of_set, *self.work, bounds)
-        results = self.runner.run("L1 bounds", work, [(number,) for number in self.sets])
+        keys = [(number,) for number in self.sets]
+        results = self.runner.run("L1 bounds", work, keys, more * len(keys))
         for i, bound in enumerate(bounds):
             self.found[float(bound)] = [_row(result, i) for result in results]
 
@@ -194,7 +197,9 @@ class _GapPath:
         )
 
     def _values(self, name: str) -> np.ndarray:
-        return np.array([[set_[name] for set_ in self.found[s]] for s in sorted(self.found)])
+        values = np.array([[set_[name] for set_ in self.found[s]] for s in sorted(self.found)])
+        # What was found under one bound is allowed under the next: the objective cannot fall.
+        return np.maximum.accumulate(values) if name == "log_objective" else values
 
 
 def _widest_in_question(bounds: np.ndarray, table: Any) -> int | None:
@@ -236,7 +241,7 @@ def _between_of_set(
 
 def _told(solution: Solution) -> Result:
     return {
-        "log_objective": np.log(solution.mean),
+        "log_objective": np.log(max(solution.mean, TINY)),
         "n_features": np.count_nonzero(solution.weights),
         "labels": solution.labels,
         "trimmed": solution.trimmed_weighted,
@@ -264,16 +269,20 @@ class GapK(Search):
         The numbers to try.
     n_references : int, default=20
         Reference sets.
-    reference : {"pca", "uniform"}, default="pca"
-        How these are drawn, as in :class:`Clest`.
+    reference : {"auto", "pca", "uniform"}, default="auto"
+        How these are drawn, as in :class:`Clest`. "auto": "uniform" if weights are sparse, else
+        "pca". Columns of a "pca" set are sums of many even ones, and sparse weights find less in
+        them than in any even column, so that noise looks like clusters; with equal weights
+        "uniform" sets lack the correlations of the data, with the same effect.
     random_state, n_jobs, checkpoint, progress
         As in :class:`Clest`.
 
     Attributes
     ----------
     n_clusters_ : int
-        The least number whose gap is at least that of the next one minus its standard error; if
-        there is none, the one with the largest gap.
+        The least number whose gap is within one standard error of the first local maximum, as R's
+        package cluster has it. (The authors' rule compares with the next number only, and says 1
+        where joining clusters helps nothing, as for three clusters on a line.)
     table_ : pandas.DataFrame
         A row for each number: ``n_clusters``; ``log_within``, log of the within share;
         ``reference_mean`` of it; ``gap``; ``standard_error``; ``chosen``.
@@ -304,7 +313,7 @@ class GapK(Search):
         n_clusters: Any = range(1, 9),
         *,
         n_references: int = 20,
-        reference: str = "pca",
+        reference: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = -1,
         checkpoint: Any = None,
@@ -323,13 +332,15 @@ class GapK(Search):
         check_sparse(self.estimator)
         check_clusters(self.n_clusters, 1, len(X))
         check_integer("n_references", self.n_references, 2)
-        check_choice("reference", self.reference, tuple(REFERENCES))
+        check_choice("reference", self.reference, ("auto", *REFERENCES))
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
         numbers = check_clusters(self.n_clusters, 1, len(X))
-        work = partial(
-            _log_within, X, REFERENCES[self.reference](X), self._for_tasks(), runner.seed
-        )
+        reference, model = self.reference, self._for_tasks()
+        if reference == "auto":
+            dense = model.l1_bound is None and model.n_features is None
+            reference = "pca" if dense else "uniform"
+        work = partial(_log_within, X, REFERENCES[reference](X), model, runner.seed)
         keys = [(i, K) for i in range(self.n_references + 1) for K in numbers]
         results = runner.run("Gap", work, keys)
         logs = np.array([result["log_within"] for result in results]).reshape(-1, len(numbers))
@@ -340,8 +351,8 @@ class GapK(Search):
         import pandas as pd
 
         gap, error = _gap(-log_within, -self.reference_log_withins_.T)
-        enough = np.flatnonzero(gap[:-1] >= gap[1:] - error[1:])
-        choice = int(enough[0]) if len(enough) else int(np.argmax(gap))
+        peak = int(np.argmax(np.append(gap[:-1] >= gap[1:], True)))
+        choice = int(np.argmax(gap >= gap[peak] - error[peak]))
         self.n_clusters_ = numbers[choice]
         self.table_ = pd.DataFrame(
             {
@@ -365,6 +376,6 @@ def _log_within(X: np.ndarray, reference: Reference, estimator: Any, seed: int, 
         return {"log_within": 0.0}
     if number:
         X = reference.draw(rng_of(seed, number)).astype(X.dtype, copy=False)
-    model = configured(estimator, seed_of(seed, *key), n_clusters=K).fit(X)
+    model = fit_quietly(configured(estimator, seed_of(seed, *key), n_clusters=K), X)
     within = model.distances_[~model.trimmed_].sum()
-    return {"log_within": np.log(within / (within + model.objective_))}
+    return {"log_within": np.log(max(within / (within + model.objective_), TINY))}

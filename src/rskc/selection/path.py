@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rskc._blank_rows import blank_rows
-from rskc._checks import check_integer, check_real, is_integer
+from rskc._checks import check_finite, check_integer, check_real, is_integer
 from rskc.estimator import RobustSparseKMeans
 from rskc.solver import Solution, Warm, solve_near, solve_path
 
@@ -49,12 +49,10 @@ class FeaturePath:
         """Return a pandas.DataFrame: a row a feature, a column a bound, in order of entry."""
         import pandas as pd
 
-        columns = {
-            f"{bound:.4g}": row for bound, row in zip(self.l1_bounds, self.weights, strict=True)
-        }
-        frame = pd.DataFrame({"feature": self.feature_names, "entry": self.entry, **columns})
-        last = columns and frame.columns[-1]
-        return frame.sort_values(["entry", last], ascending=[True, False], kind="stable")
+        weights = pd.DataFrame(self.weights.T, columns=self.l1_bounds)
+        frame = pd.DataFrame({"feature": self.feature_names, "entry": self.entry}).join(weights)
+        order = ["entry", frame.columns[-1]]
+        return frame.sort_values(order, ascending=[True, False], kind="stable")
 
 
 def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
@@ -104,9 +102,12 @@ def solve_bounds(
     model: RobustSparseKMeans, X: np.ndarray, bounds: Iterable[float]
 ) -> list[Solution]:
     """Solve for each of the bounds, upwards, each from the one before."""
-    with model._prepared(_seen(X)) as (engine, problem, starts):
+    X = _seen(X)
+    with model._prepared(X) as (engine, problem, starts):
         problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
-        return list(solve_path(engine, problems, starts))
+        solutions = list(solve_path(engine, problems, starts))
+    check_finite(X, solutions[-1])
+    return solutions
 
 
 def solve_between(
@@ -133,7 +134,12 @@ def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
         raise ValueError("X has one feature only: there is no L1 bound to choose.")
     if is_integer(l1_bounds):
         return spaced_bounds(check_integer("l1_bounds", l1_bounds, 2), p)
-    bounds = np.unique(np.asarray(l1_bounds, dtype=float))
+    try:
+        bounds = np.unique(np.asarray(l1_bounds, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"l1_bounds={l1_bounds!r:.60} must be a number of bounds, or the bounds."
+        ) from None
     if bounds.size == 0:
         raise ValueError("l1_bounds is empty; give a number of bounds, or the bounds.")
     for bound in bounds:

@@ -62,7 +62,7 @@ class PcaReference:
         """Measure the box of some data."""
         filled, holes = _filled(X)
         mean = filled.mean(axis=0)
-        left, sizes, axes = np.linalg.svd(filled - mean, full_matrices=False)
+        left, sizes, axes = _singular(filled - mean)
         scores = left * sizes
         return cls(mean, axes, scores.min(axis=0), scores.max(axis=0), holes, len(X))
 
@@ -81,6 +81,12 @@ REFERENCES: dict[str, Callable[[np.ndarray], Reference]] = {
 def permuted(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Permute each column on its own; a hole moves like any other cell."""
     return rng.permuted(X, axis=0)
+
+
+def _singular(centred: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if not np.isfinite(centred).all():
+        raise ValueError("The squares of X overflow: its cells are too large. Rescale its columns.")
+    return np.linalg.svd(centred, full_matrices=False)
 
 
 def _filled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:

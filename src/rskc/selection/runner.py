@@ -47,20 +47,31 @@ class Runner:
     """
 
     def __init__(self, store: Memory, n_jobs: int | None, progress: Any):
-        self.seed = int(store.identity["random_state"])
+        self.seed = int(store.identity["seed"])
         self._store, self._finished = store, store.results()
         self._n_jobs, self._progress, self._here = n_jobs, progress, HERE
+        self._bar: _Bar | None = None
 
-    def run(self, name: str, work: Work, keys: Sequence[Key]) -> list[Result]:
-        """Run ``work`` on each of the keys, and return the results in their order."""
+    def run(self, name: str, work: Work, keys: Sequence[Key], more: int = 0) -> list[Result]:
+        """Run ``work`` on each of the keys, and return the results in their order.
+
+        ``more`` tasks at most will be run later: for the progress, which counts all.
+        """
         names = [f"{name} {' '.join(map(str, key))}" for key in keys]
         todo = [i for i, task in enumerate(names) if task not in self._finished]
-        with self._showing(name, len(keys), len(keys) - len(todo)) as advance, _quietly():
-            for i, result in self._results(work, [(i, keys[i]) for i in todo]):
-                self._finished[names[i]] = result
-                self._store.add(names[i], result)
-                advance()
+        if self._bar is None:
+            self._bar = _Bar(self._progress, name, len(keys) + more)
+        self._bar.advance(len(keys) - len(todo))
+        for i, result in self._results(work, [(i, keys[i]) for i in todo]):
+            self._finished[names[i]] = result
+            self._store.add(names[i], result)
+            self._bar.advance(1)
         return [self._finished[task] for task in names]
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
 
     def _results(self, work: Work, tasks: list[tuple[int, Key]]) -> Iterator[tuple[int, Result]]:
         """Yield results as they come, with the number of their task."""
@@ -72,19 +83,38 @@ class Runner:
         if tasks:
             how = {"initializer": end_with, "initargs": (os.getpid(),)}
             parallel = Parallel(self._n_jobs, return_as="generator_unordered", **how)
-            yield from parallel(delayed(_numbered)(work, *task) for task in tasks)
+            yield from _closed_quietly(parallel(delayed(_numbered)(work, *task) for task in tasks))
 
-    @contextmanager
-    def _showing(self, name: str, total: int, done: int) -> Iterator[Callable[[], None]]:
-        if callable(self._progress):
-            yield _counter(self._progress, total, done)
-            return
-        hidden = not (self._progress and sys.stderr.isatty())
+
+def _closed_quietly(results: Iterator) -> Iterator:
+    """Pass results on; if nobody wants more, joblib need not tell that tasks were cancelled."""
+    try:
+        for result in results:  # noqa: UP028 (yield from would close it first)
+            yield result
+    finally:
+        with _quiet_in_main_thread():
+            results.close()  # type: ignore[attr-defined]
+
+
+class _Bar:
+    """Progress on a terminal, by a callable, or not at all."""
+
+    def __init__(self, progress: Any, name: str, total: int):
+        self.done, self.total = 0, total
+        self.report = progress if callable(progress) else None
+        terminal = sys.stderr is not None and sys.stderr.isatty()
+        hidden = not (progress is True and terminal)
         # Half a second's work needs no bar.
-        with tqdm(
-            desc=name, total=total, initial=done, disable=hidden, delay=0.5, dynamic_ncols=True
-        ) as bar:
-            yield bar.update
+        self.bar = tqdm(desc=name, total=total, disable=hidden, delay=0.5, dynamic_ncols=True)
+
+    def advance(self, n: int) -> None:
+        self.done += n
+        self.bar.update(n)
+        if self.report is not None:
+            self.report(self.done, self.total)
+
+    def close(self) -> None:
+        self.bar.close()
 
 
 def rng_of(seed: int, *key: int) -> np.random.Generator:
@@ -97,27 +127,26 @@ def seed_of(seed: int, *key: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
 
 
-def _counter(report: Callable[[int, int], object], total: int, done: int) -> Callable[[], None]:
-    def advance() -> None:
-        nonlocal done
-        done += 1
-        report(done, total)
-
-    report(done, total)
-    return advance
-
-
 def _numbered(work: Work, i: int, key: Key) -> tuple[int, Result]:
-    """Run one task, and say which it was."""
-    if threading.current_thread() is not threading.main_thread():
-        return i, work(key)  # a thread: the filters are those of the runner, and shared
-    with _quietly():
+    """Run one task, and say which it was.
+
+    Warnings about parts of the data and about random data are kept back; those of the refit are
+    shown.
+    """
+    with _quiet_in_main_thread():
         return i, work(key)
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Keep back warnings about parts of the data and random data; those of the refit are shown."""
+def _quiet_in_main_thread() -> Iterator[None]:
+    """Keep warnings back, but not in threads, where filters are shared.
+
+    Of two threads that leave in another order than they came, the last one would restore what the
+    first had set. The fits of rskc itself are quiet in any case.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

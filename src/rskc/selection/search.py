@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rskc._checks import check_integer, check_seed, is_integer
+from rskc.estimator import RobustSparseKMeans
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
 
@@ -49,6 +50,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         -------
         self : object
         """
+        check_clusterer(self.estimator)
         data = validate_data(
             self, X, dtype=[np.float64, np.float32], order="C", ensure_all_finite="allow-nan"
         )
@@ -103,12 +105,19 @@ class Search(MetaEstimatorMixin, BaseEstimator):
 
     @contextmanager
     def _runner(self, X: np.ndarray) -> Iterator[Runner]:
-        with open_store(self.checkpoint, self._identity(X)) as store:
-            yield Runner(store, self.n_jobs, self.progress)
+        n_jobs = self.n_jobs
+        if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
+            raise ValueError(f"n_jobs={n_jobs!r} must be None or an integer other than 0.")
+        with (
+            open_store(self.checkpoint, self._identity(X)) as store,
+            closing(Runner(store, n_jobs, self.progress)) as runner,
+        ):
+            yield runner
 
     def _identity(self, X: np.ndarray) -> dict[str, str | None]:
         """What the results depend on. Without a seed, a checkpoint's own is taken."""
-        seed = None if self.random_state is None else check_seed(self.random_state).randint(2**31)
+        given = self.random_state
+        seed = None if given is None else str(check_seed(given).randint(2**31))
         asked = {k: v for k, v in self.get_params(deep=False).items() if k not in HOW}
         model = asked.pop("estimator")
         fitted = {k: v for k, v in model.get_params().items() if k not in HOW_TO_FIT}
@@ -119,7 +128,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             **{f"estimator__{name}": _told(value) for name, value in sorted(fitted.items())},
             **{name: _told(value) for name, value in sorted(asked.items())},
             "data": f"{X.shape} {X.dtype} {joblib.hash(X)}",
-            "random_state": None if seed is None else str(seed),
+            "random_state": repr(given) if given is None or is_integer(given) else "RandomState",
+            "seed": seed,
         }
 
 
@@ -128,6 +138,21 @@ def configured(estimator: Any, seed: int, **params: Any):
     if "random_state" in estimator.get_params():
         params["random_state"] = seed
     return clone(estimator).set_params(**params)
+
+
+def fit_quietly(model: Any, X: np.ndarray) -> Any:
+    """Fit a model of a task; what rskc's own has to say is about a part of the data."""
+    return model._fit(X) if isinstance(model, RobustSparseKMeans) else model.fit(X)
+
+
+def check_clusterer(estimator: Any) -> None:
+    """Refuse what has no number of clusters, or cannot predict."""
+    known = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    if "n_clusters" not in known or not hasattr(estimator, "predict"):
+        raise TypeError(
+            f"estimator={estimator!r:.80} must be a clusterer with n_clusters and predict, such as "
+            "RobustSparseKMeans()."
+        )
 
 
 def with_clusters(estimator: Any, n_clusters: int) -> dict[str, Any]:
@@ -140,9 +165,9 @@ def with_clusters(estimator: Any, n_clusters: int) -> dict[str, Any]:
 def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
     """Return the numbers of clusters to try, upwards."""
     values = [n_clusters] if is_integer(n_clusters) else n_clusters
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    if isinstance(values, str | Iterator) or not isinstance(values, Iterable):
         raise ValueError(
-            f"n_clusters={n_clusters!r} must be a number or several numbers of clusters."
+            f"n_clusters={n_clusters!r} must be a number of clusters, or a list or range of them."
         )
     numbers = sorted({check_integer("n_clusters", K, least) for K in values})
     if not numbers:

@@ -15,7 +15,7 @@ from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import check_bounds, check_sparse
 from rskc.selection.runner import Key, Runner, seed_of
-from rskc.selection.search import Search, check_clusters, configured
+from rskc.selection.search import Search, check_clusters, configured, fit_quietly
 
 # Partitions that differ in no more than this share of pairs are taken for the same.
 SAME = 0.05
@@ -47,7 +47,7 @@ class TrimCurves(Search):
         partitions that differ in at most 5% of the pairs of cases that neither trims.
     suggested_trims_ : dict
         The same for each number of clusters. Where the partition jumps up to the end, the
-        largest share tried.
+        largest share tried; more may be needed.
     table_ : pandas.DataFrame
         A row for each number of clusters and share: ``n_clusters``, ``trim``, ``n_trim``;
         ``objective`` per kept case; ``inertia``, the weighted within sum of the kept cases, and
@@ -250,7 +250,7 @@ def _fit_all(
 
 def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -> Result:
     """Fit with one of the settings; the seed is the same for all, so that they can be compared."""
-    model = configured(estimator, seed_of(seed), **grid[key[0]]).fit(X)
+    model = fit_quietly(configured(estimator, seed_of(seed), **grid[key[0]]), X)
     return {
         "labels": model.labels_,
         "trimmed": model.trimmed_,

@@ -10,7 +10,7 @@ import numpy as np
 from rskc._checks import check_integer, check_real
 from rskc.selection.checkpoint import Result
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, configured, with_clusters
+from rskc.selection.search import Search, check_clusters, configured, fit_quietly, with_clusters
 
 
 class PredictionStrength(Search):
@@ -127,8 +127,8 @@ def _split_strength(X: np.ndarray, estimator: Any, seed: int, key: Key) -> Resul
         return {"strength": 1.0}
     first, second = np.array_split(rng_of(seed, number).permutation(len(X)), 2)
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
-    foreseen = models[0].fit(X[first]).predict(X[second])
-    found = models[1].fit(X[second])
+    foreseen = fit_quietly(models[0], X[first]).predict(X[second])
+    found = fit_quietly(models[1], X[second])
     kept = ~getattr(found, "trimmed_", np.zeros(len(second), bool))
     return {"strength": prediction_strength(found.labels_[kept], foreseen[kept], K)}
 

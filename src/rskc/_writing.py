@@ -1,0 +1,90 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]:
+    """Open a file for writing that appears at ``path`` whole, or not at all.
+
+    The bytes go to a temporary file in the same folder, which takes the place of ``path`` when the
+    block ends and is removed if it is left by an exception, KeyboardInterrupt included: the old
+    file then stays as it was. A link is followed; a device or a pipe is written to directly.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the file is to be.
+    mode : {"wb", "w"}, default="wb"
+        Bytes, or text in UTF-8 with line ends as given.
+
+    Yields
+    ------
+    file : binary or text file
+
+    Raises
+    ------
+    OSError
+        With ``path`` as its file name, if it cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with _opened(target, mode) as file:
+                yield file
+            return
+        with _replacing(target, mode) as file:
+            yield file
+    except OSError as error:
+        # Of a temporary file nobody has heard.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+@contextmanager
+def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
+    if target.is_dir():
+        raise IsADirectoryError(21, "Is a directory", str(target))
+    handle, temporary = tempfile.mkstemp(prefix=".rskc-", suffix=".part", dir=target.parent)
+    try:
+        with _opened(handle, mode) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _permissions(target))
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _settle(target.parent)
+
+
+def _opened(target: int | Path, mode: str) -> IO[Any]:
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    return open(target, mode, **text)
+
+
+def _permissions(target: Path) -> int:
+    """Those of the file that is replaced, or those that any new file gets."""
+    with suppress(FileNotFoundError):
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _settle(folder: Path) -> None:
+    """Have the new name survive a power cut, on systems where folders can be synced."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,185 @@
+"""Robust and sparse K-means on AnnData objects, by the conventions of scanpy.
+
+::
+
+    import rskc.anndata
+
+    model = rskc.anndata.cluster(adata, 8, trim=0.05)
+    sc.pl.umap(adata, color=["rskc", "rskc_outlier"])
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rskc.estimator import RobustSparseKMeans
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+__all__ = ["cluster"]
+
+GIGABYTE = 1e9
+# A dense copy of a sparse table: mentioned above the first, refused above the second.
+MUCH, TOO_MUCH = 0.5 * GIGABYTE, 2 * GIGABYTE
+
+
+def cluster(
+    adata: AnnData,
+    n_clusters: int = 8,
+    *,
+    layer: str | None = None,
+    use_rep: str | None = None,
+    key_added: str = "rskc",
+    copy: bool = False,
+    **params: Any,
+) -> RobustSparseKMeans | AnnData:
+    """Cluster the observations of an AnnData object.
+
+    Parameters
+    ----------
+    adata : AnnData
+        The object; sparse tables are made dense if that takes no more than 2 GB.
+    n_clusters : int, default=8
+        Number of clusters.
+    layer : str or None, default=None
+        Layer to cluster by; None for ``X``.
+    use_rep : str or None, default=None
+        Representation in ``obsm`` to cluster by, such as "X_pca"; "X" for ``X``.
+    key_added : str, default="rskc"
+        Under which name the results are added.
+    copy : bool, default=False
+        Whether to add the results to a copy.
+    **params
+        Parameters of :class:`rskc.RobustSparseKMeans`.
+
+    Returns
+    -------
+    model : RobustSparseKMeans or AnnData
+        The fitted model; with ``copy``, the copy instead. Added to it are:
+
+        - ``obs["rskc"]``: cluster, a category;
+        - ``obs["rskc_outlier"]`` and ``obs["rskc_distance"]``: whether it looks like an outlier,
+          and the weighted squared distance to its centre;
+        - ``var["rskc_weight"]``: weight of the variable, unless ``use_rep`` has others;
+        - ``uns["rskc"]``: parameters and figures of the fit.
+
+    Examples
+    --------
+    >>> import anndata, rskc.anndata
+    >>> from rskc.datasets import make_simulation
+    >>> adata = anndata.AnnData(make_simulation(random_state=0).data)
+    >>> model = rskc.anndata.cluster(adata, 3, l1_bound=6, random_state=0)
+    >>> adata.obs["rskc"].value_counts().sum()
+    np.int64(60)
+    """
+    _check(adata, layer, use_rep)
+    if copy:
+        adata = adata.copy()
+    elif adata.is_view:  # as scanpy does: results cannot be added to a view
+        warnings.warn("adata is a view; it is made a copy of its own.", UserWarning, stacklevel=2)
+        adata._init_as_actual(adata.copy())
+    own = use_rep in (None, "X")
+    model = RobustSparseKMeans(n_clusters, **params).fit(_table(adata, layer, use_rep))
+    _add(adata, model, key_added, own_variables=own)
+    adata.uns[key_added] = _facts(model, layer, use_rep)
+    return adata if copy else model
+
+
+def _check(adata: Any, layer: str | None, use_rep: str | None) -> None:
+    try:
+        from anndata import AnnData
+    except ImportError as error:
+        raise ImportError(
+            'rskc.anndata needs anndata, which is not installed: pip install "rskc[anndata]".'
+        ) from error
+    if not isinstance(adata, AnnData):
+        raise TypeError(f"adata={adata!r:.60} must be an AnnData; for tables, use the estimator.")
+    if layer is not None and use_rep is not None:
+        raise ValueError(
+            f"layer={layer!r} and use_rep={use_rep!r} are two tables to cluster by; give one."
+        )
+    if adata.isbacked:
+        raise ValueError("adata is backed by a file; read it first: adata = adata.to_memory().")
+
+
+def _table(adata: Any, layer: str | None, use_rep: str | None) -> Any:
+    """The numbers to cluster by, as a frame with names if these are the variables."""
+    import pandas as pd
+
+    if use_rep not in (None, "X"):
+        return np.asarray(_dense(_of(adata.obsm, "use_rep", use_rep, "obsm")))
+    table = adata.X if layer is None else _of(adata.layers, "layer", layer, "layers")
+    if table is None:
+        raise ValueError("adata has no X; name a layer or use_rep.")
+    return pd.DataFrame(_dense(table), adata.obs_names, adata.var_names, copy=False)
+
+
+def _of(tables: Any, parameter: str, name: Any, place: str) -> Any:
+    if name not in tables:
+        known = ", ".join(map(repr, tables)) or "none"
+        raise ValueError(f"{parameter}={name!r} is not in adata.{place}; there: {known}.")
+    return tables[name]
+
+
+def _dense(table: Any) -> Any:
+    """A sparse table made dense, if that is bearable."""
+    from scipy.sparse import issparse
+
+    if not issparse(table):
+        return table
+    (n, p), itemsize = table.shape, 4 if table.dtype == np.float32 else 8
+    size = n * p * itemsize
+    words = f"{n:,} x {p:,} numbers take {size / GIGABYTE:.3g} GB when made dense"
+    if size > TOO_MUCH:
+        raise ValueError(
+            f"{words}, more than {TOO_MUCH / GIGABYTE:g} GB: use fewer variables, such as "
+            'adata[:, adata.var["highly_variable"]], or a representation, such as use_rep="X_pca".'
+        )
+    if size > MUCH:
+        warnings.warn(f"{words}.", UserWarning, stacklevel=4)
+    dense = table.toarray()
+    return dense if dense.dtype == np.float32 else dense.astype(np.float64, copy=False)
+
+
+def _add(adata: Any, model: RobustSparseKMeans, key: str, own_variables: bool) -> None:
+    import pandas as pd
+
+    found = np.unique(model.labels_)
+    labels = pd.Categorical(model.labels_.astype(str), categories=found.astype(str))
+    adata.obs[key] = labels
+    adata.obs[f"{key}_outlier"] = model.outliers_
+    adata.obs[f"{key}_distance"] = model.distances_
+    if own_variables:
+        adata.var[f"{key}_weight"] = model.feature_weights_
+    elif f"{key}_weight" in adata.var:  # of an earlier run, which is overwritten
+        del adata.var[f"{key}_weight"]
+
+
+def _facts(model: RobustSparseKMeans, layer: str | None, use_rep: str | None) -> dict[str, Any]:
+    """What an .h5ad can hold: no None, and no objects."""
+    params = {"layer": layer, "use_rep": use_rep, **model.get_params(deep=False)}
+    facts = {
+        "objective": model.objective_,
+        "inertia": model.inertia_,
+        "l1_bound": model.l1_bound_,
+        "n_features": int(np.count_nonzero(model.feature_weights_)),
+        "n_outliers": int(model.outliers_.sum()),
+        "n_trimmed": int(model.trimmed_.sum()),
+        "outlier_threshold": model.outlier_threshold_,
+        "n_iter": model.n_iter_,
+        "warnings": "\n".join(model.warnings_) or None,
+    }
+    return {"params": _storable(params), **_storable(facts)}
+
+
+def _storable(values: dict[str, Any]) -> dict[str, Any]:
+    simple = (bool, int, float, str, np.ndarray, np.generic)
+    return {
+        name: value if isinstance(value, simple) else str(value)
+        for name, value in values.items()
+        if value is not None
+    }

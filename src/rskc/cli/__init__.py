@@ -1,0 +1,58 @@
+"""The command ``rskc``: a table in, a folder of results with one HTML page out.
+
+One file per group of commands; whatever is heavy is imported inside of them, so that ``rskc
+--help`` answers at once. Commands say what they have to say through a ``Voice`` and raise what goes
+wrong; ``_app`` makes one sentence and an exit code of it.
+"""
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import Any
+
+__all__ = ["main"]
+
+NEEDS = 'rskc: the command line needs {}, which is not installed: pip install "rskc[cli]".'
+
+
+def main() -> None:
+    """Run the command line, and leave with 0, 1 (data or settings), 2 (usage) or 130 (Ctrl-C)."""
+    _tolerate_any_text()
+    with suppress(ValueError, AttributeError):  # not the main thread; not that system
+        signal.signal(signal.SIGTERM, _end)
+    try:
+        _app()(prog_name="rskc")
+    except KeyboardInterrupt:  # while starting or ending
+        sys.exit(130)
+    except BrokenPipeError:
+        silence_stdout()
+
+
+def _app() -> Any:
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ImportError as error:
+        sys.exit(NEEDS.format(error.name))  # prints to stderr, exit code 1
+    from rskc.cli._commands import app
+
+    return app
+
+
+def _end(*_: object) -> None:
+    """Clean up when asked to end, and leave as if that signal had done it."""
+    sys.exit(128 + signal.SIGTERM)
+
+
+def _tolerate_any_text() -> None:
+    """A name that the terminal cannot show must not end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def silence_stdout() -> None:
+    """The reader went away, as ``head`` does: nothing more to say, not even at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,215 @@
+"""What a run found: its summary, and the files of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rskc.cli._tables import Data
+
+TOP = 10
+NOT_TOLD = ("estimator", "progress", "n_jobs")  # of a search: told apart, or without consequences
+
+
+@dataclass(frozen=True)
+class Result:
+    """A fitted model, the data, and how it came about."""
+
+    data: Data
+    model: Any
+    searches: list[Any]
+    warnings: list[str]
+    seconds: float  # of clustering and searching
+    command: list[str]
+
+    @cached_property
+    def cases(self) -> Any:
+        """A row a case, with silhouettes."""
+        return self.model.cases_frame(self.data.X)
+
+    @cached_property
+    def sections(self) -> list[dict[str, Any]]:
+        """What the searches found, in words and tables."""
+        if not self.searches:
+            return []
+        from rskc.report._searches import sections_of
+
+        return sections_of(self.searches)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """All that is needed to understand the run, and to repeat it."""
+        from rskc._show_versions import environment
+
+        return {
+            "command": shlex.join(self.command),
+            "arguments": self.command,
+            "working_folder": os.getcwd(),
+            "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+            "table": _table(self.data),
+            "reading": self.data.reading,
+            "standardisation": {
+                "of": self.data.scaling.of,
+                "scale": self.data.scaling.kind,
+                "words": self.data.scaling.words(),
+            },
+            "parameters": self.model.get_params(),
+            "seed": self.model.random_state,
+            "searches": [_search(*each) for each in zip(self.searches, self.sections, strict=True)],
+            "result": self._result(),
+            "truth": self._truth(),
+            "warnings": self.warnings,
+            "notes": self.data.notes,
+            "seconds": {"reading": self.data.seconds, "clustering": self.seconds},
+            "versions": environment(),
+        }
+
+    def _result(self) -> dict[str, Any]:
+        model, silhouettes = self.model, self.cases["silhouette"].to_numpy(float)
+        known = np.isfinite(silhouettes)
+        return {
+            "n_clusters": len(model.cluster_centers_),
+            "clusters": self._clusters(silhouettes),
+            "n_features": int(np.count_nonzero(model.feature_weights_)),
+            "top_features": self.top_features(),
+            "n_outliers": int(model.outliers_.sum()),
+            "n_trimmed": int(model.trimmed_.sum()),
+            "l1_bound": model.l1_bound_,
+            "outlier_threshold": model.outlier_threshold_,
+            "objective": model.objective_,
+            "inertia": model.inertia_,
+            "iterations": model.n_iter_,
+            "silhouette": float(silhouettes[known].mean()) if known.any() else None,
+        }
+
+    def _clusters(self, silhouettes: np.ndarray) -> list[dict[str, Any]]:
+        found = []
+        for k in range(len(self.model.cluster_centers_)):
+            mine = self.model.labels_ == k
+            known = silhouettes[mine & np.isfinite(silhouettes)]
+            found.append(
+                {
+                    "cluster": k,
+                    "cases": int(mine.sum()),
+                    "outliers": int((mine & self.model.outliers_).sum()),
+                    "silhouette": float(known.mean()) if len(known) else None,
+                }
+            )
+        return found
+
+    def top_features(self) -> list[dict[str, Any]]:
+        """The features of largest weight."""
+        weights = self.model.feature_weights_
+        order = np.argsort(-weights, kind="stable")[: min(TOP, np.count_nonzero(weights))]
+        names = self.data.X.columns
+        return [{"feature": str(names[j]), "weight": float(weights[j])} for j in order]
+
+    def _truth(self) -> dict[str, Any] | None:
+        from rskc.metrics import classification_error_rate, sensitivity
+
+        labels = self.data.table.labels
+        if labels is None:
+            return None
+        return {
+            "label_column": self.data.reading["label_column"],
+            "cer": classification_error_rate(labels, self.model.labels_),
+            "classes": sensitivity(labels, self.model.labels_).to_dict("records"),
+        }
+
+
+def _table(data: Data) -> dict[str, Any]:
+    table = data.table
+    return {
+        "file": table.path.name,
+        "path": os.path.abspath(table.path),
+        "sha256": table.sha256,
+        "n_cases": table.data.shape[0],
+        "n_features": table.data.shape[1],
+        "n_missing": table.n_missing,
+        "id_column": table.id_column,
+        "dropped": dict(table.dropped),
+        "constant": table.constant,
+        "empty": table.empty,
+    }
+
+
+def _search(search: Any, section: dict[str, Any]) -> dict[str, Any]:
+    own = search.get_params(deep=False)
+    asked = {k: _listed(v) for k, v in own.items() if k not in NOT_TOLD}
+    return {
+        "search": type(search).__name__,
+        "parameters": asked,
+        "found": section["found"],
+        "suggests": section["suggests"],
+        "table": search.table_.to_dict("records"),
+    }
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, range) else value
+
+
+def check_report(wanted: bool) -> None:
+    """Say before the work, and not after it, that a page cannot be made."""
+    packages = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
+    missing = [name for module, name in packages.items() if not importlib.util.find_spec(module)]
+    if wanted and missing:
+        raise ImportError(
+            f"the HTML page needs {' and '.join(missing)}, not installed here: pip install "
+            '"rskc[report]", or do without it by --no-report.'
+        )
+
+
+def write_results(folder: Path, result: Result, *, report: bool, title: str | None) -> None:
+    """Write all files of a result."""
+    from rskc.files import save, write_csv, write_json
+
+    write_csv(result.cases, folder / "labels.csv")
+    write_csv(result.model.features_frame(), folder / "features.csv")
+    save(result.model, folder / "model.rskc", extra=_extra(result, title))
+    if report:
+        write_page(folder / "report.html", result, title)
+    write_json(result.summary, folder / "summary.json")
+
+
+def write_page(path: Path, result: Result, title: str | None) -> None:
+    """Write the HTML page."""
+    from rskc.report import make_report
+
+    data = result.data
+    make_report(
+        result.model,
+        data.X,
+        searches=result.searches,
+        labels=data.table.labels,
+        title=title or f"Clusters of {data.table.path.name}",
+        run={
+            "command": shlex.join(result.command),
+            "file": data.table.path.name,
+            "sha256": data.table.sha256,
+            "standardisation": data.scaling.words(),
+            "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+        },
+    ).save(path)
+
+
+def _extra(result: Result, title: str | None) -> dict[str, Any]:
+    """What predict and report need to know, in the model's file."""
+    table = result.data.table
+    return {
+        "reading": result.data.reading,
+        "id_column": table.id_column,
+        "scaling": result.data.scaling.extra(),
+        "file": table.path.name,
+        "sha256": table.sha256,
+        "command": result.command,
+        "title": title,
+    }

@@ -1,0 +1,135 @@
+"""Results on a terminal, for a reader who has never heard of the method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rskc.cli._phrases import as_options
+from rskc.cli._results import Result
+from rskc.cli._voice import Voice
+
+MOST_CLUSTERS, MOST_NAMES = 20, 6
+FILES = {
+    "report.html": "the page that explains it all: open it in a browser",
+    "labels.csv": "cluster, distance and more of each case",
+    "features.csv": "weight and centres of each feature",
+    "table.csv": "what the search tried",
+    "model.rskc": "the model, for rskc predict",
+    "summary.json": "settings and results, enough to repeat it",
+}
+
+
+def show_result(result: Result, folder: Path | None, voice: Voice) -> None:
+    """The result in a few lines, and where the files are."""
+    if voice.silent:
+        return
+    for section in result.sections:
+        show_section(section, voice)
+    voice.say("", _bold(headline(result)), "", _clusters(result))
+    for heading, words in _facts(result):
+        voice.say(_line(heading, words))
+    for note in [*result.data.notes, *map(as_options, result.warnings)]:
+        voice.note(clean(note, 2000))
+    if folder is not None:
+        show_files(folder, voice)
+
+
+def show_section(section: dict[str, Any], voice: Voice) -> None:
+    """What a search tried, and what it suggests."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    found = section["table"]
+    table = Table(title=section["title"], title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for label in ["", *found["labels"]]:
+        table.add_column(label, justify="right")
+    for row, chosen in zip(found["rows"], found["chosen"], strict=True):
+        table.add_row(">" if chosen else "", *row, style="bold green" if chosen else None)
+    voice.say("", table, _bold(section["found"]), section["explain"])
+
+
+def show_files(folder: Path, voice: Voice) -> None:
+    """Which files were written."""
+    voice.say("")
+    voice.say_in_one_line(f"Written to {clean(folder, 2000)}:")
+    width = max(map(len, FILES))
+    for name, words in FILES.items():
+        if (folder / name).exists():
+            voice.say_in_one_line(f"  {name:<{width}}  {words}")
+
+
+def headline(result: Result) -> str:
+    """The result in a sentence."""
+    found, table = result.summary["result"], result.summary["table"]
+    n, p, selected = table["n_cases"], table["n_features"], found["n_features"]
+    matter = f"{selected:,} of {_count(p, 'feature')} matter{'s' if selected == 1 else ''}"
+    if found["l1_bound"] is None:
+        matter = f"all {_count(p, 'feature')} count alike"
+    wild = found["n_outliers"]
+    looks = "looks like an outlier" if wild == 1 else "look like outliers"
+    outliers = f"{_count(wild, 'case')} {looks}" if wild else "no case looks like an outlier"
+    return f"{_count(found['n_clusters'], 'cluster')} of {_count(n, 'case')}; {matter}; {outliers}."
+
+
+def _clusters(result: Result) -> Any:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table, rows = Table(box=SIMPLE_HEAD), result.summary["result"]["clusters"]
+    for label in ("Cluster", "Cases", "Outliers", "Silhouette"):
+        table.add_column(label, justify="right")
+    for row in rows[:MOST_CLUSTERS]:
+        width = "–" if row["silhouette"] is None else f"{row['silhouette']:.2f}"
+        table.add_row(f"{row['cluster']}", f"{row['cases']:,}", f"{row['outliers']:,}", width)
+    if len(rows) > MOST_CLUSTERS:
+        table.add_row("...", f"{len(rows) - MOST_CLUSTERS} more", "", "")
+    return table
+
+
+def _facts(result: Result) -> Any:
+    found, truth = result.summary["result"], result.summary["truth"]
+    if found["l1_bound"] is not None and found["top_features"]:
+        weights = [f"{clean(f['feature'])} {f['weight']:.2g}" for f in found["top_features"]]
+        yield "Largest weights", _few(weights, found["n_features"])
+    if found["n_outliers"]:
+        outlying = result.cases[result.cases.outlier].sort_values("distance", ascending=False)
+        names = [clean(name) for name in outlying["case"].head(MOST_NAMES)]
+        yield "Outliers", _few(names, found["n_outliers"])
+    if truth is not None:
+        told = (
+            f"{truth['cer']:.1%} of the pairs of cases are together in one and apart in the other"
+        )
+        yield f"Compared with {clean(truth['label_column'])}", f"{told} (CER {truth['cer']:.3f})"
+    if result.data.table.n_missing:
+        yield "Missing", _count(result.data.table.n_missing, "cell")
+    seconds = result.data.seconds + result.seconds
+    yield "Time", f"{seconds:.1f} s, of which reading {result.data.seconds:.1f} s"
+
+
+def clean(text: Any, width: int = 40) -> str:
+    """A name of the user's in one line, without anything that a terminal would obey."""
+    from rskc.report._words import shown
+
+    return shown(text, width)
+
+
+def _few(words: list[str], n: int) -> str:
+    more = n - len(words[:MOST_NAMES])
+    return ", ".join(words[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _bold(words: str) -> Any:
+    from rich.text import Text
+
+    return Text(words, style="bold")
+
+
+def _line(heading: str, words: str) -> Any:
+    from rich.text import Text
+
+    return Text.assemble((f"{heading}: ", "cyan"), words)

@@ -1,0 +1,75 @@
+"""From a file to the data that is clustered, with notes on what was done to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rskc.cli._options import Reading, Standardising
+from rskc.cli._scaling import Scaling, learn
+from rskc.cli._voice import Voice, heard
+
+
+@dataclass(frozen=True)
+class Data:
+    """A table, and what is clustered of it."""
+
+    table: Any
+    X: Any  # pandas.DataFrame, standardised
+    scaling: Scaling
+    reading: dict[str, Any]  # arguments of read_table
+    notes: list[str]
+    seconds: float
+
+
+def read(path: Path, reading: Reading, standardising: Standardising, voice: Voice) -> Data:
+    """Read a table and standardise it."""
+    from rskc.files import read_table
+
+    start, arguments = time.perf_counter(), reading.arguments()
+    with voice.busy(f"Reading {path.name}"):
+        table = read_table(path, **arguments)
+        scaling, notes = learn(standardising.standardize, standardising.scale, table.data)
+        with heard() as warned:
+            X = scaling.apply(table.data)
+    notes = [*_notes(table), *notes, *warned]
+    return Data(table, X, scaling, arguments, notes, time.perf_counter() - start)
+
+
+def reread(path: Path, arguments: dict[str, Any], scaling: Scaling, voice: Voice) -> Data:
+    """Read the table of a fit again, and standardise it as then."""
+    from rskc.files import read_table
+
+    start = time.perf_counter()
+    with voice.busy(f"Reading {path.name}"):
+        table = read_table(path, **arguments)
+    with heard() as warned:
+        X = scaling.apply(table.data)
+    notes = [*_notes(table), *warned]
+    return Data(table, X, scaling, arguments, notes, time.perf_counter() - start)
+
+
+def _notes(table: Any) -> Iterator[str]:
+    """What someone who thinks the table is just numbers would like to know."""
+    dropped = {name: why for name, why in table.dropped.items() if why != "asked for"}
+    if dropped:
+        which = _few([f"{name!r} ({why})" for name, why in dropped.items()])
+        yield f"Left out, since {_these(dropped)} no numbers: {which}."
+    if table.empty:
+        yield f"Without a single value: {_few(map(repr, table.empty))}."
+    if table.constant:
+        tell = _these(table.constant, "tells", "tell")
+        yield f"The same in all cases, so {tell} nothing: {_few(map(repr, table.constant))}."
+
+
+def _these(names: Any, one: str = "holds", more: str = "hold") -> str:
+    return f"it {one}" if len(names) == 1 else f"they {more}"
+
+
+def _few(words: Any, most: int = 5) -> str:
+    words = list(words)
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more

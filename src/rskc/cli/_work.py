@@ -1,0 +1,65 @@
+"""Clustering and searching, with progress, and warnings kept as sentences."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rskc.cli._results import Result
+from rskc.cli._tables import Data
+from rskc.cli._voice import Voice, heard
+
+MOST_CLUSTERS = 8  # that --clusters auto tries
+
+
+def fit_model(estimator: Any, data: Data, command: list[str], voice: Voice) -> Result:
+    """Fit an estimator as it is."""
+    start = time.perf_counter()
+    n, p = data.X.shape
+    with voice.busy(f"Clustering {n:,} cases by {p:,} features"), heard() as warned:
+        model = estimator.fit(data.X)
+    return Result(data, model, [], warned, time.perf_counter() - start, command)
+
+
+def fit_searched(searches: list[Any], data: Data, command: list[str], voice: Voice) -> Result:
+    """Run searches, each with the estimator that the one before has chosen."""
+    start = time.perf_counter()
+    found: list[Any] = []
+    for search in searches:
+        if found:
+            if found[-1].best_estimator_.n_clusters == 1:
+                break
+            search.set_params(estimator=found[-1].best_estimator_)
+        warned = run_search(search, data.X, voice)
+        found.append(search)
+    model = found[-1].best_estimator_
+    return Result(data, model, found, warned, time.perf_counter() - start, command)
+
+
+def run_search(search: Any, X: Any, voice: Voice) -> list[str]:
+    """Run one search; returns what the model that it chose warned of."""
+    name = type(search).__name__
+    try:
+        with voice.counting(name) as update, heard() as warned:
+            search.set_params(progress=update).fit(X)
+    except KeyboardInterrupt as error:
+        if search.checkpoint is not None:
+            kept = f"what was done is kept in {str(search.checkpoint)!r}"
+            error.add_note(f"{kept}, and the same command goes on from there")
+        raise
+    finally:
+        search.set_params(progress=False)
+    return warned
+
+
+def searches_for(clusters: Any, bound: Any, estimator: Any, n_cases: int, **how: Any) -> list[Any]:
+    """The searches that "auto" clusters and a bound to "choose" stand for."""
+    from rskc.selection import Clest, GapL1
+
+    searches: list[Any] = []
+    if clusters == "auto":
+        most = max(2, min(MOST_CLUSTERS, n_cases // 3))
+        searches.append(Clest(estimator, range(2, most + 1), **how))
+    if bound == "choose":
+        searches.append(GapL1(estimator, **how))
+    return searches

@@ -1,0 +1,123 @@
+"""``rskc demo``, the whole tour on made-up data; and ``rskc versions``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
+
+from rskc.cli._app import command, typed_command
+from rskc.cli._folder import results_folder
+from rskc.cli._options import RESULTS, Basics, Reading, Standardising
+from rskc.cli._results import check_report, write_results
+from rskc.cli._show import show_result
+from rskc.cli._tables import read
+from rskc.cli._voice import Voice
+from rskc.cli._work import fit_searched
+
+TABLE, RESULT = "expression.csv", "expression-rskc"
+N_PATIENTS, N_GENES, N_TELLING, N_WILD = 90, 200, 20, 3
+FEW: dict[str, Any] = {
+    "n_splits": 6,
+    "n_references": 19,
+}  # the fewest references with which p can be .05
+TRIM = 0.1
+PATIENTS = (
+    f"Three groups of patients differ in {N_TELLING} genes; all other genes are noise, and "
+    f"{2 * N_WILD} patients have a wild cell."
+)
+CHOICE = (
+    "How many clusters, and how many genes? Both are tried out on parts of the table and on "
+    "shuffled ones, then the patients are clustered. For a table of your own, and more thoroughly:"
+)
+
+
+@command("demo", "rskc demo", "rskc demo --out tour")
+def demo(
+    voice: Voice,
+    out: Annotated[
+        Path,
+        Option("--out", "-o", metavar="FOLDER", help="Where to put it.", rich_help_panel=RESULTS),
+    ] = Path("rskc-demo"),
+    force: Annotated[
+        bool, Option("--force", help="Replace files that are there.", rich_help_panel=RESULTS)
+    ] = False,
+) -> None:
+    """Show what it does: makes a table, chooses the settings, clusters, and writes the page.
+
+    Takes some seconds.
+    """
+    check_report(True)
+    table = out / TABLE
+    force = _write_table(table, force)
+    similar = ["rskc", "fit", str(table), "--clusters", "auto", "--l1-bound", "choose"]
+    similar += ["--trim", str(TRIM), "--label-column", "group", "--out", str(out / RESULT)]
+    _say(voice, "1. A table", f"{N_PATIENTS} patients x {N_GENES} genes in {table}. {PATIENTS}")
+    _say(voice, "2. Clusters and features", CHOICE)
+    voice.say_in_one_line(f"   {shlex.join(similar)}")
+    with results_folder(out / RESULT, force) as part:
+        data = read(table, Reading(label_column="group"), Standardising(), voice)
+        result = fit_searched(_searches(), data, typed_command(), voice)
+        write_results(part, result, report=True, title="A tour of rskc")
+    show_result(result, out / RESULT, voice)
+    _say(voice, "3. The page", f"Open {out / RESULT / 'report.html'} in a browser.")
+    voice.tell(result.summary)
+
+
+def _say(voice: Voice, heading: str, words: str) -> None:
+    from rich.text import Text
+
+    voice.say("", Text(heading, style="bold cyan"), words)
+
+
+def _searches() -> list[Any]:
+    from rskc.selection import Clest, GapL1
+
+    estimator = Basics(n_init=10).estimator(2, trim=TRIM)
+    clest = Clest(estimator, range(2, 6), random_state=0, **FEW)
+    return [clest, GapL1(estimator, 8, n_permutations=8, random_state=0)]
+
+
+def _write_table(path: Path, force: bool) -> bool:
+    """Write the table; returns whether results beside it may be replaced, since they are ours."""
+    from rskc.cli.predict import csv_of
+    from rskc.files import atomic_write
+
+    content = csv_of(_patients())
+    ours = path.is_file() and path.read_bytes() == content
+    if path.exists() and not (ours or force):
+        raise ValueError(f"{str(path)!r} is there already; use --force, or --out for elsewhere.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        file.write(content)
+    return ours or force
+
+
+def _patients() -> Any:
+    """Three groups that differ in a few genes; a few patients have a wild cell."""
+    import numpy as np
+    import pandas as pd
+
+    from rskc.datasets import make_contaminated
+
+    size = (N_PATIENTS, N_GENES, N_TELLING, N_WILD)
+    made = make_contaminated("shared_cell", *size, random_state=1)
+    cells = made.data.round(3)
+    cells[np.flatnonzero(~made.outliers)[:: N_PATIENTS // N_WILD], 0] = 25.0
+    genes = [f"gene{j:03d}" for j in range(1, N_GENES + 1)]
+    frame = pd.DataFrame(cells, columns=genes)
+    frame.insert(0, "patient", [f"P{i:03d}" for i in range(1, N_PATIENTS + 1)])
+    frame.insert(1, "group", np.array(["mild", "medium", "severe"])[made.target])
+    return frame
+
+
+@command("versions")
+def versions(voice: Voice) -> None:
+    """Print versions and the build, for a bug report."""
+    from rskc._show_versions import environment, show_versions
+
+    if not voice.silent:
+        show_versions()
+    voice.tell(environment())

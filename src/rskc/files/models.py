@@ -1,0 +1,376 @@
+"""Fitted models in files that are safe to open, whoever made them.
+
+A model's file is a zip archive that any tool opens: ``rskc-model.json`` says what is what, and the
+arrays lie beside it as .npy. There is no pickle in it, hence nothing that could run. It is not
+compressed, so that nothing in it can be larger than the file. The archive's comment is the SHA-256
+of all the bytes before it: a file of which a byte has changed, or is missing, is refused. That
+digest guards against accidents; against strangers, all that is read is checked: which attributes
+there are, their types, and that their shapes fit each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import struct
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+import rskc
+from rskc._writing import atomic_write
+from rskc.engines.memory import Frame
+from rskc.estimator import RobustSparseKMeans
+from rskc.files._codec import Unsavable, decode, encode, pack, unpack
+
+FORMAT, VERSION = "rskc model", 1
+CONTENTS = "rskc-model.json"
+DIGEST_LENGTH = 64
+TIMES = (1980, 1, 1, 0, 0, 0)  # in the archive, so that the same model makes the same file
+
+# Arrays among the fitted attributes: types, and axes that must agree.
+ARRAYS = {
+    "labels_": ("i4 i8", "n"),
+    "cluster_centers_": ("f4 f8", "Kp"),
+    "feature_weights_": ("f4 f8", "p"),
+    "trimmed_weighted_": ("b1", "n"),
+    "trimmed_unweighted_": ("b1", "n"),
+    "trimmed_": ("b1", "n"),
+    "outliers_": ("b1", "n"),
+    "distances_": ("f4 f8", "n"),
+    "objective_path_": ("f8", "i"),
+    "feature_names_in_": ("O", "p"),
+    "case_names_in_": ("O", "n"),
+}
+NUMBERS = {
+    "n_trim_": int,
+    "n_iter_": int,
+    "n_missing_": int,
+    "n_features_in_": int,
+    "objective_": float,
+    "inertia_": float,
+    "outlier_threshold_": float,
+    "l1_bound_": float,
+}
+OTHERS = ("warnings_", "_frame", "_sklearn_output_config")
+OPTIONAL = ("feature_names_in_", "case_names_in_", "_sklearn_output_config")
+# What may go wrong in reading what is not as it should be.
+WRONG = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    EOFError,
+    MemoryError,
+    NotImplementedError,
+    struct.error,
+    zipfile.BadZipFile,
+)
+
+
+class ModelFileError(ValueError):
+    """A file is not a model of rskc, or a damaged one; the message is one sentence."""
+
+
+class SavedModel(NamedTuple):
+    """A model, and what was saved with it."""
+
+    model: RobustSparseKMeans
+    extra: dict[str, Any]
+    rskc_version: str
+
+
+def save(
+    model: RobustSparseKMeans, path: str | os.PathLike, *, extra: Mapping[str, Any] | None = None
+) -> None:
+    """Save a fitted model in a file that is safe to open.
+
+    Parameters
+    ----------
+    model : RobustSparseKMeans
+        A fitted model. Arrays are kept bit by bit, parameters with their types, a RandomState with
+        its state. Names of cases that are neither text nor numbers are kept as text.
+    path : str or path
+        Where to; written whole or not at all.
+    extra : mapping, default=None
+        What else belongs to the model, such as how its data were standardised: text, numbers and
+        arrays, in dictionaries, lists and tuples. ``read_model`` returns it.
+
+    Raises
+    ------
+    TypeError
+        If the model or ``extra`` holds what cannot be saved, such as a function in ``init``. For
+        predictions it is not needed: ``model.set_params(init="auto")`` before saving.
+
+    See Also
+    --------
+    load : The way back.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from rskc import RobustSparseKMeans, load, save
+    >>> model = RobustSparseKMeans(2, trim=0).fit([[0.0], [0.1], [5.0], [5.1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, os.path.join(folder, "model.rskc"))
+    ...     again = load(os.path.join(folder, "model.rskc"))
+    >>> bool((again.predict([[0.2], [4.0]]) == model.predict([[0.2], [4.0]])).all())
+    True
+    """
+    if type(model) is not RobustSparseKMeans:
+        kind = type(model).__name__
+        raise TypeError(f"model={kind} cannot be saved; only a RobustSparseKMeans can.")
+    check_is_fitted(model, "cluster_centers_")
+    data = _archive(model, {} if extra is None else dict(extra))
+    with atomic_write(path) as file:
+        file.write(data)
+
+
+def load(path: str | os.PathLike) -> RobustSparseKMeans:
+    """Load a model that ``save`` saved.
+
+    Nothing in the file is run, whoever made it.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    model : RobustSparseKMeans
+
+    Raises
+    ------
+    ModelFileError
+        If it is no model, a damaged one, or one of a later version of rskc.
+    """
+    return read_model(path).model
+
+
+def read_model(path: str | os.PathLike) -> SavedModel:
+    """Load a model and the ``extra`` that was saved with it.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    saved : SavedModel
+        With fields ``model``, ``extra`` and ``rskc_version``, that which wrote the file.
+
+    Raises
+    ------
+    ModelFileError
+        As ``load`` does.
+    """
+    data = _checked(path, _bytes_of(path))
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return _saved(path, archive, len(data))
+    except ModelFileError:
+        raise
+    except WRONG as error:
+        words = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise _refusal(path, f"is not a model that rskc can use ({words})") from error
+
+
+def _refusal(path: str | os.PathLike, words: str) -> ModelFileError:
+    return ModelFileError(f"{os.fspath(path)!r} {words}.")
+
+
+def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
+    arrays: dict[str, np.ndarray] = {}
+
+    def add(array: np.ndarray) -> str:
+        name = f"arrays/{len(arrays)}.npy"
+        arrays[name] = array
+        return name
+
+    params = {
+        name: _encoded(f"{name}={value!r:.60}", value, add)
+        for name, value in model.get_params(deep=False).items()
+    }
+    attributes = {name: _encoded(name, value, add) for name, value in _attributes(model).items()}
+    contents = {
+        "format": FORMAT,
+        "version": VERSION,
+        "rskc": rskc.__version__,
+        "class": "RobustSparseKMeans",
+        "params": params,
+        "attributes": attributes,
+        "extra": _encoded("extra", extra, add),
+        "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
+    }
+    files = {CONTENTS: json.dumps(contents, indent=1, allow_nan=False).encode()}
+    return _zipped(files | {name: pack(array) for name, array in arrays.items()})
+
+
+def _encoded(what: str, value: Any, add: Any) -> Any:
+    try:
+        return encode(value, add)
+    except Unsavable as error:
+        remedy = "; model.set_params(init='auto') forgets it" if what.startswith("init=") else ""
+        raise TypeError(f"{what} cannot be saved: it holds {error}{remedy}.") from error
+
+
+def _attributes(model: RobustSparseKMeans) -> dict[str, Any]:
+    known = [*ARRAYS, *NUMBERS, *OTHERS]
+    found = {name: vars(model)[name] for name in known if name in vars(model)}
+    return found | {"_frame": model._frame._asdict()}
+
+
+def _zipped(files: dict[str, bytes]) -> bytes:
+    """An archive with its own digest at the end."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = b"0" * DIGEST_LENGTH
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name, TIMES), data)
+    body = buffer.getvalue()[:-DIGEST_LENGTH]
+    return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def _bytes_of(path: str | os.PathLike) -> bytes:
+    """What is in the file."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise _refusal(path, "is not a file")
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as error:
+        raise _refusal(path, "is not there") from error
+    except OSError as error:
+        raise _refusal(path, f"cannot be opened ({error.strerror})") from error
+
+
+def _checked(path: str | os.PathLike, data: bytes) -> bytes:
+    """The bytes, if they are those of a whole file of ours."""
+    name = CONTENTS.encode()
+    if not data:
+        raise _refusal(path, "is empty")
+    if not data.startswith(b"PK") or data[30 : 30 + len(name)] != name:
+        raise _refusal(path, "is not a model of rskc, which has rskc-model.json in a zip archive")
+    body, digest = data[:-DIGEST_LENGTH], data[-DIGEST_LENGTH:]
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        raise _refusal(path, "is damaged, cut short or was altered: its checksum is wrong")
+    return data
+
+
+def _saved(path: str | os.PathLike, archive: zipfile.ZipFile, size: int) -> SavedModel:
+    _check_entries(archive, size)
+    contents = json.loads(archive.read(CONTENTS))
+    if contents["format"] != FORMAT or contents["class"] != "RobustSparseKMeans":
+        raise ValueError(f"it says it is a {contents['format']!s:.40}")
+    if contents["version"] != VERSION:
+        raise _refusal(
+            path,
+            f"was written by rskc {contents['rskc']!s:.20} in version {contents['version']!s:.20} "
+            f"of the format, and this is rskc {rskc.__version__}, which reads version {VERSION}",
+        )
+    declared = contents["arrays"]
+
+    def get(name: str) -> Any:
+        dtype, shape = declared[name]
+        array = unpack(archive.read(name))
+        if array.dtype.str != dtype or list(array.shape) != shape:
+            raise ValueError(f"{name} is not what it is said to be")
+        return array
+
+    params = {name: decode(value, get) for name, value in contents["params"].items()}
+    attributes = {name: decode(value, get) for name, value in contents["attributes"].items()}
+    extra = decode(contents["extra"], get)
+    if not isinstance(extra, dict):
+        raise TypeError("extra is no dictionary")
+    return SavedModel(_model(params, attributes), extra, str(contents["rskc"]))
+
+
+def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse what save does not write: other names, compression, entries that overlap."""
+    entries = archive.infolist()
+    arrays = [f"arrays/{number}.npy" for number in range(len(entries) - 1)]
+    if [entry.filename for entry in entries] != [CONTENTS, *arrays]:
+        raise ValueError("it holds other files than a model does")
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise ValueError("it is compressed, which models are not")
+    if sum(entry.file_size for entry in entries) > size:
+        raise ValueError("its contents are larger than the file")
+
+
+def _model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKMeans:
+    for name in {*ARRAYS, *NUMBERS, *OTHERS}.difference(OPTIONAL, attributes):
+        raise ValueError(f"{name} is missing")
+    for name in set(attributes).difference(ARRAYS, NUMBERS, OTHERS):
+        raise ValueError(f"{name!r:.60} is no attribute of a model")
+    model = RobustSparseKMeans(**params)
+    if set(params) != set(model.get_params(deep=False)):
+        raise ValueError("parameters are missing")
+    axes = _check_arrays(attributes)
+    _check_numbers(attributes, axes)
+    _check_others(attributes)
+    attributes["_frame"] = _frame(attributes["_frame"], axes["p"])
+    for name, value in attributes.items():
+        setattr(model, name, value)
+    return model
+
+
+def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
+    """Types and shapes; compiled passes rely on them. Returns the lengths of the axes."""
+    axes: dict[str, int] = {}
+    for name, (dtypes, letters) in ARRAYS.items():
+        if name in OPTIONAL and name not in attributes:
+            continue
+        array = attributes[name]
+        if array.dtype not in [np.dtype(each) for each in dtypes.split()]:
+            raise ValueError(f"{name} is of type {array.dtype}")
+        lengths = dict(zip(letters, array.shape, strict=True))
+        if any(axes.setdefault(axis, length) != length for axis, length in lengths.items()):
+            raise ValueError(f"{name} has shape {array.shape}, which does not fit the others")
+    labels = attributes["labels_"]
+    if 0 in axes.values() or labels.min() < 0 or labels.max() >= axes["K"]:
+        raise ValueError("labels_ are not those of clusters")
+    if not all(type(name) is str for name in attributes.get("feature_names_in_", [])):
+        raise ValueError("feature_names_in_ are not text")
+    return axes
+
+
+def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:
+    for name, kind in NUMBERS.items():
+        value = attributes[name]
+        free = name == "l1_bound_" and value is None
+        if not free and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise ValueError(f"{name} is not of type {kind.__name__}")
+    if attributes["n_features_in_"] != axes["p"]:
+        raise ValueError("n_features_in_ is not the number of features")
+
+
+def _check_others(attributes: dict[str, Any]) -> None:
+    warnings = attributes["warnings_"]
+    if type(warnings) is not list or not all(type(each) is str for each in warnings):
+        raise ValueError("warnings_ are not text")
+    config = attributes.get("_sklearn_output_config", {})
+    if not set(config) <= {"transform"} or not set(config.values()) <= set(OUTPUTS):
+        raise ValueError("its kind of output is unknown")
+
+
+OUTPUTS = ("default", "pandas", "polars")
+
+
+def _frame(fields: dict[str, Any], p: int) -> Frame:
+    frame = Frame(**fields)
+    for array in (frame.location, frame.limits):
+        if array.dtype != np.float64 or array.shape != (p,):
+            raise ValueError("_frame does not fit the features")
+    if type(frame.factor) is not float or not 0 < frame.factor < np.inf:
+        raise ValueError("_frame has a wrong factor")
+    return frame

@@ -1,0 +1,433 @@
+"""Reading tables: cases in rows (or in columns), features in columns (or in rows).
+
+Nothing is guessed that would change the numbers: a column of text, of dates or of true and false is
+named and refused, or left out and listed, and never turned into numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rskc._checks import check_choice
+from rskc.files._formats import read_columns, read_excel, read_h5ad, read_npy, read_npz
+from rskc.files._needs import needed
+from rskc.files._source import Layout, Source, TableError, named, near, shown
+from rskc.files._text import SEPARATORS, numbers, read_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MISSING_VALUES", "Table", "TableError", "read_table"]
+
+MISSING_VALUES = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "NULL", "null", "None")
+
+READERS = {
+    ".parquet": lambda layout: read_columns(layout, "read_parquet"),
+    ".arrow": lambda layout: read_columns(layout, "read_ipc"),
+    ".feather": lambda layout: read_columns(layout, "read_ipc"),
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".xlsx": read_excel,
+    ".h5ad": read_h5ad,
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, ready to be clustered.
+
+    Attributes
+    ----------
+    data : pandas.DataFrame of shape (n_cases, n_features)
+        Numbers, NaN where a cell is missing; float32 if all columns of the file are, else float64.
+        Its index are the ids of the cases, as text, or row numbers; its columns the features.
+    labels : ndarray of shape (n_cases,) or None
+        The label column: whole numbers if all are, else text.
+    id_column : str or None
+        Column that the ids were taken from, "" if it has no name; None for row numbers.
+    dropped : dict
+        Columns that were left out, and why.
+    constant : list of str
+        Features with one value in all cases, or in all where there is one.
+    empty : list of str
+        Features without a value.
+    n_missing : int
+        Number of missing cells.
+    path : Path
+        The file.
+    sha256 : str
+        Digest of its bytes.
+    """
+
+    data: pd.DataFrame
+    labels: np.ndarray | None
+    id_column: str | None
+    dropped: Mapping[str, str]
+    constant: list[str]
+    empty: list[str]
+    n_missing: int
+    path: Path
+    sha256: str
+
+
+class Roles(NamedTuple):
+    """Columns of the file, by number."""
+
+    ids: int | None
+    labels: int | None
+    features: list[int]
+    dropped: dict[str, str]
+
+
+def read_table(
+    path: str | os.PathLike,
+    *,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    drop: Sequence[str] = (),
+    features_in_rows: bool = False,
+    missing_values: Sequence[str] = MISSING_VALUES,
+    decimal: str = ".",
+    text_columns: str = "refuse",
+    sheet: str | int | None = None,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    header: bool = True,
+) -> Table:
+    """Read a table from a file.
+
+    The format goes by the name: .csv, .tsv and .txt (also .gz), .parquet, .arrow and .feather,
+    .npy, .npz, .xlsx, .h5ad.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    id_column : str or None, default=None
+        Column with the ids of the cases. None: the first column if it has no name, or holds text
+        of which none occurs twice; else the cases are numbered.
+    label_column : str or None, default=None
+        Column with known classes, which is returned apart. In an .h5ad, a column of obs.
+    drop : sequence of str, default=()
+        Columns of the file to leave out.
+    features_in_rows : bool, default=False
+        Whether a line is a feature and a column a case, as is usual for genes. The id column then
+        has the names of the features, and the header those of the cases.
+    missing_values : sequence of str
+        What stands for a missing cell, beside an empty one.
+    decimal : {".", ","}, default="."
+        Decimal mark of text.
+    text_columns : {"refuse", "drop"}, default="refuse"
+        What to do with columns of text, dates, or true and false. These are never turned into
+        numbers; write 0 and 1 if that is what is meant.
+    sheet : str, int or None, default=None
+        Name or number of the sheet of an .xlsx; None for the first.
+    separator : str or None, default=None
+        What separates cells of text. None: a tab in .tsv; else a comma, semicolon or tab, whichever
+        fits the first two lines.
+    encoding : str, default="utf-8"
+        Encoding of text.
+    header : bool, default=True
+        Whether the first line of text or of a sheet has the names of the columns; without, they
+        are x0, x1, ....
+
+    Returns
+    -------
+    table : Table
+
+    Raises
+    ------
+    TableError
+        If the file is no table, in one sentence with file, line and column. Lines are those of the
+        file, the header being line 1; formats without lines have rows, counted from 1.
+    ImportError
+        If the format needs a package that is not installed.
+    """
+    check_choice("decimal", decimal, (".", ","))
+    check_choice("text_columns", text_columns, ("refuse", "drop"))
+    as_text = tuple(name for name in (id_column, label_column) if name is not None)
+    layout = Layout(
+        path=Path(path),
+        missing_values=tuple(dict.fromkeys(["", *missing_values])),
+        decimal=decimal,
+        separator=separator,
+        encoding=encoding,
+        header=header,
+        sheet=sheet,
+        id_column=id_column,
+        as_text=as_text,
+    )
+    if features_in_rows and label_column is not None:
+        raise layout.error("label_column cannot be used when features are in rows")
+    digest = _digest(layout)
+    source = _read(layout)
+    roles = _roles(
+        layout, source, id_column, label_column, (drop,) if isinstance(drop, str) else drop
+    )
+    roles, matrix = _numbers(layout, source, roles, text_columns)
+    return _table(layout, source, roles, matrix, features_in_rows, digest)
+
+
+def _digest(layout: Layout) -> str:
+    """Digest of the file; the first to find out that there is none."""
+    path = layout.path
+    if path.is_dir():
+        raise layout.error("this is a folder, and a file is expected")
+    if path.exists() and not path.is_file():
+        raise layout.error("this is not a regular file")
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise layout.error(f"there is no such file{_like(path)}") from error
+    except (OSError, ValueError) as error:
+        words = getattr(error, "strerror", None) or str(error)
+        raise layout.error(f"the file cannot be opened ({words})") from error
+
+
+def _like(path: Path) -> str:
+    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    words = near(path.name, names)
+    return f"; {words}" if words.startswith("perhaps") else ""
+
+
+def _read(layout: Layout) -> Source:
+    suffixes = [suffix.lower() for suffix in layout.path.suffixes[-2:]] or [""]
+    packed = suffixes[-1] == ".gz"
+    suffix = suffixes[0] if packed and len(suffixes) > 1 else suffixes[-1]
+    if layout.path.stat().st_size == 0:
+        raise layout.error("the file is empty")
+    if suffix in SEPARATORS:
+        return read_text(layout, suffix, packed)
+    if suffix in READERS and not packed:
+        return READERS[suffix](layout)
+    known = ", ".join([*SEPARATORS, *READERS])
+    raise layout.error(f"tables are read from {known} (text also with .gz), and this is none")
+
+
+def _roles(layout: Layout, source: Source, ids: Any, labels: Any, drop: Sequence[str]) -> Roles:
+    """Say what each column is for, and check the names."""
+    asked = {"id_column": [ids], "label_column": [labels], "drop": list(drop)}
+    for parameter, wanted in asked.items():
+        for name in wanted:
+            if name is not None and name not in source.names:
+                words = f"there is no column {shown(name)}, given as {parameter}"
+                raise layout.error(f"{words}; {near(name, source.names)}")
+    dropped = dict(source.left_out) | dict.fromkeys(drop, "asked for")
+    kept = [j for j, name in enumerate(source.names) if name not in drop]
+    _check_duplicates(layout, [source.names[j] for j in kept])
+    label = source.names.index(labels) if labels is not None else None
+    kept = [j for j in kept if j != label]
+    id_number = _id_number(layout, source, ids, kept)
+    features = [j for j in kept if j != id_number and not _is_nothing(layout, source, j)]
+    if not features:
+        raise layout.error("there is no column left that could be a feature")
+    return Roles(id_number, label, features, dropped)
+
+
+def _check_duplicates(layout: Layout, names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1 and name]
+    if twice:
+        raise layout.error(f"several columns have the same name: {named(twice)}")
+
+
+def _id_number(layout: Layout, source: Source, ids: str | None, kept: list[int]) -> int | None:
+    name = ids if ids is not None else source.id_name
+    if name is not None:
+        return source.names.index(name)
+    if not kept or kept[0] != 0:
+        return None
+    if source.names[0] == "" and len(source.names) > 1:
+        return 0
+    first = source.frame["0"]
+    kind = _kind(layout, source, 0)
+    return 0 if kind == "text" and first.n_unique() == len(first) else None
+
+
+def _is_nothing(layout: Layout, source: Source, j: int) -> bool:
+    """Whether a column has neither name nor cells, as separators at the ends of lines make it."""
+    if source.names[j]:
+        return False
+    if source.frame[str(j)].null_count() == source.frame.height:
+        return True
+    raise layout.error(f"column {j + 1} has no name")
+
+
+class Cells(NamedTuple):
+    """A column of text, read as numbers."""
+
+    numbers: Any
+    bad: Any  # mask of cells that are neither numbers nor missing
+
+
+def _parsed(layout: Layout, series: Any) -> Cells:
+    pl = needed("polars", "to read tables", "tables")
+    cells = pl.col("cells")
+    missing = cells.is_null() | cells.is_in(list(layout.missing_values))
+    frame = series.to_frame("cells").select(cells.str.strip_chars())
+    frame = frame.select(cells=pl.when(~missing).then(cells))
+    values = frame.select(numbers(pl, cells, layout.decimal)).to_series()
+    return Cells(values, frame["cells"].is_not_null() & values.is_null())
+
+
+def _kind(layout: Layout, source: Source, j: int) -> str:
+    """What a column holds: "numbers", "text", "dates" ....
+
+    Text that may be numbers is, unless fewer than half of the cells that are there are numbers.
+    """
+    series = source.frame[str(j)]
+    dtype = series.dtype
+    if dtype.is_numeric() or dtype == "null" or str(dtype) == "Null":
+        return "numbers"
+    if str(dtype) == "String" and source.parse:
+        cells = _parsed(layout, series)
+        n_bad, n_good = int(cells.bad.sum()), cells.numbers.count()
+        return "text" if n_bad > n_good else "numbers"
+    if dtype.is_temporal():
+        return "dates"
+    words = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
+    return words.get(str(dtype).split("(")[0], str(dtype).split("(")[0])
+
+
+def _numbers(
+    layout: Layout, source: Source, roles: Roles, text_columns: str
+) -> tuple[Roles, np.ndarray]:
+    """Make numbers of the features, without the columns that hold others things."""
+    others = [j for j in roles.features if not source.frame[str(j)].dtype.is_numeric()]
+    kinds = {j: kind for j in others if (kind := _kind(layout, source, j)) != "numbers"}
+    if kinds and text_columns == "refuse":
+        raise layout.error(_refusal(layout, source, kinds))
+    features = [j for j in roles.features if j not in kinds]
+    if not features:
+        raise layout.error("no column holds numbers")
+    parsed = {str(j): _column(layout, source, j) for j in others if j not in kinds}
+    frame = source.frame.select(map(str, features)).with_columns(**parsed)
+    dropped = {source.names[j]: kind for j, kind in kinds.items()}
+    matrix = _matrix(frame)
+    _check_finite(layout, source, features, matrix)
+    return roles._replace(features=features, dropped=roles.dropped | dropped), matrix
+
+
+def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> str:
+    j, kind = next(iter(kinds.items()))
+    example = str(source.frame[str(j)].drop_nulls()[0])
+    what = named(source.names[j] for j in kinds)
+    many = "columns that hold" if len(kinds) > 1 else "a column that holds"
+    words = f"there {'are' if len(kinds) > 1 else 'is'} {many} no numbers: {what}"
+    where = source.where(int(source.frame[str(j)].is_not_null().arg_max()))
+    words += f" ({kind}, such as {shown(example)} in {where})"
+    if _decimal_comma(layout, source, example):
+        return words + '; if these are decimal commas, use decimal=","'
+    return words + '; leave them out by drop or text_columns="drop", or use them as ids or labels'
+
+
+def _decimal_comma(layout: Layout, source: Source, cell: str) -> bool:
+    import re
+
+    return source.parse and layout.decimal == "." and bool(re.fullmatch(r"\s*-?\d*,\d+\s*", cell))
+
+
+def _column(layout: Layout, source: Source, j: int) -> Any:
+    """A column of text, or of nothing, as numbers."""
+    pl = needed("polars", "to read tables", "tables")
+    series = source.frame[str(j)]
+    if str(series.dtype) != "String":
+        return series.cast(pl.Float64)
+    cells = _parsed(layout, series)
+    if not cells.bad.any():
+        return cells.numbers
+    row = int(cells.bad.arg_max())
+    cell = series[row]
+    words = f"{source.where(row)}, column {shown(source.names[j])}: {shown(cell)} is not a number"
+    remedy = "correct it, or name it in missing_values if it stands for a missing cell"
+    if _decimal_comma(layout, source, cell):
+        remedy = 'if it is a decimal comma, use decimal=","'
+    raise layout.error(f"{words}; {remedy}")
+
+
+def _matrix(frame: Any) -> np.ndarray:
+    """Cells as float32 if all are, else as float64."""
+    pl = needed("polars", "to read tables", "tables")
+    single = all(str(dtype) == "Float32" for dtype in frame.dtypes)
+    frame = frame.cast(pl.Float32 if single else pl.Float64)
+    return frame.to_numpy(order="c", writable=True)
+
+
+def _check_finite(layout: Layout, source: Source, features: list[int], matrix: np.ndarray) -> None:
+    largest = np.maximum(np.fmax.reduce(matrix, axis=0), -np.fmin.reduce(matrix, axis=0))
+    if not np.isinf(largest).any():
+        return
+    column = int(np.argmax(np.isinf(largest)))
+    row = int(np.argmax(np.isinf(matrix[:, column])))
+    name = shown(source.names[features[column]])
+    raise layout.error(
+        f"{source.where(row)}, column {name}: the cell is infinite, or too large for a number; "
+        "correct it, or leave it empty"
+    )
+
+
+def _table(
+    layout: Layout,
+    source: Source,
+    roles: Roles,
+    matrix: np.ndarray,
+    features_in_rows: bool,
+    digest: str,
+) -> Table:
+    import pandas as pd
+
+    names = [source.names[j] for j in roles.features]
+    ids = None if roles.ids is None else _ids(layout, source, roles.ids)
+    if features_in_rows:
+        matrix = np.ascontiguousarray(matrix.T)
+        features = [f"x{j}" for j in range(matrix.shape[1])] if ids is None else ids
+        ids, names = names, features
+    low, high = np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
+    return Table(
+        data=pd.DataFrame(matrix, index=ids, columns=names, copy=False),
+        labels=None if roles.labels is None else _labels(layout, source, roles.labels),
+        id_column=None if roles.ids is None else source.names[roles.ids],
+        dropped=roles.dropped,
+        constant=[names[j] for j in np.flatnonzero(low == high)],
+        empty=[names[j] for j in np.flatnonzero(np.isnan(low))],
+        n_missing=int(np.count_nonzero(np.isnan(matrix))),
+        path=layout.path,
+        sha256=digest,
+    )
+
+
+def _ids(layout: Layout, source: Source, j: int) -> list[str]:
+    """Ids as text; none missing, none twice."""
+    pl = needed("polars", "to read tables", "tables")
+    series, name = source.frame[str(j)], shown(source.names[j])
+    if series.null_count():
+        where = source.where(int(series.is_null().arg_max()))
+        raise layout.error(f"{where}, column {name}: the id is missing")
+    ids = series.cast(pl.String).to_list()
+    if len(set(ids)) < len(ids):
+        twice = next(each for each, count in Counter(ids).items() if count > 1)
+        first, second = [row for row, each in enumerate(ids) if each == twice][:2]
+        where = f"{source.where(first)} and {source.where(second)}"
+        raise layout.error(f"{where}, column {name}: the id {shown(twice)} occurs twice")
+    return ids
+
+
+def _labels(layout: Layout, source: Source, j: int) -> np.ndarray:
+    """Classes, as whole numbers if they are."""
+    pl = needed("polars", "to read tables", "tables")
+    series, name = source.frame[str(j)], shown(source.names[j])
+    if series.null_count():
+        where = source.where(int(series.is_null().arg_max()))
+        words = "the label is missing; fill it in, or leave the column out by drop"
+        raise layout.error(f"{where}, column {name}: {words}")
+    text = series.cast(pl.String)
+    whole = text.cast(pl.Int64, strict=False)
+    return np.array(text.to_list() if whole.null_count() else whole.to_list())

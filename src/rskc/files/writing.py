@@ -1,0 +1,91 @@
+"""Writing files whole or not at all, and results in them that read back exactly."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rskc._writing import atomic_write
+from rskc.files._needs import needed
+
+# Text that begins so is run as a formula by spreadsheets (OWASP, "CSV injection").
+FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+
+
+def write_csv(frame: Any, path: str | os.PathLike) -> None:
+    """Write a pandas.DataFrame as CSV, without its index.
+
+    UTF-8; numbers are written so that they read back exactly; a missing cell is empty, an empty
+    text is ``""``. Text, also that of a column's name, that begins with ``=``, ``+``, ``-``, ``@``,
+    a tab or a line end gets an apostrophe in front, because spreadsheets would run it as a formula.
+    A text that is a number, such as a case called "-5", is left alone.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        What to write.
+    path : str or path
+        Where to; written whole or not at all.
+    """
+    pl = needed("polars", "to write CSV", "tables")
+    names = pl.Series([str(name) for name in frame.columns], dtype=pl.String)
+    columns = [_column(pl, frame.iloc[:, j]).alias(str(j)) for j in range(frame.shape[1])]
+    body = pl.DataFrame(columns).with_columns(_harmless(pl, pl.selectors.string()))
+    header = names.to_frame("0").select(_harmless(pl, pl.all())).transpose()
+    with atomic_write(path) as file:
+        file.write(header.write_csv(include_header=False).encode())
+        file.write(body.write_csv(include_header=False).encode())
+
+
+def _column(pl: Any, series: Any) -> Any:
+    """Series of polars; without pyarrow, which polars asks for when it is given one of pandas."""
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
+        made = pl.Series(series.to_numpy())
+        return made.fill_nan(None) if series.dtype.kind == "f" else made
+    missing = series.isna().to_numpy()
+    cells = [None if gone else str(x) for x, gone in zip(series, missing, strict=True)]
+    return pl.Series(cells, dtype=pl.String)
+
+
+def _harmless(pl: Any, text: Any) -> Any:
+    formula = text.str.contains(FORMULA) & text.cast(pl.Float64, strict=False).is_null()
+    return pl.when(formula).then(pl.lit("'") + text).otherwise(text).name.keep()
+
+
+def write_json(obj: Any, path: str | os.PathLike) -> None:
+    """Write an object as JSON, in UTF-8, indented.
+
+    NumPy's numbers and arrays are welcome. NaN and infinities, which JSON does not have, become
+    null. Anything else that JSON does not have becomes its text.
+
+    Parameters
+    ----------
+    obj : object
+        What to write.
+    path : str or path
+        Where to; written whole or not at all.
+    """
+    text = json.dumps(to_json(obj), ensure_ascii=False, allow_nan=False, indent=1)
+    with atomic_write(path) as file:
+        # A lone surrogate, from a file name that is no UTF-8, is no text.
+        file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def to_json(value: Any) -> Any:
+    """Return an object made of what JSON has; NaN and infinities become None."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_json(item) for item in value]
+    return str(value)

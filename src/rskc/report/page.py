@@ -1,0 +1,229 @@
+"""From the summary to the page, and the page to a file or a notebook."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rskc._writing import atomic_write
+from rskc.report._charts import charts_of
+from rskc.report._colours import palette_style
+from rskc.report._curves import curves_of
+from rskc.report._summary import summarise
+from rskc.report._words import number, percent
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+class Report:
+    """A fitted model, explained on one HTML page that needs no network.
+
+    Parameters
+    ----------
+    summary : dict
+        What the page says, as :func:`make_report` puts it together.
+
+    Attributes
+    ----------
+    summary : dict
+        Numbers and words of the page, fit for ``json.dumps``.
+    html : str
+        The page.
+    """
+
+    def __init__(self, summary: dict[str, Any]):
+        self.summary = summary
+        self.html = render(summary)
+
+    def save(self, path: Any) -> Path:
+        """Write the page to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to; a file that is there is replaced.
+
+        Returns
+        -------
+        path : Path
+        """
+        with atomic_write(path, "w") as file:
+            file.write(self.html)
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the page in a frame, so that its style stays inside."""
+        page, title = html.escape(self.html), html.escape(self.summary["title"])
+        return (
+            f'<iframe srcdoc="{page}" title="{title}"'
+            ' style="width:100%;height:80vh;min-height:600px;border:1px solid #ccc"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<Report: {self.summary['headline']}>"
+
+
+def make_report(
+    model: Any,
+    X: Any,
+    *,
+    searches: Any = (),
+    labels: Any = None,
+    case_names: Any = None,
+    title: str | None = None,
+    run: Mapping[str, Any] | None = None,
+) -> Report:
+    """Explain a fitted model on one HTML page.
+
+    The page has a summary in plain words, interactive charts, tables of features and cases to be
+    sorted, searched and downloaded, the settings, and advice where something looks doubtful. It is
+    one file of 1 to 5 MB that opens without a network, on a phone, in print and in the dark. The
+    same input gives the same page.
+
+    Parameters
+    ----------
+    model : RobustSparseKMeans
+        A fitted model.
+    X : array-like or data frame of shape (n_samples, n_features)
+        The data of the fit, as it was given to ``fit``.
+    searches : Clest, GapL1, GapK, PredictionStrength, TrimCurves, GridSearch, FeaturePath or \
+several of these, default=()
+        What led to the settings: a section for each.
+    labels : array-like of shape (n_samples,), default=None
+        True classes, if known, to compare the clusters with.
+    case_names : array-like of shape (n_samples,), default=None
+        Names of the cases; None for the index of the frame, or numbers.
+    title : str, default=None
+        Heading of the page.
+    run : mapping, default=None
+        What else is known of the run, to be shown: ``command``, ``file``, ``sha256``,
+        ``standardisation``, ``date`` or whatever; values are written as text.
+
+    Returns
+    -------
+    report : Report
+        With ``html``, ``summary`` and ``save(path)``; shows itself in a notebook.
+
+    Raises
+    ------
+    ImportError
+        If jinja2 or vl-convert-python is not installed.
+    ValueError
+        If X is not the data of the fit, or names or labels do not fit it.
+
+    Examples
+    --------
+    >>> from rskc import RobustSparseKMeans
+    >>> from rskc.datasets import make_simulation
+    >>> from rskc.report import make_report
+    >>> wild = make_simulation(model=1, random_state=0)
+    >>> model = RobustSparseKMeans(3, trim=1 / 60, l1_bound=6.2, random_state=0).fit(wild.data)
+    >>> make_report(model, wild.data)
+    <Report: 3 clusters found in 60 cases; 49 of 500 features matter; ...>
+    """
+    _templates()  # what is not installed is missed before any work
+    _vega()
+    return Report(
+        summarise(
+            model,
+            X,
+            searches=searches,
+            labels=labels,
+            case_names=case_names,
+            title=title,
+            run=run,
+        )
+    )
+
+
+def render(summary: dict[str, Any]) -> str:
+    """Make the page of a summary."""
+    charts, curves = charts_of(summary), curves_of(summary)
+    scripts = {"vega": _vega(), "page": _read("page.js")}
+    drawn = [{name: chart[name] for name in ("id", "spec", "data")} for chart in charts + curves]
+    tables = {name: summary[name] for name in ("features", "cases")}
+    template = _templates().get_template("page.html")
+    markup = _markup()
+    return template.render(
+        summary=summary,
+        charts={chart["id"]: chart for chart in charts},
+        curves=curves,
+        style=markup(palette_style() + _read("style.css")),
+        scripts={name: markup(script) for name, script in scripts.items()},
+        policy=_policy(scripts.values()),
+        drawn=markup(embedded_json(drawn)),
+        tables=markup(embedded_json(tables)),
+    )
+
+
+def embedded_json(value: Any) -> str:
+    """JSON that can stand in a script element: nothing in it ends the element or opens another."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _policy(scripts: Any) -> str:
+    """Content-Security-Policy: these scripts and no others run, and nothing is fetched."""
+    digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _missing(error: ImportError) -> ImportError:
+    return ImportError(
+        f'A report needs {error.name}, which is not installed: pip install "rskc[report]".'
+    )
+
+
+@cache
+def _templates() -> Any:
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError as error:
+        raise _missing(error) from error
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": number, "percent": percent}
+    return environment
+
+
+def _markup() -> Any:
+    from markupsafe import Markup
+
+    return Markup
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script, 0.9 MB."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise _missing(error) from error
+    return _closed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def _closed(script: str) -> str:
+    """A script that nothing in it ends; as it is written, both can only be inside of strings."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r\n", "\n")
+
+
+@cache
+def _read(name: str) -> str:
+    return (TEMPLATES / name).read_text("utf-8")

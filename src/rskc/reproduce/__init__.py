@@ -1,0 +1,30 @@
+"""The experiments of the paper, one function each.
+
+Each returns a :class:`Reproduction`: the figure, the tables beside those of the paper and of R's
+RSKC, and a sentence on what agrees. ``EXPERIMENTS`` has them by the names of the command line.
+"""
+
+from rskc.reproduce.breast_cancer import breast_cancer
+from rskc.reproduce.digits import digits
+from rskc.reproduce.figure1 import figure1
+from rskc.reproduce.masking import masking
+from rskc.reproduce.outcome import Reproduction
+from rskc.reproduce.simulation import simulation
+
+EXPERIMENTS = {
+    "figure-1": figure1,
+    "masking": masking,
+    "simulation": simulation,
+    "breast-cancer": breast_cancer,
+    "digits": digits,
+}
+
+__all__ = [
+    "EXPERIMENTS",
+    "Reproduction",
+    "breast_cancer",
+    "digits",
+    "figure1",
+    "masking",
+    "simulation",
+]

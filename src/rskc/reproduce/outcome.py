@@ -1,0 +1,81 @@
+"""What an experiment leaves: a figure, tables and a verdict, and the files made of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rskc._writing import atomic_write
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """One experiment.
+
+    Attributes
+    ----------
+    name, title : str
+        For files and headings.
+    figure : matplotlib.figure.Figure
+        The paper's figure, drawn anew.
+    tables : dict of str to pandas.DataFrame
+        Numbers, by caption; beside ours stand those of the paper and of RSKC where there are any.
+    verdict : str
+        What agrees, what does not, and why.
+    """
+
+    name: str
+    title: str
+    figure: Any
+    tables: dict[str, Any]
+    verdict: str
+
+    def markdown(self) -> str:
+        """Return the page of this experiment."""
+        parts = [f"## {self.title}", f"![{self.title}]({self.name}.png)"]
+        for caption, table in self.tables.items():
+            parts += [f"**{caption}**", _markdown_table(table)]
+        return "\n\n".join([*parts, self.verdict]) + "\n"
+
+    def save(self, folder: str | os.PathLike) -> list[Path]:
+        """Write the figure (PNG and SVG), a CSV for each table, and the page; return the files."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        files: dict[str, bytes] = {
+            f"{self.name}.png": self._drawn("png"),
+            f"{self.name}.svg": self._drawn("svg"),
+            f"{self.name}.md": self.markdown().encode(),
+        }
+        for number, table in enumerate(self.tables.values(), start=1):
+            suffix = "" if len(self.tables) == 1 else f"-{number}"
+            files[f"{self.name}{suffix}.csv"] = table.to_csv(index=False).encode()
+        for name, content in files.items():
+            with atomic_write(folder / name, "wb") as file:
+                file.write(content)
+        return [folder / name for name in files]
+
+    def _drawn(self, kind: str) -> bytes:
+        import matplotlib
+
+        buffer = BytesIO()
+        same = {"Date": None} if kind == "svg" else {}
+        with matplotlib.rc_context({"svg.hashsalt": self.name}):  # the same bytes every time
+            self.figure.savefig(buffer, format=kind, dpi=150, metadata=same)
+        return buffer.getvalue()
+
+
+def _markdown_table(table: Any) -> str:
+    rows = [[_cell(value) for value in row] for row in table.itertuples(index=False)]
+    lines = [list(map(str, table.columns)), ["---"] * len(table.columns), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.4g}"
+    return str(value)

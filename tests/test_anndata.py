@@ -1,0 +1,147 @@
+"""Clustering AnnData objects: what is added, and that it survives a file."""
+
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+import rskc.anndata
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_simulation
+
+anndata = pytest.importorskip("anndata")
+SETTINGS = {"l1_bound": 6, "n_init": 5, "random_state": 0}
+
+
+@pytest.fixture
+def adata():
+    made = make_simulation(random_state=0, n_features=60, n_informative=20)
+    adata = anndata.AnnData(made.data.copy())
+    adata.obs_names = [f"cell{i}" for i in range(60)]
+    adata.var_names = [f"gene{j}" for j in range(60)]
+    return adata
+
+
+def test_results_are_those_of_the_estimator(adata):
+    model = rskc.anndata.cluster(adata, 3, **SETTINGS)
+    same = RobustSparseKMeans(3, **SETTINGS).fit(adata.X)
+    assert_array_equal(adata.obs["rskc"].astype(int), same.labels_)
+    assert_array_equal(adata.obs["rskc_outlier"], same.outliers_)
+    assert_array_equal(adata.obs["rskc_distance"], same.distances_)
+    assert_array_equal(adata.var["rskc_weight"], same.feature_weights_)
+    assert adata.obs["rskc"].dtype == "category"
+    assert list(adata.obs["rskc"].cat.categories) == ["0", "1", "2"]
+    assert list(model.feature_names_in_) == list(adata.var_names)
+    assert list(model.case_names_in_) == list(adata.obs_names)
+
+
+def test_a_file_keeps_it_all(adata, tmp_path):
+    rskc.anndata.cluster(adata, 3, **SETTINGS)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    again = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    assert again.obs["rskc"].equals(adata.obs["rskc"])
+    assert again.var["rskc_weight"].equals(adata.var["rskc_weight"])
+    assert again.uns["rskc"]["params"]["n_clusters"] == 3
+    assert again.uns["rskc"]["params"]["l1_bound"] == 6
+    assert again.uns["rskc"]["objective"] == adata.uns["rskc"]["objective"]
+
+
+def test_parameters_that_no_file_holds_are_told(adata, tmp_path):
+    def init(X, n_clusters, random_state):
+        return X[:n_clusters]
+
+    params = {"init": init, "random_state": np.random.RandomState(0)}
+    rskc.anndata.cluster(adata, 3, **params)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    assert "init" in anndata.read_h5ad(tmp_path / "cells.h5ad").uns["rskc"]["params"]["init"]
+
+
+def test_warnings_are_kept(adata):
+    with pytest.warns(UserWarning, match="l1_bound"):
+        rskc.anndata.cluster(adata, 3, l1_bound=100, random_state=0)
+    assert "l1_bound" in adata.uns["rskc"]["warnings"]
+
+
+@pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_sparse_is_made_dense(adata, make, dtype):
+    counts = np.maximum(adata.X * 3, 0).astype(dtype)
+    settings = {**SETTINGS, "trim": 0}
+    dense = rskc.anndata.cluster(anndata.AnnData(counts), 3, **settings)
+    thin = rskc.anndata.cluster(anndata.AnnData(make(counts)), 3, **settings)
+    assert_array_equal(thin.labels_, dense.labels_)
+    assert thin.cluster_centers_.dtype == (np.float32 if dtype == np.float32 else np.float64)
+
+
+def test_what_would_fill_the_memory_is_refused_with_numbers():
+    huge = anndata.AnnData(sparse.csr_matrix((200_000, 30_000), dtype=np.float32))
+    with pytest.raises(ValueError, match=r"200,000 x 30,000 numbers take 24 GB .*use_rep"):
+        rskc.anndata.cluster(huge, 3)
+
+
+def test_much_memory_is_mentioned(adata, monkeypatch):
+    monkeypatch.setattr(rskc.anndata, "MUCH", 1000)
+    adata.X = sparse.csr_matrix(adata.X)
+    with pytest.warns(UserWarning, match="made dense"):
+        rskc.anndata.cluster(adata, 3, **SETTINGS)
+
+
+def test_layers_and_representations(adata):
+    adata.layers["shifted"] = adata.X + 5
+    adata.obsm["X_pca"] = adata.X[:, :7]
+    rskc.anndata.cluster(adata, 3, layer="shifted", key_added="a", **SETTINGS)
+    rskc.anndata.cluster(adata, 3, use_rep="X", key_added="b", **SETTINGS)
+    model = rskc.anndata.cluster(adata, 3, use_rep="X_pca", key_added="a", random_state=0)
+    assert "b_weight" in adata.var
+    assert "a_weight" not in adata.var  # that of the first run would be wrong
+    assert model.n_features_in_ == 7
+    assert adata.uns["a"]["params"]["use_rep"] == "X_pca"
+
+
+def test_copy_leaves_the_original_alone(adata):
+    copied = rskc.anndata.cluster(adata, 3, copy=True, **SETTINGS)
+    assert "rskc" in copied.obs
+    assert list(adata.obs) == list(adata.var) == list(adata.uns) == []
+
+
+def test_a_view_becomes_a_copy_of_its_own(adata):
+    part = adata[:, :40]
+    with pytest.warns(UserWarning, match="view"):
+        rskc.anndata.cluster(part, 3, random_state=0)
+    assert "rskc" in part.obs
+    assert "rskc" not in adata.obs
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"layer": "raw"}, ValueError, "layer='raw' is not in adata.layers; there: none"),
+        ({"use_rep": "X_umap"}, ValueError, "use_rep='X_umap' is not in adata.obsm"),
+        ({"layer": "a", "use_rep": "b"}, ValueError, "two tables"),
+        ({"n_clusters": 1000}, ValueError, "n_clusters=1000"),
+    ],
+)
+def test_refusals(adata, given, error, words):
+    with pytest.raises(error, match=words):
+        rskc.anndata.cluster(adata, **{"n_clusters": 3, **given})
+    assert list(adata.obs) == []
+
+
+def test_other_refusals(adata, tmp_path):
+    with pytest.raises(TypeError, match="must be an AnnData"):
+        rskc.anndata.cluster(adata.X, 3)
+    with pytest.raises(ValueError, match="no X"):
+        rskc.anndata.cluster(anndata.AnnData(obs=adata.obs), 3)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    with pytest.raises(ValueError, match="to_memory"):
+        rskc.anndata.cluster(backed, 3)
+    backed.file.close()
+
+
+def test_without_anndata_one_sentence_says_what_to_do(adata, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    with pytest.raises(ImportError, match=r"pip install \"rskc\[anndata\]\""):
+        rskc.anndata.cluster(adata, 3)

@@ -1,0 +1,381 @@
+"""Reading tables: what comes out of each format, and what is said of each fault."""
+
+import gzip
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rskc import RobustSparseKMeans
+from rskc.files import TableError, read_table, write_csv
+from rskc.files._needs import MissingPackageError
+
+pl = pytest.importorskip("polars", reason="tables are read by polars")
+
+PLAIN = "id,a,b\nu,1,2.5\nv,NA,-3e2\nw,0.1,\n"
+
+
+@pytest.fixture
+def put(tmp_path):
+    """Write text or bytes to a file, and return its path."""
+
+    def write(content, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def complaint(path, **options):
+    """The one sentence that reading a file ends with."""
+    with pytest.raises(TableError) as caught:
+        read_table(path, **options)
+    words = str(caught.value)
+    assert words.startswith(repr(str(path)))
+    assert words.endswith(".")
+    assert "\n" not in words
+    return words
+
+
+def table_or_complaint(path):
+    try:
+        return read_table(path, text_columns="drop")
+    except TableError:
+        return complaint(path, text_columns="drop")
+
+
+def assert_plain(table):
+    expected = pd.DataFrame({"a": [1, np.nan, 0.1], "b": [2.5, -300, np.nan]}, index=list("uvw"))
+    pd.testing.assert_frame_equal(table.data, expected)
+    assert table.id_column == "id"
+
+
+# --- Text ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "options"),
+    [
+        ("t.csv", lambda text: text, {}),
+        ("t.CSV", lambda text: text, {}),
+        ("t.tsv", lambda text: text.replace(",", "\t"), {}),
+        ("t.txt", lambda text: text.replace(",", "\t"), {}),
+        ("t.txt", lambda text: text.replace(",", ";"), {}),
+        ("t.csv", lambda text: text.replace(",", ";"), {}),
+        ("t.csv", lambda text: text.replace(",", ";").replace(".", ","), {"decimal": ","}),
+        ("t.csv", lambda text: text.replace(",", "|"), {"separator": "|"}),
+        ("t.csv", lambda text: "\ufeff" + text, {}),
+        ("t.csv", lambda text: text.replace("\n", "\r\n"), {}),
+        ("t.csv", lambda text: text.replace("\n", "\r"), {}),
+        ("t.csv", lambda text: text.replace("\n", "\n\n"), {}),
+        ("t.csv", lambda text: "\n\n" + text, {}),
+        ("t.csv", lambda text: text.rstrip("\n"), {}),
+        ("t.csv", lambda text: text.replace("u,1,", '"u","1",'), {}),
+        ("t.csv", lambda text: text.replace("u,1,", "u, 1 ,"), {}),
+        ("a b é 🙂[*].csv", lambda text: text, {}),
+        ("t.csv", lambda text: text, {"id_column": "id"}),
+    ],
+)
+def test_dialects_of_text_say_the_same(put, name, change, options):
+    assert_plain(read_table(put(change(PLAIN), name), **options))
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.tsv.gz"])
+def test_compressed_text(put, name):
+    text = PLAIN if "csv" in name else PLAIN.replace(",", "\t")
+    assert_plain(read_table(put(gzip.compress(text.encode()), name)))
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_other_encodings_when_asked_for(put, encoding):
+    path = put("id,größe\nä,1\nö,2\n".encode(encoding))
+    table = read_table(path, encoding=encoding)
+    assert list(table.data.columns) == ["größe"]
+    assert list(table.data.index) == ["ä", "ö"]
+
+
+def test_what_a_table_says_of_itself(put):
+    text = "case,flat,x,none,class,note\nu,1,2,,3,s\nv,1,NA,,4,t\nw,,7,,3,s\n"
+    path = put(text)
+    table = read_table(path, label_column="class", drop=["note"])
+    assert list(table.data.columns) == ["flat", "x", "none"]
+    assert list(table.labels) == [3, 4, 3]
+    assert table.labels.dtype.kind == "i"
+    assert table.dropped == {"note": "asked for"}
+    assert (table.constant, table.empty, table.n_missing) == (["flat"], ["none"], 5)
+    assert table.path == path
+    assert len(table.sha256) == 64
+
+
+def test_rows_are_numbered_when_nothing_names_them(put):
+    table = read_table(put("a,b\n1,2\n3,4\n"))
+    assert table.id_column is None
+    assert isinstance(table.data.index, pd.RangeIndex)
+    numbered = RobustSparseKMeans(2, trim=0).fit(table.data)
+    assert not hasattr(numbered, "case_names_in_")
+
+
+def test_ids_stay_as_they_are_written(put):
+    path = put("country,code,x\nNA,007,1\nDE,1e3,2\n")
+    table = read_table(path, drop="code")
+    assert list(table.data.index) == ["NA", "DE"]
+    table = read_table(path, id_column="code", drop="country")
+    assert list(table.data.index) == ["007", "1e3"]
+
+
+@pytest.mark.parametrize("text", [",a,b\n1,5,6\n2,7,8\n", "a,b\n1,5,6\n2,7,8\n"])
+def test_a_first_column_without_name_is_the_index_of_pandas_or_r(put, text):
+    table = read_table(put(text))
+    assert table.id_column == ""
+    assert list(table.data.index) == ["1", "2"]
+    assert list(table.data.columns) == ["a", "b"]
+
+
+def test_separators_at_the_ends_of_lines_make_no_column(put):
+    table = read_table(put("a,b,\n1,2,\n3,4,\n"))
+    assert list(table.data.columns) == ["a", "b"]
+
+
+def test_features_in_rows(put):
+    path = put("gene,about,s1,s2,s3\ng1,xx,1,2,3\ng2,yy,4,,6\n")
+    table = read_table(path, features_in_rows=True, drop=["about"])
+    assert list(table.data.columns) == ["g1", "g2"]
+    assert list(table.data.index) == ["s1", "s2", "s3"]
+    np.testing.assert_array_equal(table.data["g2"], [4, np.nan, 6])
+    assert table.id_column == "gene"
+    assert "features are in rows" in complaint(path, features_in_rows=True, label_column="gene")
+
+
+def test_without_header(put):
+    path = put("1.5,2\n3,4\n")
+    table = read_table(path, header=False)
+    assert list(table.data.columns) == ["x0", "x1"]
+    assert table.data.shape == (2, 2)
+    assert "header=False" in complaint(path)
+
+
+def test_whole_numbers_are_fine_names(put):
+    assert list(read_table(put("0,1\n5,6\n")).data.columns) == ["0", "1"]
+
+
+def test_numbers_begin_late(put):
+    """What the first rows hold does not decide: neither whole numbers nor missing ones."""
+    rows = ["1,,5"] * 300 + ["1.25,3e-2,5"]
+    table = read_table(put("a,b,c\n" + "\n".join(rows)))
+    assert list(table.data.iloc[-1]) == [1.25, 0.03, 5]
+
+
+def test_text_begins_late(put):
+    text = "a,b\n" + "1,\n" * 300 + "2,late\n" + "3,later\n"
+    words = complaint(put(text))
+    assert "'b'" in words
+    assert "'late'" in words
+    assert "line 302" in words
+    assert read_table(put(text), text_columns="drop").dropped == {"b": "text"}
+
+
+def test_floats_read_back_exactly(put):
+    values = np.random.default_rng(0).normal(size=500) * 10.0 ** np.arange(-250, 250)
+    path = put("a\n" + "\n".join(map(repr, values.tolist())))
+    np.testing.assert_array_equal(read_table(path).data["a"], values)
+
+
+def test_wide_text_with_odd_cells(put):
+    p = 1500
+    rows = [",".join(f"x{j}" for j in range(p)), ",".join(["1"] * p)]
+    rows += [",".join(["2"] * (p - 1) + [" NA "]), ",".join([" 3 "] + ["4"] * (p - 1))]
+    table = read_table(put("\n".join(rows)))
+    assert table.data.shape == (3, p)
+    assert table.n_missing == 1
+    assert table.data.iloc[2, 0] == 3
+
+
+def test_a_table_goes_into_the_model(put):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    frame.insert(0, "case", [f"case {i}" for i in range(40)])
+    path = put("", "t.csv")
+    write_csv(frame, path)
+    table = read_table(path)
+    np.testing.assert_array_equal(table.data.to_numpy(), frame[list("abc")].to_numpy())
+    model = RobustSparseKMeans(2, random_state=0).fit(table.data)
+    assert list(model.cases_frame()["case"][:2]) == ["case 0", "case 1"]
+
+
+# --- Complaints about text ------------------------------------------------------------------------
+
+WRONG_TEXT = [
+    ("", {}, ["empty"]),
+    ("\n\n", {}, ["empty"]),
+    ("a,b\n", {}, ["line 1", "no line with data"]),
+    ("a,b\n\n\n", {}, ["line 1", "no line with data"]),
+    ("a,b\n1,2\n3\n", {}, ["line 3", "1 cells", "2", "'b'", "a comma"]),
+    ("a,b\n1,2\n3,4,5\n", {}, ["line 3", "3 cells"]),
+    ("a,b\n1,2\n\n3\n", {}, ["line 4", "1 cells"]),
+    ('a,b\n1,"2\n3,4\n', {}, ["line 2"]),
+    ("a,b\n1,2,\n3,4,\n", {}, ["line 2", "3 cells"]),
+    ("a,b\n1,2\r3\n4,5\n", {}, ["line 2"]),
+    ("a,b\n1,2\n2,3\n3,abc\n4,5\n", {}, ["line 4", "'b'", "'abc'", "missing_values"]),
+    ('a,b\n"1",2\n2,3\n3,"12,5"\n', {}, ["line 4", "'b'", "'12,5'", 'decimal=","']),
+    ('a,b\n1,"2,5"\n2,"3,5"\n', {}, ["'b'", "'2,5'", 'decimal=","']),
+    ("a;b\n1,5;2\n2,5;1.234\n3;4\n", {"decimal": ","}, ["line 3", "'b'", "'1.234'"]),
+    ('a,b\n"x\ny",2\n"z",3\nw,4\nu,oh\n', {}, ["line 6", "'b'", "'oh'"]),
+    ("a,b\n1,2\n3,inf\n", {}, ["line 3", "'b'", "infinite"]),
+    ("a,b\n1,2\n-Infinity,4\n", {}, ["line 3", "'a'", "infinite"]),
+    ("a,b\n1,2\n3,1e999\n", {}, ["line 3", "'b'", "infinite"]),
+    ("a,b,a,b\n1,2,3,4\n", {}, ["same name", "'a'", "'b'"]),
+    ("a,,c\n1,2,3\n", {}, ["column 2", "no name"]),
+    ("id,a\nx,1\ny,2\nx,3\n", {"id_column": "id"}, ["line 2", "line 4", "'id'", "'x'", "twice"]),
+    (",a\nx,1\n,2\n", {}, ["line 3", "id is missing"]),
+    ("a,c\n1,x\n2,\n", {"label_column": "c"}, ["line 3", "'c'", "label is missing"]),
+    ("id,height\nx,1\n", {"drop": ["hieght"]}, ["'hieght'", "drop", "perhaps 'height'"]),
+    ("id,height\nx,1\n", {"label_column": "Height "}, ["label_column", "perhaps 'height'"]),
+    ("id,height\nx,1\n", {"id_column": "zzz"}, ["'zzz'", "there are 'id', 'height'"]),
+    ("id,kind\nx,u\ny,u\n", {}, ["'kind'", "text, such as 'u' in line 2"]),
+    ("id,kind\nx,u\ny,u\n", {"text_columns": "drop"}, ["no column holds numbers"]),
+    ("id\nx\ny\n", {}, ["no column left"]),
+    ("a,b\n1,true\n2,false\n", {}, ["'b'", "such as 'true'"]),
+    ("a,b\n1,2024-01-01\n2,2024-01-02\n", {}, ["'b'", "'2024-01-01'"]),
+    ("a,b\n1,2\n\xe9,3\n".encode("latin-1"), {}, ["line 3", "not UTF-8", "0xe9", "latin-1"]),
+    ("\xe9,b\n1,2\n".encode("latin-1"), {}, ["line 1", "not UTF-8"]),
+    (PLAIN.encode("utf-16"), {}, ["UTF-16"]),
+    (PLAIN, {"encoding": "klingon"}, ["'klingon'"]),
+    (PLAIN.encode() + b"\xff", {"encoding": "ascii"}, ["not ascii"]),
+]
+
+
+@pytest.mark.parametrize(("content", "options", "expected"), WRONG_TEXT)
+def test_complaints_say_where(put, content, options, expected):
+    words = complaint(put(content), **options)
+    missing = [each for each in expected if each not in words]
+    assert not missing, words
+
+
+def test_short_lines_are_found_among_missing_cells(put):
+    assert read_table(put("a,b\n1,\n2,3\n")).n_missing == 1
+    assert "line 3" in complaint(put("a,b\n1,\n2\n3,4\n"))
+    assert "line 3" in complaint(put('a,b\n"1",\n2\n3,4\n'))
+
+
+def test_a_line_of_separators_is_a_case_and_a_blank_line_is_none(put):
+    table = read_table(put("a,b\n1,2\n,\n\n3,4\n"))
+    assert len(table.data) == 3
+    assert table.data.iloc[1].isna().all()
+
+
+def test_text_columns_are_left_out_when_asked(put):
+    path = put("id,a,sex,when\nx,1,f,2024-01-01\ny,2,m,2024-01-02\n")
+    words = complaint(path)
+    assert "'sex', 'when'" in words
+    table = read_table(path, text_columns="drop")
+    assert list(table.data.columns) == ["a"]
+    assert table.dropped == {"sex": "text", "when": "text"}
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.99])
+def test_a_truncated_gzip(put, share):
+    data = gzip.compress(("a,b\n" + "1,2\n" * 5000).encode())
+    assert "damaged or cut short" in complaint(put(data[: int(len(data) * share)], "t.csv.gz"))
+    assert "damaged" in complaint(put("a,b\n1,2\n", "t.csv.gz"))
+
+
+def test_files_that_are_none(tmp_path, put):
+    assert "folder" in complaint(tmp_path)
+    put(PLAIN, "table.csv")
+    assert "perhaps 'table.csv' is meant" in complaint(tmp_path / "tabel.csv")
+    assert "no such file" in complaint(tmp_path / "nowhere" / "t.csv")
+    assert ".parquet" in complaint(put("x", "t.docx"))
+    assert "none" in complaint(put("x", "table"))
+    assert "none" in complaint(put("x", "t.parquet.gz"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_a_pipe_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "t.csv")
+    assert "regular" in complaint(tmp_path / "t.csv")
+
+
+def test_no_permission(put, monkeypatch):
+    path = put(PLAIN)
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("builtins.open", refuse)
+    assert "Permission denied" in complaint(path)
+
+
+@pytest.mark.parametrize(("name", "value"), [("decimal", ";"), ("text_columns", "keep")])
+def test_options_are_checked(put, name, value):
+    with pytest.raises(ValueError, match=name):
+        read_table(put(PLAIN), **{name: value})
+
+
+def test_a_missing_package_is_named(put, monkeypatch):
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("rskc.files._needs.import_module", absent)
+    for name, extra in (("t.csv", "tables"), ("t.xlsx", "excel"), ("t.h5ad", "anndata")):
+        with pytest.raises(MissingPackageError, match=rf'pip install "rskc\[{extra}\]"'):
+            read_table(put("a\n1\n", name))
+
+
+# --- Hostile names --------------------------------------------------------------------------------
+
+HOSTILE = [
+    '"quoted"',
+    "a,b;c\td",
+    "line\nbreak",
+    "<script>alert(1)</script>",
+    "🙂",
+    "\u202eright to left",
+    "=cmd|'/c calc'!A1",
+    "x" * 10_000,
+    "{0}%s\\n",
+    "NaN",
+    "__index_level_0__",
+]
+# A carriage return alone ends a line for the csv module and none for polars.
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\x00"), min_size=1)
+names = texts.map(str.strip).filter(bool)
+
+
+@given(st.lists(names, min_size=2, max_size=6, unique=True))
+@example(HOSTILE)
+def test_any_name_of_a_column_survives(tmp_path_factory, columns):
+    frame = pd.DataFrame([np.arange(len(columns) + 1.0)] * 2, columns=["first", *columns])
+    path = tmp_path_factory.mktemp("names") / "t.csv"
+    if len({"first", *columns}) < len(columns) + 1:
+        return
+    path.write_bytes(pl.DataFrame(frame.to_dict("list")).write_csv().encode())
+    assert list(read_table(path).data.columns) == ["first", *columns]
+
+
+@given(st.lists(names, min_size=2, max_size=6, unique=True))
+@example(HOSTILE)
+def test_any_id_survives(tmp_path_factory, ids):
+    path = tmp_path_factory.mktemp("ids") / "t.csv"
+    path.write_bytes(pl.DataFrame({"id": ids, "x": [1.5] * len(ids)}).write_csv().encode())
+    assert list(read_table(path, id_column="id").data.index) == ids
+
+
+@given(st.binary(max_size=200), st.sampled_from([".csv", ".tsv", ".txt", ".csv.gz"]))
+def test_any_bytes_are_a_table_or_one_complaint(tmp_path_factory, data, suffix):
+    path = tmp_path_factory.mktemp("bytes") / f"t{suffix}"
+    path.write_bytes(data)
+    table = table_or_complaint(path)
+    if not isinstance(table, str):
+        assert not np.isinf(table.data.to_numpy()).any()
+
+
+@given(st.text(alphabet='ab1,;\t"\n.- ', max_size=80))
+def test_anything_like_a_table_is_one_or_a_complaint(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("texts") / "t.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    table = table_or_complaint(path)
+    assert isinstance(table, str) or table.data.size

@@ -1,0 +1,225 @@
+"""Tables in formats other than text."""
+
+import datetime
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rskc.files import TableError, read_table
+
+pl = pytest.importorskip("polars", reason="tables are read by polars")
+
+
+def complaint(path, **options):
+    with pytest.raises(TableError) as caught:
+        read_table(path, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture(params=["parquet", "feather", "arrow"])
+def columns_file(request, tmp_path):
+    """Write a polars frame in a format of typed columns, and return its path."""
+
+    def write(frame):
+        path = tmp_path / f"t é.{request.param}"
+        frame.write_parquet(path) if request.param == "parquet" else frame.write_ipc(path)
+        return path
+
+    return write
+
+
+FRAME = pl.DataFrame(
+    {
+        "id": ["u", "v", "w"],
+        "whole": [1, None, 3],
+        "real": [0.1, float("nan"), 1 / 3],
+        "none": pl.Series([None, None, None], dtype=pl.Null),
+        "kind": pl.Series(["p", "q", "p"], dtype=pl.Categorical),
+        "text": ["1", "2", "3"],
+        "flag": [True, False, True],
+        "day": [datetime.date(2024, 1, day) for day in (1, 2, 3)],
+    }
+)
+
+
+def test_typed_columns(columns_file):
+    path = columns_file(FRAME)
+    words = complaint(path)
+    assert "'kind', 'text', 'flag', 'day' (text, such as 'p' in row 1)" in words
+    table = read_table(path, text_columns="drop", label_column="text")
+    assert list(table.labels) == [1, 2, 3]
+    assert table.dropped == {"kind": "text", "flag": "true and false", "day": "dates"}
+    assert list(table.data.columns) == ["whole", "real", "none"]
+    assert list(table.data.index) == ["u", "v", "w"]
+    assert table.n_missing == 5
+    np.testing.assert_array_equal(table.data["real"], [0.1, np.nan, 1 / 3])
+
+
+def test_text_that_looks_like_numbers_is_text_in_typed_columns(columns_file):
+    frame = pl.DataFrame({"a": [1.0, 2.0], "b": ["1", "1"]})
+    assert "'b'" in complaint(columns_file(frame))
+
+
+def test_single_precision_stays(columns_file):
+    frame = pl.DataFrame({"a": [0.1, 2.0], "b": [1.0, 3.0]}, schema_overrides={"a": pl.Float32})
+    assert (read_table(columns_file(frame)).data.dtypes == np.float64).all()
+    single = frame.cast(pl.Float32)
+    assert (read_table(columns_file(single)).data.dtypes == np.float32).all()
+
+
+def test_infinite_cells_are_found(columns_file):
+    frame = pl.DataFrame({"a": [1.0, 2.0], "b": [1.0, -np.inf]})
+    assert "row 2, column 'b'" in complaint(columns_file(frame))
+
+
+def test_whole_numbers_as_ids(columns_file):
+    frame = pl.DataFrame({"a": [1.0, 2.0], "number": [10, 11]})
+    assert list(read_table(columns_file(frame), id_column="number").data.index) == ["10", "11"]
+    frame = pl.DataFrame({"a": [1.0, 2.0], "number": [10, 10]})
+    assert "row 1 and row 2" in complaint(columns_file(frame), id_column="number")
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
+def test_damaged_columns(columns_file, share):
+    path = columns_file(FRAME)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    assert "cannot be read" in complaint(path)
+    path.write_bytes(b"a,b\n1,2\n" * 20)
+    assert "cannot be read" in complaint(path)
+
+
+def test_flipped_bytes_of_parquet_do_not_crash(tmp_path):
+    path = tmp_path / "t.parquet"
+    FRAME.select("id", "whole", "real").write_parquet(path)
+    data = path.read_bytes()
+    for place in range(0, len(data), max(1, len(data) // 60)):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+        with suppress(TableError):
+            read_table(path, text_columns="drop")
+
+
+def test_the_index_of_pandas_in_parquet(tmp_path):
+    pytest.importorskip("pyarrow", reason="pandas writes Parquet by pyarrow")
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": [1.0, 2.0]}, index=["u", "v"]).to_parquet(path)
+    assert list(read_table(path).data.index) == ["u", "v"]
+
+
+# --- NumPy ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", ">f8", "f2", "i4", "u1"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy(tmp_path, dtype, order):
+    X = np.arange(12).reshape(4, 3).astype(dtype, order=order)
+    np.save(tmp_path / "t.npy", X)
+    data = read_table(tmp_path / "t.npy").data
+    np.testing.assert_array_equal(data.to_numpy(), X)
+    assert list(data.columns) == ["x0", "x1", "x2"]
+    assert data.to_numpy().dtype == (np.float32 if dtype in ("f4", "f2") else np.float64)
+
+
+def test_npy_that_is_no_table(tmp_path):
+    path = tmp_path / "t.npy"
+    for array in (np.zeros(3), np.zeros((2, 2, 2)), np.array([["a"]]), np.zeros((2, 2), complex)):
+        np.save(path, array)
+        assert "no table of numbers" in complaint(path)
+    np.save(path, np.array([[None]]), allow_pickle=True)
+    assert "cannot be read" in complaint(path)
+    np.save(path, np.ones((2, 2), bool))
+    assert "true and false" in complaint(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "cannot be read" in complaint(path)
+
+
+def test_npz(tmp_path):
+    path, X = tmp_path / "t.npz", np.arange(6.0).reshape(3, 2)
+    np.savez(path, whatever=X)
+    np.testing.assert_array_equal(read_table(path).data.to_numpy(), X)
+    names = {"feature_names": ["f", "g"], "case_names": ["u", "v", "w"]}
+    np.savez(path, X=X, y=[0, 1, 0], other=X, **names)
+    table = read_table(path, label_column="y")
+    assert list(table.data.columns) == ["f", "g"]
+    assert list(table.data.index) == ["u", "v", "w"]
+    assert list(table.labels) == [0, 1, 0]
+    assert list(table.dropped) == ["other"]
+    np.savez(path, a=X, b=X)
+    assert "'X'" in complaint(path)
+    np.savez(path, X=X, feature_names=["f"])
+    assert "do not fit" in complaint(path)
+    path.write_bytes(path.read_bytes()[:100])
+    assert "cannot be read" in complaint(path)
+
+
+# --- Excel ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Write sheets of an Excel file."""
+    openpyxl = pytest.importorskip("openpyxl", reason="writes the sheets of these tests")
+    pytest.importorskip("python_calamine", reason="reads Excel")
+
+    def write(**sheets):
+        workbook = openpyxl.Workbook()
+        workbook.remove(workbook.active)
+        for title, rows in sheets.items():
+            sheet = workbook.create_sheet(title)
+            for row in rows:
+                sheet.append(row)
+        workbook.save(tmp_path / "t é.xlsx")
+        return tmp_path / "t é.xlsx"
+
+    return write
+
+
+def test_excel_is_exact(book):
+    values = [0.1, 1 / 3, 1e-20, 1e300, -7.0]
+    path = book(first=[["id", "a", "b"], *([f"c{i}", x, i] for i, x in enumerate(values))])
+    table = read_table(path)
+    np.testing.assert_array_equal(table.data["a"], values)
+    assert list(table.data.index) == ["c0", "c1", "c2", "c3", "c4"]
+
+
+def test_excel_sheets_and_complaints(book):
+    path = book(
+        one=[["a", "b"], [1, 2], [], [3, "oh"], [4, 5], [5, None]],
+        two=[["a", "day", "flag"], [1, datetime.date(2024, 1, 2), True]],
+        three=[["a"]],
+    )
+    assert "line 4, column 'b': 'oh' is not a number" in complaint(path)
+    assert "'day', 'flag'" in complaint(path, sheet="two")
+    assert "no row with data" in complaint(path, sheet=2)
+    assert "perhaps 'three' is meant" in complaint(path, sheet="thre")
+    assert "no sheet 9" in complaint(path, sheet=9)
+    table = read_table(path, missing_values=["oh"])
+    assert table.n_missing == 2
+    path.write_bytes(path.read_bytes()[:500])
+    assert "cannot be read" in complaint(path)
+
+
+# --- AnnData --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_h5ad(tmp_path, sparse):
+    anndata = pytest.importorskip("anndata", reason="reads .h5ad")
+    from scipy.sparse import csr_matrix
+
+    X = np.array([[1, 0], [0, 2.5], [3, 0]], np.float32)
+    obs = pd.DataFrame({"type": ["p", "q", "p"]}, index=["u", "v", "w"])
+    var = pd.DataFrame(index=["g", "h"])
+    path = tmp_path / "t.h5ad"
+    anndata.AnnData(csr_matrix(X) if sparse else X, obs=obs, var=var).write_h5ad(path)
+    table = read_table(path, label_column="type")
+    assert list(table.labels) == ["p", "q", "p"]
+    assert list(table.data.index) == ["u", "v", "w"]
+    np.testing.assert_array_equal(table.data.to_numpy(), X)
+    assert table.data.to_numpy().dtype == np.float32
+    assert "perhaps 'type' is meant" in complaint(path, label_column="typ")
+    path.write_bytes(path.read_bytes()[:100])
+    assert "cannot be read" in complaint(path)

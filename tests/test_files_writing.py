@@ -1,0 +1,242 @@
+"""Writing: whole files or none, and what spreadsheets make of them."""
+
+import csv
+import errno
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rskc.files import atomic_write, write_csv, write_json
+
+# --- Whole or not at all --------------------------------------------------------------------------
+
+
+def write_half(path, error):
+    with atomic_write(path) as file:
+        file.write(b"half")
+        raise error
+
+
+@pytest.mark.parametrize("old", [None, b"old"])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_an_error_leaves_what_was_there(tmp_path, old, error):
+    path = tmp_path / "a b é.bin"
+    if old is not None:
+        path.write_bytes(old)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(error):
+        write_half(path, error)
+    assert sorted(tmp_path.iterdir()) == before
+    assert old is None or path.read_bytes() == old
+
+
+def test_nothing_is_seen_before_it_is_whole(tmp_path):
+    path = tmp_path / "new"
+    with atomic_write(path, "w") as file:
+        file.write("ä\n")
+        file.flush()
+        assert not path.exists()
+    assert path.read_bytes() == "ä\n".encode()
+    assert os.listdir(tmp_path) == ["new"]
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
+def test_a_full_disk(tmp_path, monkeypatch, call):
+    path = tmp_path / "model"
+    path.write_bytes(b"old")
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises(OSError, match="No space left") as caught, atomic_write(path) as file:
+        file.write(b"new")
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["model"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are of Unix")
+def test_a_file_that_cannot_grow(tmp_path):
+    """The system itself refuses to write on."""
+    path = tmp_path / "big"
+    path.write_bytes(b"old")
+    code = (
+        "import resource, signal, sys; from rskc.files import atomic_write\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try:\n"
+        "    with atomic_write(sys.argv[1]) as file: file.write(bytes(100_000))\n"
+        "except OSError as error: print(error.filename)\n"
+    )
+    command = [sys.executable, "-B", "-c", code, str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == str(path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["big"]
+
+
+def test_folders_that_are_not_there_or_not_ours(tmp_path, monkeypatch):
+    for path, error in ((tmp_path / "no" / "file", FileNotFoundError), (tmp_path, OSError)):
+        with pytest.raises(error) as caught, atomic_write(path):
+            pass
+        assert caught.value.filename == str(path)
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied", "/tmp/.rskc-x.part")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    with pytest.raises(PermissionError) as caught, atomic_write(tmp_path / "file"):
+        pass
+    assert caught.value.filename == str(tmp_path / "file")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of Unix")
+def test_permissions_and_links(tmp_path):
+    path, link = tmp_path / "file", tmp_path / "link"
+    with atomic_write(path) as file:
+        file.write(b"1")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
+    path.chmod(0o640)
+    link.symlink_to(path)
+    with atomic_write(link) as file:
+        file.write(b"2")
+    assert link.is_symlink()
+    assert path.read_bytes() == b"2"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="there is no /dev/null")
+def test_a_device_stays_a_device():
+    with atomic_write("/dev/null") as file:
+        file.write(b"gone")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+# --- CSV ------------------------------------------------------------------------------------------
+
+
+def cells_of(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+@pytest.fixture(autouse=True)
+def _polars():
+    pytest.importorskip("polars", reason="CSV is written by polars")
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n"])
+def test_formulas_are_made_harmless(tmp_path, begin):
+    text = f"{begin}cmd|' /C calc'!A0"
+    write_csv(pd.DataFrame({text: [text, "safe"], "x": [-1.5, 2]}), tmp_path / "t.csv")
+    rows = cells_of(tmp_path / "t.csv")
+    assert rows[0] == ["'" + text, "x"]
+    assert rows[1] == ["'" + text, "-1.5"]
+    assert rows[2] == ["safe", "2.0"]
+
+
+def test_text_that_is_a_number_is_left_alone(tmp_path):
+    write_csv(pd.DataFrame({"id": ["-5", "+1e3", "-1+1"]}), tmp_path / "t.csv")
+    assert [row[0] for row in cells_of(tmp_path / "t.csv")] == ["id", "-5", "+1e3", "'-1+1"]
+
+
+def test_missing_cells_and_kinds(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "real": [np.nan, np.inf, -0.0],
+            "whole": [1, -2, 3],
+            "flag": [True, False, True],
+            "mixed": [None, 3, "é"],
+            "text": ["", "a,b", 'q"q'],
+            "category": pd.Categorical(["u", "v", None]),
+        }
+    )
+    write_csv(frame, tmp_path / "t.csv")
+    assert cells_of(tmp_path / "t.csv") == [
+        ["real", "whole", "flag", "mixed", "text", "category"],
+        ["", "1", "true", "", "", "u"],
+        ["inf", "-2", "false", "3", "a,b", "v"],
+        ["-0.0", "3", "true", "é", 'q"q', ""],
+    ]
+
+
+def test_no_rows_and_names_twice(tmp_path):
+    write_csv(pd.DataFrame({"a": []}), tmp_path / "t.csv")
+    assert cells_of(tmp_path / "t.csv") == [["a"]]
+    write_csv(pd.DataFrame([[1, 2]], columns=["a", "a"]), tmp_path / "t.csv")
+    assert cells_of(tmp_path / "t.csv") == [["a", "a"], ["1", "2"]]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+@example([5e-324, 1.7976931348623157e308, 0.1, 1 / 3, -0.0, 1e22, 123456789.123456789])
+def test_numbers_read_back_exactly(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("floats") / "t.csv"
+    write_csv(pd.DataFrame({"x": values}), path)
+    again = [float(row[0]) for row in cells_of(path)[1:]]
+    assert np.array(again).tobytes() == np.array(values).tobytes()
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+
+
+@given(st.lists(texts, min_size=1), texts)
+@example(['"', "a\nb", "🙂", "\u202e", "<script>", "=1+1", "x" * 10_000, "'=1"], "=name")
+def test_text_reads_back_but_for_the_apostrophe(tmp_path_factory, cells, name):
+    path = tmp_path_factory.mktemp("texts") / "t.csv"
+    write_csv(pd.DataFrame({name: cells, "n": 1}), path)
+    for written, text in zip(cells_of(path), [name, *cells], strict=True):
+        assert written[0] in (text, "'" + text)
+        assert not written[0].startswith(("=", "@", "\t", "\r", "\n"))
+
+
+def test_a_hundred_thousand_rows_take_no_time(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(100_000, 7)))
+    frame["case"] = [f"case {i}" for i in range(len(frame))]
+    start = time.perf_counter()
+    write_csv(frame, tmp_path / "t.csv")
+    assert time.perf_counter() - start < 3  # 0.2 s on an idle machine
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def test_json_is_valid_whatever_comes(tmp_path):
+    obj = {
+        "n": np.int64(3),
+        "x": np.float32(0.5),
+        "flag": np.bool_(True),
+        "nan": np.nan,
+        "inf": [np.inf, -np.inf, np.float64("nan")],
+        "array": np.array([[1.5, np.nan]]),
+        5: ("é", None, {1}),
+        "path": tmp_path,
+    }
+    write_json(obj, tmp_path / "t.json")
+    text = (tmp_path / "t.json").read_text("utf-8")
+    again = json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    assert again == {
+        "n": 3,
+        "x": 0.5,
+        "flag": True,
+        "nan": None,
+        "inf": [None] * 3,
+        "array": [[1.5, None]],
+        "5": ["é", None, [1]],
+        "path": str(tmp_path),
+    }
+    write_json("\ud800", tmp_path / "t.json")
+    json.loads((tmp_path / "t.json").read_text("utf-8"))

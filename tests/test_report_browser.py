@@ -1,0 +1,385 @@
+"""The report in a browser: Debian's chromium, driven by playwright.
+
+Skipped where one of the two is missing. ``RSKC_CHROMIUM`` names another executable, and
+``RSKC_REQUIRE_BROWSER=1`` makes a missing browser an error.
+"""
+
+import csv
+import io
+import os
+import shutil
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_simulation
+from rskc.report import make_report
+from rskc.selection import (
+    Clest,
+    GapK,
+    GapL1,
+    GridSearch,
+    PredictionStrength,
+    TrimCurves,
+    feature_path,
+)
+
+REQUIRED = os.environ.get("RSKC_REQUIRE_BROWSER") == "1"
+CHROMIUM = os.environ.get("RSKC_CHROMIUM") or shutil.which("chromium") or ""
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+NASTY = [
+    "<script>window.hacked = 1</script>",
+    "</script><img src=x onerror='window.hacked = 2'>",
+    "=cmd()",
+    '"quoted", comma',
+    "שלום",
+    "🧬 {{7*7}}",
+    "long " * 2000,
+    "-1 minus",
+]
+CHARTS = ["clusters", "silhouettes", "weights", "cells", "outliers"]
+
+if not REQUIRED:
+    for package in ("playwright", "jinja2", "vl_convert"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    if not CHROMIUM:
+        pytest.skip("no chromium on the PATH, nor in RSKC_CHROMIUM", allow_module_level=True)
+
+
+def make_data():
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    X[:100, :2] += 6
+    X[200:, :2] -= 6
+    X[5, 0], X[7, 1] = 60, 80
+    X[10, 3] = np.nan
+    names = [*NASTY, *(f"case {i}" for i in range(len(NASTY), 300))]
+    features = [*NASTY[:5], "a.b[0]", "plain", "$m_1$"]
+    return pd.DataFrame(X, index=names, columns=features)
+
+
+def fit(X, K=3, **params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return RobustSparseKMeans(K, **{"random_state": 0, "trim": 0.05} | params).fit(X)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return fit(data, l1_bound=2.2)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory, model, data):
+    report = make_report(model, data, labels=np.repeat(["a", "b", "c"], 100), title=NASTY[1])
+    return report.save(tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM or None, args=FLAGS)
+        yield started
+        started.close()
+
+
+def wait_until(holds, seconds=10):
+    """Ask again and again; playwright's wait_for_function needs eval, which the page forbids."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+class Watch:
+    """A page, what it said on the console, and what it asked of the network."""
+
+    def __init__(self, browser, path, **look):
+        look = {"viewport": {"width": 1200, "height": 900}} | look
+        self.context = browser.new_context(**look)
+        self.page = self.context.new_page()
+        self.complaints, self.requests = [], []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.context.close()
+
+    def count(self, selector):
+        return self.page.locator(selector).count()
+
+    def rows_of(self, chart, dataset):
+        """The rows of a data set, as the view of the chart holds them."""
+        code = "([chart, name]) => rskc.views[chart].data(name).map(d => ({...d}))"
+        return self.page.evaluate(code, [chart, dataset])
+
+
+@pytest.fixture(scope="module")
+def watch(browser, path):
+    with Watch(browser, path) as watch:
+        yield watch
+
+
+def test_loads_without_complaint_or_request(watch, path):
+    assert watch.complaints == []
+    assert watch.requests == [path.as_uri()]
+    assert watch.page.evaluate("window.hacked") is None
+
+
+def test_every_chart_is_drawn(watch):
+    assert watch.count(".drawing[data-drawn=yes]") == len(CHARTS)
+    for name in CHARTS:
+        box = watch.page.locator(f"#chart-{name} svg").bounding_box()
+        assert box["width"] > 800
+        assert box["height"] > 150
+
+
+def test_marks_are_as_many_as_there_are_numbers(watch, model):
+    seen = np.isfinite(model.distances_)
+    points = watch.count("#chart-clusters .mark-symbol.layer_0_marks path")
+    crosses = watch.count("#chart-clusters .mark-symbol.layer_1_marks path")
+    assert points == (seen & ~model.outliers_).sum()
+    assert crosses == (seen & model.outliers_).sum()
+    assert watch.count("#chart-clusters .mark-text.layer_3_marks text") == 3
+    n_weights = np.count_nonzero(model.feature_weights_)
+    assert watch.count("#chart-weights .mark-rect.layer_0_marks path") == n_weights
+    assert watch.count("#chart-silhouettes .mark-rect.layer_0_marks path") == seen.sum()
+    assert watch.count("#chart-cells .mark-rect.layer_0_marks path") == 120 * n_weights
+    assert watch.count("#chart-cells .mark-rect.layer_1_marks path") == 120
+    assert watch.count("#chart-outliers .mark-symbol.layer_0_marks path") == seen.sum()
+
+
+def test_charts_hold_the_numbers_of_the_model(watch, model):
+    bars = watch.rows_of("weights", "bars")
+    weights = np.sort(model.feature_weights_)[::-1]
+    assert [bar["weight"] for bar in bars] == pytest.approx(weights[: len(bars)], rel=1e-3)
+    points = watch.rows_of("outliers", "points")
+    assert [p["x"] for p in points] == pytest.approx(model.distances_, rel=1e-2)
+
+
+def test_pointing_at_a_case_shows_its_name(watch, model):
+    mark = watch.page.locator("#chart-clusters .mark-symbol.layer_1_marks path").first
+    mark.scroll_into_view_if_needed()
+    mark.hover(force=True)
+    tip = watch.page.locator("#vg-tooltip-element.visible")
+    tip.wait_for(timeout=5000)
+    first = model.case_names_in_[model.outliers_][0]
+    assert " ".join(first.split())[:20] in " ".join(tip.inner_text().split())
+    assert tip.evaluate("e => getComputedStyle(e).visibility") == "visible"
+    watch.page.mouse.move(5, 5)
+
+
+def test_scatter_plots_zoom_and_come_back(watch):
+    drawing = watch.page.locator("#chart-outliers svg")
+    drawing.scroll_into_view_if_needed()
+    labels = watch.page.locator("#chart-outliers .role-axis-label text")
+    before, box = sorted(labels.all_text_contents()), drawing.bounding_box()
+    watch.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    scrolled = watch.page.evaluate("scrollY")
+    watch.page.keyboard.down("Control")
+    watch.page.mouse.wheel(0, -400)
+    watch.page.keyboard.up("Control")
+    wait_until(lambda: sorted(labels.all_text_contents()) != before)
+    assert watch.page.evaluate("scrollY") == scrolled
+    watch.page.mouse.dblclick(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    wait_until(lambda: sorted(labels.all_text_contents()) == before)
+
+
+def test_wheel_alone_scrolls_the_page(watch):
+    drawing = watch.page.locator("#chart-clusters svg")
+    drawing.scroll_into_view_if_needed()
+    box, before = drawing.bounding_box(), watch.page.evaluate("scrollY")
+    watch.page.mouse.move(box["x"] + 300, box["y"] + 100)
+    watch.page.mouse.wheel(0, 200)
+    wait_until(lambda: watch.page.evaluate("scrollY") > before)
+
+
+def cells(watch, table, column):
+    return watch.page.locator(
+        f"[data-table={table}] tbody tr > :nth-child({column})"
+    ).all_inner_texts()
+
+
+def test_tables_sort(watch):
+    head = watch.page.locator("[data-table=cases] thead th").nth(2)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    values = [float(text) for text in cells(watch, "cases", 3)]
+    assert values == sorted(values, reverse=True)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    values = [float(text) for text in cells(watch, "cases", 3)]
+    assert values == sorted(values)
+    name = watch.page.locator("[data-table=cases] thead th").first
+    name.locator("button").focus()
+    watch.page.keyboard.press("Enter")
+    assert name.get_attribute("aria-sort") == "ascending"
+    assert head.get_attribute("aria-sort") == "none"
+    names = [text for text in cells(watch, "cases", 1) if text.startswith("case ")]
+    assert names[:3] == ["case 8", "case 9", "case 10"]
+
+
+def test_tables_show_more_and_filter(watch):
+    table = watch.page.locator("[data-table=cases]")
+    assert table.locator("tbody tr").count() == 200
+    table.locator(".more").click()
+    assert table.locator("tbody tr").count() == 300
+    assert table.locator(".more").is_hidden()
+    watch.page.get_by_label("Search for a case").fill("CASE 29")
+    wait_until(lambda: len(cells(watch, "cases", 1)) == 11)
+    assert table.locator(".status").inner_text() == "11 rows."
+    watch.page.get_by_label("Search for a case").fill("no such case")
+    wait_until(lambda: len(cells(watch, "cases", 1)) == 0)
+    assert table.locator(".status").inner_text() == "No row matches."
+    watch.page.get_by_label("Search for a case").fill("")
+    wait_until(lambda: len(cells(watch, "cases", 1)) == 200)
+
+
+def test_names_in_tables_are_text(watch):
+    texts = cells(watch, "features", 1)
+    for name in ("<script>window.hacked = 1</script>", "=cmd()", "שלום", "a.b[0]", "$m_1$"):
+        if name != "שלום":
+            assert name in texts
+    assert watch.count("tbody img") == watch.count("tbody script") == 0
+
+
+def test_download_is_safe_for_spreadsheets(watch, model):
+    with watch.page.expect_download() as waiting:
+        watch.page.locator("[data-table=cases] .download").click()
+    assert waiting.value.suggested_filename == "cases.csv"
+    text = waiting.value.path().read_bytes().decode("utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 300
+    by_name = {row["case"]: row for row in rows}
+    assert "'=cmd()" in by_name
+    assert "'-1 minus" in by_name
+    assert '"quoted", comma' in by_name
+    assert "<script>window.hacked = 1</script>" in by_name
+    assert float(by_name["case 20"]["distance"]) == pytest.approx(model.distances_[20], rel=1e-3)
+    assert not any(row["case"][0] in "=+-@" for row in rows)
+
+
+def background(watch):
+    return watch.page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def label_colour(watch):
+    code = "getComputedStyle(document.querySelector('#chart-weights .role-axis-label text')).fill"
+    return watch.page.evaluate(code)
+
+
+def test_dark(browser, path, watch):
+    with Watch(browser, path, color_scheme="dark") as dark:
+        assert dark.complaints == []
+        assert background(dark) == "rgb(20, 23, 27)"
+        assert label_colour(dark) == "rgb(236, 239, 242)"
+        dark.page.emulate_media(color_scheme="light")  # without loading anew
+        assert background(dark) == "rgb(255, 255, 255)"
+        assert label_colour(dark) == label_colour(watch) == "rgb(29, 33, 38)"
+
+
+@pytest.mark.parametrize("width", [320, 360, 768])
+def test_narrow_screens_do_not_overflow(browser, path, width):
+    look = {"viewport": {"width": width, "height": 700}, "is_mobile": True, "has_touch": True}
+    with Watch(browser, path, **look) as phone:
+        assert phone.complaints == []
+        assert phone.page.evaluate("document.documentElement.scrollWidth") <= width
+        for name in CHARTS:
+            assert phone.page.locator(f"#chart-{name} svg").bounding_box()["width"] <= width
+
+
+def test_print(browser, path, tmp_path):
+    with Watch(browser, path, color_scheme="dark") as paper:
+        paper.page.emulate_media(media="print")
+        assert background(paper) == "rgb(255, 255, 255)"
+        assert label_colour(paper) == "rgb(29, 33, 38)"
+        assert paper.page.locator("nav").is_hidden()
+        assert paper.page.locator(".tools").first.is_hidden()
+        for name in CHARTS:
+            assert paper.page.locator(f"#chart-{name} svg").is_visible()
+        pdf = paper.page.pdf(format="A4")
+        assert len(pdf) > 50_000
+
+
+def test_keyboard_finds_the_way(browser, path):
+    with Watch(browser, path) as watch:
+        watch.page.keyboard.press("Tab")
+        assert watch.page.evaluate("document.activeElement.textContent") == "Skip to the results"
+        watch.page.keyboard.press("Enter")
+        assert watch.page.evaluate("document.activeElement.id") == "main"
+
+
+def test_page_in_a_notebook(browser, model, data, tmp_path):
+    frame = make_report(model, data)._repr_html_()
+    outside = tmp_path / "notebook.html"
+    outside.write_text(f"<!DOCTYPE html><html data-ready=yes><p id=own>text</p>{frame}", "utf-8")
+    with Watch(browser, outside) as watch:
+        inside = watch.page.frame_locator("iframe")
+        inside.locator("html[data-ready=yes]").wait_for(state="attached", timeout=60_000)
+        assert inside.locator(".drawing[data-drawn=yes]").count() == len(CHARTS)
+        assert watch.complaints == []
+
+
+def test_searches_are_drawn(browser, tmp_path):
+    X = make_simulation(model=1, random_state=0).data
+    model = fit(X, l1_bound=6)
+    small = RobustSparseKMeans(3, trim=0.05, l1_bound=6, n_init=5, random_state=0)
+    how = {"random_state": 0, "n_jobs": 1, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        searches = [
+            Clest(small, [2, 3], n_splits=3, n_references=19, **how).fit(X),
+            GapL1(small, [2, 6, 20], n_permutations=2, **how).fit(X),
+            GapK(small, [1, 2, 3], n_references=2, **how).fit(X),
+            PredictionStrength(small, [1, 2, 3], n_splits=2, **how).fit(X),
+            TrimCurves(small, [2, 3], [0, 0.05, 0.1], **how).fit(X),
+            GridSearch(small, [2, 3], [3, 6], [0, 0.05], **how).fit(X),
+            feature_path(small, X, [2, 6]),
+        ]
+    path = make_report(model, X, searches=searches).save(tmp_path / "searches.html")
+    with Watch(browser, path) as watch:
+        assert watch.complaints == []
+        assert watch.count(".drawing[data-drawn=yes]") == len(CHARTS) + len(searches)
+        rows = watch.rows_of("search-0", "curve")
+        expected = searches[0].table_.observed_cer
+        assert [row["observed_cer"] for row in rows] == pytest.approx(expected, rel=1e-3)
+        assert watch.count("#chart-search-5 .mark-rect.layer_0_marks path") == 8
+        dots = watch.count("#chart-search-0 .mark-symbol.layer_0_marks path")
+        assert dots == searches[0].observed_cers_.size
+
+
+def test_large_page_is_usable(browser, tmp_path):
+    X = np.random.default_rng(0).normal(size=(100_000, 10)).astype(np.float32)
+    X[:50_000, :3] += 5
+    path = make_report(fit(X, 2, n_init=1), X).save(tmp_path / "large.html")
+    with Watch(browser, path) as watch:
+        assert watch.complaints == []
+        watch.page.locator("[data-table=cases] thead button").nth(2).click()
+        values = [float(text) for text in cells(watch, "cases", 3)]
+        assert len(values) == 200
+        assert values == sorted(values, reverse=True)
+        watch.page.get_by_label("Search for a case").fill("99999")
+        wait_until(lambda: len(cells(watch, "cases", 1)) == 1)
