@@ -10,8 +10,9 @@ import numpy as np
 
 def blank_rows(X: np.ndarray) -> np.ndarray:
     """Cases of which nothing is observed."""
-    if not np.isnan(np.sum(X)):
-        return np.zeros(len(X), bool)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isnan(np.sum(X)):
+            return np.zeros(len(X), bool)
     blank = np.isnan(X).all(axis=1)
     if blank.all():
         raise ValueError(f"X has no observed cell in any of its {len(X)} cases; give it some data.")

@@ -38,6 +38,8 @@ from rskc.solver.starts import INITS
 # Restarts with n_init="auto": as many as take about this many multiplications an iteration.
 AUTO_WORK = 100_000_000
 FEWEST_STARTS, MOST_STARTS = 10, 100
+# Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
+ROUNDING = 1e-24
 
 
 class RobustSparseKMeans(
@@ -228,12 +230,12 @@ class RobustSparseKMeans(
                 f"fit does not take {', '.join(unsupported)}: trimming counts whole cases, so "
                 "case weights are not supported; leave it out."
             )
-        for message, category in self._fit(X)._complaints:
+        for message, category in self._fit(X):
             warnings.warn(message, category, stacklevel=2)
         return self
 
-    def _fit(self, X):
-        """Fit, and keep what there is to warn of."""
+    def _fit(self, X) -> list[Complaint]:
+        """Fit, and return what there is to warn of."""
         case_names = names_of_cases(X)
         X = self._validate(X, reset=True)
         blank = blank_rows(X)
@@ -244,9 +246,13 @@ class RobustSparseKMeans(
         check_finite(X, solution)
         self._frame = engine.frame
         self.n_missing_ = int(np.count_nonzero(blank)) * X.shape[1] + engine.n_missing
-        self._complaints = self._complain(engine, problem, solution, np.flatnonzero(~blank))
-        self.warnings_ = [complaint.message for complaint in self._complaints]
-        return self._store(problem, with_blank_rows(solution, blank), case_names)
+        complaints = self._complain(engine, problem, solution, np.flatnonzero(~blank))
+        self.warnings_ = [complaint.message for complaint in complaints]
+        self._store(problem, with_blank_rows(solution, blank), engine.unit)
+        self.__dict__.pop("case_names_in_", None)  # of an earlier fit
+        if case_names is not None:
+            self.case_names_in_ = case_names
+        return complaints
 
     def fit_predict(self, X, y=None, **unsupported):
         """Cluster the cases of X and return their labels."""
@@ -461,7 +467,7 @@ class RobustSparseKMeans(
             *of_holes(engine, solution.weights, names, cases),
         ]
 
-    def _store(self, problem: Problem, solution: Solution, case_names: np.ndarray | None):
+    def _store(self, problem: Problem, solution: Solution, unit: float) -> None:
         self.labels_ = solution.labels
         self.cluster_centers_ = solution.centres
         self.feature_weights_ = solution.weights
@@ -477,12 +483,9 @@ class RobustSparseKMeans(
         if problem.n_features is not None:
             self.l1_bound_ = float(solution.weights.sum())
         self.distances_ = solution.costs
-        self.outlier_threshold_ = _threshold(solution.costs, self.outlier_cutoff)
+        threshold = _threshold(solution.costs, self.outlier_cutoff)
+        self.outlier_threshold_ = max(threshold, ROUNDING * unit)
         self.outliers_ = solution.costs > self.outlier_threshold_
-        self.__dict__.pop("case_names_in_", None)  # of an earlier fit
-        if case_names is not None:
-            self.case_names_in_ = case_names
-        return self
 
 
 def _count(share: float, n: int) -> int:

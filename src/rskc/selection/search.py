@@ -142,7 +142,10 @@ def configured(estimator: Any, seed: int, **params: Any):
 
 def fit_quietly(model: Any, X: np.ndarray) -> Any:
     """Fit a model of a task; what rskc's own has to say is about a part of the data."""
-    return model._fit(X) if isinstance(model, RobustSparseKMeans) else model.fit(X)
+    if not isinstance(model, RobustSparseKMeans):
+        return model.fit(X)
+    model._fit(X)
+    return model
 
 
 def check_clusterer(estimator: Any) -> None:
