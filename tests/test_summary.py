@@ -311,3 +311,10 @@ def test_settings_changed_later_do_not_break_it():
     model = fit(X, l1_bound=None).set_params(n_features=2, n_clusters=7, trim=0.4)
     assert "all, with equal weights" in model.summary()
     assert "3 clusters of 60 cases" in model.summary()
+
+
+def test_warnings_name_cases_as_the_frame_does():
+    wild = make_contaminated("clump_rows", random_state=0).data
+    frame = pd.DataFrame(wild, index=[f"patient {i}" for i in range(len(wild))])
+    with pytest.warns(SmallClusterWarning, match="patient"):
+        RobustSparseKMeans(3, trim=0.1, l1_bound=3.5, random_state=0).fit(frame)

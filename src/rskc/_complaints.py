@@ -35,7 +35,7 @@ def of_bound(asked: Any, problem: Any, p: int) -> Iterator[Complaint]:
 
 
 def of_solution(problem: Any, solution: Any, cases: np.ndarray) -> Iterator[Complaint]:
-    """What to say of a result; ``cases`` are the numbers of its cases in the user's table."""
+    """What to say of a result; ``cases`` are the names of its cases, or their numbers."""
     if not solution.converged:
         yield Complaint(
             f"Not settled after max_iter={problem.max_iter} iterations; raise max_iter or tol.",

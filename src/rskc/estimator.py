@@ -246,7 +246,8 @@ class RobustSparseKMeans(
         check_finite(X, solution)
         self._frame = engine.frame
         self.n_missing_ = int(np.count_nonzero(blank)) * X.shape[1] + engine.n_missing
-        complaints = self._complain(engine, problem, solution, np.flatnonzero(~blank))
+        cases = np.arange(len(blank)) if case_names is None else case_names
+        complaints = self._complain(engine, problem, solution, cases[~blank])
         self.warnings_ = [complaint.message for complaint in complaints]
         self._store(problem, with_blank_rows(solution, blank), engine.unit)
         self.__dict__.pop("case_names_in_", None)  # of an earlier fit

@@ -268,8 +268,9 @@ def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
     settled = False
     for iteration, (states, going_on) in enumerate(iterations):
         settled = not going_on
-        means = ", ".join(f"{state.mean:.5g}" for state in states)
-        log.debug("iteration %d: objective per kept case of each branch: %s", iteration + 1, means)
+        if log.isEnabledFor(logging.DEBUG):
+            means = ", ".join(f"{state.mean:.5g}" for state in states)
+            log.debug("iteration %d: objective per kept case: %s", iteration + 1, means)
         for state in states:
             paths.setdefault(state.branch, []).append(state.objective)
             ends[state.branch] = state

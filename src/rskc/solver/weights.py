@@ -33,15 +33,14 @@ def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:
     positive = np.maximum(between, 0.0)
     top = positive.max(axis=1, keepdims=True)
     below = (top - positive) / np.where(top > 0, top, 1.0)
-    weights = _unit_rows(np.where(top > 0, 1.0 - below, 0.0))
-    binds = weights.sum(axis=1) > l1_bound * (1 + 1e-12)
-    tied = np.count_nonzero(below == 0, axis=1) >= l1_bound**2 * (1 - 1e-12)
-    bound = binds & ~tied
-    if bound.any():
-        inside = below[bound]
-        depths = _depths(np.sort(inside, axis=1), l1_bound)
-        weights[bound] = _unit_rows(np.maximum(depths[:, None] - inside, 0.0))
-    weights = _within_bound(weights, l1_bound)
+    tied = (below == 0).sum(axis=1) >= l1_bound**2 * (1 - 1e-12)
+    free = _unit_rows(np.where(top > 0, 1.0 - below, 0.0))
+    binds = free.sum(axis=1) > l1_bound * (1 + 1e-12)
+    if binds.all() and not tied.any():  # nearly always
+        return _within_bound(_threshold(below, l1_bound), l1_bound)
+    weights = _within_bound(free, l1_bound)
+    for i in np.flatnonzero(binds & ~tied):
+        weights[i] = _within_bound(_threshold(below[i : i + 1], l1_bound), l1_bound)[0]
     for i in np.flatnonzero((top[:, 0] == 0) | (binds & tied)):
         candidates = _not_ruled_out(between[i]) if top[i, 0] == 0 else below[i] == 0
         weights[i] = _tied_weights(candidates, l1_bound)
@@ -68,6 +67,12 @@ def count_weights(between: np.ndarray, n_features: int) -> np.ndarray:
 def _not_ruled_out(between: np.ndarray) -> np.ndarray:
     """Features with B_j >= 0; others have no observed cell, or cells that speak against them."""
     return between >= 0 if (between >= 0).any() else np.ones(len(between), bool)
+
+
+def _threshold(below: np.ndarray, s: float) -> np.ndarray:
+    """The soft threshold that meets the bound; entries are so far below the top of their row."""
+    depths = _depths(np.sort(below, axis=1), s)
+    return _unit_rows(np.maximum(depths[:, None] - below, 0.0))
 
 
 def _depths(below: np.ndarray, s: float) -> np.ndarray:
