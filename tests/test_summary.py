@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from rskc import RobustSparseKMeans
-from rskc.datasets import make_figure1
+from rskc import RobustSparseKMeans, SmallClusterWarning
+from rskc.datasets import make_contaminated, make_figure1
 from rskc.metrics import revised_silhouette
 
 X = make_figure1(n_samples=60, n_features=6, random_state=0).data
