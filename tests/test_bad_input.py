@@ -381,3 +381,10 @@ def test_a_wanted_number_of_features_is_met_or_missed_aloud(X, m):
     assert_sound(model, X)
     met = model.get_support().sum() == m
     assert met != any(f"n_features={m} is not" in str(warning.message) for warning in said)
+
+
+def test_sums_in_single_precision_may_overflow():
+    X = np.full((5, 7), 1e37, np.float32)
+    model = RobustSparseKMeans(1, trim=0, l1_bound=None, random_state=0).fit(X)
+    assert_array_equal(model.predict(X), 0)
+    assert_array_equal(model.transform(X), 0)

@@ -246,7 +246,7 @@ def test_hostile_names_do_no_harm(here, frame):
         ((*FIT, "--drop", "gene99"), "no column 'gene99'"),
         ((*FIT, "--decimal", ";"), "--decimal"),
         (("select-k", "table.csv", "-k", "2-40", "--drop", "group"), "--clusters=40"),
-        (("select-k", "table.csv", "--references", "3", "--drop", "group"), "--references=3"),
+        (("select-k", "table.csv", "--splits", "0", "--drop", "group"), "--splits=0"),
         (("select-l1", "table.csv", "-k", "1", "--drop", "group"), "--clusters=1"),
         (("select-trim", "table.csv", "-k", "3", "--trims", "0,2", "--drop", "group"), "trims"),
         (("predict", "table.csv", "table.csv"), "not a model"),

@@ -23,7 +23,7 @@ from rskc._writing import atomic_write
 from rskc.datasets import make_simulation
 from rskc.displays._style import PALETTE
 from rskc.metrics import classification_error_rate, revised_silhouette
-from rskc.report import Report, make_report
+from rskc.report import Report, _script, make_report
 from rskc.report._advice import advise
 from rskc.report._charts import charts_of
 from rskc.report._colours import DARK_PAPER, contrast, lightened
@@ -790,7 +790,7 @@ def test_missing_package_is_named(monkeypatch, package, model, X):
         return real(name, *args, **kwargs)
 
     page._templates.cache_clear()
-    page._vega.cache_clear()
+    _script.vega_script.cache_clear()
     monkeypatch.setattr(builtins, "__import__", refuse)
     monkeypatch.delitem(sys.modules, package, raising=False)
     with pytest.raises(ImportError, match=r'pip install "rskc\[report\]"'):
@@ -824,3 +824,23 @@ def test_shown_names():
     assert shown("abc\u202edef") == "abc def"
     assert shown(("a", 1)) == "('a', 1)"
     assert shown("👩‍🔬") != ""
+
+
+def test_the_script_is_kept_and_mended(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    make = _script.vega_script.__wrapped__
+    script = make()
+    (kept,) = (tmp_path / "rskc").iterdir()
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "made again")
+    assert make() == script
+    kept.write_text(kept.read_text("utf-8")[:-1], "utf-8")
+    assert make() == "made again"
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "rskc").write_text("a file where the folder should be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "made")
+    assert _script.vega_script.__wrapped__() == "made"

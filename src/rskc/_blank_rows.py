@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from rskc.engines import has_holes
+
 
 def blank_rows(X: np.ndarray) -> np.ndarray:
     """Cases of which nothing is observed."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isnan(np.sum(X)):
-            return np.zeros(len(X), bool)
+    if not has_holes(X):
+        return np.zeros(len(X), bool)
     blank = np.isnan(X).all(axis=1)
     if blank.all():
         raise ValueError(f"X has no observed cell in any of its {len(X)} cases; give it some data.")

@@ -22,6 +22,7 @@ __all__ = [
     "Sums",
     "Table",
     "engine_for",
+    "has_holes",
     "passes_info",
 ]
 
@@ -32,5 +33,11 @@ def engine_for(X, *, holes: bool | None = None, **options) -> Engine:
     ``holes``: whether to count with missing cells; None to look whether there are any.
     """
     if holes is None:
-        holes = bool(np.isnan(np.sum(X)) and np.isnan(X).any())
+        holes = has_holes(X)
     return (HolesEngine if holes else MemoryEngine)(X, **options)
+
+
+def has_holes(X: np.ndarray) -> bool:
+    """Whether a cell is missing; the sum tells, mostly, without an array as large as X."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(np.sum(X)) and np.isnan(X).any())

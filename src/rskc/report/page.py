@@ -15,6 +15,7 @@ from rskc._writing import atomic_write
 from rskc.report._charts import charts_of
 from rskc.report._colours import palette_style
 from rskc.report._curves import curves_of
+from rskc.report._script import vega_script
 from rskc.report._summary import summarise
 from rskc.report._words import number, percent
 
@@ -209,19 +210,11 @@ def _markup() -> Any:
     return Markup
 
 
-@cache
 def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, 0.9 MB."""
     try:
-        import vl_convert
+        return vega_script()
     except ImportError as error:
         raise _missing(error) from error
-    return _closed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-
-
-def _closed(script: str) -> str:
-    """A script that nothing in it ends; as it is written, both can only be inside of strings."""
-    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r\n", "\n")
 
 
 @cache
