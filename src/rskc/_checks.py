@@ -44,6 +44,33 @@ def check_choice(name: str, value: Any, allowed: tuple, remedy: str = "") -> Non
         raise ValueError(f"{name}={value!r} must be one of {listed}{remedy}.")
 
 
+def check_wanted(n_features: Any, l1_bound: Any, p: int) -> int | None:
+    """The number of features that is wanted instead of a bound, if any."""
+    if n_features is None:
+        return None
+    if l1_bound is not None and l1_bound != "auto":
+        raise ValueError(
+            f"n_features={n_features!r} and l1_bound={l1_bound!r} are two ways to say the same; "
+            "give one of them only."
+        )
+    return check_integer("n_features", n_features, 1, p)
+
+
+def check_bound(l1_bound: Any, n_features: Any, p: int) -> float | None:
+    """The bound for p features; None for no bound, or a number of features instead."""
+    root = float(np.sqrt(p))
+    if n_features is not None or l1_bound is None:
+        return None
+    if isinstance(l1_bound, str) and l1_bound == "auto":
+        return 1 + (root - 1) / 2
+    if isinstance(l1_bound, str) or not is_real(l1_bound) or l1_bound < 1:
+        raise ValueError(
+            f"l1_bound={l1_bound!r} must be a number in [1, {root:.3g}] for {p} features, "
+            'or "auto"; use None to keep all of them equal.'
+        )
+    return float(min(l1_bound, root))
+
+
 def check_distinct(X: np.ndarray, n_clusters: int) -> None:
     seen = set()
     for row in X:

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rskc._blank_rows import blank_rows, with_blank_rows
 from rskc._checks import (
+    check_bound,
     check_centres,
     check_choice,
     check_distinct,
@@ -26,7 +27,7 @@ from rskc._checks import (
     check_integer,
     check_real,
     check_seed,
-    is_real,
+    check_wanted,
 )
 from rskc._complaints import Complaint, of_bound, of_holes, of_solution
 from rskc._runtime import n_threads_for, one_blas_thread, talking
@@ -402,34 +403,11 @@ class RobustSparseKMeans(
         return Problem(
             n_clusters=K,
             n_trim=n_trim,
-            l1_bound=self._bound(p),
-            n_features=self._wanted_features(p),
+            l1_bound=check_bound(self.l1_bound, self.n_features, p),
+            n_features=check_wanted(self.n_features, self.l1_bound, p),
             max_iter=check_integer("max_iter", self.max_iter, 1),
             tol=check_real("tol", self.tol, 0),
         )
-
-    def _wanted_features(self, p: int) -> int | None:
-        if self.n_features is None:
-            return None
-        if self.l1_bound is not None and self.l1_bound != "auto":
-            raise ValueError(
-                f"n_features={self.n_features!r} and l1_bound={self.l1_bound!r} are two ways to "
-                "say the same; give one of them only."
-            )
-        return check_integer("n_features", self.n_features, 1, p)
-
-    def _bound(self, p: int) -> float | None:
-        root, bound = np.sqrt(p), self.l1_bound
-        if self.n_features is not None or bound is None:
-            return None
-        if isinstance(bound, str) and bound == "auto":
-            return float(1 + (root - 1) / 2)
-        if isinstance(bound, str) or not is_real(bound) or bound < 1:
-            raise ValueError(
-                f"l1_bound={bound!r} must be a number in [1, {root:.3g}] for {p} features, "
-                'or "auto"; use None to keep all of them equal.'
-            )
-        return float(min(bound, root))
 
     def _starts(self, X, engine, problem: Problem, random_state) -> Starts:
         K, n_init = problem.n_clusters, self._n_starts(X, problem)

@@ -91,7 +91,8 @@ class Clest(Search):
     numbers of clusters are tried several at a time, and at .05 each the chance that one of them
     passes on data without clusters is larger than .05. Of those that pass it takes the largest
     number whose agreement is within 0.1 of the best. ``p_value`` cannot be less than
-    1 / (1 + n_references), so with fewer than 19 reference sets nothing can pass at .05.
+    1 / (1 + n_references): with fewer than 19 reference sets, where that is above .05, it must be
+    the least possible, that is no reference CER may be below the observed one.
 
     References
     ----------
@@ -140,15 +141,10 @@ class Clest(Search):
     def _check(self, X: np.ndarray) -> None:
         check_clusters(self.n_clusters, 2, _n_test(len(X)))
         check_integer("n_splits", self.n_splits, 1)
-        n_references = check_integer("n_references", self.n_references, 1)
+        check_integer("n_references", self.n_references, 1)
         check_choice("reference", self.reference, tuple(REFERENCES))
         check_choice("rule", self.rule, tuple(RULES))
-        level = check_real("level", self.level, 0, 1)
-        if self.rule == "agreement" and level * (1 + n_references) < 1:
-            raise ValueError(
-                f"n_references={n_references} gives no p-value below {1 / (1 + n_references):.3g}, "
-                f"so nothing passes at level={level:g}; raise one of them, or use rule='paper'."
-            )
+        check_real("level", self.level, 0, 1)
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
         numbers = check_clusters(self.n_clusters, 2, _n_test(len(X)))
@@ -178,7 +174,10 @@ class Clest(Search):
                 "p_value_share": below / self.n_references,
             }
         )
-        table["significant"], self.n_clusters_ = RULES[self.rule](table, self.level)
+        level = self.level
+        if self.rule == "agreement":
+            level = max(level, 1 / (1 + self.n_references))  # no p-value is less
+        table["significant"], self.n_clusters_ = RULES[self.rule](table, level)
         table["chosen"] = table.n_clusters == self.n_clusters_
         self.table_ = table
 
