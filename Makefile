@@ -10,7 +10,7 @@ RUN := $(WITH_TOOLS) $(BIN)/python
 RECIPES := pyproject.toml meson.build meson.options $(wildcard src/rskc/meson.build src/rskc/*/meson.build)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow bench lint format clean
+.PHONY: help setup demo test test-slow bench docs lint format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ test-slow: $(VENV)/.test ## the long tests too
 bench: $(VENV)/.test ## the rivals side by side
 	@$(RUN) -m benchmarks $(ARGS)
 
+docs: $(VENV)/.docs ## the documentation, in docs/_build/html
+	@$(RUN) -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html in a browser."
+
 lint: $(VENV)/.lint ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -40,6 +44,7 @@ format: $(VENV)/.lint ## put the code in form
 
 clean: ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist wheelhouse .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build docs/auto_examples docs/generated docs/sg_execution_times.rst
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -60,6 +65,10 @@ $(VENV)/.installed: $(RECIPES) | $(BIN)/python
 
 $(VENV)/.test: $(VENV)/.installed
 	@$(PIP) install --group test
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	@$(PIP) install --group docs
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python

@@ -1,0 +1,140 @@
+"""The documentation site: ``make docs`` builds it into docs/_build/html."""
+
+import re
+import shutil
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parent / "examples"
+
+project = "rskc"
+author = "rskc developers"
+copyright = "rskc developers, BSD-3-Clause"
+version = release = version_of("rskc")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+# Others' objects are not linked: the build needs no network, and a site that is down no retry.
+exclude_patterns = ["_build", "reproduction/[!i]*.md"]  # index.md holds the others
+templates_path = ["_templates"]
+default_role = "code"
+suppress_warnings = ["config.cache"]  # the order of the gallery is a class, which is not pickled
+
+# Markdown
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+# The reference
+
+autosummary_generate = True
+toc_object_entries_show_parents = "hide"
+autodoc_typehints = "none"  # numpydoc says the types in words
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # the template lists the methods
+numpydoc_class_members_toctree = False
+
+LITERAL_OR_NAME = re.compile(r"``.*?``|(?<=[ (])(\w+)_(?=[,)])")
+
+
+def escape_names(app, what, name, obj, options, lines):
+    """Let a word like n_features_in_ be an attribute of scikit-learn's, and no link of reST."""
+    for i, line in enumerate(lines):
+        lines[i] = LITERAL_OR_NAME.sub(lambda m: f"{m[1]}\\_" if m[1] else m[0], line)
+
+
+def setup(app):
+    """Sphinx calls this."""
+    app.connect("autodoc-process-docstring", escape_names, priority=900)  # after numpydoc
+
+
+# The gallery: pages in the order in which they are best read. sphinx-gallery wants a header beside
+# them; so they are laid out in _build with one, and examples/ holds nothing that does not run.
+
+ORDER = [
+    "plot_first_steps.py",
+    "plot_outliers.py",
+    "plot_choose_k.py",
+    "plot_choose_l1.py",
+    "plot_choose_trim.py",
+    "plot_missing_values.py",
+    "plot_pipeline.py",
+    "plot_digits.py",
+]
+HEADER = """
+Gallery
+=======
+
+Each page is a script of the folder ``examples``, run when this site was built. A click on a picture
+leads to the code that drew it.
+"""
+
+
+class Ordered:
+    """Sort key of the gallery; pages that ORDER does not know come last, by name."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, name):
+        """Return the place of a page."""
+        return (ORDER.index(name) if name in ORDER else len(ORDER), name)
+
+
+def lay_out(folder):
+    """Copy the pages to ``folder``, with a header; unchanged ones are not run again."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for page in EXAMPLES.glob("plot_*.py"):
+        shutil.copy(page, folder)
+    (folder / "GALLERY_HEADER.rst").write_text(HEADER, "utf-8")
+    return str(folder)
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": [lay_out(HERE / "_build" / "examples")],
+    "gallery_dirs": ["auto_examples"],
+    "within_subsection_order": Ordered,
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("rskc",),
+    "reference_url": {"rskc": None},
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1,
+    "abort_on_example_error": True,
+    "copyfile_regex": "",
+    "thumbnail_size": (400, 280),
+}
+
+# The pages
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"rskc {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": "rskc"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+ALONE = ["index", "tutorial", "coming-from-rskc", "how-it-works", "contributing"]
+ALONE += ["reproduction/index"]
+html_sidebars = {page: [] for page in ALONE}  # pages without neighbours need no list of them
+copybutton_exclude = ".linenos, .gp, .go"

@@ -1,0 +1,89 @@
+"""The pages of the documentation: their Python blocks run, and print what the pages say they do.
+
+Blocks of a page marked ``python`` are run in order, in one namespace and an empty folder. A block
+marked ``output`` is what the one before it prints. Others, such as ``bash``, are not run.
+"""
+
+import contextlib
+import io
+import re
+import sys
+import warnings
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rskc import SmallClusterWarning
+from rskc._show_versions import environment
+
+FOLDER = Path(__file__).parent.parent / "docs"
+NAMES = ["index", "tutorial", "choosing", "coming-from-rskc"]
+PAGES = [FOLDER / f"{name}.md" for name in NAMES] + sorted((FOLDER / "howto").glob("*.md"))
+FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+EXTRAS = {"matplotlib", "jinja2", "vl_convert", "anndata", "polars"}
+# Numbers are compared where the pages were written; rounding may move the last digit elsewhere.
+SAME_NUMBERS = sys.platform == "linux" and environment()["passes"] == "compiled"
+
+
+class Block(NamedTuple):
+    kind: str
+    code: str
+    line: int
+
+
+def blocks_of(page):
+    text = page.read_text("utf-8")
+    for match in FENCE.finditer(text):
+        indent, kind, code = match.groups()
+        code = re.sub(f"^{indent}", "", code, flags=re.MULTILINE)
+        yield Block(kind, code, text.count("\n", 0, match.start(3)) + 1)
+
+
+def run(block, page, names):
+    printed = io.StringIO()
+    source = "\n" * (block.line - 1) + block.code  # so that errors name the line of the page
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(compile(source, str(page), "exec"), names)
+    except ImportError as error:
+        missing = {error.name, getattr(error.__cause__, "name", None)} & EXTRAS
+        if not missing:
+            raise
+        pytest.skip(f"{', '.join(missing)} is not installed")
+    return printed.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    pyplot = None
+    with contextlib.suppress(ImportError):
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as pyplot
+    yield
+    if pyplot is not None:
+        pyplot.close("all")
+
+
+def test_there_are_pages_with_code():
+    assert len(PAGES) >= 9
+    assert sum(block.kind == "python" for page in PAGES for block in blocks_of(page)) >= 25
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names, printed = {"__name__": "page"}, ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallClusterWarning)
+        for block in blocks_of(page):
+            if block.kind == "python":
+                printed = run(block, page, names)
+            elif block.kind == "output" and SAME_NUMBERS:
+                same = OutputChecker().check_output(
+                    block.code, printed, ELLIPSIS | NORMALIZE_WHITESPACE
+                )
+                assert same, f"{page.name}:{block.line} prints\n{printed}"
