@@ -313,8 +313,8 @@ class FeatureAgreement(NamedTuple):
 def feature_agreement(a: Any, b: Any) -> FeatureAgreement:
     """Compare the features that two models select, those with a weight above 0.
 
-    The paper gives one number for two models, "62% of the genes with positive weight agree". If
-    they select about equally many, the two shares say the same; ``jaccard`` is stricter than both.
+    The paper gives one number for two models, "62% of the genes with positive weight agree": that
+    is ``jaccard``, 55 of the 88 genes that either selects (``rskc reproduce breast-cancer``).
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 import rskc.cli.fit
 import rskc.cli.predict
 import rskc.cli.report
+import rskc.cli.reproduce
 import rskc.cli.select
 import rskc.cli.tour  # noqa: F401
 from rskc.cli._app import app

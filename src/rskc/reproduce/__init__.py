@@ -4,6 +4,8 @@ Each returns a :class:`Reproduction`: the figure, the tables beside those of the
 RSKC, and a sentence on what agrees. ``EXPERIMENTS`` has them by the names of the command line.
 """
 
+from collections.abc import Callable
+
 from rskc.reproduce.breast_cancer import breast_cancer
 from rskc.reproduce.digits import digits
 from rskc.reproduce.figure1 import figure1
@@ -11,7 +13,7 @@ from rskc.reproduce.masking import masking
 from rskc.reproduce.outcome import Reproduction
 from rskc.reproduce.simulation import simulation
 
-EXPERIMENTS = {
+EXPERIMENTS: dict[str, Callable[..., Reproduction]] = {
     "figure-1": figure1,
     "masking": masking,
     "simulation": simulation,

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from rskc.displays import SilhouetteDisplay
-from rskc.displays._style import pyplot
 from rskc.estimator import RobustSparseKMeans
 from rskc.metrics import classification_error_rate, revised_silhouette, sensitivity
-from rskc.reproduce.outcome import Reproduction
+from rskc.reproduce.outcome import Reproduction, small_clusters_expected
+from rskc.reproduce.panels import new_figure
 
 # RSKC 2.4.2, K=10, L1=5.7, alpha=.1, nstart=1000.
 RSKC = {"CER": 0.0518, "features with weight": 45, "mean revised silhouette": 0.480}
 
 
+@small_clusters_expected()
 def digits(seed: int = 0) -> Reproduction:
     """1,797 digits of 8 x 8 pixels, K=10, l1_bound=5.7, trim=.1."""
     import pandas as pd
@@ -28,13 +29,13 @@ def digits(seed: int = 0) -> Reproduction:
         "features with weight": int(model.get_support().sum()),
         "mean revised silhouette": float(revised_silhouette(model, X).values.mean()),
     }
-    figures = pd.DataFrame({"figure": list(ours), "rskc": ours.values(), "RSKC": RSKC.values()})
+    numbers = pd.DataFrame({"what": list(ours), "rskc": ours.values(), "RSKC": RSKC.values()})
     return Reproduction(
         "digits",
-        "Handwritten digits",
+        "Handwritten digits: the example of R's RSKC",
         _figure(model, X),
         {
-            "rskc beside RSKC": figures,
+            "rskc beside RSKC": numbers,
             "The cluster that holds most of each digit": sensitivity(truth, model.labels_),
         },
         _verdict(ours),
@@ -43,7 +44,7 @@ def digits(seed: int = 0) -> Reproduction:
 
 def _figure(model: Any, X: np.ndarray) -> Any:
     """Silhouettes, the weights as a picture, and the centres."""
-    figure = pyplot().figure(figsize=(11, 6), layout="constrained")
+    figure = new_figure(11, 6)
     left, right = figure.subfigures(1, 2, width_ratios=(1.1, 1))
     SilhouetteDisplay.from_estimator(model, X, ax=left.subplots())
     axes = right.subplots(3, 4).ravel()
@@ -60,7 +61,7 @@ def _figure(model: Any, X: np.ndarray) -> Any:
 def _verdict(ours: dict[str, float]) -> str:
     agrees = ours["CER"] <= RSKC["CER"] + 0.002
     return (
-        f"{'As RSKC or better' if agrees else 'Worse than RSKC'}: CER {ours['CER']:.4f} against "
+        f"{'As good as RSKC' if agrees else 'Worse than RSKC'}: CER {ours['CER']:.4f} against "
         f"{RSKC['CER']}, {ours['features with weight']} of 64 pixels with weight against "
         f"{RSKC['features with weight']}, mean revised silhouette "
         f"{ours['mean revised silhouette']:.3f} against {RSKC['mean revised silhouette']:.3f}."

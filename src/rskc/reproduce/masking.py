@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from rskc.datasets import make_masking
 from rskc.estimator import RobustSparseKMeans
 from rskc.metrics import classification_error_rate
-from rskc.reproduce.outcome import Reproduction
+from rskc.reproduce.outcome import Reproduction, small_clusters_expected
 from rskc.reproduce.panels import row_of_panels, scatter
 from rskc.reproduce.plain import naive_method
 from rskc.solver import Problem
@@ -23,6 +24,7 @@ class _Result(NamedTuple):
     weights: np.ndarray
 
 
+@small_clusters_expected()
 def masking(seed: int = 0) -> Reproduction:
     """n=300, p=5, clusters in features 1 and 2, three cases wild in features 4 and 5."""
     import pandas as pd
@@ -30,20 +32,21 @@ def masking(seed: int = 0) -> Reproduction:
     data = make_masking(random_state=seed)
     tame = ~data.outliers
     figure, axes = row_of_panels(4)
-    scatter(axes[0, 0], data.data, data.target, "true clusters (X: wild)", data.outliers)
+    draw = partial(scatter, X=data.data, truth=data.target, marked=data.outliers)
+    draw(axes[0], labels=data.target, title="true clusters (X: wild)")
     rows = []
-    for ax, result in zip(axes[0, 1:], _results(data.data, seed), strict=True):
+    for ax, result in zip(axes[1:], _results(data.data, seed), strict=True):
         error = classification_error_rate(result.labels[tame], data.target[tame])
-        scatter(ax, data.data, result.labels, f"{result.name}: CER {error:.3f}", data.outliers)
+        draw(ax, labels=result.labels, title=f"{result.name}: CER {error:.3f}")
         weights = {f"weight {j + 1}": w for j, w in enumerate(result.weights)}
-        rows.append({"method": result.name, "CER of the clean cases": error, **weights})
-    axes[0, 0].set(xlabel="feature 1", ylabel="feature 2")
+        rows.append({"method": result.name, "CER": error, **weights})
+    axes[0].set(xlabel="feature 1", ylabel="feature 2")
     best = classification_error_rate(_nearest_true_centre(data.data)[tame], data.target[tame])
     return Reproduction(
         "masking",
         "Masking: wild cells in features of no weight",
         figure,
-        {"CER and weights": pd.DataFrame(rows)},
+        {"CER without the three wild cases, and weights": pd.DataFrame(rows)},
         _verdict(rows, best),
     )
 
@@ -68,12 +71,14 @@ def _nearest_true_centre(X: np.ndarray) -> np.ndarray:
 
 def _verdict(rows: list[dict], best: float) -> str:
     noise = [row["weight 4"] ** 2 + row["weight 5"] ** 2 for row in rows]
-    error = rows[2]["CER of the clean cases"]
-    agrees = min(noise[:2]) > 0.99 and noise[2] < 0.01 and error <= best + 0.05
+    naive, sparse, robust = (row["CER"] for row in rows)
+    fail = min(noise[:2]) > 0.99 and min(naive, sparse) > 0.3
+    agrees = fail and noise[2] < 0.01 and robust <= best + 0.05
     return (
         f"{'As in the paper' if agrees else 'Other than in the paper'}: the naive method, which "
-        "leaves out of the weights the cases of the weighted rule alone, and sparse K-means put "
-        f"{min(noise[:2]):.0%} of the squared weight on features 4 and 5. Robust and sparse "
-        f"K-means puts {1 - noise[2]:.0%} on the others, with a CER of {error:.3f}; the clusters "
-        f"overlap, and with the true centres it is {best:.3f}."
+        "computes the weights without the cases that the weighted rule trims but with all others, "
+        f"and sparse K-means put {noise[0]:.0%} and {noise[1]:.0%} of the squared weight on "
+        f"features 4 and 5, where the wild cells are (CER {naive:.3f} and {sparse:.3f}). Robust "
+        f"and sparse K-means puts {1 - noise[2]:.0%} on the others and has a CER of {robust:.3f}; "
+        f"the clusters overlap, and cases put to the nearest true centre have {best:.3f}."
     )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc._complaints import SmallClusterWarning
 from rskc._writing import atomic_write
 
 
@@ -65,17 +69,32 @@ class Reproduction:
         buffer = BytesIO()
         same = {"Date": None} if kind == "svg" else {}
         with matplotlib.rc_context({"svg.hashsalt": self.name}):  # the same bytes every time
-            self.figure.savefig(buffer, format=kind, dpi=150, metadata=same)
+            self.figure.savefig(buffer, format=kind, dpi=120, metadata=same)
         return buffer.getvalue()
 
 
+@contextmanager
+def small_clusters_expected() -> Iterator[None]:
+    """Keep back the warning of a cluster of wild cases: it is what the experiments show."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallClusterWarning)
+        yield
+
+
+def shown_rows(table: Any) -> list[list[str]]:
+    """Return the cells of a table as people read them."""
+    return [[_shown(value) for value in row] for row in table.itertuples(index=False)]
+
+
 def _markdown_table(table: Any) -> str:
-    rows = [[_cell(value) for value in row] for row in table.itertuples(index=False)]
-    lines = [list(map(str, table.columns)), ["---"] * len(table.columns), *rows]
+    lines = [list(map(str, table.columns)), ["---"] * len(table.columns), *shown_rows(table)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.4g}"
-    return str(value)
+def _shown(value: Any) -> str:
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    number = float(value)
+    if np.isnan(number):
+        return ""
+    return f"{number:.4f}" if 0 < abs(number) < 1 else f"{number:.4g}"

@@ -1,4 +1,4 @@
-"""Panels that the figures share."""
+"""Figures, and panels that they share."""
 
 from __future__ import annotations
 
@@ -9,26 +9,42 @@ import numpy as np
 from rskc.displays._style import cluster_colours, pyplot
 
 
-def row_of_panels(number: int, width: float = 3.4, height: float = 3.4) -> tuple[Any, np.ndarray]:
-    """Return a figure with so many axes in a row, which share their scales."""
-    return pyplot().subplots(
-        1,
-        number,
-        figsize=(width * number, height),
-        sharex=True,
-        sharey=True,
-        layout="constrained",
-        squeeze=False,
-    )
+def new_figure(width: float, height: float) -> Any:
+    """Return a figure, in inches, that no window shows and nobody has to close."""
+    pyplot()  # says what is missing
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
-def scatter(ax: Any, X: np.ndarray, labels: Any, title: str, marked: np.ndarray | None = None):
-    """Draw the cases in two features, coloured by cluster; marked ones with a black rim."""
-    colours = np.array(cluster_colours(int(np.max(labels)) + 1))[np.asarray(labels)]
+def row_of_panels(number: int) -> tuple[Any, np.ndarray]:
+    """Return a figure, and so many axes in a row which share their scales."""
+    figure = new_figure(3.4 * number, 3.4)
+    return figure, figure.subplots(1, number, sharex=True, sharey=True)
+
+
+def scatter(
+    ax: Any,
+    X: np.ndarray,
+    labels: np.ndarray,
+    truth: np.ndarray,
+    title: str,
+    marked: np.ndarray | None = None,
+) -> None:
+    """Draw the cases in two features, coloured by cluster; marked ones as crosses."""
+    colours = np.array(cluster_colours(int(labels.max()) + 1))[_renumbered(labels, truth)]
     ax.scatter(X[:, 0], X[:, 1], c=colours, s=10, linewidths=0, alpha=0.8)
     if marked is not None and marked.any():
-        ax.scatter(
-            X[marked, 0], X[marked, 1], c=colours[marked], s=60, marker="X", edgecolors="black"
-        )
+        wild, look = X[marked], {"s": 60, "marker": "X", "edgecolors": "black"}
+        ax.scatter(wild[:, 0], wild[:, 1], c=colours[marked], **look)
     ax.set_title(title, fontsize=10, loc="left")
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _renumbered(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Number clusters like the true ones that they share most cases with, for the same colours."""
+    from scipy.optimize import linear_sum_assignment
+
+    K = int(max(labels.max(), truth.max())) + 1
+    shared = np.bincount(labels * K + truth, minlength=K * K).reshape(K, K)
+    return linear_sum_assignment(-shared)[1][labels]

@@ -6,6 +6,8 @@ goes on, and the alternation stops at the first fall of the objective, as in R's
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +19,15 @@ from rskc.solver.partition import Partitions, lloyd
 
 MOST_ITERATIONS = 25
 
+Between = Callable[[Engine, Problem, Partitions, np.ndarray], np.ndarray]
+
 
 class PlainResult(NamedTuple):
-    """Labels and weights of the last iteration that counted."""
+    """The last weights that raised the objective, and the labels that they lead to.
+
+    RSKC returns the same two: in all 93 sparse runs of ``tests/reference`` its labels are those of
+    the iteration whose weights it throws away.
+    """
 
     labels: np.ndarray
     weights: np.ndarray
@@ -27,7 +35,7 @@ class PlainResult(NamedTuple):
 
 def plain_method(X: np.ndarray, problem: Problem, n_init: int, seed: int) -> PlainResult:
     """Alternate until the objective falls: robust and sparse K-means as published."""
-    return _alternate(X, problem, n_init, seed, naive=False)
+    return _alternate(X, problem, n_init, seed, _between_of_both_rules)
 
 
 def naive_method(X: np.ndarray, problem: Problem, n_init: int, seed: int) -> PlainResult:
@@ -36,22 +44,21 @@ def naive_method(X: np.ndarray, problem: Problem, n_init: int, seed: int) -> Pla
     The paper shows why that is not enough: a case that is wild in a feature of no weight is not
     trimmed, and gives that feature all the weight.
     """
-    return _alternate(X, problem, n_init, seed, naive=True)
+    return _alternate(X, problem, n_init, seed, _between_of_weighted_rule)
 
 
-def _alternate(X, problem: Problem, n_init: int, seed: int, naive: bool) -> PlainResult:
+def _alternate(X, problem: Problem, n_init: int, seed: int, between_of: Between) -> PlainResult:
     engine, rng = engine_for(np.ascontiguousarray(X), n_threads=1), np.random.RandomState(seed)
-    weights, best, result = engine.equal_weights(), -np.inf, None
+    weights, best = engine.equal_weights(), -np.inf
     for _ in range(MOST_ITERATIONS):
         partition = _best_restart(engine, problem, weights, n_init, rng)
-        between = _between(engine, problem, partition, weights, naive)
+        between = between_of(engine, problem, partition, weights)
         new = problem.weights(between)
-        if float(new[0] @ between[0]) <= best * (1 + 1e-9):
+        objective = float(new[0] @ between[0])
+        if objective <= best * (1 + 1e-9):
             break
-        best, result = float(new[0] @ between[0]), PlainResult(partition.labels[0], new[0])
-        weights = new
-    assert result is not None
-    return result
+        weights, best = new, objective
+    return PlainResult(partition.labels[0], weights[0])
 
 
 def _best_restart(
@@ -60,17 +67,19 @@ def _best_restart(
     """Step (a): the best of many restarts at random cases."""
     table = engine.table(weights)
     starts = DrawnStarts(("random",), rng.random_sample((n_init, problem.n_clusters)))
-    (batch,) = starts.batches(table, problem.n_trim)
-    return lloyd(table, batch.centres, problem).best(1)
+    batches = starts.batches(table, problem.n_trim)
+    found = (lloyd(table, batch.centres, problem).best(1) for batch in batches)
+    return reduce(Partitions.join, found).best(1)
 
 
-def _between(
-    engine: Engine, problem: Problem, partition: Partitions, weights: np.ndarray, naive: bool
-) -> np.ndarray:
-    """B_j over the kept cases: steps (b)-(d), or (b) alone."""
-    if naive:
-        sums = engine.sums(partition.groups, problem.n_clusters)
-        return engine.between(sums, partition.groups, weights)
+def _between_of_weighted_rule(engine, problem, partition, weights) -> np.ndarray:
+    """B_j over the cases that step (b) keeps."""
+    sums = engine.sums(partition.groups, problem.n_clusters)
+    return engine.between(sums, partition.groups, weights)
+
+
+def _between_of_both_rules(engine, problem, partition, weights) -> np.ndarray:
+    """B_j over the cases that steps (b)-(d) keep."""
     far, sums = examine(engine, problem, partition)
     kept = np.where(far, np.int32(-1), partition.groups)
     return engine.between(sums, kept, weights)
