@@ -242,8 +242,8 @@ class RobustSparseKMeans(
         blank = blank_rows(X)
         if blank.any():
             X = X[~blank]
-        with self._prepared(X) as (engine, problem, starts):
-            solution = solve(engine, problem, starts)
+        with self._prepared(X) as (engine, problem):
+            solution = solve(engine, problem, self._starts(X, engine, problem))
         check_finite(X, solution)
         self._frame = engine.frame
         self.n_missing_ = int(np.count_nonzero(blank)) * X.shape[1] + engine.n_missing
@@ -373,15 +373,13 @@ class RobustSparseKMeans(
         )
 
     @contextmanager
-    def _prepared(self, X: np.ndarray) -> Iterator[tuple[Engine, Problem, Starts]]:
+    def _prepared(self, X: np.ndarray) -> Iterator[tuple[Engine, Problem]]:
         """Make of X and the parameters what the solver takes, and the surroundings it runs in."""
         problem = self._problem(*X.shape)
         check_distinct(X, problem.n_clusters)
-        random_state = check_seed(self.random_state)
         verbose = check_integer("verbose", self.verbose, 0)
         with one_blas_thread, talking(verbose), np.errstate(over="ignore", invalid="ignore"):
-            engine = engine_for(X, n_threads=n_threads_for(self.n_threads))
-            yield engine, problem, self._starts(X, engine, problem, random_state)
+            yield engine_for(X, n_threads=n_threads_for(self.n_threads)), problem
 
     def _engine(self, X):
         X = self._validate(X, reset=False)
@@ -409,8 +407,9 @@ class RobustSparseKMeans(
             tol=check_real("tol", self.tol, 0),
         )
 
-    def _starts(self, X, engine, problem: Problem, random_state) -> Starts:
+    def _starts(self, X: np.ndarray, engine: Engine, problem: Problem) -> Starts:
         K, n_init = problem.n_clusters, self._n_starts(X, problem)
+        random_state = check_seed(self.random_state)
         if isinstance(self.init, str):
             check_choice("init", self.init, ("auto", *INITS), ", an array or a callable")
             inits: tuple[str, ...] = (self.init,)

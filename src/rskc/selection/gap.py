@@ -26,6 +26,8 @@ from rskc.solver import Solution, Warm
 SPACED_SHARE = 0.6
 # No bound is tried between two that differ by less: features come in by twos and threes.
 CLOSE = 1.1
+# Permuted data sets of this size or less are kept for further bounds.
+KEPT_BYTES = 2**21
 # The log of 0 is taken to be that of this.
 TINY = np.finfo(float).tiny
 
@@ -153,7 +155,7 @@ class _GapPath:
 
     def __init__(self, X: np.ndarray, model: RobustSparseKMeans, runner: Runner, n: int):
         self.runner, self.sets = runner, range(n + 1)
-        self.work = X, model, runner.seed
+        self.work = _Sets(X, runner.seed), model
         self.found: dict[float, list[Result]] = {}  # for each bound, the result of each set
 
     def solve(self, bounds: np.ndarray, more: int = 0) -> None:
@@ -218,25 +220,38 @@ def _gap(data: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return data - references.mean(axis=1), references.std(axis=1) * np.sqrt(1 + 1 / n)
 
 
-def _set(X: np.ndarray, seed: int, number: int) -> np.ndarray:
-    return X if number == 0 else permuted(X, rng_of(seed, number))
+class _Sets:
+    """The data (number 0) and its permutations, drawn where needed; small ones are kept."""
+
+    def __init__(self, X: np.ndarray, seed: int):
+        self.X, self.seed = X, seed
+        self.kept: dict[int, np.ndarray] = {0: X}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"X": self.X, "seed": self.seed, "kept": {0: self.X}}
+
+    def __getitem__(self, number: int) -> np.ndarray:
+        if number in self.kept:
+            return self.kept[number]
+        drawn = permuted(self.X, rng_of(self.seed, number))
+        if drawn.nbytes <= KEPT_BYTES:
+            self.kept[number] = drawn
+        return drawn
 
 
-def _path_of_set(X: np.ndarray, model: Any, seed: int, bounds: np.ndarray, key: Key) -> Result:
-    model = configured(model, seed_of(seed, *key))
-    rows = [_told(solution) for solution in solve_bounds(model, _set(X, seed, *key), bounds)]
+def _path_of_set(sets: _Sets, model: Any, bounds: np.ndarray, key: Key) -> Result:
+    model = configured(model, seed_of(sets.seed, *key))
+    rows = [_told(solution) for solution in solve_bounds(model, sets[key[0]], bounds)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def _between_of_set(
-    X: np.ndarray, model: Any, seed: int, bound: float, low: list, high: list, key: Key
+    sets: _Sets, model: Any, bound: float, low: list, high: list, key: Key
 ) -> Result:
     number = key[-1]
-    neighbours = [
-        Warm(near["labels"], near["trimmed"], near["weights"])
-        for near in (low[number], high[number])
-    ]
-    return _told(solve_between(model, _set(X, seed, number), bound, neighbours))
+    near = [low[number], high[number]]
+    neighbours = [Warm(found["labels"], found["trimmed"], found["weights"]) for found in near]
+    return _told(solve_between(model, sets[number], bound, neighbours))
 
 
 def _told(solution: Solution) -> Result:

@@ -103,9 +103,9 @@ def solve_bounds(
 ) -> list[Solution]:
     """Solve for each of the bounds, upwards, each from the one before."""
     X = _seen(X)
-    with model._prepared(X) as (engine, problem, starts):
+    with model._prepared(X) as (engine, problem):
         problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
-        solutions = list(solve_path(engine, problems, starts))
+        solutions = list(solve_path(engine, problems, model._starts(X, engine, problem)))
     check_finite(X, solutions[-1])
     return solutions
 
@@ -114,7 +114,7 @@ def solve_between(
     model: RobustSparseKMeans, X: np.ndarray, bound: float, neighbours: list[Warm]
 ) -> Solution:
     """Solve for a bound from the solutions for its neighbours."""
-    with model._prepared(_seen(X)) as (engine, problem, _):
+    with model._prepared(_seen(X)) as (engine, problem):
         return solve_near(engine, replace(problem, l1_bound=bound, n_features=None), neighbours)
 
 
