@@ -137,7 +137,7 @@ def test_infinities_are_refused(cell, dtype):
         make_model().fit(X).predict(bad)
 
 
-@pytest.mark.filterwarnings("ignore:1 features have no observed cell")
+@pytest.mark.filterwarnings("ignore:1 feature has no observed cell")
 @pytest.mark.parametrize(
     "place", [np.s_[3, 2], np.s_[3], np.s_[:, 2]], ids=["cell", "row", "column"]
 )

@@ -660,7 +660,7 @@ def test_rows_without_a_cell_have_no_say(options):
 def test_a_row_that_shows_nothing_of_what_has_weight():
     X, target = clusters()
     X[5, :4] = np.nan
-    with pytest.warns(UserWarning, match=r"^1 cases are judged by less than 10% .*: 5\."):
+    with pytest.warns(UserWarning, match=r"^1 case is judged by less than 10% .*: 5\."):
         model = make_model(trim=0, l1_bound=1.8).fit(X)
     assert model.get_support(indices=True).max() < 4
     assert model.labels_[5] == 0
@@ -707,7 +707,7 @@ def test_a_column_without_a_cell_gets_no_weight(options):
     assert np.isfinite(model.transform(filled)).all()
 
 
-@pytest.mark.filterwarnings("ignore:1 features have no observed cell")
+@pytest.mark.filterwarnings("ignore:1 feature has no observed cell")
 @pytest.mark.parametrize("options", [{"l1_bound": 1.0}, {"l1_bound": "auto"}, {"l1_bound": None}])
 def test_one_cluster_gives_no_weight_to_a_column_without_a_cell(options):
     """All B_j are 0 then: features tie, and the first of them must not be the dead one."""
@@ -721,7 +721,7 @@ def test_one_cluster_gives_no_weight_to_a_column_without_a_cell(options):
 
 def test_a_column_without_a_cell_is_named():
     frame = pd.DataFrame(clusters()[0], columns=list("abcdefghijkl")).assign(d=np.nan)
-    with pytest.warns(UserWarning, match="^1 features have no observed cell .* weight 0: d."):
+    with pytest.warns(UserWarning, match="^1 feature has no observed cell .* weight 0: d."):
         make_model().fit(frame)
 
 

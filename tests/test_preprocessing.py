@@ -51,7 +51,7 @@ def naive(row, center, scale):
 
 
 @parametrize_with_checks([RowStandardizer(), RowStandardizer("mean", "std")])
-@pytest.mark.filterwarnings("ignore:.* cases have scale 0:UserWarning")
+@pytest.mark.filterwarnings("ignore:.* scale 0 :UserWarning")
 def test_estimator_checks(estimator, check):
     check(estimator)
 
@@ -112,7 +112,7 @@ def test_constant_rows_are_centred_to_zero_and_named(center, scale, dtype):
     transformer = RowStandardizer(center, scale)
     with pytest.warns(UserWarning, match="scale 0") as said:
         Z = transformer.fit_transform(rows)
-    message = f"3 cases have scale 0 ({scale}) and are centred only: 2, 5, 7."
+    message = f"3 cases have scale 0 ({scale}) and can be centred only: 2, 5, 7."
     assert [str(warning.message) for warning in said] == [message]
     assert_array_equal(Z[[2, 5]], 0)
     assert_array_equal(Z[7], [0] + [np.nan] * 6)
@@ -127,7 +127,7 @@ def test_many_constant_rows_are_counted():
 
 
 def test_a_row_with_half_of_its_cells_equal_has_no_mad():
-    with pytest.warns(UserWarning, match="1 cases have scale 0"):
+    with pytest.warns(UserWarning, match="1 case has scale 0"):
         Z = RowStandardizer().fit_transform([[3.0, 3.0, 3.0, 4.0, 9.0]])
     assert_array_equal(Z, [[0, 0, 0, 1, 6]])
 

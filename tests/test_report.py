@@ -403,7 +403,7 @@ def facts(**changes):
         "data": {"n_cases": 100, "n_features": 50, "n_missing": 0, "share_missing": 0.0}
         | {"n_blind": 0},
         "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
-        | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6},
+        | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4},
         "clusters": [
             {"cluster": 0, "size": 60, "silhouette": 0.6},
             {"cluster": 1, "size": 40, "silhouette": 0.6},
@@ -431,6 +431,16 @@ def clusters(*sizes, silhouette=0.6):
         ({"warnings": ["Not settled after max_iter=2; raise it."]}, "Not settled", "raise it"),
         ({"warnings": ["Anything else."]}, "The fit warned", "Anything else."),
         ({"result__n_clusters": 1, "clusters": clusters(100)}, "One cluster", "Clest"),
+        (
+            {
+                "result__n_clusters": 1,
+                "clusters": clusters(100),
+                "searches": [{"name": "Clest", "suggests": {"n_clusters": 1}}],
+            },
+            "One cluster",
+            "told from chance",
+        ),
+        ({"result__n_selected": 50}, "Every feature has weight", "select-l1"),
         ({"clusters": clusters(97, 3)}, "Small clusters", "fewer clusters"),
         ({"result__l1_bound": 50**0.5}, "No sparsity", "GapL1"),
         ({"result__l1_bound": 1.0, "result__top_share": 1.0}, "A single feature", "raise l1_bound"),
@@ -580,7 +590,10 @@ def test_names_are_harmless(place):
     page.encode("utf-8")
     reader, plain = Reader(page), Reader(make_report(fit(X), X).html)
     # Nothing that was given became an element or an attribute.
-    assert {tag for tag, _ in reader.elements} <= {tag for tag, _ in plain.elements} | {"code"}
+    assert {tag for tag, _ in reader.elements} <= {tag for tag, _ in plain.elements} | {
+        "code",
+        "strong",
+    }
     assert len(reader.all("script")) == 4
     assert not any(n.startswith("on") for _, a in reader.elements for n in a)
     assert "49" not in reader.text or "{{7*7}}" in reader.text

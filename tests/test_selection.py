@@ -700,14 +700,8 @@ def gaps_in_noise(kind, reference):
 @pytest.mark.parametrize("kind", ["uniform", "normal"])
 @small_clusters
 def test_the_gap_finds_no_clusters_in_noise_with_even_references(kind):
-    found = gaps_in_noise(kind, "uniform")
-    assert found.count(1) >= 17, found
-
-
-@pytest.mark.slow
-@small_clusters
-def test_the_gap_finds_no_clusters_in_even_noise():
-    found = gaps_in_noise("uniform", "pca")
+    """ "pca" sets, which "auto" takes for equal weights, would find two clusters nearly always."""
+    found = gaps_in_noise(kind, "auto")
     assert found.count(1) >= 15, found
 
 

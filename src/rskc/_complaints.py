@@ -79,16 +79,22 @@ def of_holes(
     dead = engine.equal_weights()[0] == 0
     if dead.any():
         yield Complaint(
-            f"{dead.sum()} features have no observed cell and get weight 0: {listed(names[dead])}.",
+            f"{counted(dead.sum(), 'feature has', 'features have')} no observed cell and weight 0: "
+            f"{listed(names[dead])}.",
             UserWarning,
         )
     little = engine.seen_shares(weights) < LITTLE_SEEN
     if little.any():
         yield Complaint(
-            f"{little.sum()} cases are judged by less than {LITTLE_SEEN:.0%} of the weight, the "
+            f"{counted(little.sum(), 'case is', 'cases are')} judged by less than "
+            f"{LITTLE_SEEN:.0%} of the weight, the "
             f"rest being missing: {listed(cases[little])}. Their distances rest on little.",
             UserWarning,
         )
+
+
+def counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def listed(names: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -33,7 +33,7 @@ from rskc._complaints import Complaint, of_bound, of_holes, of_solution
 from rskc._runtime import n_threads_for, one_blas_thread, talking
 from rskc._summary import cases_frame, describe, features_frame, names_of_cases
 from rskc.engines import Engine, engine_for
-from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, solve
+from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.starts import INITS
 
 # Restarts with n_init="auto": as many as take about this many multiplications an iteration.
@@ -235,15 +235,15 @@ class RobustSparseKMeans(
             warnings.warn(message, category, stacklevel=2)
         return self
 
-    def _fit(self, X) -> list[Complaint]:
-        """Fit, and return what there is to warn of."""
+    def _fit(self, X, warm: Sequence[Warm] = ()) -> list[Complaint]:
+        """Fit, from solutions that are known too, and return what there is to warn of."""
         case_names = names_of_cases(X)
         X = self._validate(X, reset=True)
         blank = blank_rows(X)
         if blank.any():
             X = X[~blank]
         with self._prepared(X) as (engine, problem):
-            solution = solve(engine, problem, self._starts(X, engine, problem))
+            solution = solve(engine, problem, self._starts(X, engine, problem), warm)
         check_finite(X, solution)
         self._frame = engine.frame
         self.n_missing_ = int(np.count_nonzero(blank)) * X.shape[1] + engine.n_missing

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from rskc._checks import check_choice
-from rskc._complaints import listed
+from rskc._complaints import counted, listed
 
 # MAD times this is the standard deviation of normal data.
 MAD_FACTOR = 1.4826
@@ -102,8 +102,8 @@ class RowStandardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         flat = np.flatnonzero(scale == 0)
         if len(flat):
             warnings.warn(
-                f"{len(flat)} cases have scale 0 ({self.scale}) and are centred only: "
-                f"{listed(flat)}.",
+                f"{counted(len(flat), 'case has', 'cases have')} scale 0 ({self.scale}) and can be "
+                f"centred only: {listed(flat)}.",
                 UserWarning,
                 stacklevel=3,  # beyond set_output's wrapper
             )

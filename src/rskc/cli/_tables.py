@@ -55,6 +55,11 @@ def reread(path: Path, arguments: dict[str, Any], scaling: Scaling, voice: Voice
 def _notes(table: Any) -> Iterator[str]:
     """What someone who thinks the table is just numbers would like to know."""
     dropped = {name: why for name, why in table.dropped.items() if why != "asked for"}
+    yield from _counting(table.data)
+    blank = table.data.index[table.data.isna().all(axis=1)] if table.n_missing else []
+    if len(blank):
+        which = _few([repr(name) for name in blank])
+        yield f"No value at all, so that the cluster means nothing: {which}."
     if dropped:
         which = _few([f"{name!r} ({why})" for name, why in dropped.items()])
         yield f"Left out, since {_these(dropped)} no numbers: {which}."
@@ -73,3 +78,15 @@ def _few(words: Any, most: int = 5) -> str:
     words = list(words)
     more = f" and {len(words) - most:,} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more
+
+
+def _counting(data: Any) -> Iterator[str]:
+    """A first column that counts the rows is a name rather than a measurement."""
+    first = data.iloc[:, 0].to_numpy()
+    n = len(first)
+    if n > 3 and (first - first[0] == range(n)).all() and first[0] in (0, 1):
+        name = data.columns[0]
+        yield (
+            f"Column {name!r} counts the rows and was clustered as a measurement; if it names the "
+            f"cases, add --id-column {name!r}."
+        )

@@ -25,15 +25,23 @@ def fit_searched(searches: list[Any], data: Data, command: list[str], voice: Voi
     """Run searches, each with the estimator that the one before has chosen."""
     start = time.perf_counter()
     found: list[Any] = []
+    warned: list[str] = []
     for search in searches:
         if found:
             if found[-1].best_estimator_.n_clusters == 1:
-                break
+                skipped = "One cluster gives no reason to prefer features: no bound was searched."
+                return _result(data, found, [*warned, skipped], start, command)
             search.set_params(estimator=found[-1].best_estimator_)
         warned = run_search(search, data.X, voice)
         found.append(search)
-    model = found[-1].best_estimator_
-    return Result(data, model, found, warned, time.perf_counter() - start, command)
+    return _result(data, found, warned, start, command)
+
+
+def _result(
+    data: Data, found: list[Any], warned: list[str], start: float, command: list[str]
+) -> Result:
+    model, seconds = found[-1].best_estimator_, time.perf_counter() - start
+    return Result(data, model, found, warned, seconds, command)
 
 
 def run_search(search: Any, X: Any, voice: Voice) -> list[str]:

@@ -47,12 +47,17 @@ def _warned(facts: dict[str, Any]) -> Pairs:
 
 
 def _one_cluster(facts: dict[str, Any]) -> Pairs:
-    if facts["result"]["n_clusters"] == 1:
-        yield (
-            "One cluster",
-            "With one cluster there is nothing to tell apart, and no weights to learn; try two or "
-            "more, or let Clest choose the number.",
+    if facts["result"]["n_clusters"] > 1:
+        return
+    searched = any("n_clusters" in search["suggests"] for search in facts["searches"])
+    why = "With one cluster there is nothing to tell apart, and no weights to learn"
+    if searched:
+        why = (
+            "No number of clusters that was tried can be told from chance, so all cases are in one "
+            "group, and no features are chosen"
         )
+    remedy = "ask for a number of clusters" if searched else "try two or more, or Clest"
+    yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
 
 
 def _small_clusters(facts: dict[str, Any]) -> Pairs:
@@ -84,6 +89,12 @@ def _bound(facts: dict[str, Any]) -> Pairs:
             "No sparsity",
             f"The L1 bound is at its upper limit, {number(p**0.5)}, so it leaves no feature out; "
             "lower l1_bound, or choose it with GapL1.",
+        )
+    elif facts["result"]["n_selected"] == p:
+        yield (
+            "Every feature has weight",
+            f"An L1 bound of {number(bound)} leaves no feature out, though most weights may be "
+            "small; choose the bound with GapL1 (rskc select-l1), or ask for a number of features.",
         )
     elif bound <= 1 + 1e-9:
         yield (

@@ -105,7 +105,7 @@ def _long(numbers: Any, values: np.ndarray) -> dict[str, list]:
 
 def _of_gap_l1(search: GapL1) -> dict[str, Any]:
     table, bound = search.table_, search._chosen()["l1_bound"]
-    n_features = int(table[table.chosen].n_features.iloc[0])
+    n_features = int(search.best_estimator_.get_support().sum())
     told = f"an L1 bound of {number(bound)}, which gives weight to {count(n_features, 'feature')}"
     return {
         "title": "How many features: the gap",
@@ -206,16 +206,18 @@ def _of_trims(search: TrimCurves) -> dict[str, Any]:
 
 def _of_grid(search: GridSearch) -> dict[str, Any]:
     table, best = search.table_, search.best_params_
-    bound = "" if best["l1_bound"] is None else f", an L1 bound of {number(best['l1_bound'])}"
-    told = f"{_clusters(best['n_clusters'])}{bound} and trim {best['trim']:g}"
+    bound = "" if best["l1_bound"] is None else f"an L1 bound of {number(best['l1_bound'])} and "
+    told = f"{bound}trim {best['trim']:g}"
     suggested = {name: best[name] for name in ("trim", "l1_bound") if best[name] is not None}
     largest = table[table.chosen].consensus.iloc[0]
     return {
         "title": "Settings side by side: the grid",
-        "found": f"Most settings agree with {told}.",
+        "found": f"Of the settings for {_clusters(best['n_clusters'])}, the others agree most "
+        f"with {told} (consensus {largest:.2f}).",
         "explain": "A true partition is found with many settings, an accidental one with few. "
         "Consensus is the mean agreement (adjusted Rand index) with the partitions of all other "
-        "settings with as many clusters; 1 is the same partition.",
+        "settings with as many clusters; 1 is the same partition. The number of clusters is not "
+        "chosen here: a wrong one may be found with every setting too.",
         "suggests": {name: float(value) for name, value in suggested.items()},
         "alt": f"Heat map of the consensus of {count(len(table), 'setting')}; the largest for "
         f"this number of clusters is {largest:.2f}, with {told}.",

@@ -179,7 +179,7 @@ def meaning(summary: Mapping[str, Any]) -> list[str]:
 def _on_clusters(summary: Mapping[str, Any]) -> str:
     result, sizes = summary["result"], [c["size"] for c in summary["clusters"] if c["size"]]
     if result["n_found"] < 2:
-        return "All cases are in one group: nothing was asked to be told apart."
+        return "All cases are in one group."
     word = "and" if len(sizes) == 2 else "to"
     ends = f"{min(sizes):,} {word} {max(sizes):,}" if min(sizes) < max(sizes) else f"{max(sizes):,}"
     text = (

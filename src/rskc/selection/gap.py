@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -138,6 +139,13 @@ class GapL1(Search):
         self.l1_bound_ = float(self.table_.l1_bound[largest])
         self.l1_bound_1se_ = float(self.table_.l1_bound[least])
         self.table_["chosen"] = self.table_.l1_bound == self._chosen()["l1_bound"]
+        self._warm = path.solution(self._chosen()["l1_bound"])
+
+    def _refit(self, X: Any) -> None:
+        """Fit from restarts and from what the path found, which may be better."""
+        for message, category in self.best_estimator_._fit(X, [self._warm]):
+            warnings.warn(message, category, stacklevel=3)
+        del self._warm
 
     def _chosen(self) -> dict[str, Any]:
         bound = self.l1_bound_1se_ if self.rule == "1se" else self.l1_bound_
@@ -177,6 +185,10 @@ class _GapPath:
         work = partial(_between_of_set, *self.work, bound, self.found[low], self.found[high])
         keys = [(len(bounds), number) for number in self.sets]
         self.found[bound] = self.runner.run("L1 bounds between", work, keys)
+
+    def solution(self, bound: float) -> Warm:
+        """What was found for the data."""
+        return _warm(self.found[bound][0])
 
     def permuted(self) -> np.ndarray:
         return self._values("log_objective")[:, 1:].T
@@ -249,9 +261,12 @@ def _between_of_set(
     sets: _Sets, model: Any, bound: float, low: list, high: list, key: Key
 ) -> Result:
     number = key[-1]
-    near = [low[number], high[number]]
-    neighbours = [Warm(found["labels"], found["trimmed"], found["weights"]) for found in near]
+    neighbours = [_warm(near[number]) for near in (low, high)]
     return _told(solve_between(model, sets[number], bound, neighbours))
+
+
+def _warm(found: Result) -> Warm:
+    return Warm(found["labels"], found["trimmed"], found["weights"])
 
 
 def _told(solution: Solution) -> Result:

@@ -59,7 +59,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             self._search(data, runner)
             seed = runner.seed
         self.best_estimator_ = self._configured(self._chosen(), seed)
-        self.best_estimator_.fit(X)
+        self._refit(X)
         return self
 
     def predict(self, X):
@@ -88,6 +88,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     def _chosen(self) -> dict[str, Any]:
         """Return the parameters of the model that was chosen."""
         raise NotImplementedError
+
+    def _refit(self, X: Any) -> None:
+        """Fit the model that was chosen to all the data."""
+        self.best_estimator_.fit(X)
 
     def _configured(self, params: dict[str, Any], seed: int):
         """Return an unfitted copy of the estimator with some parameters changed."""

@@ -29,7 +29,7 @@ SETTLE_ROUNDS = 50
 RIVAL_GAIN = 0.01
 
 
-def solve(engine: Engine, problem: Problem, starts: Starts) -> Solution:
+def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm] = ()) -> Solution:
     """Cluster the data of an engine.
 
     Parameters
@@ -40,6 +40,8 @@ def solve(engine: Engine, problem: Problem, starts: Starts) -> Solution:
         What is asked.
     starts : Starts
         Where the restarts begin.
+    warm : sequence of Warm
+        Solutions from which further branches begin, of a sparse problem.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def solve(engine: Engine, problem: Problem, starts: Starts) -> Solution:
     if not problem.sparse:
         return _plain_solution(engine, problem, _search_evenly(engine, problem, starts))
     partitions = _search_evenly(engine, problem, starts).partitions
-    return _branch_out(engine, problem, partitions, starts)
+    return _branch_out(engine, problem, partitions, starts, warm)
 
 
 def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> Iterator[Solution]:
@@ -84,7 +86,11 @@ def _search_evenly(engine: Engine, problem: Problem, starts: Starts) -> Found:
 
 
 def _branch_out(
-    engine: Engine, problem: Problem, partitions: Partitions, starts: Starts
+    engine: Engine,
+    problem: Problem,
+    partitions: Partitions,
+    starts: Starts,
+    warm: Sequence[Warm] = (),
 ) -> Solution:
     """Follow the partitions, and what is found with the first weights, as branches."""
 
@@ -92,7 +98,10 @@ def _branch_out(
         more = search(engine, problem, weights, starts.fewer(MORE_STARTS))
         return more.partitions.best(MORE_BRANCHES)
 
-    outcome = explore(engine, problem, partitions, search_more)
+    made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
+    made_with = np.vstack([made_with, *(solution.weights for solution in warm)])
+    branches = reduce(Partitions.join, map(_as_partition, warm), partitions)
+    outcome = explore(engine, problem, branches, search_more, made_with)
     log.info("settled after %d iterations", len(outcome.path))
     return _sparse_solution(engine, problem, outcome)
 
@@ -232,7 +241,9 @@ def _rival(problem: Problem, solution: Solution, outcome: Outcome, unit: float) 
     """
     rival = outcome.rival
     sizes = np.bincount(rival.groups[rival.groups >= 0], minlength=problem.n_clusters)
-    passed_over = outcome.state.guarded and not rival.guarded and sizes.min() > 1
+    groups = _without(solution.labels, solution.trimmed_weighted)
+    guarded = is_guarded(problem, solution.labels, groups)
+    passed_over = guarded and not rival.guarded and sizes.min() > 1
     if not passed_over or rival.mean * unit <= solution.mean * (1 + RIVAL_GAIN):
         return None
     return Rival(rival.mean * unit, np.flatnonzero(rival.groups == sizes.argmin()))
