@@ -140,7 +140,8 @@ def test_what_trimmed_new_cases_is_not_known():
 
 @pytest.mark.parametrize("display", OF_NEW_CASES)
 def test_one_new_case_is_enough(display):
-    display.from_estimator(MODEL, X[:1])
+    assert display.from_estimator(MODEL, X[:1]).ax_.get_children()
+    assert len(display.from_estimator(MODEL, X[:1]).labels) == 1
 
 
 @pytest.mark.parametrize("display", ALL)
@@ -148,7 +149,7 @@ def test_one_new_case_is_enough(display):
 def test_takes_frames(display, make):
     names = list("abcdef")
     frame = make({name: X[:, j] for j, name in enumerate(names)})
-    display.from_estimator(fit(frame), frame)
+    assert display.from_estimator(fit(frame), frame).ax_.get_title(loc="left")
 
 
 @pytest.mark.parametrize("display", ALL)
@@ -194,7 +195,7 @@ def test_one_feature_of_one(display):
 @pytest.mark.parametrize("display", ALL)
 def test_float32_and_constant_columns(display):
     flat = np.column_stack([X, np.ones(60)]).astype(np.float32)
-    display.from_estimator(fit(flat, l1_bound=None), flat)
+    assert display.from_estimator(fit(flat, l1_bound=None), flat).ax_.get_title(loc="left")
 
 
 def test_importing_and_making_displays_needs_no_matplotlib():

@@ -269,7 +269,7 @@ def removing(*keys):
 
 
 def test_a_stranger_may_write_a_good_file(saved_bytes, path):
-    load(rewritten(saved_bytes, path))
+    assert load(rewritten(saved_bytes, path)).n_clusters == 3
 
 
 def test_a_future_version_is_named(saved_bytes, path):
