@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
 import rskc
@@ -455,10 +456,10 @@ def test_columns_may_come_in_any_order_and_with_others(here, frame):
 
 def test_missing_columns_are_counted_and_named(here, frame):
     run(*QUICK)
-    frame.drop(columns=["gene3", "gene7"]).to_csv("short.csv", index=False)
+    frame.drop(columns=["gene3", "gene4", "gene7"]).to_csv("short.csv", index=False)
     told = refused("predict", "table-rskc", "short.csv")
-    assert "lacks 2 of the 12 columns" in told
-    assert "'gene3', 'gene7'" in told
+    assert "lacks 2 of the 6 columns that the model needs" in told
+    assert "'gene3', 'gene4';" in told
     frame.assign(gene3="high").to_csv("text.csv", index=False)
     assert "held no numbers" in refused("predict", "table-rskc", "text.csv")
 
@@ -643,3 +644,51 @@ def test_help_loads_nothing_heavy():
     code = f"import sys, rskc.cli._commands; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+THREE_FEATURES = ("fit", "table.csv", "-k", "2", "--drop", "group", "--n-features", "3")
+THREE_FEATURES += ("--standardize",)
+
+
+@pytest.mark.parametrize("scaling", ["none", "columns"])
+def test_a_table_of_the_selected_features_will_do(here, scaling):
+    run(
+        "fit",
+        "table.csv",
+        "-k",
+        "2",
+        "--drop",
+        "group",
+        "--n-features",
+        "3",
+        "--standardize",
+        scaling,
+    )
+    features = pd.read_csv("table-rskc/features.csv")
+    selected = features.feature[features.selected].tolist()
+    table = pd.read_csv("table.csv", index_col=0)
+    table[selected[::-1]].to_csv("panel.csv")
+    run("predict", "table-rskc/model.rskc", "panel.csv", "--out", "new.csv")
+    expected, found = pd.read_csv("table-rskc/labels.csv"), pd.read_csv("new.csv")
+    assert found.cluster.tolist() == expected.cluster.tolist()
+    assert_allclose(found.distance, expected.distance, rtol=1e-9)
+    table[selected[1:]].to_csv("less.csv")
+    assert selected[0] in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
+
+
+def test_rows_are_standardised_by_all_of_their_cells(here):
+    run(
+        "fit",
+        "table.csv",
+        "-k",
+        "2",
+        "--drop",
+        "group",
+        "--n-features",
+        "3",
+        "--standardize",
+        "rows",
+    )
+    table = pd.read_csv("table.csv", index_col=0).drop(columns="group")
+    table.iloc[:, 1:].to_csv("less.csv")
+    assert "lacks 1 of" in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr

@@ -76,7 +76,7 @@ def predicted(model: Path, path: Path, rereading: Rereading, voice: Voice) -> tu
     scaling = Scaling.from_extra(saved.extra.get("scaling"), saved.model.n_features_in_)
     with voice.busy(f"Reading {path.name}"):
         table = _read_like(saved.extra, path, rereading)
-    frame, notes = matched(table, saved.model)
+    frame, notes = matched(table, saved.model, scaling)
     with voice.busy("Predicting"), heard() as warned:
         found = _clusters(saved.model, scaling.apply(frame))
     return found, [*notes, *warned]
@@ -104,8 +104,12 @@ def _read_like(extra: dict[str, Any], path: Path, rereading: Rereading) -> Any:
         return read_table(path, **arguments)
 
 
-def matched(table: Any, model: Any) -> tuple[Any, list[str]]:
-    """The columns that the model knows, in its order; refused if some are missing."""
+def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:
+    """The columns that the model knows, in its order; refused if some that count are missing.
+
+    A feature without weight changes no distance, so a table of the selected ones will do; not if
+    rows are standardised, by all of their cells.
+    """
     names, frame = getattr(model, "feature_names_in_", None), table.data
     if names is None:
         if frame.shape[1] != model.n_features_in_:
@@ -114,13 +118,14 @@ def matched(table: Any, model: Any) -> tuple[Any, list[str]]:
                 f"names, {model.n_features_in_}; give a table with the columns of the fit."
             )
         return frame, []
-    _check_columns(table, names)
+    needed = model.feature_weights_ > 0 if scaling.of != "rows" else slice(None)
+    _check_columns(table, names[needed])
     known = set(names)
     more = [name for name in frame.columns if name not in known]
     unused = [name for name in [*table.dropped, *more] if name not in known]
     notes = [f"Not used, since the model does not know it: {_few(unused)}."] if unused else []
     same = not more and list(frame.columns) == list(names)
-    return frame if same else frame[list(names)], notes
+    return frame if same else frame.reindex(columns=list(names)), notes
 
 
 def _check_columns(table: Any, names: Any) -> None:
@@ -128,7 +133,8 @@ def _check_columns(table: Any, names: Any) -> None:
     if not missing:
         return
     one = len(missing) == 1
-    words = f"{table.path.name!r} lacks {len(missing)} of the {len(names)} columns of the model: "
+    words = f"{table.path.name!r} lacks {len(missing)} of the {len(names)} columns that the model "
+    words += "needs: "
     text = [name for name in missing if name in table.dropped]
     held = f" ({_few(text)} {'is' if one else 'are'} there but held no numbers)" if text else ""
     raise ValueError(f"{words}{_few(missing)}{held}; add {'it' if one else 'them'}, or fit anew.")
