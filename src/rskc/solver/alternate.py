@@ -120,6 +120,8 @@ def reweigh(
 def is_guarded(problem: Problem, labels: np.ndarray, groups: np.ndarray) -> bool:
     """Whether no cluster can be nothing but wild cases."""
     sizes = np.bincount(labels, minlength=problem.n_clusters)
+    if (sizes > problem.n_trim).all():
+        return True
     kept = np.bincount(groups[groups >= 0], minlength=problem.n_clusters)
     half = (len(labels) - problem.n_trim) // (2 * problem.n_clusters)
     return bool(((sizes > problem.n_trim) | (kept > half)).all())
@@ -152,7 +154,7 @@ def _state(problem: Problem, found: _Found, between: np.ndarray, sums: Sums) -> 
         **found._asdict(),
         objective=objective,
         n_kept=n_kept,
-        guarded=is_guarded(problem, found.labels, found.groups),
+        guarded=not small.any() or is_guarded(problem, found.labels, found.groups),
         rest=rest,
     )
 
