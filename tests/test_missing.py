@@ -195,8 +195,7 @@ def test_cases_go_to_the_nearest_centre_by_the_definition(passes, seed):
 
 def move(passes, X, weights, groups, K, max_rounds=10):
     table = HolesEngine(X, passes=passes).table(weights)
-    groups, sums = groups.copy(), table.sums(groups, K)
-    moves = table.single_moves(sums, groups, max_rounds)
+    groups, sums, moves = table.single_moves(groups, K, max_rounds)
     fresh = table.sums(groups, K)
     assert_allclose(sums.totals, fresh.totals, atol=1e-9)
     assert_array_equal(sums.counts, fresh.counts)
@@ -561,8 +560,8 @@ def step_like(golden, run, entry, made_with):
     engine, m = engine_for(golden.X), int(run["alpha"] * len(golden.X) + 1e-9)
     labels = np.array([entry["labels"]], np.int32) - 1
     groups = np.where(golden.mask(entry["oW"]), np.int32(-1), labels)
-    start = Partitions(groups, labels, np.zeros(1), np.ones(1, bool))
-    far, sums = examine(engine, Problem(golden.K, m), start)
+    start = Partitions(groups, labels, np.zeros(1), np.ones(1, bool), engine.arrays)
+    far, _, sums = examine(engine, Problem(golden.K, m), start)
     kept = np.where(far, np.int32(-1), groups)
     between = engine.between(sums, kept, np.array([made_with]))[0] * engine.unit
     return Step(far[0], between, kept[0])

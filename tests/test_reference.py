@@ -101,8 +101,8 @@ def examine_like(golden, run, entry):
     engine = engine_for(golden.X)
     labels, m = golden.labels(entry), int(run["alpha"] * len(golden.X) + 1e-9)
     groups = np.where(golden.mask(entry["oW"]), np.int32(-1), labels)
-    start = Partitions(groups[None], labels[None], np.zeros(1), np.ones(1, bool))
-    far, sums = examine(engine, Problem(golden.K, m), start)
+    start = Partitions(groups[None], labels[None], np.zeros(1), np.ones(1, bool), engine.arrays)
+    far, _, sums = examine(engine, Problem(golden.K, m), start)
     return Examined(far[0], sums.between()[0] * engine.unit, sums.counts.sum())
 
 

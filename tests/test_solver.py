@@ -12,10 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
-from rskc.engines import engine_for, passes_numpy
+from rskc.engines import engine_for, memory, passes_numpy
+from rskc.engines.memory import ARRAYS
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, search, solve
-from rskc.solver.partition import Partitions, improve, lloyd, partition_keys
+from rskc.solver.partition import Partitions, improve, lloyd
 from rskc.solver.starts import INITS, plusplus_cases, random_cases, robust_cases
 from rskc.solver.weights import count_weights, sparse_weights
 
@@ -157,7 +158,7 @@ def test_a_key_names_a_partition_whatever_its_numbering(seed, K, n):
     other = groups.copy()
     i = rng.integers(n)
     other[i] = -1 if other[i] >= 0 else 0
-    keys = partition_keys(np.stack([groups, numbers[groups], other]), K)
+    keys = ARRAYS.keys(np.stack([groups, numbers[groups], other]), K)
     assert keys[0] == keys[1]
     assert keys[0] != keys[2]
 
@@ -165,20 +166,20 @@ def test_a_key_names_a_partition_whatever_its_numbering(seed, K, n):
 def test_a_key_does_not_depend_on_the_other_rows():
     """A branch is compared with what other batches have seen."""
     groups = np.array([[0, 0, 1, -1], [0, 1, 2, -1]], np.int32)
-    assert partition_keys(groups, 3)[0] == partition_keys(groups[:1], 3)[0]
+    assert ARRAYS.keys(groups, 3)[0] == ARRAYS.keys(groups[:1], 3)[0]
 
 
 def test_swapping_two_cases_changes_the_key():
     groups = np.array([[0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, -1], [0, 0, -1, 1]], np.int32)
-    assert len(set(partition_keys(groups, 2))) == 4
+    assert len(set(ARRAYS.keys(groups, 2))) == 4
 
 
 def test_the_best_partitions_are_distinct_and_in_order():
     groups = np.array([[0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 1, 0]], np.int32)
-    found = Partitions(groups, groups, np.array([3.0, 3.0, 1.0, 2.0]), np.ones(4, bool))
-    assert_array_equal(found.best(3).within, [1, 2, 3])
-    assert_array_equal(found.best(9).groups, groups[[2, 3, 0]])
-    assert_array_equal(found.best(1).groups, groups[[2]])
+    found = Partitions(groups, groups, np.array([3.0, 3.0, 1.0, 2.0]), np.ones(4, bool), ARRAYS)
+    assert_array_equal(found.best(3, 2).within, [1, 2, 3])
+    assert_array_equal(found.best(9, 2).groups, groups[[2, 3, 0]])
+    assert_array_equal(found.best(1, 2).groups, groups[[2]])
 
 
 def lloyd_problem(seed, n=120, p=4, K=4, m=10, runs=20):
@@ -259,11 +260,11 @@ def test_single_moves_free_what_lloyd_leaves_stuck():
         clean = make_simulation(0, seed)
         table = engine_for(clean.data).compact_table(np.ones((1, 500)))
         uniforms = np.random.default_rng(seed).random((100, 3))
-        found = lloyd(table, table.cases(random_cases(table, uniforms, 0)), Problem(3)).best(8)
+        found = lloyd(table, table.cases(random_cases(table, uniforms, 0)), Problem(3)).best(8, 3)
         moved = improve(table, found.groups, Problem(3))
         assert (moved.within <= found.within * (1 + 1e-12)).all()
         stuck.append(classification_error_rate(found.labels[0], clean.target))
-        freed.append(classification_error_rate(moved.best(1).labels[0], clean.target))
+        freed.append(classification_error_rate(moved.best(1, 3).labels[0], clean.target))
     assert np.mean(stuck) > 0.08
     assert np.mean(freed) < 0.03
 
@@ -326,7 +327,7 @@ def test_batches_of_starts_are_cut_without_a_trace(work_bytes, monkeypatch):
     starts = DrawnStarts(("random", "robust"), np.random.default_rng(6).random((21, 4)))
     whole = list(starts.batches(table, 5))
     assert_array_equal(next(starts.fewer(6).batches(table, 5)).centres, whole[0].centres[:6])
-    monkeypatch.setattr(search, "WORK_BYTES", work_bytes)
+    monkeypatch.setattr(memory, "WORK_BYTES", work_bytes)
     cut = list(starts.batches(table, 5))
     assert len(whole) == 1 < len(cut)
     for i in (0, 1):
@@ -357,7 +358,7 @@ def as_partitions(*labels, out=()):
     labels = np.array(labels, np.int32)
     groups = labels.copy()
     groups[:, list(out)] = -1
-    return Partitions(groups, labels, np.zeros(len(labels)), np.ones(len(labels), bool))
+    return Partitions(groups, labels, np.zeros(len(labels)), np.ones(len(labels), bool), ARRAYS)
 
 
 def test_branches_that_go_round_end(monkeypatch):
@@ -425,7 +426,7 @@ def test_a_case_that_only_the_unweighted_rule_trims_leaves_no_trace(wild):
     labels, kept = np.arange(60) % 3, np.arange(60) > 0
     X[0, 2] = wild
     engine = engine_for(X)
-    far, sums = alternate.examine(engine, Problem(3, 1, 1.5), as_partitions(labels))
+    far, _, sums = alternate.examine(engine, Problem(3, 1, 1.5), as_partitions(labels))
     assert_array_equal(np.flatnonzero(far[0]), [0])
     expected = between_sum(X[kept], labels[kept], 3)
     assert_allclose(sums.between()[0] * engine.unit, expected, rtol=1e-6)

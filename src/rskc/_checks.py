@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from rskc.engines import Engine
+
 
 def is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
@@ -71,17 +73,13 @@ def check_bound(l1_bound: Any, n_features: Any, p: int) -> float | None:
     return float(min(l1_bound, root))
 
 
-def check_distinct(X: np.ndarray, n_clusters: int) -> None:
-    seen = set()
-    for row in X:
-        # + 0.0 makes -0.0 the same as 0.0, and one NaN stands for all.
-        seen.add(np.where(np.isnan(row), np.nan, row + 0.0).tobytes())
-        if len(seen) >= n_clusters:
-            return
-    raise ValueError(
-        f"n_clusters={n_clusters} is more than the {len(seen)} distinct cases among the "
-        f"n_samples={len(X)}; lower n_clusters."
-    )
+def check_distinct(engine: Engine, n_clusters: int) -> None:
+    distinct = engine.distinct(n_clusters)
+    if distinct < n_clusters:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the {distinct} distinct cases among the "
+            f"n_samples={engine.n_cases}; lower n_clusters."
+        )
 
 
 def check_centres(init: Any, K: int, p: int) -> np.ndarray:
@@ -97,11 +95,11 @@ def check_centres(init: Any, K: int, p: int) -> np.ndarray:
     )
 
 
-def check_finite(X: np.ndarray, solution: Any) -> None:
+def check_finite(engine: Engine, solution: Any) -> None:
     if np.isfinite(solution.objective) and np.isfinite(solution.inertia):
         return
     raise ValueError(
-        f"The squares of X overflow: it has cells of up to {np.nanmax(np.abs(X)):.3g}. Rescale its "
+        f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. Rescale its "
         "columns, or raise trim if these cells are wild."
     )
 

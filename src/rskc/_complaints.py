@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from rskc.engines import Engine, HolesEngine
+from rskc.engines import Engine
 
 # Distances rest on little when less than this share of the weight is observed.
 LITTLE_SEEN = 0.1
+
+# The names, or the numbers in the data, of cases whose numbers an engine gives.
+Names = Callable[[np.ndarray], np.ndarray]
 
 
 class SmallClusterWarning(UserWarning):
@@ -34,14 +37,14 @@ def of_bound(asked: Any, problem: Any, p: int) -> Iterator[Complaint]:
         )
 
 
-def of_solution(problem: Any, solution: Any, cases: np.ndarray) -> Iterator[Complaint]:
-    """What to say of a result; ``cases`` are the names of its cases, or their numbers."""
+def of_solution(problem: Any, solution: Any, name_cases: Names) -> Iterator[Complaint]:
+    """What to say of a result."""
     if not solution.converged:
         yield Complaint(
             f"Not settled after max_iter={problem.max_iter} iterations; raise max_iter or tol.",
             ConvergenceWarning,
         )
-    found = len(np.unique(solution.labels))
+    found = int(np.count_nonzero(solution.sizes))
     if found < problem.n_clusters:
         yield Complaint(
             f"Only {found} distinct clusters found, fewer than n_clusters={problem.n_clusters}: "
@@ -56,25 +59,25 @@ def of_solution(problem: Any, solution: Any, cases: np.ndarray) -> Iterator[Comp
             UserWarning,
         )
     if solution.rival is not None:
-        yield _of_rival(solution, problem.n_trim, cases)
+        yield _of_rival(solution, problem.n_trim, name_cases)
 
 
-def _of_rival(solution: Any, n_trim: int, cases: np.ndarray) -> Complaint:
+def _of_rival(solution: Any, n_trim: int, name_cases: Names) -> Complaint:
     rival = solution.rival
     return Complaint(
         f"Another solution has a larger objective ({rival.mean:.4g} against {solution.mean:.4g} "
-        f"per kept case), but one of its clusters has {len(rival.cases)} cases only "
-        f"({listed(cases[rival.cases])}), and with trim as it is {n_trim} cases may be wild. If "
+        f"per kept case), but one of its clusters has {rival.size} cases only "
+        f"({listed(name_cases(rival.cases))}), and with trim as it is {n_trim} cases may be wild. If "
         "these are a true cluster, lower trim.",
         SmallClusterWarning,
     )
 
 
 def of_holes(
-    engine: Engine, weights: np.ndarray, names: np.ndarray, cases: np.ndarray
+    engine: Engine, weights: np.ndarray, names: np.ndarray, name_cases: Names
 ) -> Iterator[Complaint]:
     """What to say of missing cells."""
-    if not isinstance(engine, HolesEngine):
+    if engine.n_missing == 0:
         return
     dead = engine.equal_weights()[0] == 0
     if dead.any():
@@ -83,12 +86,12 @@ def of_holes(
             f"{listed(names[dead])}.",
             UserWarning,
         )
-    little = engine.seen_shares(weights) < LITTLE_SEEN
-    if little.any():
+    little = engine.little_seen(weights, LITTLE_SEEN)
+    if len(little):
         yield Complaint(
-            f"{counted(little.sum(), 'case is', 'cases are')} judged by less than "
+            f"{counted(len(little), 'case is', 'cases are')} judged by less than "
             f"{LITTLE_SEEN:.0%} of the weight, the "
-            f"rest being missing: {listed(cases[little])}. Their distances rest on little.",
+            f"rest being missing: {listed(name_cases(little))}. Their distances rest on little.",
             UserWarning,
         )
 

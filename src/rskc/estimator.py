@@ -17,7 +17,6 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rskc._blank_rows import blank_rows, with_blank_rows
 from rskc._checks import (
     check_bound,
     check_centres,
@@ -34,6 +33,7 @@ from rskc._runtime import n_threads_for, one_blas_thread, talking
 from rskc._summary import cases_frame, describe, features_frame, names_of_cases
 from rskc.engines import Engine, engine_for
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
+from rskc.solver.search import seed_cases
 from rskc.solver.starts import INITS
 
 # Restarts with n_init="auto": as many as take about this many multiplications an iteration.
@@ -239,18 +239,12 @@ class RobustSparseKMeans(
         """Fit, from solutions that are known too, and return what there is to warn of."""
         case_names = names_of_cases(X)
         X = self._validate(X, reset=True)
-        blank = blank_rows(X)
-        if blank.any():
-            X = X[~blank]
         with self._prepared(X) as (engine, problem):
             solution = solve(engine, problem, self._starts(X, engine, problem), warm)
-        check_finite(X, solution)
-        self._frame = engine.frame
-        self.n_missing_ = int(np.count_nonzero(blank)) * X.shape[1] + engine.n_missing
-        cases = np.arange(len(blank)) if case_names is None else case_names
-        complaints = self._complain(engine, problem, solution, cases[~blank])
-        self.warnings_ = [complaint.message for complaint in complaints]
-        self._store(problem, with_blank_rows(solution, blank), engine.unit)
+            check_finite(engine, solution)
+            complaints = self._complain(engine, problem, solution, case_names)
+            self.warnings_ = [complaint.message for complaint in complaints]
+            self._store(engine, problem, solution)
         self.__dict__.pop("case_names_in_", None)  # of an earlier fit
         if case_names is not None:
             self.case_names_in_ = case_names
@@ -375,11 +369,12 @@ class RobustSparseKMeans(
     @contextmanager
     def _prepared(self, X: np.ndarray) -> Iterator[tuple[Engine, Problem]]:
         """Make of X and the parameters what the solver takes, and the surroundings it runs in."""
-        problem = self._problem(*X.shape)
-        check_distinct(X, problem.n_clusters)
-        verbose = check_integer("verbose", self.verbose, 0)
+        verbose, n_threads = check_integer("verbose", self.verbose, 0), n_threads_for(self.n_threads)
         with one_blas_thread, talking(verbose), np.errstate(over="ignore", invalid="ignore"):
-            yield engine_for(X, n_threads=n_threads_for(self.n_threads)), problem
+            engine = engine_for(X, drop_blank=True, n_threads=n_threads)
+            problem = self._problem(engine.n_cases, engine.n_features)
+            check_distinct(engine, problem.n_clusters)
+            yield engine, problem
 
     def _engine(self, X):
         X = self._validate(X, reset=False)
@@ -408,50 +403,64 @@ class RobustSparseKMeans(
         )
 
     def _starts(self, X: np.ndarray, engine: Engine, problem: Problem) -> Starts:
-        K, n_init = problem.n_clusters, self._n_starts(X, problem)
+        K, p, n_init = problem.n_clusters, engine.n_features, self._n_starts(engine, problem)
         random_state = check_seed(self.random_state)
         if isinstance(self.init, str):
             check_choice("init", self.init, ("auto", *INITS), ", an array or a callable")
             inits: tuple[str, ...] = (self.init,)
             if self.init == "auto":
                 inits = ("random", "robust" if problem.n_trim else "k-means++")
-            return DrawnStarts(inits, random_state.random_sample((n_init, K)))
+            uniforms = random_state.random_sample((n_init, K))
+            return DrawnStarts(inits, uniforms, seed_cases(engine.n_cases, p, K, random_state))
         if callable(self.init):
             given = [self.init(X, K, random_state=random_state) for _ in range(n_init)]
         else:
             given = [self.init]
-        centres = np.stack([check_centres(centre, K, X.shape[1]) for centre in given])
-        table = engine.table(np.ones((1, X.shape[1])))
+        centres = np.stack([check_centres(centre, K, p) for centre in given])
+        table = engine.table(np.ones((1, p)))
         labels = [table.assign(table.place(centre[None])) for centre in centres]
-        groups = np.concatenate([table.trim(label, problem.n_trim).groups for label in labels])
+        groups = table.arrays.join([table.trim(label, problem.n_trim).groups for label in labels])
         return GivenStarts(groups, K)
 
-    def _n_starts(self, X, problem: Problem) -> int:
+    def _n_starts(self, engine: Engine, problem: Problem) -> int:
         if isinstance(self.n_init, str) and self.n_init == "auto":
             if not (isinstance(self.init, str) or callable(self.init)):
                 return 1
-            work = X.shape[0] * min(X.shape) * problem.n_clusters
+            shape = engine.n_cases, engine.n_features
+            work = shape[0] * min(shape) * problem.n_clusters
             most = FEWEST_STARTS if callable(self.init) else MOST_STARTS
             return int(np.clip(AUTO_WORK // work, FEWEST_STARTS, most))
         return check_integer("n_init", self.n_init, 1, remedy=' or "auto"')
 
     def _complain(
-        self, engine: Engine, problem: Problem, solution: Solution, cases: np.ndarray
+        self, engine: Engine, problem: Problem, solution: Solution, case_names: np.ndarray | None
     ) -> list[Complaint]:
         names = getattr(self, "feature_names_in_", np.arange(engine.n_features))
+
+        def name_cases(numbers: np.ndarray) -> np.ndarray:
+            numbers = engine.numbers(numbers)
+            return numbers if case_names is None else case_names[numbers]
+
         return [
             *of_bound(self.l1_bound, problem, engine.n_features),
-            *of_solution(problem, solution, cases),
-            *of_holes(engine, solution.weights, names, cases),
+            *of_solution(problem, solution, name_cases),
+            *of_holes(engine, solution.weights, names, name_cases),
         ]
 
-    def _store(self, problem: Problem, solution: Solution, unit: float) -> None:
-        self.labels_ = solution.labels
+    def _threshold(self, engine: Engine, solution: Solution) -> float:
+        """The distance beyond which a case is an outlier."""
+        median, deviation = engine.arrays.spread(solution.costs)
+        return max(median + self.outlier_cutoff * 1.4826 * deviation, ROUNDING * engine.unit)
+
+    def _store(self, engine: Engine, problem: Problem, solution: Solution) -> None:
+        self._frame = engine.frame
+        self.n_missing_ = engine.n_missing + engine.n_blank * engine.n_features
+        self.labels_ = engine.returned(solution.labels, 0)
         self.cluster_centers_ = solution.centres
         self.feature_weights_ = solution.weights
-        self.trimmed_weighted_ = solution.trimmed_weighted
-        self.trimmed_unweighted_ = solution.trimmed_unweighted
-        self.trimmed_ = solution.trimmed_weighted | solution.trimmed_unweighted
+        self.trimmed_weighted_ = engine.returned(solution.trimmed_weighted, True)
+        self.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
+        self.trimmed_ = self.trimmed_weighted_ | self.trimmed_unweighted_
         self.n_trim_ = problem.n_trim
         self.objective_ = solution.objective
         self.objective_path_ = np.array(solution.path)
@@ -460,20 +469,12 @@ class RobustSparseKMeans(
         self.l1_bound_ = problem.l1_bound
         if problem.n_features is not None:
             self.l1_bound_ = float(solution.weights.sum())
-        self.distances_ = solution.costs
-        threshold = _threshold(solution.costs, self.outlier_cutoff)
-        self.outlier_threshold_ = max(threshold, ROUNDING * unit)
-        self.outliers_ = solution.costs > self.outlier_threshold_
+        self.distances_ = engine.returned(solution.costs, np.inf)
+        self.outlier_threshold_ = self._threshold(engine, solution)
+        self.outliers_ = self.distances_ > self.outlier_threshold_
 
 
 def _count(share: float, n: int) -> int:
     """floor(share * n), where 10 / 78 * 78 and 0.29 * 100 are 10 and 29 whatever they round to."""
     return int(np.floor(share * n + 1e-9))
 
-
-def _threshold(costs: np.ndarray, cutoff: float) -> float:
-    costs = costs[np.isfinite(costs)]
-    if len(costs) == 0:  # nothing that has weight is observed of any case
-        return 0.0
-    median = np.median(costs)
-    return float(median + cutoff * 1.4826 * np.median(np.abs(costs - median)))

@@ -10,15 +10,17 @@ from __future__ import annotations
 import numpy as np
 
 from rskc.engines.holes import HolesEngine
-from rskc.engines.interface import Assignment, Engine, Grouping, Sums, Table
-from rskc.engines.memory import MemoryEngine, passes_info
+from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Sums, Table
+from rskc.engines.memory import MemoryEngine, MemoryTable, has_holes, passes_info
 
 __all__ = [
     "Assignment",
+    "Cases",
     "Engine",
     "Grouping",
     "HolesEngine",
     "MemoryEngine",
+    "MemoryTable",
     "Sums",
     "Table",
     "engine_for",
@@ -27,17 +29,27 @@ __all__ = [
 ]
 
 
-def engine_for(X, *, holes: bool | None = None, **options) -> Engine:
+def engine_for(X, *, holes: bool | None = None, drop_blank: bool = False, **options) -> Engine:
     """Return the engine for the kind of array that X is.
 
-    ``holes``: whether to count with missing cells; None to look whether there are any.
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        The data, float32 or float64.
+    holes : bool or None
+        Whether to count with missing cells; None to look whether there are any.
+    drop_blank : bool
+        Whether to leave out cases of which nothing is observed.
+    **options
+        ``frame``, ``n_threads``, ``passes``.
     """
     if holes is None:
         holes = has_holes(X)
-    return (HolesEngine if holes else MemoryEngine)(X, **options)
-
-
-def has_holes(X: np.ndarray) -> bool:
-    """Whether a cell is missing; the sum tells, mostly, without an array as large as X."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isnan(np.sum(X)) and np.isnan(X).any())
+    blank = np.isnan(X).all(axis=1) if holes and drop_blank else None
+    if blank is None or not blank.any():
+        return (HolesEngine if holes else MemoryEngine)(X, **options)
+    if blank.all():
+        raise ValueError(f"X has no observed cell in any of its {len(X)} cases; give it some data.")
+    engine = engine_for(X[~blank], **options)
+    engine.leave_out(blank)
+    return engine

@@ -78,6 +78,12 @@ class HolesTable(MemoryTable):
             part.scale = self.scale[index]
         return part
 
+    def sample(self, index):
+        part = super().sample(index)
+        if part is not self:
+            part.scale = self.scale[:, index]
+        return part
+
     def assign(self, centres):
         unseen = np.isnan(centres)
         filled = np.where(unseen, 0, centres) if unseen.any() else centres
@@ -127,11 +133,11 @@ class HolesTable(MemoryTable):
     def exclude(self, groups):
         return np.where(self.scale == 0, np.int32(-1), groups)
 
-    def single_moves(self, sums, groups, max_rounds=10):
+    def single_moves(self, groups, K, max_rounds=10):
         # Few rounds: moves lower the sum over observed cells and exchanges that scaled up for
         # holes, so that together they may go round in circles.
         passes = self.passes.single_moves_holes
-        return self._move(passes, (self.scale,), sums, groups, max_rounds)
+        return self._move(passes, (self.scale,), groups, K, max_rounds)
 
 
 class HolesEngine(MemoryEngine):
@@ -202,8 +208,8 @@ class HolesEngine(MemoryEngine):
         between = (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
         return np.where(self.equal_weights() > 0, between, -1.0)
 
-    def blind(self, weights):
-        return self._factors(weights) == 0
+    def set_aside(self, groups, weights):
+        return (groups < 0) & (self._factors(weights) > 0)
 
     def _factors(self, weights):
         """All weight / observed weight of each case; 0 for a blind one."""
@@ -240,9 +246,16 @@ class HolesEngine(MemoryEngine):
         sums = np.bincount(cells, values[kept], K * self.n_features)
         return sums.reshape(K, self.n_features)
 
-    def seen_shares(self, weights):
-        """The share of the weight (p,) that is observed, for each case."""
-        return 1 - self._hole_weight(weights) / weights.sum()
+    def little_seen(self, weights, share):
+        return np.flatnonzero(1 - self._hole_weight(weights) / weights.sum() < share)
+
+    def distinct(self, most):
+        seen = set()
+        for row, observed in zip(self.X, self.observed, strict=True):
+            seen.add((row + 0.0).tobytes() + observed.tobytes())
+            if len(seen) >= most:
+                break
+        return len(seen)
 
     def _hole_weight(self, weights):
         return np.bincount(self.hole_rows, weights[self.hole_columns], self.n_cases)

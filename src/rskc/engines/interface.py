@@ -1,25 +1,58 @@
-"""What the solver asks of an engine."""
+"""What the solver asks of an engine.
+
+Arrays as long as the data - labels, groups, costs, masks - are of the engine's own kind and stay
+where the data are: in memory, on a device, on the workers of a cluster. The solver takes rows of
+them (``labels[rows]``, a row for each run), puts them together by ``&``, ``|`` and ``~``, and leaves
+all else to the engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rskc.engines.memory import MemoryTable
 
 
 class Assignment(NamedTuple):
     """The nearest centre of every case and what the case costs there, a row for each run."""
 
-    labels: np.ndarray  # (runs, n) int32
-    costs: np.ndarray  # (runs, n), weighted squared distances in the units of the table
+    labels: Any  # (runs, n) int32
+    costs: Any  # (runs, n), weighted squared distances in the units of the table
 
 
 class Grouping(NamedTuple):
     """Groups, the labels with -1 for a trimmed case, and the costs of the kept cases summed."""
 
-    groups: np.ndarray  # (runs, n) int32
+    groups: Any  # (runs, n) int32
     within: np.ndarray  # (runs,)
+
+
+class Regrouping(NamedTuple):
+    """A grouping, and how many cases of each run were in another group before."""
+
+    groups: Any  # (runs, n) int32
+    within: np.ndarray  # (runs,)
+    moved: np.ndarray  # (runs,)
+
+
+class Moved(NamedTuple):
+    """Groups after single moves, their sums, and how many moves there were."""
+
+    groups: Any  # (runs, n) int32
+    sums: Sums
+    moves: np.ndarray  # (runs,)
+
+
+class Farthest(NamedTuple):
+    """The cases at the largest distances, and the largest distance of each run."""
+
+    mask: Any  # (runs, n)
+    distance: np.ndarray  # (runs,)
 
 
 @dataclass
@@ -56,6 +89,50 @@ class Sums:
         return type(self)(*(part[index] for part in vars(self).values()))
 
 
+class Cases(Protocol):
+    """What is done with arrays (runs, n) of an engine's kind; groups are -1 for a trimmed case."""
+
+    def join(self, parts: Sequence[Any]) -> Any:
+        """Return the runs of all parts."""
+        ...
+
+    def without(self, groups: Any, out: Any) -> Any:
+        """Return the groups with -1 for the cases of a mask (n,) or (runs, n)."""
+        ...
+
+    def trimmed(self, groups: Any) -> Any:
+        """Mask of the cases that are in no group."""
+        ...
+
+    def sizes(self, groups: Any, K: int) -> np.ndarray:
+        """Count the cases (runs, K) of each group."""
+        ...
+
+    def differ(self, groups: Any, others: Any) -> np.ndarray:
+        """Say of each run whether any case is in another group."""
+        ...
+
+    def keys(self, groups: Any, K: int, masks: Any = None) -> list[bytes]:
+        """Return a key for each run, whatever the numbers of its groups; for its mask too."""
+        ...
+
+    def fill_empty(self, groups: Any, counts: np.ndarray, costs: Any) -> Any:
+        """Give each empty group the case that costs most where it is, if it costs anything."""
+        ...
+
+    def first_members(self, groups: Any, k: int, most: int) -> np.ndarray:
+        """Return the numbers of the first cases of group k of the only run."""
+        ...
+
+    def total(self, costs: Any, out: Any) -> float:
+        """Sum the costs (n,) of the cases that are not in the mask."""
+        ...
+
+    def spread(self, costs: Any) -> tuple[float, float]:
+        """Return the median of the finite costs (n,), and the median deviation from it."""
+        ...
+
+
 class Table(Protocol):
     """The columns that carry weight, centred: what step (a), a trimmed K-means, works on.
 
@@ -65,6 +142,8 @@ class Table(Protocol):
 
     n_cases: int
     n_columns: int
+    arrays: Cases
+    work_bytes: int  # what labels, groups, costs and sums of a batch of runs may take
     rotated: bool  # coordinates of its own, in which centres of the data cannot be placed
 
     def of_runs(self, index: np.ndarray) -> Table:
@@ -79,32 +158,36 @@ class Table(Protocol):
         """Trim the m cases of largest cost, the lower case number first where costs tie."""
         ...
 
-    def sums(self, groups: np.ndarray, K: int) -> Sums:
+    def sums(self, groups: Any, K: int) -> Sums:
         """Sum the cases of each group."""
         ...
 
-    def shift(self, sums: Sums, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    def shift(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
         """Bring sums from one grouping to another; return how many cases changed in each run."""
         ...
 
-    def exclude(self, groups: np.ndarray) -> np.ndarray:
+    def regroup(self, assignment: Assignment, m: int, sums: Sums, before: Any) -> Regrouping:
+        """Trim, and bring the sums of the groups before to those of the new ones."""
+        ...
+
+    def exclude(self, groups: Any) -> Any:
         """Return groups with -1 also for cases of which nothing that has weight is observed."""
         ...
 
-    def single_moves(self, sums: Sums, groups: np.ndarray) -> np.ndarray:
-        """Move single cases while the within sum falls; return how many moves in each run."""
+    def single_moves(self, groups: Any, K: int) -> Moved:
+        """Move single cases while the within sum falls."""
         ...
 
-    def cases(self, index: np.ndarray) -> np.ndarray:
-        """Return the coordinates of some cases."""
+    def sample(self, index: np.ndarray | None) -> MemoryTable:
+        """Return the table of some cases, or of all, in memory."""
         ...
 
     def place(self, centres: np.ndarray) -> np.ndarray:
         """Bring centres (runs, K, p) from the space of the data into that of the table."""
         ...
 
-    def norms(self) -> np.ndarray:
-        """Return the weighted squared norm of each case, (1 or runs, n)."""
+    def typical_norm(self) -> float:
+        """Return the weighted squared norm of a typical case."""
         ...
 
 
@@ -114,6 +197,8 @@ class Engine(Protocol):
     n_cases: int
     n_features: int
     n_missing: int  # cells
+    n_blank: int  # cases of which nothing is observed, which were left out
+    arrays: Cases
     frame: Any  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
 
@@ -133,24 +218,44 @@ class Engine(Protocol):
         """Return such a table in the precision that is fastest for many runs."""
         ...
 
-    def sums(self, groups: np.ndarray, K: int) -> Sums:
+    def sums(self, groups: Any, K: int) -> Sums:
         """Sum, over all features, the cases of each group (runs, n)."""
         ...
 
-    def shift(self, sums: Sums, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    def shift(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
         """Bring such sums from one grouping to another."""
         ...
 
-    def between(self, sums: Sums, groups: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def between(self, sums: Sums, groups: Any, weights: np.ndarray) -> np.ndarray:
         """B_j (runs, p) of groups, whose sums are given and which these weights (runs, p) made."""
         ...
 
-    def blind(self, weights: np.ndarray) -> np.ndarray:
-        """Mask (n,) of the cases of which nothing that has weight (p,) is observed."""
+    def set_aside(self, groups: Any, weights: np.ndarray) -> Any:
+        """Mask of the trimmed cases, less those of which nothing that has weight is observed."""
         ...
 
-    def farthest(self, distances: np.ndarray, m: int) -> np.ndarray:
-        """Mask (runs, n) of the m largest, the lower case number first where they tie."""
+    def farthest(self, distances: Any, m: int) -> Farthest:
+        """Find the m largest of each run, the lower case number first where they tie."""
+        ...
+
+    def distinct(self, most: int) -> int:
+        """Count the cases that differ from one another, no further than so many."""
+        ...
+
+    def largest_cell(self) -> float:
+        """Return the largest absolute value in the data."""
+        ...
+
+    def little_seen(self, weights: np.ndarray, share: float) -> np.ndarray:
+        """Return the numbers of the cases of which less than this share of the weight is seen."""
+        ...
+
+    def numbers(self, cases: np.ndarray) -> np.ndarray:
+        """Return the numbers that cases have in the data, blank ones counted."""
+        ...
+
+    def returned(self, array: Any, blank: Any) -> Any:
+        """Return an array (n,) as the user shall have it, with a value for blank cases."""
         ...
 
     def place(self, centres: np.ndarray) -> np.ndarray:
@@ -162,8 +267,8 @@ class Engine(Protocol):
         ...
 
     def distances(
-        self, labels: np.ndarray, centres: np.ndarray, weights: np.ndarray | None = None
-    ) -> np.ndarray:
+        self, labels: Any, centres: np.ndarray, weights: np.ndarray | None = None
+    ) -> Any:
         """Squared distance (runs, n) of each case to the centre that its label names, in the frame.
 
         Over all features, weighted by ``weights`` (1 or runs, p) if these are given.

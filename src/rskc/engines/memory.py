@@ -10,7 +10,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from rskc.engines import passes_numpy
-from rskc.engines.interface import Assignment, Grouping, Sums
+from rskc.engines.cases import NumpyCases
+from rskc.engines.interface import Assignment, Farthest, Grouping, Moved, Regrouping, Sums
 
 PASSES: ModuleType
 try:
@@ -31,7 +32,16 @@ ROWS_BYTES = 2**25
 # then keep some digits of the others when a wild case joins and leaves a cluster, and squares stay
 # finite. What is returned is summed anew, from the data themselves.
 WILD = 1e9
+# Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
+WORK_BYTES = 2**25
+ARRAYS = NumpyCases()
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def has_holes(X: np.ndarray) -> bool:
+    """Whether a cell is missing; the sum tells, mostly, without an array as large as X."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(np.sum(X)) and np.isnan(X).any())
 
 
 def passes_info() -> dict:
@@ -91,6 +101,7 @@ class MemoryTable:
     (``row_block`` = 1), or ``blocks`` again where a second copy would be large.
     """
 
+    arrays = ARRAYS
     width_factor = 1  # columns in storage for each column
     sums_type = Sums
 
@@ -104,6 +115,11 @@ class MemoryTable:
         self.rotated = place is None
         self._place = place
         self._norms = None
+
+    @property
+    def work_bytes(self):
+        """A batch reads the table once for all its runs: large tables get a third of their size."""
+        return max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
 
     def norms(self):
         if self._norms is None:
@@ -146,6 +162,10 @@ class MemoryTable:
         self.passes.trim(assignment.labels, assignment.costs, m, threads, groups, within)
         return Grouping(groups, within)
 
+    def regroup(self, assignment, m, sums, before):
+        groups, within = self.trim(assignment, m)
+        return Regrouping(groups, within, self.shift(sums, before, groups))
+
     def exclude(self, groups):
         return groups
 
@@ -170,11 +190,11 @@ class MemoryTable:
         )
         return moved
 
-    def single_moves(self, sums, groups, max_rounds=100):
-        return self._move(self.passes.single_moves, (), sums, groups, max_rounds)
+    def single_moves(self, groups, K, max_rounds=100):
+        return self._move(self.passes.single_moves, (), groups, K, max_rounds)
 
-    def _move(self, single_moves, scale, sums, groups, max_rounds):
-        moves = np.empty(len(groups), np.int64)
+    def _move(self, single_moves, scale, groups, K, max_rounds):
+        groups, sums, moves = groups.copy(), self.sums(groups, K), np.empty(len(groups), np.int64)
         single_moves(
             self.rows,
             self.row_block,
@@ -187,10 +207,23 @@ class MemoryTable:
             sums.counts,
             moves,
         )
-        return moves
+        return Moved(groups, sums, moves)
+
+    def typical_norm(self):
+        return float(np.median(self.norms()))
 
     def cases(self, index):
+        """Return the coordinates of some cases."""
         return self._gather(index, self.n_columns)
+
+    def sample(self, index):
+        if index is None:
+            return self
+        rows, part = self._gather(index, self.width), copy.copy(self)
+        part.blocks = to_blocks(rows, self.passes.BLOCK)
+        part.rows, part.row_block, part.n_cases = rows.reshape(-1), 1, len(index)
+        part._norms = self.norms()[:, index]
+        return part
 
     def _row_sums(self, weights):
         """sum_j weights_j x_j^2 of each case, for each row of weights."""
@@ -225,6 +258,8 @@ class Place(NamedTuple):
 class MemoryEngine:
     """Passes over a C-ordered float32 or float64 array without holes."""
 
+    arrays = ARRAYS
+
     def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
         self.X, self.n_threads, self.passes = X, n_threads, passes
         self.n_cases, self.n_features = X.shape
@@ -233,6 +268,35 @@ class MemoryEngine:
         with np.errstate(over="ignore", under="ignore"):
             self.unit = float(np.power(self.frame.factor, -2.0))
         self._rotated = self._last = None
+        self.n_blank, self.seen = 0, None
+
+    def leave_out(self, blank):
+        """Take note of blank cases (of all): the data of this engine are without them."""
+        self.n_blank, self.seen = int(np.count_nonzero(blank)), np.flatnonzero(~blank)
+
+    def numbers(self, cases):
+        return cases if self.seen is None else self.seen[cases]
+
+    def returned(self, array, blank):
+        if self.seen is None:
+            return array
+        whole = np.full(self.n_cases + self.n_blank, blank, array.dtype)
+        whole[self.seen] = array
+        return whole
+
+    def distinct(self, most):
+        seen = set()
+        for row in self.X:
+            seen.add((row + 0.0).tobytes())  # -0.0 is the same as 0.0
+            if len(seen) >= most:
+                break
+        return len(seen)
+
+    def largest_cell(self):
+        return float(np.abs(self.X).max())
+
+    def little_seen(self, weights, share):
+        return np.empty(0, np.int64)
 
     def equal_weights(self):
         return np.ones((1, self.n_features))
@@ -279,15 +343,15 @@ class MemoryEngine:
     def between(self, sums, groups, weights):
         return sums.between()
 
-    def blind(self, weights):
-        return np.zeros(self.n_cases, bool)
+    def set_aside(self, groups, weights):
+        return groups < 0
 
     def farthest(self, distances, m):
         groups = np.zeros(distances.shape, np.int32)
         if m > 0:
             kept, labels = np.empty(len(distances)), np.zeros_like(groups)
             self.passes.trim(labels, distances, m, self._threads(20 * len(labels)), groups, kept)
-        return groups < 0
+        return Farthest(groups < 0, distances.max(axis=1))
 
     def place(self, centres):
         return self.frame.place(centres)

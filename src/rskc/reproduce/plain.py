@@ -7,7 +7,6 @@ goes on, and the alternation stops at the first fall of the objective, as in R's
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -68,8 +67,9 @@ def _best_restart(
     table = engine.table(weights)
     starts = DrawnStarts(("random",), rng.random_sample((n_init, problem.n_clusters)))
     batches = starts.batches(table, problem.n_trim)
-    found = (lloyd(table, batch.centres, problem).best(1) for batch in batches)
-    return reduce(Partitions.join, found).best(1)
+    K = problem.n_clusters
+    first, *others = (lloyd(table, batch.centres, problem).best(1, K) for batch in batches)
+    return first.join(*others).best(1, K)
 
 
 def _between_of_weighted_rule(engine, problem, partition, weights) -> np.ndarray:
@@ -80,6 +80,5 @@ def _between_of_weighted_rule(engine, problem, partition, weights) -> np.ndarray
 
 def _between_of_both_rules(engine, problem, partition, weights) -> np.ndarray:
     """B_j over the cases that steps (b)-(d) keep."""
-    far, sums = examine(engine, problem, partition)
-    kept = np.where(far, np.int32(-1), partition.groups)
+    _, kept, sums = examine(engine, problem, partition)
     return engine.between(sums, kept, weights)

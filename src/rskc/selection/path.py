@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from rskc._blank_rows import blank_rows
 from rskc._checks import check_finite, check_integer, check_real, is_integer
 from rskc.estimator import RobustSparseKMeans
 from rskc.solver import Solution, Warm, solve_near, solve_path
@@ -102,11 +101,10 @@ def solve_bounds(
     model: RobustSparseKMeans, X: np.ndarray, bounds: Iterable[float]
 ) -> list[Solution]:
     """Solve for each of the bounds, upwards, each from the one before."""
-    X = _seen(X)
     with model._prepared(X) as (engine, problem):
         problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
         solutions = list(solve_path(engine, problems, model._starts(X, engine, problem)))
-    check_finite(X, solutions[-1])
+        check_finite(engine, solutions[-1])
     return solutions
 
 
@@ -114,7 +112,7 @@ def solve_between(
     model: RobustSparseKMeans, X: np.ndarray, bound: float, neighbours: list[Warm]
 ) -> Solution:
     """Solve for a bound from the solutions for its neighbours."""
-    with model._prepared(_seen(X)) as (engine, problem):
+    with model._prepared(X) as (engine, problem):
         return solve_near(engine, replace(problem, l1_bound=bound, n_features=None), neighbours)
 
 
@@ -151,12 +149,6 @@ def spaced_bounds(number: int, p: int) -> np.ndarray:
     """So many bounds, evenly on a logarithmic scale, up to where they no longer bind."""
     root = np.sqrt(p)
     return np.geomspace(min(LEAST_BOUND, (1 + root) / 2), root, number)
-
-
-def _seen(X: np.ndarray) -> np.ndarray:
-    """The cases of which something is observed."""
-    blank = blank_rows(X)
-    return X[~blank] if blank.any() else X
 
 
 def _numbered(p: int) -> np.ndarray:

@@ -17,12 +17,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Engine, Sums
-from rskc.solver.partition import Partitions, partition_keys, repartition
+from rskc.engines import Cases, Engine, Sums
+from rskc.solver.partition import Partitions, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.search import WORK_BYTES
 
@@ -41,13 +41,14 @@ class State:
     """One pass through steps (a)-(e): everything in it belongs to the same iteration."""
 
     branch: int
-    groups: np.ndarray  # (n,) labels, -1 for O_W
-    labels: np.ndarray  # (n,)
-    far: np.ndarray  # (n,) O_E
+    groups: Any  # (1, n) labels, -1 for O_W
+    labels: Any  # (1, n)
+    far: Any  # (1, n) O_E
     made_with: np.ndarray  # (p,) weights that made this partition
     weights: np.ndarray  # (p,) made from this partition
     objective: float  # sum_j w_j B_j over the cases in neither trimmed set
     n_kept: int  # the number of these
+    kept_sizes: np.ndarray  # (K,) cases in each group
     guarded: bool  # whether no cluster can be nothing but wild cases
     rest: float  # objective per kept case, without clusters of n_trim cases or fewer
     converged: bool
@@ -74,16 +75,24 @@ class Outcome:
     settled: bool
 
 
-def examine(engine: Engine, problem: Problem, partitions: Partitions) -> tuple[np.ndarray, Sums]:
+class Examined(NamedTuple):
+    """What is left when the cases at the largest unweighted distances are out too."""
+
+    far: Any  # (runs, n) O_E
+    kept: Any  # (runs, n) groups, -1 for the cases in either trimmed set
+    sums: Sums  # of these groups
+
+
+def examine(engine: Engine, problem: Problem, partitions: Partitions) -> Examined:
     """Steps (b)-(d): O_E, and sums over the cases in neither trimmed set."""
     sums = engine.sums(partitions.groups, problem.n_clusters)
     distances = engine.distances(partitions.labels, sums.means())
-    far = engine.farthest(distances, problem.n_trim)
-    kept = np.where(far, np.int32(-1), partitions.groups)
-    if distances.max() > WILD_DISTANCE:  # subtracting such cases would leave their rounding behind
-        return far, engine.sums(kept, problem.n_clusters)
+    far, largest = engine.farthest(distances, problem.n_trim)
+    kept = engine.arrays.without(partitions.groups, far)
+    if largest.max() > WILD_DISTANCE:  # subtracting such cases would leave their rounding behind
+        return Examined(far, kept, engine.sums(kept, problem.n_clusters))
     engine.shift(sums, partitions.groups, kept)
-    return far, sums
+    return Examined(far, kept, sums)
 
 
 def reweigh(
@@ -94,22 +103,25 @@ def reweigh(
     made_with: np.ndarray,
 ) -> list[State]:
     """Steps (b)-(e) for each branch, whose partition these weights (branches, p) made."""
-    far, sums = examine(engine, problem, partitions)
-    kept = np.where(far, np.int32(-1), partitions.groups)
+    far, kept, sums = examine(engine, problem, partitions)
     between = engine.between(sums, kept, made_with)
     weights = problem.weights(between)
+    sizes = engine.arrays.sizes(partitions.labels, problem.n_clusters)
+    kept_sizes = engine.arrays.sizes(partitions.groups, problem.n_clusters)
     return [
         _state(
             problem,
             _Found(
                 branch,
-                partitions.groups[i],
-                partitions.labels[i],
-                far[i],
+                partitions.groups[i : i + 1],
+                partitions.labels[i : i + 1],
+                far[i : i + 1],
                 made_with[i],
                 weights[i],
+                kept_sizes[i],
                 bool(partitions.converged[i]),
             ),
+            sizes[i],
             between[i],
             sums.of_runs(slice(i, i + 1)),
         )
@@ -117,33 +129,35 @@ def reweigh(
     ]
 
 
-def is_guarded(problem: Problem, labels: np.ndarray, groups: np.ndarray) -> bool:
-    """Whether no cluster can be nothing but wild cases."""
-    sizes = np.bincount(labels, minlength=problem.n_clusters)
-    if (sizes > problem.n_trim).all():
-        return True
-    kept = np.bincount(groups[groups >= 0], minlength=problem.n_clusters)
-    half = (len(labels) - problem.n_trim) // (2 * problem.n_clusters)
-    return bool(((sizes > problem.n_trim) | (kept > half)).all())
+def is_guarded(problem: Problem, sizes: np.ndarray, kept_sizes: np.ndarray) -> bool:
+    """Whether no cluster can be nothing but wild cases.
+
+    ``sizes`` (K,) are those of the clusters with all their cases, ``kept_sizes`` without trimmed
+    ones.
+    """
+    half = (sizes.sum() - problem.n_trim) // (2 * problem.n_clusters)
+    return bool(((sizes > problem.n_trim) | (kept_sizes > half)).all())
 
 
 class _Found(NamedTuple):
     """What steps (a)-(e) have found for a branch: the beginning of its state."""
 
     branch: int
-    groups: np.ndarray
-    labels: np.ndarray
-    far: np.ndarray
+    groups: Any
+    labels: Any
+    far: Any
     made_with: np.ndarray
     weights: np.ndarray
+    kept_sizes: np.ndarray
     converged: bool
 
 
-def _state(problem: Problem, found: _Found, between: np.ndarray, sums: Sums) -> State:
+def _state(
+    problem: Problem, found: _Found, sizes: np.ndarray, between: np.ndarray, sums: Sums
+) -> State:
     """Add what is needed to compare a branch with others."""
     weights, objective = found.weights, float(found.weights @ between)
     n_kept = int(sums.counts.sum())
-    sizes = np.bincount(found.labels, minlength=problem.n_clusters)
     small = sizes <= problem.n_trim
     rest = objective / max(n_kept, 1)
     if sums.factored:  # cases of which little is observed must not decide
@@ -154,7 +168,7 @@ def _state(problem: Problem, found: _Found, between: np.ndarray, sums: Sums) -> 
         **found._asdict(),
         objective=objective,
         n_kept=n_kept,
-        guarded=not small.any() or is_guarded(problem, found.labels, found.groups),
+        guarded=is_guarded(problem, sizes, found.kept_sizes),
         rest=rest,
     )
 
@@ -177,26 +191,27 @@ def _mean_without(sums: Sums, clusters: list[int], weights: np.ndarray) -> float
 def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions:
     """Step (a) with the weights of each state, from its partition."""
     table = engine.table(np.array([state.weights for state in states]))
-    groups = np.array([state.groups for state in states])
+    groups = table.arrays.join([state.groups for state in states])
     return repartition(table, groups, problem)
 
 
 class _Watch:
     """Sees which branches repeat themselves, meet, or no longer change."""
 
-    def __init__(self, problem: Problem):
-        self.n_clusters, self.tol = problem.n_clusters, problem.tol
+    def __init__(self, problem: Problem, arrays: Cases):
+        self.n_clusters, self.tol, self.arrays = problem.n_clusters, problem.tol, arrays
         self.seen: set[bytes] = set()
         self.last: dict[int, np.ndarray] = {}
         self.means: dict[int, list[float]] = {}
 
     def live(self, states: list[State]) -> list[State]:
         """Return the states whose branches go on."""
-        keys = partition_keys(np.array([state.groups for state in states]), self.n_clusters)
+        groups = self.arrays.join([state.groups for state in states])
+        far = self.arrays.join([state.far for state in states])
+        keys = self.arrays.keys(groups, self.n_clusters, far)
         return [state for state, key in zip(states, keys, strict=True) if self._goes_on(state, key)]
 
     def _goes_on(self, state: State, key: bytes) -> bool:
-        key += np.packbits(state.far).tobytes()
         new = key not in self.seen
         self.seen.add(key)
         before = self.last.get(state.branch, np.inf)
@@ -221,7 +236,7 @@ def alternate(
     with these joins as further branches. ``made_with`` (branches, p) are the weights that made the
     partitions, equal ones if nothing is said.
     """
-    watch, branches = _Watch(problem), list(range(len(partitions)))
+    watch, branches = _Watch(problem, engine.arrays), list(range(len(partitions)))
     if made_with is None:
         made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
     for _ in range(problem.max_iter):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,8 +37,8 @@ class Problem:
 class Warm(NamedTuple):
     """Where a branch may begin: a partition, and the weights that made it. A Solution has them."""
 
-    labels: np.ndarray  # (n,)
-    trimmed_weighted: np.ndarray  # (n,)
+    labels: Any  # (n,)
+    trimmed_weighted: Any  # (n,)
     weights: np.ndarray  # (p,)
 
 
@@ -47,31 +47,33 @@ class Rival:
     """A solution with a larger objective whose smallest cluster may be nothing but wild cases."""
 
     mean: float  # objective per kept case
-    cases: np.ndarray  # of the smallest cluster
+    size: int  # of the smallest cluster
+    cases: np.ndarray  # the numbers of its first cases
 
 
 @dataclass(frozen=True)
 class Solution:
-    """One consistent state: everything in it is of the same iteration."""
+    """One consistent state: everything in it is of the same iteration.
+
+    What is (n,) long is of the kind that the engine has.
+    """
 
     weights: np.ndarray  # (p,)
-    labels: np.ndarray  # (n,) of every case: its nearest centre
+    labels: Any  # (n,) of every case: its nearest centre
     centres: np.ndarray  # (K, p) in the space of the data, means of the cases not in O_W
-    trimmed_weighted: np.ndarray  # (n,) O_W
-    trimmed_unweighted: np.ndarray  # (n,) O_E
-    costs: np.ndarray  # (n,) weighted squared distance to the own centre
+    trimmed_weighted: Any  # (n,) O_W
+    trimmed_unweighted: Any  # (n,) O_E
+    costs: Any  # (n,) weighted squared distance to the own centre
     objective: float  # sum_j w_j B_j over the cases in neither trimmed set
+    n_kept: int  # how many these are
+    sizes: np.ndarray  # (K,) cases that have each label
+    kept_sizes: np.ndarray  # (K,) those of them that are not in O_W
+    inertia: float  # weighted within sum of squares of the cases not in O_W
     path: tuple[float, ...]  # the objective, iteration by iteration; last, that of the solution
     converged: bool
     rival: Rival | None = None
 
     @property
-    def inertia(self) -> float:
-        """Weighted within sum of squares of the cases not in O_W."""
-        return float(self.costs[~self.trimmed_weighted].sum())
-
-    @property
     def mean(self) -> float:
         """Objective per kept case."""
-        kept = ~(self.trimmed_weighted | self.trimmed_unweighted)
-        return self.objective / max(int(np.count_nonzero(kept)), 1)
+        return self.objective / max(self.n_kept, 1)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import reduce
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from sklearn.utils.random import sample_without_replacement
 
-from rskc.engines import Engine, Table
+from rskc.engines import Engine, MemoryTable, Table
 from rskc.solver.partition import Partitions, lloyd, moves_pay, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.starts import INITS
 
 log = logging.getLogger(__name__)
 
-# Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
+# Starts are drawn among so many cells' worth of cases: all of them, where there are no more.
+SEED_CELLS, FEWEST_SEEDS = 2**24, 2**12
+# Branches are followed side by side while their labels, groups and masks stay within this.
 WORK_BYTES = 2**25
 # Partitions kept for single moves: as many as a round of moves takes this many multiplications for.
 MOVE_WORK = 4_000_000
@@ -27,11 +29,6 @@ FEWEST_KEPT, MOST_KEPT = 2, 8
 MOST_BRANCHES, PLAIN_BRANCHES = 4, 2
 # Single precision is off by 6e-8 of |x|^2; it is trusted while costs are above this share of that.
 SINGLE_SHARE = 1e-3
-
-
-def _work_bytes(table: Table) -> int:
-    """A batch reads the table once for all its runs: large tables get a third of their size."""
-    return max(WORK_BYTES, table.n_cases * table.n_columns * 4 // 3)
 
 
 class Batch(NamedTuple):
@@ -55,25 +52,31 @@ class Starts(Protocol):
 
 @dataclass(frozen=True)
 class DrawnStarts:
-    """Starts at cases that are drawn, in the manners that ``inits`` name, in turn."""
+    """Starts at cases that are drawn, in the manners that ``inits`` name, in turn.
+
+    Of very many cases a sample is looked at: seeding reads the data as often as there are clusters,
+    and what it finds in some thousand cases is as good.
+    """
 
     inits: tuple[str, ...]
     uniforms: np.ndarray  # (runs, K)
+    sample: np.ndarray | None = None  # the cases among which starts are drawn; None for all
 
     def fewer(self, n_runs: int) -> DrawnStarts:
         """Return the first so many."""
-        return DrawnStarts(self.inits, self.uniforms[:n_runs])
+        return replace(self, uniforms=self.uniforms[:n_runs])
 
     def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
         """Yield the cases drawn, batch by batch."""
         runs, K = self.uniforms.shape
-        step = max(1, _work_bytes(table) // (24 * table.n_cases + 40 * K * table.n_columns))
-        kinds = np.arange(runs) % len(self.inits)
+        step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
+        kinds, seeds = np.arange(runs) % len(self.inits), table.sample(self.sample)
+        m = n_trim * seeds.n_cases // table.n_cases
         for first in range(0, runs, step):
             rows = slice(first, first + step)
-            yield Batch(table.cases(self._draw(table, n_trim, rows, kinds[rows])), kinds[rows])
+            yield Batch(seeds.cases(self._draw(seeds, m, rows, kinds[rows])), kinds[rows])
 
-    def _draw(self, table: Table, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
+    def _draw(self, table: MemoryTable, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
         uniforms = self.uniforms[rows]
         cases = np.empty(uniforms.shape, np.int64)
         for kind, init in enumerate(self.inits):
@@ -83,11 +86,19 @@ class DrawnStarts:
         return cases
 
 
+def seed_cases(n: int, p: int, K: int, random_state: np.random.RandomState) -> np.ndarray | None:
+    """Draw the cases among which starts are drawn; None if these are all."""
+    most = max(SEED_CELLS // p, FEWEST_SEEDS, 100 * K)
+    if n <= most:
+        return None
+    return np.sort(sample_without_replacement(n, most, random_state=random_state))
+
+
 @dataclass(frozen=True)
 class GivenStarts:
     """Starts at centres that somebody gave: here, the groups (runs, n) that they make."""
 
-    groups: np.ndarray
+    groups: Any
     n_clusters: int
 
     def fewer(self, n_runs: int) -> GivenStarts:
@@ -96,8 +107,9 @@ class GivenStarts:
 
     def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
         """Yield the means of the groups, run by run."""
-        for groups in self.groups:
-            yield Batch(table.sums(groups[None], self.n_clusters).means(), np.zeros(1, int))
+        for run in range(len(self.groups)):
+            groups = self.groups[run : run + 1]
+            yield Batch(table.sums(groups, self.n_clusters).means(), np.zeros(1, int))
 
 
 class Found(NamedTuple):
@@ -114,7 +126,7 @@ def search(engine: Engine, problem: Problem, weights: np.ndarray, starts: Starts
     """
     table = engine.search_table(weights)
     found = _restart(table, problem, starts)
-    trusted = _single_is_enough(table, found[0])
+    trusted = _single_is_enough(table, found[0], problem)
     del table  # before the next one is made
     exact = engine.compact_table(weights)
     if not trusted:
@@ -129,8 +141,9 @@ def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]
     for centres, kinds in starts.batches(table, problem.n_trim):
         runs = lloyd(table, centres, problem)
         for kind in np.unique(kinds):
-            own = runs.take(kinds == kind)
-            kept[kind] = (kept[kind].join(own) if kind in kept else own).best(most)
+            own = runs.take(np.flatnonzero(kinds == kind))
+            own = kept[kind].join(own) if kind in kept else own
+            kept[kind] = own.best(most, problem.n_clusters)
     return list(kept.values())
 
 
@@ -141,10 +154,10 @@ def _n_kept(table: Table, K: int) -> int:
     return int(np.clip(MOVE_WORK // work, fewest, MOST_KEPT))
 
 
-def _single_is_enough(table: Table, found: Partitions) -> bool:
+def _single_is_enough(table: Table, found: Partitions, problem: Problem) -> bool:
     """Whether rounding in single precision is small beside what cases cost."""
-    kept = np.count_nonzero(found.groups[0] >= 0)
-    return bool(found.within[0] / kept > SINGLE_SHARE * np.median(table.norms()))
+    kept = table.n_cases - problem.n_trim
+    return bool(found.within[0] / kept > SINGLE_SHARE * table.typical_norm())
 
 
 def _finish(table: Table, problem: Problem, kinds: list[Partitions]) -> Partitions:
@@ -152,16 +165,16 @@ def _finish(table: Table, problem: Problem, kinds: list[Partitions]) -> Partitio
     parts = _each_at_rest(table, problem, kinds)
     if problem.sparse and moves_pay(table, problem.n_clusters):
         parts += [found.take(slice(0, PLAIN_BRANCHES)) for found in kinds]
-    joined = reduce(Partitions.join, parts)
+    joined = parts[0].join(*parts[1:])
     log.info("restarts done: %d partitions go on", len(joined))
-    return joined.best(len(joined))
+    return joined.best(len(joined), problem.n_clusters)
 
 
 def _each_at_rest(table: Table, problem: Problem, kinds: list[Partitions]) -> list[Partitions]:
     """All of them at once, where the work space holds them."""
     if len(kinds) > 1 and sum(map(len, kinds)) * 32 * table.n_cases > WORK_BYTES:
         return [part for kind in kinds for part in _each_at_rest(table, problem, [kind])]
-    rest = repartition(table, np.concatenate([found.groups for found in kinds]), problem)
+    rest = repartition(table, table.arrays.join([found.groups for found in kinds]), problem)
     ends = np.cumsum([len(found) for found in kinds])[:-1]
     rows = np.split(np.arange(len(rest)), ends)
-    return [rest.take(own).best(MOST_BRANCHES) for own in rows]
+    return [rest.take(own).best(MOST_BRANCHES, problem.n_clusters) for own in rows]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial, reduce
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Assignment, Engine, Table
+from rskc.engines import Assignment, Cases, Engine, Table
 from rskc.solver.alternate import Outcome, State, explore, is_guarded
 from rskc.solver.partition import Partitions, continue_lloyd
 from rskc.solver.problem import Problem, Rival, Solution, Warm
@@ -27,6 +27,8 @@ PATH_BRANCHES = 1
 SETTLE_ROUNDS = 50
 # By how much a rival's objective must be larger to be worth a word.
 RIVAL_GAIN = 0.01
+# So many cases of its smallest cluster are named.
+RIVAL_CASES = 100
 
 
 def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm] = ()) -> Solution:
@@ -68,7 +70,7 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
     equal = np.repeat(engine.equal_weights(), len(few), axis=0)
     for problem in problems[1:]:
         made_with = np.vstack([solution.weights, equal])
-        outcome = explore(engine, problem, _as_partition(solution).join(few), None, made_with)
+        outcome = explore(engine, problem, _as_partition(solution, engine.arrays).join(few), None, made_with)
         solution = _sparse_solution(engine, problem, outcome)
         yield solution
 
@@ -76,7 +78,8 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
 def solve_near(engine: Engine, problem: Problem, neighbours: Sequence[Warm]) -> Solution:
     """Solve a sparse problem from solutions of problems with other bounds."""
     made_with = np.array([warm.weights for warm in neighbours])
-    partitions = reduce(Partitions.join, map(_as_partition, neighbours))
+    first, *others = (_as_partition(warm, engine.arrays) for warm in neighbours)
+    partitions = first.join(*others)
     return _sparse_solution(engine, problem, explore(engine, problem, partitions, None, made_with))
 
 
@@ -96,27 +99,28 @@ def _branch_out(
 
     def search_more(weights: np.ndarray) -> Partitions:
         more = search(engine, problem, weights, starts.fewer(MORE_STARTS))
-        return more.partitions.best(MORE_BRANCHES)
+        return more.partitions.best(MORE_BRANCHES, problem.n_clusters)
 
     made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
     made_with = np.vstack([made_with, *(solution.weights for solution in warm)])
-    branches = reduce(Partitions.join, map(_as_partition, warm), partitions)
+    branches = partitions.join(*(_as_partition(solution, engine.arrays) for solution in warm))
     outcome = explore(engine, problem, branches, search_more, made_with)
     log.info("settled after %d iterations", len(outcome.path))
     return _sparse_solution(engine, problem, outcome)
 
 
-def _as_partition(warm: Warm | Solution) -> Partitions:
+def _as_partition(warm: Warm | Solution, arrays: Cases) -> Partitions:
     """The beginning of a branch; what it costs will be found on the way."""
-    groups = _without(warm.labels, warm.trimmed_weighted)
-    return Partitions(groups[None], warm.labels[None], np.zeros(1), np.ones(1, bool))
+    labels = warm.labels[None]
+    groups = arrays.without(labels, warm.trimmed_weighted[None])
+    return Partitions(groups, labels, np.zeros(1), np.ones(1, bool), arrays)
 
 
 class _Rest(NamedTuple):
     """A partition at rest: its centres lead to its labels and its labels to its centres."""
 
-    groups: np.ndarray  # (1, n)
-    labels: np.ndarray  # (1, n)
+    groups: Any  # (1, n)
+    labels: Any  # (1, n)
     centres: np.ndarray  # (1, K, p) in the space of the data
     reached: bool
 
@@ -124,22 +128,35 @@ class _Rest(NamedTuple):
 def _bring_to_rest(
     engine: Engine,
     table: Table,
-    groups: np.ndarray,
+    groups: Any,
     problem: Problem,
-    regroup: Callable[[Assignment], np.ndarray],
+    regroup: Callable[[Assignment], Any],
 ) -> _Rest:
     """Repeat centres and labels, as ``predict`` computes them, until they agree to the last bit."""
     for _ in range(problem.max_iter):
         centres = engine.restore(engine.sums(groups, problem.n_clusters).means())
         assignment = table.assign(table.place(centres))
         before, groups = groups, regroup(assignment)
-        if np.array_equal(before, groups):
+        if not table.arrays.differ(before, groups).any():
             return _Rest(groups, assignment.labels, centres, True)
     return _Rest(groups, assignment.labels, centres, False)
 
 
-def _costs(engine: Engine, rest: _Rest, weights: np.ndarray) -> np.ndarray:
-    return engine.distances(rest.labels, engine.place(rest.centres), weights)[0] * engine.unit
+def _of_rest(engine: Engine, problem: Problem, rest: _Rest, weights: np.ndarray) -> dict:
+    """What a solution takes from a partition at rest and the weights (p,) that it rests with."""
+    arrays, K = engine.arrays, problem.n_clusters
+    distances = engine.distances(rest.labels, engine.place(rest.centres), weights[None])
+    costs, trimmed = distances[0] * engine.unit, arrays.trimmed(rest.groups)[0]
+    return {
+        "weights": weights,
+        "labels": rest.labels[0],
+        "centres": rest.centres[0],
+        "trimmed_weighted": trimmed,
+        "costs": costs,
+        "inertia": arrays.total(costs, trimmed),
+        "sizes": arrays.sizes(rest.labels, K)[0],
+        "kept_sizes": arrays.sizes(rest.groups, K)[0],
+    }
 
 
 def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
@@ -150,14 +167,12 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     rest = _bring_to_rest(engine, table, best.groups, problem, lambda a: table.trim(a, m).groups)
     sums = engine.sums(rest.groups, problem.n_clusters)
     between = engine.between(sums, rest.groups, weights)[0] * weights[0]
+    kept = engine.arrays.trimmed(rest.groups)[0]
     return Solution(
-        weights=weights[0],
-        labels=rest.labels[0],
-        centres=rest.centres[0],
-        trimmed_weighted=rest.groups[0] < 0,
-        trimmed_unweighted=np.zeros(engine.n_cases, bool),
-        costs=_costs(engine, rest, weights),
+        **_of_rest(engine, problem, rest, weights[0]),
+        trimmed_unweighted=kept & ~kept,
         objective=float(between.sum()) * engine.unit,
+        n_kept=int(sums.counts.sum()),
         path=(float(between.sum()) * engine.unit,),
         converged=bool(found.partitions.converged[0] and best.converged[0] and rest.reached),
     )
@@ -170,15 +185,15 @@ def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solu
     instead: there nothing moves any more.
     """
     solution = _settle(engine, problem, outcome.state)
-    groups = _without(solution.labels, solution.trimmed_weighted)
-    if outcome.state.guarded and not is_guarded(problem, solution.labels, groups):
+    guarded = is_guarded(problem, solution.sizes, solution.kept_sizes)
+    if outcome.state.guarded and not guarded:
         solution = _settle(engine, problem, outcome.end)
     path = tuple(objective * engine.unit for objective in outcome.path)
     return replace(
         solution,
         path=(*path, solution.objective),
         converged=solution.converged and outcome.settled,
-        rival=_rival(problem, solution, outcome, engine.unit),
+        rival=_rival(engine, problem, solution, outcome),
     )
 
 
@@ -187,13 +202,13 @@ def _settle(engine: Engine, problem: Problem, state: State) -> Solution:
 
     With these fixed it is a sparse K-means on the kept cases, which only gains.
     """
-    out = (state.groups < 0) & ~engine.blind(state.made_with)
-    weights, groups = state.weights, state.groups[None]
+    out = engine.set_aside(state.groups, state.made_with)
+    weights, groups = state.weights, state.groups
     for _ in range(SETTLE_ROUNDS):
         table = engine.table(weights[None])
         groups = _labels_with_fixed_trimming(table, groups, out, problem)
         rest = _bring_to_rest(engine, table, groups, problem, partial(_keep_out, table, out))
-        groups, kept = rest.groups, _without(rest.groups, state.far)
+        groups, kept = rest.groups, engine.arrays.without(rest.groups, state.far)
         sums = engine.sums(kept, problem.n_clusters)
         between = engine.between(sums, kept, state.made_with[None])[0]
         made_with, weights = weights, problem.weights(between)
@@ -202,21 +217,16 @@ def _settle(engine: Engine, problem: Problem, state: State) -> Solution:
             break
     objective = float(made_with @ between) * engine.unit
     return Solution(
-        weights=made_with,
-        labels=rest.labels[0],
-        centres=rest.centres[0],
-        trimmed_weighted=rest.groups[0] < 0,
-        trimmed_unweighted=state.far,
-        costs=_costs(engine, rest, made_with[None]),
+        **_of_rest(engine, problem, rest, made_with),
+        trimmed_unweighted=state.far[0],
         objective=objective,
+        n_kept=int(sums.counts.sum()),
         path=(objective,),
         converged=bool(state.converged and rest.reached and settled),
     )
 
 
-def _labels_with_fixed_trimming(
-    table: Table, groups: np.ndarray, out: np.ndarray, problem: Problem
-) -> np.ndarray:
+def _labels_with_fixed_trimming(table: Table, groups: Any, out: Any, problem: Problem) -> Any:
     """Lloyd's iterations with the trimmed cases left as they are."""
     sums = table.sums(groups, problem.n_clusters)
     for _ in range(problem.max_iter):
@@ -226,24 +236,20 @@ def _labels_with_fixed_trimming(
     return groups
 
 
-def _keep_out(table: Table, out: np.ndarray, assignment: Assignment) -> np.ndarray:
-    return table.exclude(_without(assignment.labels, out))
+def _keep_out(table: Table, out: Any, assignment: Assignment) -> Any:
+    return table.exclude(table.arrays.without(assignment.labels, out))
 
 
-def _without(groups: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.where(out, np.int32(-1), groups)
-
-
-def _rival(problem: Problem, solution: Solution, outcome: Outcome, unit: float) -> Rival | None:
+def _rival(engine: Engine, problem: Problem, solution: Solution, outcome: Outcome) -> Rival | None:
     """The rival, if it was passed over for its small cluster and for nothing else.
 
     A cluster of one case is an outlier and not worth a word.
     """
     rival = outcome.rival
-    sizes = np.bincount(rival.groups[rival.groups >= 0], minlength=problem.n_clusters)
-    groups = _without(solution.labels, solution.trimmed_weighted)
-    guarded = is_guarded(problem, solution.labels, groups)
+    sizes, guarded = rival.kept_sizes, is_guarded(problem, solution.sizes, solution.kept_sizes)
     passed_over = guarded and not rival.guarded and sizes.min() > 1
-    if not passed_over or rival.mean * unit <= solution.mean * (1 + RIVAL_GAIN):
+    if not passed_over or rival.mean * engine.unit <= solution.mean * (1 + RIVAL_GAIN):
         return None
-    return Rival(rival.mean * unit, np.flatnonzero(rival.groups == sizes.argmin()))
+    least = int(sizes.argmin())
+    cases = engine.arrays.first_members(rival.groups, least, RIVAL_CASES)
+    return Rival(rival.mean * engine.unit, int(sizes[least]), cases)
