@@ -15,7 +15,7 @@ from rskc.datasets import make_contaminated, make_figure1, make_masking, make_si
 from rskc.engines import engine_for, memory, passes_numpy
 from rskc.engines.memory import ARRAYS
 from rskc.metrics import classification_error_rate
-from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, search, solve
+from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, solve
 from rskc.solver.partition import Partitions, improve, lloyd
 from rskc.solver.starts import INITS, plusplus_cases, random_cases, robust_cases
 from rskc.solver.weights import count_weights, sparse_weights

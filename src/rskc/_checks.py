@@ -99,8 +99,8 @@ def check_finite(engine: Engine, solution: Any) -> None:
     if np.isfinite(solution.objective) and np.isfinite(solution.inertia):
         return
     raise ValueError(
-        f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. Rescale its "
-        "columns, or raise trim if these cells are wild."
+        f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. Rescale "
+        "its columns, or raise trim if these cells are wild."
     )
 
 

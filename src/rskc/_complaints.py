@@ -67,8 +67,8 @@ def _of_rival(solution: Any, n_trim: int, name_cases: Names) -> Complaint:
     return Complaint(
         f"Another solution has a larger objective ({rival.mean:.4g} against {solution.mean:.4g} "
         f"per kept case), but one of its clusters has {rival.size} cases only "
-        f"({listed(name_cases(rival.cases))}), and with trim as it is {n_trim} cases may be wild. If "
-        "these are a true cluster, lower trim.",
+        f"({listed(name_cases(rival.cases))}), and with trim as it is {n_trim} cases may be wild. "
+        "If these are a true cluster, lower trim.",
         SmallClusterWarning,
     )
 

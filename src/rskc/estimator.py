@@ -369,9 +369,9 @@ class RobustSparseKMeans(
     @contextmanager
     def _prepared(self, X: np.ndarray) -> Iterator[tuple[Engine, Problem]]:
         """Make of X and the parameters what the solver takes, and the surroundings it runs in."""
-        verbose, n_threads = check_integer("verbose", self.verbose, 0), n_threads_for(self.n_threads)
+        verbose = check_integer("verbose", self.verbose, 0)
         with one_blas_thread, talking(verbose), np.errstate(over="ignore", invalid="ignore"):
-            engine = engine_for(X, drop_blank=True, n_threads=n_threads)
+            engine = engine_for(X, drop_blank=True, n_threads=n_threads_for(self.n_threads))
             problem = self._problem(engine.n_cases, engine.n_features)
             check_distinct(engine, problem.n_clusters)
             yield engine, problem
@@ -477,4 +477,3 @@ class RobustSparseKMeans(
 def _count(share: float, n: int) -> int:
     """floor(share * n), where 10 / 78 * 78 and 0.29 * 100 are 10 and 29 whatever they round to."""
     return int(np.floor(share * n + 1e-9))
-

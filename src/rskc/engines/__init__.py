@@ -45,11 +45,14 @@ def engine_for(X, *, holes: bool | None = None, drop_blank: bool = False, **opti
     """
     if holes is None:
         holes = has_holes(X)
-    blank = np.isnan(X).all(axis=1) if holes and drop_blank else None
-    if blank is None or not blank.any():
-        return (HolesEngine if holes else MemoryEngine)(X, **options)
+    if not holes:
+        return MemoryEngine(X, **options)
+    blank = np.isnan(X).all(axis=1)
+    if not drop_blank or not blank.any():
+        return HolesEngine(X, **options)
     if blank.all():
         raise ValueError(f"X has no observed cell in any of its {len(X)} cases; give it some data.")
-    engine = engine_for(X[~blank], **options)
+    seen = np.ascontiguousarray(X[~blank])
+    engine = (HolesEngine if has_holes(seen) else MemoryEngine)(seen, **options)
     engine.leave_out(blank)
     return engine

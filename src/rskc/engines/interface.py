@@ -2,8 +2,8 @@
 
 Arrays as long as the data - labels, groups, costs, masks - are of the engine's own kind and stay
 where the data are: in memory, on a device, on the workers of a cluster. The solver takes rows of
-them (``labels[rows]``, a row for each run), puts them together by ``&``, ``|`` and ``~``, and leaves
-all else to the engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's.
+them (``labels[rows]``, a row for each run), joins masks by ``&``, ``|`` and ``~``, and leaves all
+else to the engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's.
 """
 
 from __future__ import annotations
@@ -266,9 +266,7 @@ class Engine(Protocol):
         """Bring them back."""
         ...
 
-    def distances(
-        self, labels: Any, centres: np.ndarray, weights: np.ndarray | None = None
-    ) -> Any:
+    def distances(self, labels: Any, centres: np.ndarray, weights: np.ndarray | None = None) -> Any:
         """Squared distance (runs, n) of each case to the centre that its label names, in the frame.
 
         Over all features, weighted by ``weights`` (1 or runs, p) if these are given.

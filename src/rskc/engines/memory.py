@@ -11,7 +11,15 @@ from scipy.linalg import lapack
 
 from rskc.engines import passes_numpy
 from rskc.engines.cases import NumpyCases
-from rskc.engines.interface import Assignment, Farthest, Grouping, Moved, Regrouping, Sums
+from rskc.engines.interface import (
+    Assignment,
+    Cases,
+    Farthest,
+    Grouping,
+    Moved,
+    Regrouping,
+    Sums,
+)
 
 PASSES: ModuleType
 try:
@@ -101,7 +109,7 @@ class MemoryTable:
     (``row_block`` = 1), or ``blocks`` again where a second copy would be large.
     """
 
-    arrays = ARRAYS
+    arrays: Cases = ARRAYS
     width_factor = 1  # columns in storage for each column
     sums_type = Sums
 
@@ -258,7 +266,7 @@ class Place(NamedTuple):
 class MemoryEngine:
     """Passes over a C-ordered float32 or float64 array without holes."""
 
-    arrays = ARRAYS
+    arrays: Cases = ARRAYS
 
     def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
         self.X, self.n_threads, self.passes = X, n_threads, passes

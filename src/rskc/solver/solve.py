@@ -70,7 +70,8 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
     equal = np.repeat(engine.equal_weights(), len(few), axis=0)
     for problem in problems[1:]:
         made_with = np.vstack([solution.weights, equal])
-        outcome = explore(engine, problem, _as_partition(solution, engine.arrays).join(few), None, made_with)
+        branches = _as_partition(solution, engine.arrays).join(few)
+        outcome = explore(engine, problem, branches, None, made_with)
         solution = _sparse_solution(engine, problem, outcome)
         yield solution
 
