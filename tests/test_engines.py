@@ -8,7 +8,7 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_simulation
 from rskc.engines import MemoryEngine, engine_for, memory, passes_info, passes_numpy
 from rskc.metrics import classification_error_rate
-from rskc.solver import alternate, search
+from rskc.solver import search
 
 try:
     from rskc.engines import _passes
@@ -291,7 +291,7 @@ def test_following_branches_one_by_one_changes_nothing(problem, monkeypatch):
     expected = results(fit(problem))
     monkeypatch.setattr(memory, "WORK_BYTES", 1)
     monkeypatch.setattr(search, "WORK_BYTES", 1)
-    monkeypatch.setattr(alternate, "WORK_BYTES", 1)
+    monkeypatch.setattr(MemoryEngine, "work_bytes", 1)
     for found, value in zip(results(fit(problem)), expected, strict=True):
         assert_array_equal(found, value)
 

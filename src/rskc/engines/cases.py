@@ -14,6 +14,9 @@ KEY_BITS, EXACT_BITS = 30, 52
 class NumpyCases:
     """:class:`~rskc.engines.interface.Cases` for NumPy arrays."""
 
+    def take(self, array, runs):
+        return array[runs]
+
     def join(self, parts):
         return np.concatenate(parts)
 

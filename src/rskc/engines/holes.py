@@ -22,6 +22,7 @@ from rskc.engines.memory import (
     Frame,
     MemoryEngine,
     MemoryTable,
+    sample_steps,
     to_blocks,
 )
 
@@ -306,10 +307,10 @@ def observed_frame(X: np.ndarray) -> Frame:
 
     Some 31 rows stand for all: in each column, holes among them are filled with observed cells.
     """
-    sample = X[:: max(1, -(-len(X) // 31))].copy()
+    sample = X[:: sample_steps(*X.shape)[0]].copy()
     for j in np.flatnonzero(np.isnan(sample).any(axis=0)):
         holes = np.isnan(sample[:, j])
         cells = sample[~holes, j] if not holes.all() else X[~np.isnan(X[:, j]), j]
         sample[holes, j] = np.resize(cells, holes.sum()) if len(cells) else 0.0
-    frame = Frame.of(sample)
+    frame = Frame.from_rows(sample, sample)
     return frame._replace(location=frame.location.astype(X.dtype).astype(np.float64))

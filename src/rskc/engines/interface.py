@@ -1,8 +1,8 @@
 """What the solver asks of an engine.
 
 Arrays as long as the data - labels, groups, costs, masks - are of the engine's own kind and stay
-where the data are: in memory, on a device, on the workers of a cluster. The solver takes rows of
-them (``labels[rows]``, a row for each run), joins masks by ``&``, ``|`` and ``~``, and leaves all
+where the data are: in memory, on a device, on the workers of a cluster. The solver takes a row or
+a slice of rows of them (a row for each run), joins masks by ``&``, ``|`` and ``~``, and leaves all
 else to the engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's.
 """
 
@@ -91,6 +91,10 @@ class Sums:
 
 class Cases(Protocol):
     """What is done with arrays (runs, n) of an engine's kind; groups are -1 for a trimmed case."""
+
+    def take(self, array: Any, runs: np.ndarray) -> Any:
+        """Return some of the runs."""
+        ...
 
     def join(self, parts: Sequence[Any]) -> Any:
         """Return the runs of all parts."""
@@ -199,6 +203,7 @@ class Engine(Protocol):
     n_missing: int  # cells
     n_blank: int  # cases of which nothing is observed, which were left out
     arrays: Cases
+    work_bytes: int  # what labels, groups and masks of branches side by side may take
     frame: Any  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
 

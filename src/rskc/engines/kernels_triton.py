@@ -42,17 +42,17 @@ def _pack_kernel(
         tl.store(packed + line, tl.load(constants + run * K + k, mask=used, other=float("inf")))
 
 
-@triton.jit(do_not_specialize=["q", "width", "R", "K", "per_block", "n_blocks", "norms_stride"])
+@triton.jit(do_not_specialize=["q", "R", "K", "per_block", "n_blocks", "norms_stride"])
 def _assign_kernel(
     X, high, low, constants, norms, labels, costs,
-    n, q, width, R, K, per_block, n_blocks, norms_stride,
+    n, q, R, K, per_block, n_blocks, norms_stride,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     SLOTS: tl.constexpr, SLOT: tl.constexpr, MODE: tl.constexpr, UNIT: tl.constexpr,
     DIRECT: tl.constexpr,
 ):  # fmt: skip
     block = tl.program_id(0) % n_blocks
     start = (tl.program_id(0) // n_blocks).to(tl.int64) * BM
-    stride = q // UNIT * UNIT
+    stride, width = q // UNIT * UNIT, (q + 63) // 64 * 64
     rows = tl.minimum(tl.arange(0, BM), n - 1 - start).to(tl.int32)
     lines = tl.arange(0, BN)
     j = tl.arange(0, BK)
@@ -136,7 +136,7 @@ def assign_variant(X, factors, constants, norms, mode, BM, BN, BK, warps, stages
     costs = torch.empty((R, n), dtype=X.dtype, device=X.device)
     k = _assign_kernel[(triton.cdiv(n, BM) * n_blocks,)](
         X, high, low, packed, norms, labels, costs,
-        n, q, width, R, K, per_block, n_blocks, n if len(norms) > 1 else 0,
+        n, q, R, K, per_block, n_blocks, n if len(norms) > 1 else 0,
         BM=BM, BN=BN, BK=BK, SLOTS=SLOTS, SLOT=SLOT, MODE=mode, UNIT=_unit(q), DIRECT=direct,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
@@ -160,12 +160,20 @@ def _count_kernel(groups, counts, n, K, TILE: tl.constexpr):
 def _sums_kernel(
     X, before, after, index, partial, n, m, q, R, K, chunk, first,
     BG: tl.constexpr, BC: tl.constexpr, BR: tl.constexpr, SHIFT: tl.constexpr,
-    GATHER: tl.constexpr, UNIT: tl.constexpr,
+    GATHER: tl.constexpr, UNIT: tl.constexpr, SLOT: tl.constexpr,
 ):  # fmt: skip
     stride = q // UNIT * UNIT
-    groups = tl.program_id(1) * BG + tl.arange(0, BG)
-    run = tl.minimum(groups // K, R - 1).to(tl.int64)[:, None] * n
-    k = tl.where(groups < R * K, groups % K, -2)[:, None]
+    if SLOT > 0:
+        lines = tl.arange(0, BG)
+        groups = tl.program_id(1) * (BG // SLOT) + lines // SLOT
+        groups = tl.where((groups < R) & (lines % SLOT < K), groups * K + lines % SLOT, R * K)
+        run = tl.program_id(1) * (BG // SLOT) + tl.arange(0, BG // SLOT)
+        run = tl.minimum(run, R - 1).to(tl.int64)[:, None] * n
+        slot = tl.arange(0, SLOT)[None, :, None]
+    else:
+        groups = tl.program_id(1) * BG + tl.arange(0, BG)
+        run = tl.minimum(groups // K, R - 1).to(tl.int64)[:, None] * n
+        k = tl.where(groups < R * K, groups % K, -2)[:, None]
     j = tl.program_id(0) * BC + tl.arange(0, BC)
     begin = first + tl.program_id(2) * chunk
     end = tl.minimum(begin + chunk, m)
@@ -178,10 +186,18 @@ def _sums_kernel(
         else:
             rows = tl.minimum(i, end - 1).to(tl.int64)
         inside = (i < end)[None, :]
-        hot = (tl.load(after + run + rows[None, :], mask=inside, other=-1) == k).to(tl.float32)
+        g = tl.load(after + run + rows[None, :], mask=inside, other=-1)
         if SHIFT:
-            cold = tl.load(before + run + rows[None, :], mask=inside, other=-1) == k
-            hot -= cold.to(tl.float32)
+            b = tl.load(before + run + rows[None, :], mask=inside, other=-1)
+        if SLOT > 0:
+            hot = (g[:, None, :] == slot).to(tl.float32)
+            if SHIFT:
+                hot -= (b[:, None, :] == slot).to(tl.float32)
+            hot = tl.reshape(hot, (BG, BR))
+        else:
+            hot = (g == k).to(tl.float32)
+            if SHIFT:
+                hot -= (b == k).to(tl.float32)
         x = tl.load(X + rows[:, None] * stride + j[None, :], mask=j[None, :] < stride, other=0.0)
         if double:
             acc = tl.dot(hot.to(tl.float64), x, acc, input_precision="ieee", out_dtype=tl.float64)
@@ -199,15 +215,18 @@ def _sums_kernel(
     tl.store(partial + at, acc, mask=(groups < R * K)[:, None] & (j < q)[None, :])
 
 
-def sums_variant(X, groups, K, BG, BC, BR, warps, stages, chunk, before=None, index=None):
+def sums_variant(X, groups, K, BG, BC, BR, warps, stages, chunk, before=None, index=None, pad=False):
     (n, q), R = X.shape, len(groups)
     m = n if index is None else len(index)
     chunks = triton.cdiv(m, chunk)
     partial = torch.empty((chunks, R * K, q), dtype=X.dtype, device=X.device)
-    k = _sums_kernel[(triton.cdiv(q, BC), triton.cdiv(R * K, BG), chunks)](
+    SLOT = triton.next_power_of_2(K) if pad else 0
+    blocks = triton.cdiv(R, BG // SLOT) if pad else triton.cdiv(R * K, BG)
+    k = _sums_kernel[(triton.cdiv(q, BC), blocks, chunks)](
         X, groups if before is None else before, groups, groups if index is None else index,
         partial, n, m, q, R, K, chunk, 0,
         BG=BG, BC=BC, BR=BR, SHIFT=before is not None, GATHER=index is not None, UNIT=_unit(q),
+        SLOT=SLOT,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
     sums_variant.last = k
@@ -225,14 +244,15 @@ def counts_of(groups, K):
 def _changes_kernel(before, after, moved, any_moved, n, R, TILE: tl.constexpr):
     i = tl.program_id(0) * TILE + tl.arange(0, TILE)
     changed = tl.zeros((TILE,), tl.int32)
+    at = i.to(tl.int64)
     for run in range(R):
-        at = run.to(tl.int64) * n + i
         a = tl.load(after + at, mask=i < n, other=-1)
         b = tl.load(before + at, mask=i < n, other=-1)
         differ = (a != b).to(tl.int32)
         changed |= differ
         count = tl.sum(differ)
         tl.atomic_add(moved + run, count.to(tl.int64), mask=count > 0)
+        at += n
     tl.store(any_moved + i, changed.to(tl.int8), mask=i < n)
 
 

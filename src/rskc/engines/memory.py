@@ -40,6 +40,8 @@ ROWS_BYTES = 2**25
 # then keep some digits of the others when a wild case joins and leaves a cluster, and squares stay
 # finite. What is returned is summed anew, from the data themselves.
 WILD = 1e9
+# Cells of the rows that are looked at for how large columns are that are mostly constant.
+FRAME_CELLS = 2**22
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
 WORK_BYTES = 2**25
 ARRAYS = NumpyCases()
@@ -73,18 +75,24 @@ class Frame(NamedTuple):
 
     @classmethod
     def of(cls, X: np.ndarray) -> Frame:
-        """Frame X robustly, from a sample of its rows.
+        """Frame X robustly, from a sample of its rows."""
+        few, many = sample_steps(*X.shape)
+        return cls.from_rows(X[::few], X[::many])
+
+    @classmethod
+    def from_rows(cls, few: np.ndarray, many: np.ndarray) -> Frame:
+        """Frame data of which some 31 rows are given, and more for columns that hardly vary.
 
         Centre first: |x|^2 - 2xc + |c|^2 loses digits when the centre of the data is far from 0.
         A median, so that a wild cell of 1e30 does not drag its column away: of some 31 rows, since
         any place among the data will do, and a median over all of 300 x 1000 cells takes 4 ms.
         """
-        ordered = np.sort(X[:: max(1, -(-len(X) // 31))].astype(np.float64), axis=0)
+        ordered = np.sort(few.astype(np.float64), axis=0)
         last = len(ordered) - 1
         location = ordered[(last + 1) // 2]
         spread = ordered[last - last // 4] - ordered[last // 4]
         for j in np.flatnonzero(spread == 0):
-            spread[j] = _rare_deviation(X[:, j], location[j])
+            spread[j] = _rare_deviation(many[:, j], location[j])
         typical = spread.max() if spread.any() else 1.0
         factor = 2.0 ** np.clip(-np.floor(np.log2(typical)), -1000, 1000)
         return cls(location, float(factor), np.full(len(spread), WILD * typical * factor))
@@ -92,6 +100,11 @@ class Frame(NamedTuple):
     def place(self, points: np.ndarray) -> np.ndarray:
         """Bring points from the space of the data into the frame."""
         return (points - self.location) * self.factor
+
+
+def sample_steps(n: int, p: int) -> tuple[int, int]:
+    """At which steps the rows lie that a frame is made of: the few, and the many."""
+    return max(1, -(-n // 31)), max(1, -(-n // max(31, FRAME_CELLS // p)))
 
 
 def _rare_deviation(column: np.ndarray, location: float) -> float:
@@ -248,9 +261,7 @@ class MemoryTable:
         return self.rows[start[..., None] + stride[..., None] * np.arange(columns)]
 
     def place(self, centres):
-        columns, frame = self._place
-        placed, limits = frame.place(centres)[:, :, columns], frame.limits[columns]
-        return np.clip(placed, -limits, limits)
+        return self._place.centres(centres)
 
     def _threads(self, work_per_case):
         return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
@@ -262,11 +273,17 @@ class Place(NamedTuple):
     columns: np.ndarray
     frame: Frame
 
+    def centres(self, centres: np.ndarray) -> np.ndarray:
+        """Bring centres (runs, K, p) from the space of the data into that of the table."""
+        placed, limits = self.frame.place(centres), self.frame.limits[self.columns]
+        return np.clip(placed[:, :, self.columns], -limits, limits)
+
 
 class MemoryEngine:
     """Passes over a C-ordered float32 or float64 array without holes."""
 
     arrays: Cases = ARRAYS
+    work_bytes = WORK_BYTES
 
     def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
         self.X, self.n_threads, self.passes = X, n_threads, passes
@@ -428,15 +445,21 @@ def span_coordinates(rows: np.ndarray) -> np.ndarray:
     """Coordinates (n, rank) with the same scalar products as the rows (n, q).
 
     A pivoted Cholesky factor of the Gram matrix: its error is of the size that the scalar products
-    have anyway, and for 78 x 4751 it takes 1 ms where a QR factorisation takes 8. Rows are brought
-    to length 1 for it, so that one wild case does not decide what counts as 0.
+    have anyway, and for 78 x 4751 it takes 1 ms where a QR factorisation takes 8.
     """
-    gram = rows @ rows.T
+    return gram_coordinates(rows @ rows.T)
+
+
+def gram_coordinates(gram: np.ndarray) -> np.ndarray:
+    """Coordinates (n, rank) with these scalar products (n, n).
+
+    Rows are brought to length 1 for it, so that one wild case does not decide what counts as 0.
+    """
     norms = np.sqrt(gram.diagonal())
     norms[norms == 0] = 1.0
     factor, pivots, rank, _ = lapack.dpstrf(gram / norms / norms[:, None], lower=1)
     rank = max(rank, 1)  # cases that are all alike have one coordinate, 0
-    coordinates = np.empty((len(rows), rank))
+    coordinates = np.empty((len(gram), rank))
     coordinates[pivots - 1] = np.tril(factor)[:, :rank]
     return coordinates * norms[:, None]
 

@@ -24,7 +24,6 @@ import numpy as np
 from rskc.engines import Cases, Engine, Sums
 from rskc.solver.partition import Partitions, repartition
 from rskc.solver.problem import Problem
-from rskc.solver.search import WORK_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -265,7 +264,7 @@ def explore(
 
     They go side by side, as many as the work space holds.
     """
-    step = max(1, WORK_BYTES // (64 * engine.n_cases))
+    step = max(1, engine.work_bytes // (64 * engine.n_cases))
     outcomes = []
     for first in range(0, len(partitions), step):
         some = slice(first, first + step)

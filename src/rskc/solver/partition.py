@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,9 @@ class Partitions:
 
     def take(self, rows: np.ndarray | slice) -> Partitions:
         """Return some of the runs."""
-        parts = (self.groups[rows], self.labels[rows], self.within[rows], self.converged[rows])
-        return Partitions(*parts, self.arrays)
+        take = getitem if isinstance(rows, slice) else self.arrays.take
+        cases = take(self.groups, rows), take(self.labels, rows)
+        return Partitions(*cases, self.within[rows], self.converged[rows], self.arrays)
 
     def join(self, *others: Partitions) -> Partitions:
         """Return these runs and those."""
@@ -103,15 +105,15 @@ class _Batch:
 
     def leave(self, settled: np.ndarray, converged: bool = True) -> None:
         """Write down the runs that have settled and go on without them."""
-        done, stay = np.flatnonzero(settled), np.flatnonzero(~settled)
-        found = (self.groups[done], self.labels[done], self.within[done])
-        ended = Partitions(*found, np.full(len(done), converged), self.table.arrays)
+        done, stay, take = np.flatnonzero(settled), np.flatnonzero(~settled), self.table.arrays.take
+        cases, own = (take(self.groups, done), take(self.labels, done)), self.within[done]
+        ended = Partitions(*cases, own, np.full(len(done), converged), self.table.arrays)
         self.at_rest.append((self.runs[done], ended))
         if len(stay) == 0:
             self.runs = stay
             return
         self.table, self.runs = self.table.of_runs(stay), self.runs[stay]
-        self.groups, self.labels = self.groups[stay], self.labels[stay]
+        self.groups, self.labels = take(self.groups, stay), take(self.labels, stay)
         self.centres, self.sums = self.centres[stay], self.sums.of_runs(stay)
         self.within = self.within[stay]
 
@@ -159,7 +161,8 @@ def improve(table: Table, groups: Any, problem: Problem) -> Partitions:
     rest = np.flatnonzero(table.arrays.differ(settled, moved))
     if len(rest) == 0:
         return found
-    return found.replace(rest, continue_lloyd(table.of_runs(rest), settled[rest], problem))
+    groups = table.arrays.take(settled, rest)
+    return found.replace(rest, continue_lloyd(table.of_runs(rest), groups, problem))
 
 
 def continue_lloyd(table: Table, groups: Any, problem: Problem) -> Partitions:
