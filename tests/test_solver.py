@@ -338,7 +338,7 @@ def test_batches_of_starts_are_cut_without_a_trace(work_bytes, monkeypatch):
 def test_given_starts_are_the_means_of_their_groups():
     X = np.random.default_rng(7).normal(size=(30, 2))
     groups = np.random.default_rng(8).integers(-1, 3, (2, 30), np.int32)
-    table, starts = engine_for(X).table(np.ones((1, 2))), GivenStarts(groups, 3)
+    table, starts = engine_for(X).table(np.ones((1, 2))), GivenStarts(list(groups[:, None]), 3)
     batches = list(starts.batches(table, 0))
     assert len(batches) == 2
     assert len(list(starts.fewer(1).batches(table, 0))) == 1
@@ -505,7 +505,7 @@ def test_compiled_and_numpy_passes_lead_to_the_same_solution(table, problem):
 
 def test_given_starts_lead_to_the_truth():
     figure = make_figure1(90, 20, random_state=0)
-    start = GivenStarts(figure.target.astype(np.int32)[None], 3)
+    start = GivenStarts([figure.target.astype(np.int32)[None]], 3)
     found = solve(engine_for(figure.data), Problem(3, 0, 1.4), start)
     assert classification_error_rate(found.labels, figure.target) == 0
 

@@ -419,8 +419,7 @@ class RobustSparseKMeans(
         centres = np.stack([check_centres(centre, K, p) for centre in given])
         table = engine.table(np.ones((1, p)))
         labels = [table.assign(table.place(centre[None])) for centre in centres]
-        groups = table.arrays.join([table.trim(label, problem.n_trim).groups for label in labels])
-        return GivenStarts(groups, K)
+        return GivenStarts([table.trim(label, problem.n_trim).groups for label in labels], K)
 
     def _n_starts(self, engine: Engine, problem: Problem) -> int:
         if isinstance(self.n_init, str) and self.n_init == "auto":

@@ -17,6 +17,12 @@ class NumpyCases:
     def take(self, array, runs):
         return array[runs]
 
+    def only(self, array):
+        return array[0]
+
+    def as_run(self, array):
+        return array[None]
+
     def join(self, parts):
         return np.concatenate(parts)
 

@@ -1,9 +1,9 @@
 """What the solver asks of an engine.
 
 Arrays as long as the data - labels, groups, costs, masks - are of the engine's own kind and stay
-where the data are: in memory, on a device, on the workers of a cluster. The solver takes a row or
-a slice of rows of them (a row for each run), joins masks by ``&``, ``|`` and ``~``, and leaves all
-else to the engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's.
+where the data are: in memory, on a device, on the workers of a cluster. The solver hands them about,
+joins masks by ``&``, ``|`` and ``~``, multiplies costs by a number, and leaves all else to the
+engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's.
 """
 
 from __future__ import annotations
@@ -92,8 +92,16 @@ class Sums:
 class Cases(Protocol):
     """What is done with arrays (runs, n) of an engine's kind; groups are -1 for a trimmed case."""
 
-    def take(self, array: Any, runs: np.ndarray) -> Any:
+    def take(self, array: Any, runs: np.ndarray | slice) -> Any:
         """Return some of the runs."""
+        ...
+
+    def only(self, array: Any) -> Any:
+        """Return the only run (1, n) as (n,)."""
+        ...
+
+    def as_run(self, array: Any) -> Any:
+        """Return an array (n,) as a run (1, n)."""
         ...
 
     def join(self, parts: Sequence[Any]) -> Any:

@@ -48,7 +48,7 @@ def _assign_kernel(
     n, q, R, K, per_block, n_blocks, norms_stride,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     SLOTS: tl.constexpr, SLOT: tl.constexpr, MODE: tl.constexpr, UNIT: tl.constexpr,
-    DIRECT: tl.constexpr,
+    DIRECT: tl.constexpr, EQ: tl.constexpr,
 ):  # fmt: skip
     block = tl.program_id(0) % n_blocks
     start = (tl.program_id(0) // n_blocks).to(tl.int64) * BM
@@ -101,7 +101,12 @@ def _assign_kernel(
             source = tl.minimum(s // SLOT * K + tl.minimum(s % SLOT, K - 1), BN - 1)
             acc = tl.gather(acc, tl.broadcast_to(source[None, :], (BM, SLOTS * SLOT)), 1)
         cube = tl.reshape(acc, (BM, SLOTS, SLOT))
-        least, nearest = tl.min(cube, axis=2, return_indices=True)
+        if EQ:
+            least = tl.min(cube, axis=2)
+            place = tl.arange(0, SLOT)[None, None, :]
+            nearest = tl.min(tl.where(cube == least[:, :, None], place, SLOT), axis=2)
+        else:
+            least, nearest = tl.min(cube, axis=2, return_indices=True)
         nearest = tl.minimum(nearest, K - 1)
         slots = tl.arange(0, SLOTS)
         runs = (block * per_block + slots).to(tl.int64)[None, :]
@@ -117,7 +122,7 @@ def _unit(q):
     return 4 if q % 4 == 0 else 1
 
 
-def assign_variant(X, factors, constants, norms, mode, BM, BN, BK, warps, stages, direct=0):
+def assign_variant(X, factors, constants, norms, mode, BM, BN, BK, warps, stages, direct=0, eq=False):
     R, K, q = factors.shape
     n = len(X)
     SLOT = triton.next_power_of_2(K)
@@ -137,7 +142,7 @@ def assign_variant(X, factors, constants, norms, mode, BM, BN, BK, warps, stages
     k = _assign_kernel[(triton.cdiv(n, BM) * n_blocks,)](
         X, high, low, packed, norms, labels, costs,
         n, q, R, K, per_block, n_blocks, n if len(norms) > 1 else 0,
-        BM=BM, BN=BN, BK=BK, SLOTS=SLOTS, SLOT=SLOT, MODE=mode, UNIT=_unit(q), DIRECT=direct,
+        BM=BM, BN=BN, BK=BK, SLOTS=SLOTS, SLOT=SLOT, MODE=mode, UNIT=_unit(q), DIRECT=direct, EQ=eq,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
     assign_variant.last = k
@@ -147,97 +152,116 @@ def assign_variant(X, factors, constants, norms, mode, BM, BN, BK, warps, stages
 # ------------------------------------------------------------------------------------------ sums
 
 
-@triton.jit(do_not_specialize=["n", "R", "K"])
-def _count_kernel(groups, counts, n, K, TILE: tl.constexpr):
+@triton.jit(do_not_specialize=["m", "K", "tiles", "sign"])
+def _codes_kernel(
+    groups, index, codes, counts, n, m, K, tiles, sign,
+    TILE: tl.constexpr, BINS: tl.constexpr, GATHER: tl.constexpr,
+):  # fmt: skip
+    """Copy the groups of some cases, -1 behind the last, and count them."""
     run = tl.program_id(1)
     i = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    g = tl.load(groups + run.to(tl.int64) * n + i, mask=i < n, other=-1)
-    for k in range(K):
-        tl.atomic_add(counts + run * K + k, tl.sum((g == k).to(tl.int32)))
+    rows = i
+    if GATHER:
+        rows = tl.load(index + i, mask=i < m, other=0)
+    g = tl.load(groups + run.to(tl.int64) * n + rows, mask=i < m, other=-1)
+    tl.store(codes + (run.to(tl.int64) * tiles + tl.program_id(0)) * TILE + tl.arange(0, TILE), g)
+    bins = tl.arange(0, BINS)
+    count = tl.histogram(g, BINS, mask=g >= 0)
+    tl.atomic_add(counts + run * K + bins, sign * count, mask=(bins < K) & (count > 0))
 
 
-@triton.jit(do_not_specialize=["q", "m", "R", "K", "chunk", "first"])
+@triton.jit(do_not_specialize=["m", "q", "R", "K", "tiles", "chunk"])
 def _sums_kernel(
-    X, before, after, index, partial, n, m, q, R, K, chunk, first,
-    BG: tl.constexpr, BC: tl.constexpr, BR: tl.constexpr, SHIFT: tl.constexpr,
-    GATHER: tl.constexpr, UNIT: tl.constexpr, SLOT: tl.constexpr,
+    X, before, after, index, partial, m, q, R, K, tiles, chunk,
+    BG: tl.constexpr, BC: tl.constexpr, BR: tl.constexpr, TILE: tl.constexpr, SHIFT: tl.constexpr,
+    GATHER: tl.constexpr, UNIT: tl.constexpr, TURN: tl.constexpr,
 ):  # fmt: skip
+    """Sum a chunk of cases: the product of a matrix of 0 and 1, which is exact, with X."""
     stride = q // UNIT * UNIT
-    if SLOT > 0:
-        lines = tl.arange(0, BG)
-        groups = tl.program_id(1) * (BG // SLOT) + lines // SLOT
-        groups = tl.where((groups < R) & (lines % SLOT < K), groups * K + lines % SLOT, R * K)
-        run = tl.program_id(1) * (BG // SLOT) + tl.arange(0, BG // SLOT)
-        run = tl.minimum(run, R - 1).to(tl.int64)[:, None] * n
-        slot = tl.arange(0, SLOT)[None, :, None]
-    else:
-        groups = tl.program_id(1) * BG + tl.arange(0, BG)
-        run = tl.minimum(groups // K, R - 1).to(tl.int64)[:, None] * n
-        k = tl.where(groups < R * K, groups % K, -2)[:, None]
+    groups = tl.program_id(1) * BG + tl.arange(0, BG)
+    run = tl.minimum(groups // K, R - 1).to(tl.int64) * tiles * TILE
+    k = tl.where(groups < R * K, groups % K, -2)
     j = tl.program_id(0) * BC + tl.arange(0, BC)
-    begin = first + tl.program_id(2) * chunk
-    end = tl.minimum(begin + chunk, m)
+    begin = tl.program_id(2) * chunk * BR
+    end = tl.minimum(begin + chunk * BR, m)
     double: tl.constexpr = X.dtype.element_ty == tl.float64
-    acc = tl.zeros((BG, BC), X.dtype.element_ty)
+    if TURN:
+        acc = tl.zeros((BC, BG), X.dtype.element_ty)
+    else:
+        acc = tl.zeros((BG, BC), X.dtype.element_ty)
     for i0 in range(begin, end, BR):
         i = i0 + tl.arange(0, BR)
+        rows = i.to(tl.int64)
         if GATHER:
             rows = tl.load(index + i, mask=i < end, other=0)
-        else:
-            rows = tl.minimum(i, end - 1).to(tl.int64)
-        inside = (i < end)[None, :]
-        g = tl.load(after + run + rows[None, :], mask=inside, other=-1)
-        if SHIFT:
-            b = tl.load(before + run + rows[None, :], mask=inside, other=-1)
-        if SLOT > 0:
-            hot = (g[:, None, :] == slot).to(tl.float32)
+        if TURN:
+            hot = (tl.load(after + run[None, :] + i[:, None]) == k[None, :]).to(tl.float32)
             if SHIFT:
-                hot -= (b[:, None, :] == slot).to(tl.float32)
-            hot = tl.reshape(hot, (BG, BR))
+                hot -= (tl.load(before + run[None, :] + i[:, None]) == k[None, :]).to(tl.float32)
         else:
-            hot = (g == k).to(tl.float32)
+            hot = (tl.load(after + run[:, None] + i[None, :]) == k[:, None]).to(tl.float32)
             if SHIFT:
-                hot -= (b == k).to(tl.float32)
-        x = tl.load(X + rows[:, None] * stride + j[None, :], mask=j[None, :] < stride, other=0.0)
+                hot -= (tl.load(before + run[:, None] + i[None, :]) == k[:, None]).to(tl.float32)
+        inside = (i < end)[:, None] & (j < stride)[None, :]
+        x = tl.load(X + rows[:, None] * stride + j[None, :], mask=inside, other=0.0)
         if double:
             acc = tl.dot(hot.to(tl.float64), x, acc, input_precision="ieee", out_dtype=tl.float64)
         else:
             hot = hot.to(tl.bfloat16)
+            if TURN:
+                x = tl.trans(x)
             high = x.to(tl.bfloat16)
             rest = x - high.to(tl.float32)
             middle = rest.to(tl.bfloat16)
             low = (rest - middle.to(tl.float32)).to(tl.bfloat16)
-            part = tl.dot(hot, low)
-            part = tl.dot(hot, middle, part)
-            part = tl.dot(hot, high, part)
+            if TURN:
+                part = tl.dot(low, hot)
+                part = tl.dot(middle, hot, part)
+                part = tl.dot(high, hot, part)
+            else:
+                part = tl.dot(hot, low)
+                part = tl.dot(hot, middle, part)
+                part = tl.dot(hot, high, part)
             acc += part
     at = (tl.program_id(2) * (R * K) + groups).to(tl.int64)[:, None] * q + j[None, :]
+    if TURN:
+        acc = tl.trans(acc)
     tl.store(partial + at, acc, mask=(groups < R * K)[:, None] & (j < q)[None, :])
 
 
-def sums_variant(X, groups, K, BG, BC, BR, warps, stages, chunk, before=None, index=None, pad=False):
+CODE_TILE = 4096
+
+
+def codes_of(groups, K, counts, sign, index=None, small=True):
+    R, n = groups.shape
+    m = n if index is None else len(index)
+    tiles = triton.cdiv(m, CODE_TILE)
+    kind = torch.int8 if small else torch.int32
+    codes = torch.empty((R, tiles * CODE_TILE), dtype=kind, device=groups.device)
+    _codes_kernel[(tiles, R)](
+        groups, groups if index is None else index, codes, counts, n, m, K, tiles, sign,
+        TILE=CODE_TILE, BINS=max(32, triton.next_power_of_2(K)), GATHER=index is not None,
+        num_warps=4,
+    )  # fmt: skip
+    return codes
+
+
+def sums_variant(X, groups, K, BG, BC, BR, warps, stages, chunk, turn=False, before=None, index=None):
     (n, q), R = X.shape, len(groups)
     m = n if index is None else len(index)
-    chunks = triton.cdiv(m, chunk)
+    counts = torch.zeros((R, K), dtype=torch.int32, device=X.device)
+    small = K < 128 and X.dtype == torch.float32
+    after = codes_of(groups, K, counts, 1, index, small)
+    old = after if before is None else codes_of(before, K, counts, -1, index, small)
+    chunks = triton.cdiv(m, chunk * BR)
     partial = torch.empty((chunks, R * K, q), dtype=X.dtype, device=X.device)
-    SLOT = triton.next_power_of_2(K) if pad else 0
-    blocks = triton.cdiv(R, BG // SLOT) if pad else triton.cdiv(R * K, BG)
-    k = _sums_kernel[(triton.cdiv(q, BC), blocks, chunks)](
-        X, groups if before is None else before, groups, groups if index is None else index,
-        partial, n, m, q, R, K, chunk, 0,
+    _sums_kernel[(triton.cdiv(q, BC), triton.cdiv(R * K, BG), chunks)](
+        X, old, after, after if index is None else index,
+        partial, m, q, R, K, after.shape[1] // CODE_TILE, chunk,
         BG=BG, BC=BC, BR=BR, SHIFT=before is not None, GATHER=index is not None, UNIT=_unit(q),
-        SLOT=SLOT,
-        num_warps=warps, num_stages=stages,
+        TURN=turn, TILE=CODE_TILE, num_warps=warps, num_stages=stages,
     )  # fmt: skip
-    sums_variant.last = k
-    return partial.sum(0, dtype=torch.float64).reshape(R, K, q)
-
-
-def counts_of(groups, K):
-    R, n = groups.shape
-    counts = torch.zeros((R, K), dtype=torch.int32, device=groups.device)
-    _count_kernel[(triton.cdiv(n, 8192), R)](groups, counts, n, K, TILE=8192, num_warps=8)
-    return counts.double()
+    return partial.sum(0, dtype=torch.float64).reshape(R, K, q), counts.double()
 
 
 @triton.jit(do_not_specialize=["R"])
@@ -277,18 +301,27 @@ def _bits(costs):
 
 
 @triton.jit(do_not_specialize=["shift"])
-def _digits_kernel(costs, prefixes, histogram, n, shift, TILE: tl.constexpr):
+def _digits_kernel(costs, prefixes, ties, histogram, n, shift, TILE: tl.constexpr):
     """Count the next 8 bits of the costs that begin with the prefix of their run."""
     run = tl.program_id(1)
     prefix = tl.load(prefixes + run)
-    counts = tl.zeros((256,), tl.int32)
     row = costs + run.to(tl.int64) * n
-    for start in range(tl.program_id(0) * TILE, n, tl.num_programs(0) * TILE):
-        i = start + tl.arange(0, TILE)
-        bits = _bits(tl.load(row + i, mask=i < n, other=0.0)) >> shift
-        counted = (i < n) & ((bits >> 8) == prefix)
-        counts += tl.histogram((bits & 255).to(tl.int32), 256, mask=counted)
-    tl.atomic_add(histogram + run * 256 + tl.arange(0, 256), counts, mask=counts > 0)
+    here = histogram + run * 256
+    first, step = tl.program_id(0) * TILE, tl.num_programs(0) * TILE
+    if tl.load(ties + run) < n // 32:
+        for start in range(first, n, step):
+            i = start + tl.arange(0, TILE)
+            bits = _bits(tl.load(row + i, mask=i < n, other=0.0)) >> shift
+            counted = (i < n) & ((bits >> 8) == prefix)
+            tl.atomic_add(here + (bits & 255).to(tl.int32), 1, mask=counted, sem="relaxed")
+    else:
+        counts = tl.zeros((256,), tl.int32)
+        for start in range(first, n, step):
+            i = start + tl.arange(0, TILE)
+            bits = _bits(tl.load(row + i, mask=i < n, other=0.0)) >> shift
+            counted = (i < n) & ((bits >> 8) == prefix)
+            counts += tl.histogram((bits & 255).to(tl.int32), 256, mask=counted)
+        tl.atomic_add(here + tl.arange(0, 256), counts, mask=counts > 0)
 
 
 @triton.jit
@@ -340,14 +373,15 @@ def trim(labels, costs, m, DTILE=8192, PROGS=64, TILE=4096, warps=8):
     if m == 0:
         return labels.clone(), costs.sum(1, dtype=torch.float64)
     device = costs.device
-    prefixes, ties = torch.zeros((2, R), dtype=torch.int64, device=device)
+    prefixes = torch.zeros(R, dtype=torch.int64, device=device)
+    ties = torch.full((R,), n, dtype=torch.int64, device=device)
     needed = torch.full((R,), m, dtype=torch.int64, device=device)
     size = 8 * costs.element_size()
     histograms = torch.zeros((size // 8, R, 256), dtype=torch.int32, device=device)
     parts = min(PROGS, triton.cdiv(n, DTILE))
     for digit, shift in enumerate(range(size - 8, -1, -8)):
         _digits_kernel[(parts, R)](
-            costs, prefixes, histograms[digit], n, shift, TILE=DTILE, num_warps=warps
+            costs, prefixes, ties, histograms[digit], n, shift, TILE=DTILE, num_warps=warps
         )
         _digit_kernel[(R,)](histograms[digit], prefixes, needed, ties, num_warps=1)
     tiles = triton.cdiv(n, TILE)
@@ -369,6 +403,7 @@ def trim(labels, costs, m, DTILE=8192, PROGS=64, TILE=4096, warps=8):
 def _own_kernel(
     X, location, factor, weights, labels, centres, out, n, q, K, R, first, weights_stride,
     RUNS: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr, UNIT: tl.constexpr,
+    STAGES: tl.constexpr,
 ):  # fmt: skip
     start = tl.program_id(0).to(tl.int64) * BM
     stride = q // UNIT * UNIT
@@ -381,7 +416,7 @@ def _own_kernel(
     j = tl.arange(0, BC)
     scale = tl.load(factor)
     acc = tl.zeros((RUNS, BM, BC), tl.float64)
-    for j0 in range(0, q, BC):
+    for j0 in tl.range(0, q, BC, num_stages=STAGES):
         col = j0 + j
         inside = col < stride
         x = tl.load(
@@ -411,7 +446,7 @@ def own_distances(X, location, factor, weights, labels, centres, cfg=None):
         _own_kernel[(triton.cdiv(n, BM),)](
             X, location, scale, weights, labels, centres, out, n, q, K, R, first,
             q if len(weights) > 1 else 0, RUNS=RUNS, BM=BM, BC=BC, UNIT=_unit(q),
-            num_warps=warps, num_stages=stages,
+            STAGES=stages, num_warps=warps,
         )  # fmt: skip
         first += RUNS
     return out

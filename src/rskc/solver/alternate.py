@@ -107,14 +107,14 @@ def reweigh(
     weights = problem.weights(between)
     sizes = engine.arrays.sizes(partitions.labels, problem.n_clusters)
     kept_sizes = engine.arrays.sizes(partitions.groups, problem.n_clusters)
+    each = [slice(i, i + 1) for i in range(len(branches))]
     return [
         _state(
             problem,
             _Found(
                 branch,
-                partitions.groups[i : i + 1],
-                partitions.labels[i : i + 1],
-                far[i : i + 1],
+                *partitions.take(each[i]).cases,
+                engine.arrays.take(far, each[i]),
                 made_with[i],
                 weights[i],
                 kept_sizes[i],
@@ -122,7 +122,7 @@ def reweigh(
             ),
             sizes[i],
             between[i],
-            sums.of_runs(slice(i, i + 1)),
+            sums.of_runs(each[i]),
         )
         for i, branch in enumerate(branches)
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -28,11 +27,15 @@ class Partitions:
     def __len__(self) -> int:
         return len(self.within)
 
+    @property
+    def cases(self) -> tuple[Any, Any]:
+        """Groups and labels."""
+        return self.groups, self.labels
+
     def take(self, rows: np.ndarray | slice) -> Partitions:
         """Return some of the runs."""
-        take = getitem if isinstance(rows, slice) else self.arrays.take
-        cases = take(self.groups, rows), take(self.labels, rows)
-        return Partitions(*cases, self.within[rows], self.converged[rows], self.arrays)
+        groups, labels = (self.arrays.take(part, rows) for part in self.cases)
+        return Partitions(groups, labels, self.within[rows], self.converged[rows], self.arrays)
 
     def join(self, *others: Partitions) -> Partitions:
         """Return these runs and those."""

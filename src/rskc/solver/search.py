@@ -96,9 +96,9 @@ def seed_cases(n: int, p: int, K: int, random_state: np.random.RandomState) -> n
 
 @dataclass(frozen=True)
 class GivenStarts:
-    """Starts at centres that somebody gave: here, the groups (runs, n) that they make."""
+    """Starts at centres that somebody gave: here, the groups (1, n) that they make."""
 
-    groups: Any
+    groups: list[Any]
     n_clusters: int
 
     def fewer(self, n_runs: int) -> GivenStarts:
@@ -107,8 +107,7 @@ class GivenStarts:
 
     def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
         """Yield the means of the groups, run by run."""
-        for run in range(len(self.groups)):
-            groups = self.groups[run : run + 1]
+        for groups in self.groups:
             yield Batch(table.sums(groups, self.n_clusters).means(), np.zeros(1, int))
 
 

@@ -112,8 +112,8 @@ def _branch_out(
 
 def _as_partition(warm: Warm | Solution, arrays: Cases) -> Partitions:
     """The beginning of a branch; what it costs will be found on the way."""
-    labels = warm.labels[None]
-    groups = arrays.without(labels, warm.trimmed_weighted[None])
+    labels = arrays.as_run(warm.labels)
+    groups = arrays.without(labels, arrays.as_run(warm.trimmed_weighted))
     return Partitions(groups, labels, np.zeros(1), np.ones(1, bool), arrays)
 
 
@@ -147,10 +147,11 @@ def _of_rest(engine: Engine, problem: Problem, rest: _Rest, weights: np.ndarray)
     """What a solution takes from a partition at rest and the weights (p,) that it rests with."""
     arrays, K = engine.arrays, problem.n_clusters
     distances = engine.distances(rest.labels, engine.place(rest.centres), weights[None])
-    costs, trimmed = distances[0] * engine.unit, arrays.trimmed(rest.groups)[0]
+    costs = arrays.only(distances) * engine.unit
+    trimmed = arrays.only(arrays.trimmed(rest.groups))
     return {
         "weights": weights,
-        "labels": rest.labels[0],
+        "labels": arrays.only(rest.labels),
         "centres": rest.centres[0],
         "trimmed_weighted": trimmed,
         "costs": costs,
@@ -164,18 +165,19 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     """K-means and trimmed K-means: the partition of least within sum, all weights 1."""
     weights, m = engine.equal_weights(), problem.n_trim
     table = engine.table(weights) if found.table.rotated else found.table
-    best = continue_lloyd(table, found.partitions.groups[:1], replace(problem, tol=0.0))
+    leader = found.partitions.take(slice(0, 1))
+    best = continue_lloyd(table, leader.groups, replace(problem, tol=0.0))
     rest = _bring_to_rest(engine, table, best.groups, problem, lambda a: table.trim(a, m).groups)
     sums = engine.sums(rest.groups, problem.n_clusters)
     between = engine.between(sums, rest.groups, weights)[0] * weights[0]
-    kept = engine.arrays.trimmed(rest.groups)[0]
+    trimmed = engine.arrays.only(engine.arrays.trimmed(rest.groups))
     return Solution(
         **_of_rest(engine, problem, rest, weights[0]),
-        trimmed_unweighted=kept & ~kept,
+        trimmed_unweighted=trimmed & ~trimmed,  # none
         objective=float(between.sum()) * engine.unit,
         n_kept=int(sums.counts.sum()),
         path=(float(between.sum()) * engine.unit,),
-        converged=bool(found.partitions.converged[0] and best.converged[0] and rest.reached),
+        converged=bool(leader.converged[0] and best.converged[0] and rest.reached),
     )
 
 
@@ -219,7 +221,7 @@ def _settle(engine: Engine, problem: Problem, state: State) -> Solution:
     objective = float(made_with @ between) * engine.unit
     return Solution(
         **_of_rest(engine, problem, rest, made_with),
-        trimmed_unweighted=state.far[0],
+        trimmed_unweighted=engine.arrays.only(state.far),
         objective=objective,
         n_kept=int(sums.counts.sum()),
         path=(objective,),

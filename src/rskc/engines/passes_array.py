@@ -1,0 +1,123 @@
+"""The passes for any array-API namespace: the twin of ``kernels_triton``, and what runs without it.
+
+Everything is on the device of X (n, q), and so is what is returned. Cases are taken in chunks, so
+that work arrays stay small; sums over cases are in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from array_api_compat import array_namespace, device
+
+# Cells of the work arrays of a chunk: many for a GPU, few enough for the cache of a CPU.
+CPU_CELLS, GPU_CELLS = 2**20, 2**26
+
+
+class Place(NamedTuple):
+    """A frame on the device: rows are read as (x - location) * factor."""
+
+    location: Any  # (p,) float64
+    factor: float
+
+
+def chunks(X: Any, cells_per_case: int) -> Iterator[slice]:
+    """Yield the cases in chunks."""
+    cells = CPU_CELLS if "cpu" in str(device(X)).lower() else GPU_CELLS
+    step, n = max(1, cells // max(1, cells_per_case)), X.shape[0]
+    return (slice(first, min(n, first + step)) for first in range(0, n, step))
+
+
+def read(X: Any, rows: slice, place: Place | None = None) -> Any:
+    """Return some cases in double precision, in their frame."""
+    xp = array_namespace(X)
+    cells = xp.astype(X[rows, :], xp.float64)
+    return cells if place is None else (cells - place.location) * place.factor
+
+
+def assign(X: Any, factors: Any, constants: Any, norms: Any) -> tuple[Any, Any]:
+    """Nearest centre of every case for every run, and its cost: labels and costs (runs, n).
+
+    The least of ``x . factors[r, k] + constants[r, k]``, the lower k in a tie; with the norms
+    (1 or runs, n) added it is a squared distance.
+    """
+    xp = array_namespace(X)
+    runs, K, q = factors.shape
+    columns = xp.reshape(factors, (runs * K, q)).T
+    labels, costs = [], []
+    for rows in chunks(X, 3 * runs * K):
+        distances = X[rows, :] @ columns + xp.reshape(constants, (1, runs * K))
+        distances = xp.reshape(distances, (-1, runs, K))
+        labels.append(xp.astype(xp.argmin(distances, axis=2), xp.int32).T)
+        least = xp.min(distances, axis=2).T + norms[:, rows]
+        costs.append(xp.where(least > 0, least, xp.zeros_like(least)))
+    return xp.concat(labels, axis=1), xp.concat(costs, axis=1)
+
+
+def trim(labels: Any, costs: Any, m: int) -> tuple[Any, Any]:
+    """Labels with -1 for the m cases of largest cost, and the sum (runs,) of the other costs."""
+    xp, out = array_namespace(costs), largest(costs, m)
+    kept = xp.where(out, xp.zeros_like(costs), costs)
+    return xp.where(out, -xp.ones_like(labels), labels), xp.sum(kept, axis=1, dtype=xp.float64)
+
+
+def largest(costs: Any, m: int) -> Any:
+    """Mask (runs, n) of the m largest costs, the lower number first in a tie."""
+    xp, n = array_namespace(costs), costs.shape[1]
+    if m in (0, n):
+        return xp.full(costs.shape, m > 0, dtype=xp.bool, device=device(costs))
+    bar = xp.sort(costs, axis=1)[:, n - m : n - m + 1]
+    above, ties = costs > bar, costs == bar
+    need = m - xp.sum(xp.astype(above, xp.int64), axis=1, keepdims=True)
+    rank = xp.cumulative_sum(xp.astype(ties, xp.int64), axis=1)
+    return above | (ties & (rank <= need))
+
+
+def sums(X: Any, groups: Any, K: int, place: Place | None = None) -> tuple[Any, Any]:
+    """Totals (runs, K, q) and counts (runs, K) of the cases of each group, in double precision."""
+    xp, runs = array_namespace(X), groups.shape[0]
+    totals = xp.zeros((runs * K, X.shape[1]), dtype=xp.float64, device=device(X))
+    counts = xp.zeros((runs * K,), dtype=xp.float64, device=device(X))
+    for rows in chunks(X, runs * K + X.shape[1]):
+        own = members(groups[:, rows], K)
+        totals += own @ read(X, rows, place)
+        counts += xp.sum(own, axis=1)
+    return xp.reshape(totals, (runs, K, -1)), xp.reshape(counts, (runs, K))
+
+
+def shift(
+    X: Any, before: Any, after: Any, K: int, place: Place | None = None
+) -> tuple[Any, Any, Any]:
+    """What totals and counts change by from one grouping to another; how many cases moved."""
+    xp, changed = array_namespace(X), before != after
+    moved = xp.sum(xp.astype(changed, xp.int64), axis=1)
+    cases = xp.nonzero(xp.any(changed, axis=0))[0]
+    rows = xp.take(X, cases, axis=0)
+    # Cases that stay in one run while they move in another leave and enter the same group.
+    left, left_counts = sums(rows, xp.take(before, cases, axis=1), K, place)
+    joined, joined_counts = sums(rows, xp.take(after, cases, axis=1), K, place)
+    return joined - left, joined_counts - left_counts, moved
+
+
+def members(groups: Any, K: int) -> Any:
+    """One row for each run and group (runs * K, n): 1 for the cases in it."""
+    xp = array_namespace(groups)
+    numbers = xp.arange(K, dtype=groups.dtype, device=device(groups))
+    own = groups[:, None, :] == numbers[None, :, None]
+    return xp.reshape(xp.astype(own, xp.float64), (groups.shape[0] * K, groups.shape[1]))
+
+
+def own_distances(X: Any, place: Place, weights: Any, labels: Any, centres: Any) -> Any:
+    """Squared distance (runs, n) of each case to the centre of its label, weighted, in the frame.
+
+    ``weights`` (1 or runs, p), ``centres`` (runs, K, p).
+    """
+    xp, parts = array_namespace(X), []
+    for rows in chunks(X, 3 * X.shape[1]):
+        cells, found = read(X, rows, place), []
+        for run in range(labels.shape[0]):
+            own = xp.take(centres[run, ...], xp.astype(labels[run, rows], xp.int64), axis=0)
+            found.append((cells - own) ** 2 @ weights[run if weights.shape[0] > 1 else 0, :])
+        parts.append(xp.stack(found))
+    return xp.concat(parts, axis=1)
