@@ -161,7 +161,7 @@ class DeviceCases:
         return groups
 
     def first_members(self, groups, k, most):
-        return to_host(self.xp.nonzero(groups[0, :] == k)[0][:most])
+        return to_host(self.xp.nonzero(groups[0, :] == k)[0])[:most]
 
     def total(self, costs, out):
         return float(self.xp.sum(self.xp.where(out, self.xp.zeros_like(costs), costs)))
@@ -336,10 +336,13 @@ class DeviceEngine:
         known: set[bytes] = set()
         step = max(1000, 4 * most)
         for first in range(0, self.n_cases, step):
-            known |= {row.tobytes() for row in to_host(self.X[first : first + step, :]) + 0.0}
+            known |= self._row_keys(slice(first, min(self.n_cases, first + step)))
             if len(known) >= most:
                 return most
         return len(known)
+
+    def _row_keys(self, rows):
+        return {row.tobytes() for row in to_host(self.X[rows, :]) + 0.0}  # -0.0 is 0.0
 
     def largest_cell(self):
         return float(self.arrays.xp.max(self.arrays.xp.abs(self.X)))
