@@ -9,13 +9,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
 
 from rskc._checks import (
     check_bound,
@@ -29,6 +24,8 @@ from rskc._checks import (
     check_wanted,
 )
 from rskc._complaints import Complaint, of_bound, of_holes, of_solution
+from rskc._inputs import in_memory, model_in_memory
+from rskc._prediction import PredictionMixin, count_of
 from rskc._runtime import n_threads_for, one_blas_thread, talking
 from rskc._summary import cases_frame, describe, features_frame, names_of_cases
 from rskc.engines import Engine, engine_for
@@ -43,9 +40,7 @@ FEWEST_STARTS, MOST_STARTS = 10, 100
 ROUNDING = 1e-24
 
 
-class RobustSparseKMeans(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
-):
+class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     """Robust and sparse K-means.
 
     Finds clusters that show in a few of many features, while a share of the cases may be wild. Each
@@ -215,7 +210,9 @@ class RobustSparseKMeans(
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             The data, NaN for a missing cell. float32 arrays stay float32, anything else becomes
-            float64.
+            float64. A torch tensor or a CuPy array is clustered on its device, a Dask array or
+            dataframe block by block on Dask's scheduler; labels, masks and distances are then of
+            the same kind.
         y : ignored
             There for the scikit-learn interface.
         **unsupported
@@ -254,48 +251,10 @@ class RobustSparseKMeans(
         """Cluster the cases of X and return their labels."""
         return self.fit(X, y, **unsupported).labels_
 
-    def predict(self, X):
-        """Return the nearest centre of each case, by weighted distance."""
-        check_is_fitted(self, "cluster_centers_")
-        engine = self._engine(X)
-        with one_blas_thread:
-            table = engine.table(self.feature_weights_[None])
-            return table.assign(table.place(self.cluster_centers_[None])).labels[0]
-
-    def transform(self, X):
-        """Return the weighted squared distances (n_samples, n_clusters) of cases to centres."""
-        check_is_fitted(self, "cluster_centers_")
-        engine = self._engine(X)
-        centres = engine.place(self.cluster_centers_[:, None, :])
-        labels = np.zeros((len(centres), engine.n_cases), np.int32)
-        distances = engine.distances(labels, centres, self.feature_weights_[None])
-        return (distances.T * engine.unit).astype(self.cluster_centers_.dtype)
-
-    def score_samples(self, X):
-        """Return minus the weighted squared distance of each case to its nearest centre."""
-        labels, engine = self.predict(X)[None], self._engine(X)
-        centres = engine.place(self.cluster_centers_[None])
-        return -engine.distances(labels, centres, self.feature_weights_[None])[0] * engine.unit
-
-    def score(self, X, y=None):
-        """Return minus the weighted within sum of squares of X.
-
-        The share ``trim`` of its cases that are farthest from their centres is left out. It
-        compares seeds and starts but no settings: with other weights, more clusters or more
-        trimming the sum falls by itself.
-        """
-        scores = np.sort(self.score_samples(X))
-        scores = scores[np.isfinite(scores)]  # of blank cases nothing can be said
-        return float(scores[_count(self.trim, len(scores)) :].sum())
-
-    def is_outlier(self, X):
-        """Say of each case whether it is farther from its centre than ``outlier_threshold_``."""
-        return -self.score_samples(X) > self.outlier_threshold_
-
     def get_support(self, indices: bool = False):
         """Return the features with a weight above 0, as a mask or as their numbers."""
         check_is_fitted(self, "cluster_centers_")
-        support = self.feature_weights_ > 0
+        support = in_memory(self.feature_weights_) > 0
         return np.flatnonzero(support) if indices else support
 
     def features_frame(self):
@@ -306,7 +265,7 @@ class RobustSparseKMeans(
         centres ``centre_0``, ``centre_1``, ....
         """
         check_is_fitted(self, "cluster_centers_")
-        return features_frame(self)
+        return features_frame(model_in_memory(self))
 
     def cases_frame(self, X=None):
         """Return a pandas.DataFrame with a row a case of the fit.
@@ -317,12 +276,12 @@ class RobustSparseKMeans(
         ``second_cluster`` and ``silhouette``, the revised one; with one cluster these are missing.
         """
         check_is_fitted(self, "cluster_centers_")
-        return cases_frame(self, X)
+        return cases_frame(model_in_memory(self), X)
 
     def summary(self) -> str:
         """Say in a few lines what was asked and what was found."""
         check_is_fitted(self, "cluster_centers_")
-        return describe(self)
+        return describe(model_in_memory(self))
 
     def report(self, X, path: Any = None):
         """Make a page of HTML that explains the result, with charts and tables; it needs no net.
@@ -342,7 +301,7 @@ class RobustSparseKMeans(
         """
         check_is_fitted(self, "cluster_centers_")
         # The one door upwards, by name: the page is made of models and not the other way round.
-        report = import_module("rskc.report").make_report(self, X)
+        report = import_module("rskc.report").make_report(model_in_memory(self), X)
         if path is not None:
             report.save(path)
         return report
@@ -357,15 +316,6 @@ class RobustSparseKMeans(
         tags.input_tags.allow_nan = True
         return tags
 
-    def _validate(self, X, reset: bool) -> np.ndarray:
-        if reset:
-            dtype: Any = [np.float64, np.float32]
-        else:
-            dtype = self.cluster_centers_.dtype
-        return validate_data(
-            self, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
-        )
-
     @contextmanager
     def _prepared(self, X: np.ndarray) -> Iterator[tuple[Engine, Problem]]:
         """Make of X and the parameters what the solver takes, and the surroundings it runs in."""
@@ -376,17 +326,11 @@ class RobustSparseKMeans(
             check_distinct(engine, problem.n_clusters)
             yield engine, problem
 
-    def _engine(self, X):
-        X = self._validate(X, reset=False)
-        holes = True if np.isnan(self.cluster_centers_).any() else None
-        n_threads = n_threads_for(self.n_threads)
-        return engine_for(X, holes=holes, frame=self._frame, n_threads=n_threads)
-
     def _problem(self, n: int, p: int) -> Problem:
         """Check the parameters against the shape of the data."""
         K = check_integer("n_clusters", self.n_clusters, 1)
         trim = check_real("trim", self.trim, 0, 0.5, ": the share of cases that may be wild")
-        n_trim = _count(trim, n)
+        n_trim = count_of(trim, n)
         if n - n_trim < K:
             raise ValueError(
                 f"n_clusters={K} is more than the {n - n_trim} cases that are left of "
@@ -455,8 +399,8 @@ class RobustSparseKMeans(
         self._frame = engine.frame
         self.n_missing_ = engine.n_missing + engine.n_blank * engine.n_features
         self.labels_ = engine.returned(solution.labels, 0)
-        self.cluster_centers_ = solution.centres
-        self.feature_weights_ = solution.weights
+        self.cluster_centers_ = engine.as_result(solution.centres)
+        self.feature_weights_ = engine.as_result(solution.weights)
         self.trimmed_weighted_ = engine.returned(solution.trimmed_weighted, True)
         self.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
         self.trimmed_ = self.trimmed_weighted_ | self.trimmed_unweighted_
@@ -471,8 +415,3 @@ class RobustSparseKMeans(
         self.distances_ = engine.returned(solution.costs, np.inf)
         self.outlier_threshold_ = self._threshold(engine, solution)
         self.outliers_ = self.distances_ > self.outlier_threshold_
-
-
-def _count(share: float, n: int) -> int:
-    """floor(share * n), where 10 / 78 * 78 and 0.29 * 100 are 10 and 29 whatever they round to."""
-    return int(np.floor(share * n + 1e-9))

@@ -34,7 +34,7 @@ def engine_for(X, *, holes: bool | None = None, drop_blank: bool = False, **opti
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
+    X : ndarray, Dask array or array on a device, of shape (n, p)
         The data, float32 or float64.
     holes : bool or None
         Whether to count with missing cells; None to look whether there are any.
@@ -43,6 +43,8 @@ def engine_for(X, *, holes: bool | None = None, drop_blank: bool = False, **opti
     **options
         ``frame``, ``n_threads``, ``passes``.
     """
+    if not isinstance(X, np.ndarray):
+        return _engine_elsewhere(X, holes=holes, drop_blank=drop_blank, **options)
     if holes is None:
         holes = has_holes(X)
     if not holes:
@@ -56,3 +58,14 @@ def engine_for(X, *, holes: bool | None = None, drop_blank: bool = False, **opti
     engine = (HolesEngine if has_holes(seen) else MemoryEngine)(seen, **options)
     engine.leave_out(blank)
     return engine
+
+
+def _engine_elsewhere(X, **options) -> Engine:
+    """The engine for data that are not in memory; its libraries are imported only here."""
+    if type(X).__module__.startswith("dask."):
+        from rskc.engines.blocks import blocks_engine
+
+        return blocks_engine(X, **options)
+    from rskc.engines.device_holes import device_engine
+
+    return device_engine(X, **options)

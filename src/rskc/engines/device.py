@@ -423,6 +423,15 @@ class DeviceEngine:
         parts = self.arrays.asarray(weights), labels, self.arrays.asarray(centres)
         return self.passes.own_distances(self.X, self.place_on_device, *parts)
 
+    def transform(self, centres, weights):
+        xp, shape = self.arrays.xp, (len(centres), self.n_cases)
+        labels = xp.zeros(shape, dtype=xp.int32, device=self.arrays.device)
+        distances = self.distances(labels, centres[:, None, :], weights[None])
+        return xp.astype(distances.T * self.unit, self.X.dtype)
+
+    def as_result(self, array):
+        return self.arrays.asarray(array)
+
     def between(self, sums, groups, weights):
         return sums.between()
 

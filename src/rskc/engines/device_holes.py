@@ -220,3 +220,23 @@ class DeviceHolesEngine(DeviceEngine):
     def little_seen(self, weights, share):
         seen = self._observed_weight(weights[None])[0, :] / float(weights.sum())
         return to_host(self.arrays.xp.nonzero(seen < share)[0])
+
+
+def device_engine(X: Any, *, holes: bool | None, drop_blank: bool, **options: Any) -> DeviceEngine:
+    """Return the engine for an array on a device, with missing cells or without."""
+    xp = passes_array.array_namespace(X)
+    if holes is None:
+        holes = bool(xp.any(xp.isnan(X)))
+    if not holes:
+        return DeviceEngine(X, **options)
+    blank = xp.all(xp.isnan(X), axis=1)
+    if not drop_blank or not bool(xp.any(blank)):
+        return DeviceHolesEngine(X, **options)
+    if bool(xp.all(blank)):
+        raise ValueError(
+            f"X has no observed cell in any of its {X.shape[0]} cases; give it some data."
+        )
+    seen = xp.take(X, xp.nonzero(~blank)[0], axis=0)
+    engine = device_engine(seen, holes=None, drop_blank=False, **options)
+    engine.leave_out(blank)
+    return engine

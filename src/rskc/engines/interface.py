@@ -1,7 +1,7 @@
 """What the solver asks of an engine.
 
 Arrays as long as the data - labels, groups, costs, masks - are of the engine's own kind and stay
-where the data are: in memory, on a device, on the workers of a cluster. The solver hands them about,
+where the data are: in memory, on a device, on the workers of a cluster. The solver hands them on,
 joins masks by ``&``, ``|`` and ``~``, multiplies costs by a number, and leaves all else to the
 engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's.
 """
@@ -269,6 +269,17 @@ class Engine(Protocol):
 
     def returned(self, array: Any, blank: Any) -> Any:
         """Return an array (n,) as the user shall have it, with a value for blank cases."""
+        ...
+
+    def as_result(self, array: np.ndarray) -> Any:
+        """Return an array that is not as long as the data as the user shall have it."""
+        ...
+
+    def transform(self, centres: np.ndarray, weights: np.ndarray) -> Any:
+        """Weighted squared distances (n, K) of all cases to centres (K, p) that are in the frame.
+
+        In the units and the precision of the data.
+        """
         ...
 
     def place(self, centres: np.ndarray) -> np.ndarray:

@@ -365,6 +365,14 @@ class MemoryEngine:
         self.passes.own_distances(self.X, location, factor, weights, labels, centres, threads, out)
         return out
 
+    def transform(self, centres, weights):
+        labels = np.zeros((len(centres), self.n_cases), np.int32)
+        distances = self.distances(labels, centres[:, None, :], weights[None])
+        return (distances.T * self.unit).astype(self.X.dtype)
+
+    def as_result(self, array):
+        return array
+
     def between(self, sums, groups, weights):
         return sums.between()
 

@@ -1,0 +1,104 @@
+"""The kinds of table that an estimator takes: in memory, on a device, in blocks of Dask."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.utils.validation import validate_data
+
+from rskc._lazy import as_blocks, is_dask
+
+# What a fitted model has that is not NumPy's when its data were on a device, or in blocks.
+ARRAYS = (
+    "labels_",
+    "cluster_centers_",
+    "feature_weights_",
+    "trimmed_weighted_",
+    "trimmed_unweighted_",
+    "trimmed_",
+    "distances_",
+    "outliers_",
+)
+
+
+def is_on_device(X: Any) -> bool:
+    """Whether X is a torch tensor or a CuPy array.
+
+    Other arrays of the array API count where scikit-learn's ``array_api_dispatch`` is on; else they
+    become NumPy's, as everywhere.
+    """
+    for library, kind in (("torch", "Tensor"), ("cupy", "ndarray")):
+        module = sys.modules.get(library)  # nobody has an array who has not imported it
+        if module is not None and isinstance(X, getattr(module, kind, ())):
+            return True
+    dispatched = get_config()["array_api_dispatch"] and hasattr(X, "__array_namespace__")
+    return dispatched and not isinstance(X, np.ndarray | np.generic) and not is_dask(X)
+
+
+def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
+    """Check a table of any kind: numbers, two-dimensional, finite or NaN, with known features."""
+    if is_dask(X):
+        # A dataframe without rows tells the names, and nothing is computed.
+        validate_data(estimator, getattr(X, "_meta", X), reset=reset, skip_check_array=True)
+        return as_blocks(X)
+    if is_on_device(X):
+        return _on_device(estimator, X, reset, dtype)
+    return validate_data(
+        estimator, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
+    )
+
+
+def _on_device(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
+    if find_spec("array_api_compat") is None:
+        raise ImportError(
+            "Arrays on a device need the package array-api-compat: pip install 'rskc[gpu]'."
+        )
+    from array_api_compat import array_namespace
+
+    xp = array_namespace(X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(
+            f"X has shape {tuple(X.shape)}; it must have two dimensions, with at least one case "
+            "and one feature."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    X = X.detach() if hasattr(X, "detach") else X
+    X = xp.astype(X, _precision(xp, X, dtype), copy=False)
+    if bool(xp.any(xp.isinf(X))):
+        raise ValueError(
+            f"Input X contains infinity or a value too large for dtype({str(X.dtype)!r})."
+        )
+    return X.contiguous() if hasattr(X, "contiguous") else X
+
+
+def _precision(xp: Any, X: Any, dtype: Any) -> Any:
+    """float32 stays float32 and all else becomes float64, or what the fit had."""
+    if isinstance(dtype, list):
+        return X.dtype if X.dtype in (xp.float32, xp.float64) else xp.float64
+    return xp.float32 if dtype == np.float32 else xp.float64
+
+
+def in_memory(array: Any) -> np.ndarray:
+    """Return an array of any kind as NumPy's."""
+    if isinstance(array, np.ndarray):
+        return array
+    if is_dask(array):
+        return array.compute()
+    from rskc.engines.device import to_host
+
+    return to_host(array)
+
+
+def model_in_memory(model: Any) -> Any:
+    """Return a fitted model whose results are NumPy arrays: itself, where they are."""
+    if all(isinstance(getattr(model, name), np.ndarray) for name in ARRAYS):
+        return model
+    model = copy.copy(model)
+    for name in ARRAYS:
+        setattr(model, name, in_memory(getattr(model, name)))
+    return model

@@ -1,0 +1,112 @@
+"""What a fitted model says of cases: labels, distances, outliers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from rskc._inputs import in_memory, validated
+from rskc._lazy import by_blocks, is_dask
+from rskc._runtime import n_threads_for, one_blas_thread
+from rskc.engines import Engine, engine_for
+
+
+class PredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Methods of a fitted estimator; X is of any kind, and what is returned of the same."""
+
+    cluster_centers_: Any
+    feature_weights_: Any
+    outlier_threshold_: float
+    trim: float
+    n_threads: int | None
+    _frame: Any
+
+    def predict(self, X):
+        """Return the nearest centre of each case, by weighted distance."""
+        check_is_fitted(self, "cluster_centers_")
+        if is_dask(X):
+            return self._by_blocks(PredictionMixin.predict, X, np.int32)
+        return self._nearest(self._engine(X))
+
+    def transform(self, X):
+        """Return the weighted squared distances (n_samples, n_clusters) of cases to centres."""
+        check_is_fitted(self, "cluster_centers_")
+        centres = in_memory(self.cluster_centers_)
+        if is_dask(X):
+            return self._by_blocks(PredictionMixin.transform, X, centres.dtype, len(centres))
+        engine = self._engine(X)
+        return engine.transform(engine.place(centres[None])[0], in_memory(self.feature_weights_))
+
+    def score_samples(self, X):
+        """Return minus the weighted squared distance of each case to its nearest centre."""
+        check_is_fitted(self, "cluster_centers_")
+        if is_dask(X):
+            return self._by_blocks(PredictionMixin.score_samples, X, np.float64)
+        engine = self._engine(X)
+        labels, centres = engine.arrays.as_run(self._nearest(engine)), self._centres(engine)
+        distances = engine.distances(labels, centres, in_memory(self.feature_weights_)[None])
+        return -engine.arrays.only(distances) * engine.unit
+
+    def score(self, X, y=None):
+        """Return minus the weighted within sum of squares of X.
+
+        The share ``trim`` of its cases that are farthest from their centres is left out. It
+        compares seeds and starts but no settings: with other weights, more clusters or more
+        trimming the sum falls by itself.
+        """
+        scores = np.sort(in_memory(self.score_samples(X)))
+        scores = scores[np.isfinite(scores)]  # of blank cases nothing can be said
+        return float(scores[count_of(self.trim, len(scores)) :].sum())
+
+    def is_outlier(self, X):
+        """Say of each case whether it is farther from its centre than ``outlier_threshold_``."""
+        return -self.score_samples(X) > self.outlier_threshold_
+
+    def _nearest(self, engine: Engine) -> Any:
+        with one_blas_thread:
+            table = engine.table(in_memory(self.feature_weights_)[None])
+            centres = table.place(in_memory(self.cluster_centers_)[None])
+            return engine.arrays.only(table.assign(centres).labels)
+
+    def _centres(self, engine: Engine) -> np.ndarray:
+        """The centres (1, K, p) in the frame."""
+        return engine.place(in_memory(self.cluster_centers_)[None])
+
+    def _engine(self, X) -> Engine:
+        X = self._validate(X, reset=False)
+        holes = True if np.isnan(in_memory(self.cluster_centers_)).any() else None
+        n_threads = n_threads_for(self.n_threads)
+        return engine_for(X, holes=holes, frame=self._frame, n_threads=n_threads)
+
+    def _validate(self, X, reset: bool) -> Any:
+        dtype: Any = [np.float64, np.float32]
+        if not reset:
+            dtype = in_memory(self.cluster_centers_).dtype
+        return validated(self, X, reset, dtype)
+
+    def _by_blocks(self, method, X, dtype, n_columns=None):
+        """Apply a method to the blocks of a Dask array when these are computed."""
+        return by_blocks(_OfBlock(method, self), self._validate(X, reset=False), dtype, n_columns)
+
+
+class _OfBlock:
+    """A method of a model, without what is as long as the data that it was fitted to."""
+
+    def __init__(self, method, model):
+        self.method, self.model = method, type(model)(**model.get_params(deep=False))
+        for name in ("_frame", "n_features_in_", "outlier_threshold_"):
+            setattr(self.model, name, getattr(model, name))
+        for name in ("cluster_centers_", "feature_weights_"):
+            setattr(self.model, name, in_memory(getattr(model, name)))
+        self.model.n_threads = 1
+
+    def __call__(self, block):
+        return self.method(self.model, block)
+
+
+def count_of(share: float, n: int) -> int:
+    """floor(share * n), where 10 / 78 * 78 and 0.29 * 100 are 10 and 29 whatever they round to."""
+    return int(np.floor(share * n + 1e-9))
