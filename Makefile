@@ -10,7 +10,7 @@ RUN := $(WITH_TOOLS) $(BIN)/python
 RECIPES := pyproject.toml meson.build meson.options $(wildcard src/rskc/meson.build src/rskc/*/meson.build)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow bench docs lint format clean
+.PHONY: help setup demo test device test-slow bench docs lint format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,8 @@ demo: $(VENV)/.installed ## the whole tour on a bundled example: a report to ope
 
 test: $(VENV)/.test ## the tests and doctests
 	@$(RUN) -m pytest $(ARGS)
+
+device: $(VENV)/.device ## torch, for the tests of the device engine; without it they are skipped
 
 test-slow: $(VENV)/.test ## the long tests too
 	@$(RUN) -m pytest -m "slow or not slow" $(ARGS)
@@ -65,6 +67,10 @@ $(VENV)/.installed: $(RECIPES) | $(BIN)/python
 
 $(VENV)/.test: $(VENV)/.installed
 	@$(PIP) install --group test
+	@touch $@
+
+$(VENV)/.device: $(VENV)/.test
+	@$(PIP) install --group device
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.installed

@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-NAMES = ("kmeans", "whole_fit", "passes", "scaling", "memory", "missing", "answers", "selection")
+NAMES = ("kmeans", "whole_fit", "passes", "scaling", "memory", "missing", "answers", "selection", "dask", "gpu")
 
 
 def main() -> None:

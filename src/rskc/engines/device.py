@@ -317,8 +317,10 @@ class DeviceEngine:
 
     def leave_out(self, blank):
         """Take note of blank cases (of all): the data of this engine are without them."""
-        self.seen = self.arrays.xp.nonzero(~blank)[0]
-        self.n_blank = blank.shape[0] - self.n_cases
+        xp = self.arrays.xp
+        self.n_blank, self.seen = blank.shape[0] - self.n_cases, xp.nonzero(~blank)[0]
+        place = xp.cumulative_sum(xp.astype(~blank, xp.int64)) - 1
+        self._sources = xp.where(blank, xp.full_like(place, self.n_cases), place)
 
     def numbers(self, cases):
         return cases if self.seen is None else to_host(self.seen)[cases]
@@ -326,10 +328,9 @@ class DeviceEngine:
     def returned(self, array, blank):
         if self.seen is None:
             return array
-        shape = (self.n_cases + self.n_blank,)
-        whole = self.arrays.xp.full(shape, blank, dtype=array.dtype, device=device(array))
-        whole[self.seen] = array
-        return whole
+        xp = self.arrays.xp
+        last = xp.full((1,), blank, dtype=array.dtype, device=device(array))
+        return xp.take(xp.concat([array, last]), self._sources)
 
     def distinct(self, most):
         """Look at more and more cases, as long as too few of them differ."""

@@ -1,0 +1,289 @@
+"""Arrays on a device: the same answers as in memory, of the kind and on the device that was given.
+
+torch tensors on the CPU stand for those on a GPU (these too, where there is one), and
+array-api-strict, which allows nothing but the standard, for every other library.
+"""
+
+import os
+import pickle
+from functools import cache
+
+import array_api_strict
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from pandas.testing import assert_frame_equal
+from sklearn.base import clone
+
+from rskc import RobustSparseKMeans
+from rskc._inputs import in_memory, model_in_memory
+from rskc.datasets import make_contaminated, make_simulation
+from rskc.engines import engine_for, passes_array
+from rskc.engines.device import DeviceEngine, fetch, to_host
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+if torch is None and os.environ.get("RSKC_REQUIRE_TORCH"):
+    raise RuntimeError("torch is asked for and not installed")
+
+if torch is not None:
+    torch.set_num_threads(1)  # tables are small: threads would wait for one another
+
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed: make device")
+needs_cuda = pytest.mark.skipif(
+    torch is None or not torch.cuda.is_available(), reason="there is no CUDA device"
+)
+
+
+def to_tensor(X):
+    return torch.asarray(X)
+
+
+def to_cuda(X):
+    return torch.asarray(X).cuda()
+
+
+def to_strict(X):
+    return array_api_strict.asarray(X)
+
+
+KINDS = [
+    pytest.param(to_tensor, marks=needs_torch, id="torch"),
+    pytest.param(to_cuda, marks=needs_cuda, id="cuda"),
+    pytest.param(to_strict, id="strict"),
+]
+each_kind = pytest.mark.parametrize("to_kind", KINDS)
+
+
+@pytest.fixture(autouse=True)
+def dispatch():
+    """Arrays of other libraries than torch and CuPy are taken as they are if this is on."""
+    os.environ["SCIPY_ARRAY_API"] = "1"
+    with sklearn.config_context(array_api_dispatch=True):
+        yield
+
+
+def with_holes(X, share=0.05, seed=0):
+    X = X.copy()
+    X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
+    return X
+
+
+TALL = make_simulation(1, 0, n_samples=400, n_features=12, n_informative=4).data
+WIDE = make_contaminated("shared_cell", random_state=0).data
+BLANK = with_holes(TALL)
+BLANK[[0, 7, 399]] = np.nan
+TABLES = {
+    "tall": (TALL, {"trim": 0.05, "l1_bound": 2.0}),
+    "tall, float32": (TALL.astype(np.float32), {"trim": 0.05, "l1_bound": 2.0}),
+    "wide": (WIDE, {"trim": 0.1, "l1_bound": 3.5}),
+    "trimmed": (TALL, {"trim": 0.05, "l1_bound": None}),
+    "K-means": (TALL, {"trim": 0.0, "l1_bound": None}),
+    "a number of features": (TALL, {"trim": 0.05, "n_features": 4}),
+    "holes": (with_holes(TALL), {"trim": 0.05, "l1_bound": 2.0}),
+    "holes, wide": (with_holes(WIDE), {"trim": 0.1, "l1_bound": 3.5}),
+    "blank cases": (BLANK, {"trim": 0.05, "l1_bound": 2.0}),
+    "far from 0": (TALL + 1e6, {"trim": 0.05, "l1_bound": 2.0}),
+}
+each_table = pytest.mark.parametrize("name", TABLES)
+ARRAYS = ("labels_", "trimmed_weighted_", "trimmed_unweighted_", "outliers_")
+
+
+@cache
+def both(name, to_kind):
+    """A table, the model fitted to it in memory, and that fitted on the device."""
+    X, options = TABLES[name]
+    model = RobustSparseKMeans(3, random_state=0, n_init=20, **options)
+    return X, clone(model).fit(X), clone(model).fit(to_kind(X))
+
+
+@each_kind
+@each_table
+def test_a_fit_is_that_in_memory(name, to_kind):
+    X, here, there = both(name, to_kind)
+    for attribute in ARRAYS:
+        assert_array_equal(to_host(getattr(there, attribute)), getattr(here, attribute))
+    rounding = 1e-5 if X.dtype == np.float32 else 1e-9
+    assert there.objective_ == pytest.approx(here.objective_, rel=rounding)
+    assert there.inertia_ == pytest.approx(here.inertia_, rel=rounding)
+    assert there.outlier_threshold_ == pytest.approx(here.outlier_threshold_, rel=rounding)
+    assert_allclose(to_host(there.feature_weights_), here.feature_weights_, atol=rounding)
+    assert_allclose(to_host(there.cluster_centers_), here.cluster_centers_, rtol=1e-5)
+    assert (there.n_missing_, there.n_trim_) == (here.n_missing_, here.n_trim_)
+    assert there.warnings_ == here.warnings_
+
+
+@each_kind
+@each_table
+def test_what_comes_back_is_of_the_same_kind(name, to_kind):
+    X, _, model = both(name, to_kind)
+    given, kind = to_kind(X), type(to_kind(X))
+    results = [getattr(model, attribute) for attribute in ARRAYS]
+    results += [model.cluster_centers_, model.feature_weights_, model.distances_]
+    results += [model.predict(given), model.transform(given), model.is_outlier(given)]
+    for array in results:
+        assert isinstance(array, kind)
+        assert array.device == given.device
+    assert model.cluster_centers_.dtype == given.dtype
+    assert model.transform(given).dtype == given.dtype
+
+
+@each_kind
+@each_table
+def test_predictions_are_those_in_memory(name, to_kind):
+    X, here, there = both(name, to_kind)
+    assert_array_equal(to_host(there.predict(to_kind(X))), here.predict(X))
+    assert_array_equal(to_host(there.predict(to_kind(X))), to_host(there.labels_))
+    assert_array_equal(to_host(there.is_outlier(to_kind(X))), here.is_outlier(X))
+    rounding = {"rtol": 1e-4 if X.dtype == np.float32 else 1e-8, "atol": 1e-9}
+    assert_allclose(to_host(there.transform(to_kind(X))), here.transform(X), **rounding)
+    assert_allclose(to_host(there.score_samples(to_kind(X))), here.score_samples(X), **rounding)
+    assert there.score(to_kind(X)) == pytest.approx(here.score(X), rel=1e-6)
+
+
+@each_kind
+def test_models_and_data_of_different_kinds_go_together(to_kind):
+    X, here, there = both("tall", to_kind)
+    assert isinstance(there.predict(X), np.ndarray)
+    assert_array_equal(there.predict(X), here.predict(X))
+    assert isinstance(here.predict(to_kind(X)), type(to_kind(X)))
+    assert_array_equal(to_host(here.predict(to_kind(X))), here.predict(X))
+
+
+@each_kind
+def test_a_model_speaks_as_one_in_memory(to_kind):
+    _, here, there = both("tall", to_kind)
+    assert there.summary() == here.summary()
+    assert_frame_equal(there.features_frame(), here.features_frame())
+    assert_frame_equal(there.cases_frame(), here.cases_frame())
+    assert_array_equal(there.get_support(), here.get_support())
+    copied = model_in_memory(there)
+    assert isinstance(copied.labels_, np.ndarray)
+    assert not isinstance(there.labels_, np.ndarray)
+    assert model_in_memory(here) is here
+
+
+@needs_torch
+def test_torch_needs_no_dispatch():
+    with sklearn.config_context(array_api_dispatch=False):
+        model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(torch.asarray(TALL))
+    assert isinstance(model.labels_, torch.Tensor)
+
+
+def test_other_arrays_become_numpy_without_dispatch():
+    with sklearn.config_context(array_api_dispatch=False):
+        model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(to_strict(TALL))
+    assert isinstance(model.labels_, np.ndarray)
+
+
+@needs_torch
+def test_whole_numbers_and_gradients():
+    whole = torch.asarray(np.round(TALL).astype(np.int64))
+    model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(whole)
+    assert model.cluster_centers_.dtype == torch.float64
+    tensor = torch.asarray(TALL).requires_grad_()
+    model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(tensor)
+    assert not model.cluster_centers_.requires_grad
+    turned = torch.asarray(TALL.T.copy()).T  # not contiguous
+    again = RobustSparseKMeans(3, random_state=0, n_init=5).fit(turned)
+    assert_array_equal(to_host(again.labels_), to_host(model.labels_))
+
+
+@needs_torch
+def test_a_fitted_model_can_be_pickled():
+    _, _, model = both("tall", to_tensor)
+    loaded = pickle.loads(pickle.dumps(model))
+    assert_array_equal(to_host(loaded.predict(torch.asarray(TALL))), to_host(model.labels_))
+
+
+@each_kind
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros(5), "two dimensions"),
+        (np.zeros((0, 3)), "two dimensions"),
+        (np.full((9, 2), np.inf), "contains infinity"),
+        (np.full((9, 2), np.nan), "no observed cell"),
+        (np.zeros((9, 2)), "distinct cases"),
+    ],
+)
+def test_bad_data_get_one_sentence(to_kind, X, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        RobustSparseKMeans(2).fit(to_kind(X))
+    assert "\n" not in str(caught.value)
+
+
+@each_kind
+def test_another_number_of_features_is_refused(to_kind):
+    model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(to_kind(TALL))
+    with pytest.raises(ValueError, match="5 features"):
+        model.predict(to_kind(TALL[:, :5]))
+
+
+@each_kind
+def test_init_arrays_and_callables(to_kind):
+    X, centres = to_kind(TALL), TALL[[0, 150, 300]]
+    options = {"trim": 0.05, "l1_bound": 2.0}
+    here = RobustSparseKMeans(3, init=centres, **options).fit(TALL)
+    there = RobustSparseKMeans(3, init=centres, **options).fit(X)
+    assert_array_equal(to_host(there.labels_), here.labels_)
+
+    def first(X, n_clusters, random_state):
+        return in_memory(X)[[0, 150, 300]]
+
+    called = RobustSparseKMeans(3, init=first, n_init=1, **options).fit(X)
+    assert_array_equal(to_host(called.labels_), here.labels_)
+
+
+# ---- Passes
+
+
+@each_kind
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 60), levels=st.integers(1, 9))
+def test_the_largest_are_exact_and_the_lower_number_goes_first(to_kind, seed, n, levels):
+    rng = np.random.default_rng(seed)
+    costs, m = rng.integers(0, levels, (3, n)).astype(float), int(rng.integers(0, n + 1))
+    found = to_host(passes_array.largest(to_kind(costs), m))
+    order = np.argsort(-costs, axis=1, kind="stable")[:, :m]
+    expected = np.zeros((3, n), bool)
+    np.put_along_axis(expected, order, True, axis=1)
+    assert_array_equal(found, expected)
+
+
+@each_kind
+def test_chunks_change_nothing(to_kind, monkeypatch):
+    _, _, whole = both("holes", to_kind)
+    monkeypatch.setattr(passes_array, "CPU_CELLS", 5000)
+    monkeypatch.setattr(passes_array, "GPU_CELLS", 5000)
+    cut = clone(whole).fit(to_kind(TABLES["holes"][0]))
+    assert_array_equal(to_host(cut.labels_), to_host(whole.labels_))
+    assert cut.objective_ == pytest.approx(whole.objective_, rel=1e-12)
+
+
+@each_kind
+def test_empty_clusters_are_filled_as_in_memory(to_kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    here, there = engine_for(X), engine_for(to_kind(X))
+    assert isinstance(there, DeviceEngine)
+    groups = rng.integers(0, 2, (2, 30), np.int32)
+    groups[1, :3] = -1
+    costs, counts = rng.integers(0, 6, (2, 30)).astype(float), here.arrays.sizes(groups, 5)
+    expected = here.arrays.fill_empty(groups, counts, costs)
+    found = there.arrays.fill_empty(to_kind(groups), counts, to_kind(costs))
+    assert_array_equal(to_host(found), expected)
+    assert (here.arrays.sizes(expected, 5) > 0).all()
+
+
+@each_kind
+def test_fetch_keeps_shapes_and_numbers(to_kind):
+    arrays = np.arange(6.0).reshape(2, 3), np.array([7, 8]), np.array([[9.5]])
+    for found, expected in zip(fetch(*map(to_kind, arrays)), arrays, strict=True):
+        assert_array_equal(found, expected)
