@@ -404,7 +404,7 @@ def test_guarded_states_come_first():
         )
         assert [state.guarded for state in states] == guarded
         wilder = replace(states[0], objective=1e9, rest=1e9)
-        assert (wilder.rank > states[1].rank) == guarded[0]
+        assert wilder.beats(states[1]) == guarded[0]
 
 
 def test_what_is_left_without_a_wild_cluster():

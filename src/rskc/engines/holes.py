@@ -49,6 +49,13 @@ class HoledSums(Sums):
         errors = np.nan_to_num(self.means()) - mean[:, None, :]
         return np.einsum("rkj,rkj->rj", cells, errors**2)
 
+    def factored_between(self, first: np.ndarray, zeroth: np.ndarray) -> np.ndarray:
+        """B_j from sums of f x, and of f over observed cells, of each cluster and feature."""
+        values, cells = np.split(self.totals, 2, axis=2)
+        means = np.nan_to_num(self.means())
+        mean = (values.sum(axis=1) / np.maximum(cells.sum(axis=1), 1))[:, None, :]
+        return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
+
 
 class HolesTable(MemoryTable):
     """Values and marks of the columns that carry weight."""
@@ -195,19 +202,15 @@ class HolesEngine(MemoryEngine):
 
     def between(self, sums, groups, weights):
         """B_j, each case's terms carrying the factor for its holes."""
-        values, cells = np.split(sums.totals, 2, axis=2)
-        means = np.nan_to_num(sums.means())
-        mean = (values.sum(axis=1) / np.maximum(cells.sum(axis=1), 1))[:, None, :]
+        parts = self.factored(groups, weights, sums.counts.shape[1])
+        return np.where(self.equal_weights() > 0, sums.factored_between(*parts), -1.0)
+
+    def factored(self, groups, weights, K):
+        """Sums (runs, K, p) of f x, and of f over observed cells; f is the factor of a case."""
         factors = np.stack([self._factors(row) for row in weights])
-        first = self._factored_sums(groups, factors, means.shape[1])
-        zeroth = np.stack(
-            [
-                self._factored_cells(*pair, means.shape[1])
-                for pair in zip(groups, factors, strict=True)
-            ]
-        )
-        between = (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
-        return np.where(self.equal_weights() > 0, between, -1.0)
+        rows = zip(groups, factors, strict=True)
+        zeroth = np.stack([self._factored_cells(*row, K) for row in rows])
+        return self._factored_sums(groups, factors, K), zeroth
 
     def set_aside(self, groups, weights):
         return (groups < 0) & (self._factors(weights) > 0)

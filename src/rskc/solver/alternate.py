@@ -15,8 +15,9 @@ there, the objective that is left when such clusters are taken away.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,8 @@ PATIENCE = 5
 MOST_FACTOR = 1.1
 # A squared distance, in typical deviations, beyond which sums lose digits of the others.
 WILD_DISTANCE = 1e12
+# Objectives that differ by less than this share are the same, and the first is taken.
+SAME = 1e-10
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,11 @@ class State:
         """Objective per kept case."""
         return self.objective / max(self.n_kept, 1)
 
-    @property
-    def rank(self) -> tuple[bool, float]:
-        """Sort key: guarded states first."""
-        return self.guarded, self.rest
+    def beats(self, other: State) -> bool:
+        """Whether this state is better: guarded ones first, and by more than rounding."""
+        if self.guarded != other.guarded:
+            return self.guarded
+        return self.rest > other.rest + SAME * abs(other.rest)
 
 
 @dataclass(frozen=True)
@@ -271,8 +275,8 @@ def explore(
         weights = None if made_with is None else made_with[some]
         part, extra = partitions.take(some), None if first else more
         outcomes.append(_follow(alternate(engine, problem, part, extra, weights)))
-    best = max(outcomes, key=lambda outcome: outcome.state.rank)
-    end = max((outcome.end for outcome in outcomes), key=lambda state: state.rank)
+    best = reduce(lambda one, other: other if other.state.beats(one.state) else one, outcomes)
+    end = _best(outcome.end for outcome in outcomes)
     rival = max((outcome.rival for outcome in outcomes), key=lambda state: state.mean)
     return replace(best, end=end, rival=rival)
 
@@ -290,11 +294,14 @@ def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
         for state in states:
             paths.setdefault(state.branch, []).append(state.objective)
             ends[state.branch] = state
-            if best is None or state.rank > best.rank:
+            if best is None or state.beats(best):
                 best = state
             if rival is None or state.mean > rival.mean:
                 rival = state
     assert best is not None
     assert rival is not None
-    end = max(ends.values(), key=lambda state: state.rank)
-    return Outcome(best, end, rival, tuple(paths[best.branch]), settled)
+    return Outcome(best, _best(ends.values()), rival, tuple(paths[best.branch]), settled)
+
+
+def _best(states: Iterable[State]) -> State:
+    return reduce(lambda one, other: other if other.beats(one) else one, states)

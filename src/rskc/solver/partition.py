@@ -55,15 +55,16 @@ class Partitions:
         return self.join(other).take(order)
 
     def best(self, most: int, K: int) -> Partitions:
-        """Return the runs of least within sum, each partition once, whatever its numbering."""
-        keys, seen, chosen = self.arrays.keys(self.groups, K), set(), []
-        for run in np.argsort(self.within, kind="stable"):
-            if keys[run] not in seen:
-                seen.add(keys[run])
-                chosen.append(run)
-            if len(chosen) == most:
-                break
-        return self.take(np.array(chosen))
+        """Return the runs of least within sum, each partition once, whatever its numbering.
+
+        Of the runs with the same partition the first is taken: their within sums differ by rounding
+        alone, which depends on the engine.
+        """
+        first: dict[bytes, int] = {}
+        for run, key in enumerate(self.arrays.keys(self.groups, K)):
+            first.setdefault(key, run)
+        runs = np.fromiter(first.values(), np.int64)
+        return self.take(runs[np.argsort(self.within[runs], kind="stable")[:most]])
 
 
 def lloyd(table: Table, centres: np.ndarray, problem: Problem) -> Partitions:

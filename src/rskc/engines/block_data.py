@@ -1,0 +1,195 @@
+"""The blocks of a Dask array: how long they are, what is missing in them, where the data lie."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import dask.array as da
+import numpy as np
+
+from rskc.engines import block_tasks as tasks
+from rskc.engines.holes import observed_frame
+from rskc.engines.memory import Frame, sample_steps
+from rskc.engines.plans import Blocks, Node, Value, collect
+
+
+class BlockData:
+    """A Dask array (n, p) after one pass that looked at all of it.
+
+    Blocks without any case, or in which all cases are blank and these are dropped, are left out.
+    """
+
+    def __init__(self, X: da.Array, holes: bool | None, drop_blank: bool, frame: Frame | None):
+        self.n_features, self.dtype, self.chunks = X.shape[1], np.dtype(X.dtype), X.chunks[0]
+        graph, keys = dict(X.__dask_graph__()), [row[0] for row in X.__dask_keys__()]
+        every = Blocks(graph, keys)
+        self.budget = every.scheduler.budget()
+        node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
+        node.keep = self._fits(sum(self.chunks) * self.n_features * self.dtype.itemsize)
+        looked = every.make(tasks.look, node, keep=True)
+        self._learn(every.ask(tasks.facts_of, looked, combine=collect), holes, drop_blank)
+        self.blocks = Blocks(graph, [keys[i] for i in self.used])
+        self._decide(self._of_used(node))
+        self.blank = self.blocks.make(tasks.blank_of, self._of_used(looked))
+        self.node = self._rows_node(self._of_used(node))
+        self.frame = frame or self._frame()
+
+    def _fits(self, size: float) -> bool:
+        """Whether so many bytes of data are kept; not before one knows how many (NaN)."""
+        return size <= self.budget / 2
+
+    def _learn(self, found: list[tasks.Inspected], holes: bool | None, drop_blank: bool) -> None:
+        if any(block.infinite for block in found):
+            raise ValueError(
+                f"Input X contains infinity or a value too large for dtype({self.dtype.name!r})."
+            )
+        every = np.array([block.length for block in found])
+        blank = np.array([block.blank for block in found])
+        n_missing = sum(block.missing for block in found)
+        self.all_lengths = every
+        self.dropped = blank if drop_blank else np.zeros_like(blank)
+        if not drop_blank:
+            n_missing += int(blank.sum()) * self.n_features
+        self.n_blank, self.n_missing = int(self.dropped.sum()), n_missing
+        self.observed = np.any([block.observed for block in found], axis=0)
+        self.holes = n_missing > 0 or bool(holes)
+        self.used = np.flatnonzero(every > self.dropped)
+        self.lengths = (every - self.dropped)[self.used]
+        self.n_cases = int(self.lengths.sum())
+        if every.sum() == 0:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {self.n_features})) while a minimum of "
+                "1 is required."
+            )
+        if self.n_cases == 0:
+            raise ValueError(
+                f"X has no observed cell in any of its {every.sum()} cases; give it some data."
+            )
+
+    def _of_used(self, node: Node) -> Node:
+        """What a node holds of the blocks that are used; else it is to be made again."""
+        some = Node(partial(tasks.clean, dtype=self.dtype), (self.blocks.source,))
+        if node.held is not None:
+            some.hold([node.held[i] for i in self.used])
+        return some
+
+    def _decide(self, node: Node) -> None:
+        """Decide what is kept of the blocks, and how many bytes that leaves."""
+        self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
+        if self.holes:  # cells, where they are observed, and the numbers of the holes
+            size += self.n_cases * self.n_features + 16 * self.n_missing
+        kept = self._fits(size)
+        self.keep_rows, self.keep_engines = kept and not self.holes, kept and self.holes
+        self.room = self.budget - (size if kept else 0)
+
+    def _rows_node(self, node: Node) -> Node:
+        """The cases of each block, without blank ones if these are dropped."""
+        node.keep = self.keep_rows
+        if self.n_blank == 0:
+            return node
+        return self.blocks.make(tasks.seen_rows, node, self.blank, keep=self.keep_rows)
+
+    def forget(self) -> None:
+        """Let go of rows that are held: engines with copies of their own are."""
+        if self.keep_engines:
+            source = Node(partial(tasks.clean, dtype=self.dtype), (self.blocks.source,))
+            self.node = self._rows_node(source)
+
+    # ---- Rows
+
+    def rows(self, index: np.ndarray | None, engines: Node | None = None) -> np.ndarray:
+        """Rows by the sorted numbers of their cases, or all; from engines where these are kept."""
+        whole, node = tasks.all_rows, engines
+        if not self.keep_engines or node is None:
+            whole, node = tasks.every_row, self.node
+        if index is None:
+            return np.concatenate(self.blocks.ask(whole, node, combine=collect))
+        parts = np.split(index, np.searchsorted(index, np.cumsum(self.lengths)[:-1]))
+        firsts = np.cumsum(self.lengths) - self.lengths
+        wanted = self.blocks.hold([part - first for part, first in zip(parts, firsts, strict=True)])
+        some = [i for i, part in enumerate(parts) if len(part)]
+        found = tasks.gather if node is engines else tasks.some_rows
+        return np.concatenate(self.blocks.ask(found, node, wanted, combine=collect, only=some))
+
+    def _frame(self) -> Frame:
+        """The frame that an engine in memory has: it looks at some rows only."""
+        few, many = sample_steps(self.n_cases, self.n_features)
+        rows = self.rows(np.arange(0, self.n_cases, few))
+        if self.holes:
+            return observed_frame(self._with_observed(rows))
+        if not hardly_varies(rows) or many == few:
+            return Frame.from_rows(rows, rows)
+        return Frame.from_rows(rows, self.rows(np.arange(0, self.n_cases, many)))
+
+    def _with_observed(self, rows: np.ndarray) -> np.ndarray:
+        """Rows with the first observed cells of each column of which they show none."""
+        columns = np.flatnonzero(np.isnan(rows).all(axis=0) & self.observed)
+        if len(columns):
+            most = partial(tasks.first_observed, columns=columns, most=len(rows))
+            found = self.blocks.ask(most, self.node, combine=collect)
+            for j, cells in zip(columns, zip(*found, strict=True), strict=True):
+                rows[:, j] = np.resize(np.concatenate(cells), len(rows))
+        return rows
+
+    def products(self, node: Node) -> np.ndarray:
+        """Scalar products (n, n) of the rows that a node has: of all pairs of blocks."""
+        ends = np.cumsum(self.lengths)
+        gram = np.empty((self.n_cases, self.n_cases))
+        for (i, j), part in self.blocks.ask_pairs(tasks.products, node):
+            rows, columns = (slice(ends[k] - self.lengths[k], ends[k]) for k in (i, j))
+            gram[rows, columns], gram[columns, rows] = part, part.T
+        return gram
+
+    # ---- What the engine is asked
+
+    def distinct(self, most: int) -> int:
+        """Count distinct rows: the first block tells, mostly."""
+        function = partial(tasks.distinct_rows, most=most)
+        (known,) = self.blocks.ask(function, self.node, combine=collect, only=[0])
+        if len(known) < most and len(self.blocks) > 1:
+            found = self.blocks.ask(function, self.node, combine=collect)
+            known = set().union(*found)
+        return min(len(known), most)
+
+    def largest_cell(self) -> float:
+        """The largest absolute value."""
+        return max(self.blocks.ask(tasks.largest_cell, self.node, combine=collect))
+
+    def numbers(self, cases: np.ndarray) -> np.ndarray:
+        """The numbers of cases in the data, blank ones counted."""
+        if self.n_blank == 0 or len(cases) == 0:
+            return cases
+        firsts = np.cumsum(self.lengths) - self.lengths
+        block = np.searchsorted(firsts, cases, side="right") - 1
+        starts = (np.cumsum(self.all_lengths) - self.all_lengths)[self.used]
+        numbers = np.empty_like(cases)
+        for i in np.unique(block):
+            own = block == i
+            function = partial(tasks.number_of_seen, length=int(self.all_lengths[self.used[i]]))
+            wanted = self.blocks.hold([cases[own] - firsts[i]] * len(self.blocks))
+            asked = self.blocks.ask(function, self.blank, wanted, combine=collect, only=[i])
+            numbers[own] = starts[i] + asked[0]
+        return numbers
+
+    def returned(self, node: Node, blank: Any) -> da.Array:
+        """A Dask array (n,) with the chunks of the data, and a value for blank cases."""
+        made = partial(tasks.put_back, value=blank)
+        node = self.blocks.make(made, node, self.blank, keep=True)
+        (dtype,) = set(self.blocks.ask(tasks.dtype_of, node, combine=collect))
+        assert node.held is not None
+        name = f"rskc-cases-{uuid4().hex}"
+        graph = {
+            (name, i): np.full(length, blank, dtype) for i, length in enumerate(self.all_lengths)
+        }
+        for i, part in zip(self.used, node.held, strict=True):
+            graph[name, int(i)] = part.value if isinstance(part, Value) else part
+        chunks = (tuple(int(length) for length in self.all_lengths),)
+        return da.Array(graph, name, chunks, dtype)
+
+
+def hardly_varies(rows: np.ndarray) -> bool:
+    """Whether the middle half of a column is constant."""
+    ordered, last = np.sort(rows, axis=0), len(rows) - 1
+    return bool((ordered[last - last // 4] == ordered[last // 4]).any())

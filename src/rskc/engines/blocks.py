@@ -1,0 +1,360 @@
+"""The engine for Dask arrays: the passes of the engines in memory, block by block.
+
+No algorithm of its own: each task runs a pass of :class:`MemoryEngine` or :class:`HolesEngine` on
+one block, and sums of K x p numbers, counts and thresholds come back. Labels, groups, costs and
+masks stay with their blocks.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from rskc.engines import block_tasks as tasks
+from rskc.engines.block_cases import BlockCases, CaseArray
+from rskc.engines.block_data import BlockData
+from rskc.engines.holes import HoledSums
+from rskc.engines.interface import Assignment, Farthest, Grouping, Moved, Regrouping, Sums
+from rskc.engines.memory import (
+    FLOAT32,
+    FLOAT64,
+    ROWS_BYTES,
+    SUBSET_BYTES,
+    SUBSET_SHARE,
+    WORK_BYTES,
+    gram_coordinates,
+)
+from rskc.engines.order import Selected, median, select
+from rskc.engines.plans import Node, collect
+
+# So many numbers of cases are named; how many there are is said of all.
+MOST_NAMED = 100
+
+
+class BlocksTable:
+    """Tables of the columns that carry weight, one for each block."""
+
+    def __init__(self, engine: BlocksEngine, node: Node, recipe: tasks.TableRecipe):
+        self.engine, self.blocks, self.arrays = engine, engine.blocks, engine.arrays
+        self.node, self.recipe = node, recipe
+        self.n_cases, self.n_columns = engine.n_cases, recipe.weights.shape[1]
+        self.rotated = False
+
+    @property
+    def work_bytes(self):
+        """A batch reads the table once for all its runs: large tables get a third of their size."""
+        wanted = max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
+        return min(wanted, max(WORK_BYTES, self.engine.room() // 2))
+
+    @property
+    def sums_type(self):
+        return HoledSums if self.recipe.holes else Sums
+
+    def of_runs(self, index):
+        if len(self.recipe.weights) == 1:
+            return self
+        part = copy.copy(self)
+        part.recipe = self.recipe._replace(weights=self.recipe.weights[index])
+        part.node = self.blocks.make(partial(tasks.of_runs, index=index), self.node)
+        return part
+
+    def assign(self, centres):
+        """Only write down what to do: what asks for labels or costs first does it on its way."""
+        both = self.blocks.make(partial(tasks.assign, centres=centres), self.node, keep=True)
+        parts = (self.blocks.make(part, both) for part in (tasks.labels_of, tasks.costs_of))
+        return Assignment(*(CaseArray(self.blocks, part) for part in parts))
+
+    def trim(self, assignment, m):
+        groups = self._groups(assignment, m)
+        (within,) = self.blocks.ask(tasks.within, groups.node, assignment.costs.node)
+        return Grouping(groups, within)
+
+    def _groups(self, assignment: Assignment, m: int) -> CaseArray:
+        labels, costs = assignment.labels.node, assignment.costs.node
+        groups = labels
+        if m > 0:
+            values, ties = self.engine.cut(select_largest(self.engine, costs, m), m)
+            groups = self.blocks.make_soon(partial(tasks.trim, values=values), labels, costs, ties)
+        return self.exclude(CaseArray(self.blocks, groups))
+
+    def exclude(self, groups):
+        if not self.recipe.holes:
+            return groups
+        return CaseArray(self.blocks, self.blocks.make_soon(tasks.exclude, self.node, groups.node))
+
+    def regroup(self, assignment, m, sums, before):
+        groups = self._groups(assignment, m)
+        moved = self._shifted(sums, before, groups)
+        within = self.blocks.make(tasks.within, groups.node, assignment.costs.node)
+        *change, kept = self.blocks.ask(tasks.regroup, moved, within)
+        return Regrouping(groups, kept, add_change(sums, *change))
+
+    def sums(self, groups, K):
+        return self.sums_type(
+            *self.blocks.ask(partial(tasks.table_sums, K=K), self.node, groups.node)
+        )
+
+    def shift(self, sums, before, after):
+        change = self.blocks.ask(_same, self._shifted(sums, before, after))
+        return add_change(sums, *change)
+
+    def _shifted(self, sums: Sums, before: CaseArray, after: CaseArray) -> Node:
+        """How sums change; where tables are not kept, one is made of the cases that moved."""
+        K, groups = sums.counts.shape[1], (before.node, after.node)
+        if self.node.keep or self.rotated:
+            return self.blocks.make(partial(tasks.table_shift, K=K), self.node, *groups)
+        function = partial(tasks.changed_shift, K=K, recipe=self.recipe)
+        return self.blocks.make(function, self.engine.node, *groups)
+
+    def single_moves(self, groups, K):
+        """Move cases one after the other in memory: it is asked of small tables only."""
+        moved, sums, moves = self.sample(None).single_moves(groups.to_numpy(), K)
+        return Moved(self.arrays.from_numpy(moved), sums, moves)
+
+    def sample(self, index):
+        return self.recipe.table_of_rows(self.engine.gather(index))
+
+    def place(self, centres):
+        return self.recipe.place.centres(centres)
+
+    def typical_norm(self):
+        norms = self.blocks.make(tasks.norms, self.node)
+        return median(self.blocks, norms, self.n_cases * len(self.recipe.weights))
+
+
+class RotatedTable(BlocksTable):
+    """Coordinates with the same distances, which are also known here."""
+
+    def __init__(self, engine: BlocksEngine, rows: np.ndarray, dtype: np.dtype):
+        weights = np.ones((1, rows.shape[1]))
+        recipe = tasks.TableRecipe(np.arange(rows.shape[1]), weights, dtype, engine.frame, False, 1)
+        parts = engine.blocks.hold(np.split(rows.astype(dtype), engine.arrays.firsts[1:]))
+        node = engine.blocks.make(tasks.table_of_coordinates, parts, keep=True)
+        super().__init__(engine, node, recipe)
+        self.rows, self.rotated = rows.astype(dtype), True
+
+    def sample(self, index):
+        return tasks.table_of_coordinates(self.rows if index is None else self.rows[index])
+
+
+class BlocksEngine:
+    """Passes over a Dask array (n, p) whose blocks hold all columns, float32 or float64."""
+
+    def __init__(self, data: BlockData, n_threads: int = 1):
+        self.data, self.blocks, self.n_threads = data, data.blocks, n_threads
+        self.frame, self.n_missing, self.n_blank = data.frame, data.n_missing, data.n_blank
+        self.n_cases, self.n_features = data.n_cases, data.n_features
+        self.arrays: Any = BlockCases(self.blocks, data.lengths)
+        with np.errstate(over="ignore", under="ignore"):
+            self.unit = float(np.power(self.frame.factor, -2.0))
+        # Threads within a task only where there are fewer blocks than threads.
+        remote = self.blocks.scheduler.remote
+        self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
+        made = partial(tasks.engine_of, holes=data.holes, frame=self.frame)
+        made = partial(made, n_threads=self.threads_a_task)
+        self.node = self.blocks.make(made, data.node, keep=data.keep_engines)
+        data.forget()
+        self._last: tuple | None = None
+        self._rotated: tuple | None = None
+        self._gathered: tuple | None = None
+
+    @property
+    def work_bytes(self):
+        return max(WORK_BYTES, self.room() // 8)
+
+    def room(self) -> int:
+        """Bytes of the budget that neither the data nor a table that is kept take."""
+        taken = self._last[2] if self._last is not None and self._last[1].keep else 0
+        return max(self.data.room - taken, 0)
+
+    # ---- Cases
+
+    def gather(self, index):
+        """Rows of the data; the last are remembered, since starts are drawn among them again."""
+        if self._gathered is None or not _same_index(self._gathered[0], index):
+            self._gathered = None  # before the next come
+            self._gathered = (index, self.data.rows(index, self.node))
+        return self._gathered[1]
+
+    def numbers(self, cases):
+        return self.data.numbers(cases)
+
+    def returned(self, array, blank):
+        return self.data.returned(array.node, blank)
+
+    def as_result(self, array):
+        return array
+
+    def distinct(self, most):
+        return self.data.distinct(most)
+
+    def largest_cell(self):
+        return self.data.largest_cell()
+
+    def little_seen(self, weights, share):
+        if not self.data.holes:
+            return np.empty(0, np.int64)
+        found = partial(tasks.little_seen, weights=weights, share=share)
+        parts = self.blocks.ask(found, self.node, self.arrays.places, combine=collect)
+        return np.concatenate(parts)
+
+    def equal_weights(self):
+        if not self.data.holes:
+            return np.ones((1, self.n_features))
+        return self.data.observed[None].astype(np.float64)
+
+    # ---- Tables
+
+    def table(self, weights):
+        return self._columns_table(weights, FLOAT64)
+
+    def compact_table(self, weights):
+        if self._wide(weights):
+            return self._rotated_table(weights, FLOAT64)
+        return self.table(weights)
+
+    def search_table(self, weights):
+        if self._wide(weights):
+            return self._rotated_table(weights, FLOAT32)
+        return self._columns_table(weights, FLOAT32)
+
+    def _wide(self, weights):
+        """Whether a rotation saves anything, and has room here for products of all pairs."""
+        if self.data.holes or len(weights) > 1 or np.count_nonzero(weights) <= self.n_cases:
+            return False
+        return 32 * self.n_cases**2 <= max(self.room(), WORK_BYTES)
+
+    def _columns_table(self, weights, dtype):
+        columns = self._columns(weights)
+        own = np.ascontiguousarray(weights[:, columns])
+        recipe = tasks.TableRecipe(
+            columns, own, dtype, self.frame, self.data.holes, self.threads_a_task
+        )
+        layout = self._layout(columns, dtype)
+        made = partial(tasks.table_of, recipe=recipe)
+        return BlocksTable(self, self.blocks.make(made, layout, keep=layout.keep), recipe)
+
+    def _layout(self, columns, dtype):
+        """The cells of tables, kept where there is room; the last are remembered."""
+        key = (dtype, columns.tobytes())
+        if self._last is not None and self._last[0] == key:
+            return self._last[1]
+        self._last = None
+        size = self._layout_bytes(len(columns), dtype)
+        made = partial(tasks.lay_out, columns=columns, dtype=dtype)
+        node = self.blocks.make(made, self.node, keep=size <= self.room() * 2 // 3)
+        self._last = (key, node, size)
+        return node
+
+    def _layout_bytes(self, q, dtype):
+        """As the engines in memory lay out: in blocks and, where that is cheap, row by row too."""
+        size = int(self.n_cases) * q * dtype.itemsize * (2 if self.data.holes else 1)
+        both = size <= ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes
+        return 2 * size if both else size
+
+    def _columns(self, weights):
+        """Active columns; all of them where a subset would save little of a large copy."""
+        active = np.flatnonzero(weights.any(axis=0))
+        small = self.n_cases * len(active) * self.data.dtype.itemsize <= SUBSET_BYTES
+        if small or len(active) <= SUBSET_SHARE * self.n_features:
+            return active
+        return np.arange(self.n_features)
+
+    def _rotated_table(self, weights, dtype):
+        """Coordinates of the cases in the space that they span, n x n instead of n x q."""
+        if self._rotated is None or not np.array_equal(self._rotated[0], weights):
+            columns = np.flatnonzero(weights[0])
+            own = partial(tasks.weighted_rows, columns=columns, weights=weights[0, columns])
+            gram = self.data.products(self.blocks.make(own, self.node))
+            self._rotated = (weights, gram_coordinates(gram))
+        return RotatedTable(self, self._rotated[1], dtype)
+
+    # ---- Passes
+
+    def sums(self, groups, K):
+        kind = HoledSums if self.data.holes else Sums
+        return kind(*self.blocks.ask(partial(tasks.engine_sums, K=K), self.node, groups.node))
+
+    def shift(self, sums, before, after):
+        K, nodes = sums.counts.shape[1], (self.node, before.node, after.node)
+        if isinstance(sums, HoledSums):
+            totals, counts, moved = self.blocks.ask(partial(tasks.holed_shift, K=K), *nodes)
+            sums.totals[...], sums.counts[...] = totals, counts
+            return moved
+        return add_change(sums, *self.blocks.ask(partial(tasks.engine_shift, K=K), *nodes))
+
+    def distances(self, labels, centres, weights=None):
+        weights = self.equal_weights() if weights is None else weights
+        made = partial(tasks.distances, centres=centres, weights=weights)
+        node = self.blocks.make(made, self.node, labels.node, keep=True)
+        return CaseArray(self.blocks, node)
+
+    def between(self, sums, groups, weights):
+        if not self.data.holes:
+            return sums.between()
+        made = partial(tasks.factored, weights=weights, K=sums.counts.shape[1])
+        parts = self.blocks.ask(made, self.node, groups.node)
+        return np.where(self.data.observed, sums.factored_between(*parts), -1.0)
+
+    def set_aside(self, groups, weights):
+        if not self.data.holes:
+            return self.arrays.trimmed(groups)
+        made = partial(tasks.set_aside, weights=weights)
+        return CaseArray(self.blocks, self.blocks.make_soon(made, self.node, groups.node))
+
+    def farthest(self, distances, m):
+        found = select_largest(self, distances.node, m)
+        values, ties = self.cut(found, m)
+        node = self.blocks.make_soon(partial(tasks.cut_off, values=values), distances.node, ties)
+        return Farthest(CaseArray(self.blocks, node), found.largest)
+
+    def cut(self, found: Selected, m: int) -> tuple[np.ndarray, Node]:
+        """The values above which cases are cut off, and how many ties in each block."""
+        values = np.where(np.isnan(found.values), np.inf, found.values).astype(found.values.dtype)
+        return values, self.blocks.hold(list(found.cut(m)))
+
+    def place(self, centres):
+        return self.frame.place(centres)
+
+    def restore(self, centres):
+        return (centres / self.frame.factor + self.frame.location).astype(self.data.dtype)
+
+
+def select_largest(engine: BlocksEngine, node: Node, m: int) -> Selected:
+    """Find the least of the m largest values of each run."""
+    return select(engine.blocks, node, engine.n_cases, lambda counts: np.full(len(counts), m))
+
+
+def add_change(sums: Sums, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Bring sums up to date; return how many cases moved in each run."""
+    sums.totals += totals
+    sums.counts += counts
+    return moved
+
+
+def _same(values: Any) -> Any:
+    return values
+
+
+def _same_index(first: np.ndarray | None, second: np.ndarray | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return np.array_equal(first, second)
+
+
+def blocks_engine(
+    X: da.Array,
+    *,
+    holes: bool | None = None,
+    drop_blank: bool = False,
+    frame: Any = None,
+    n_threads: int = 1,
+) -> BlocksEngine:
+    """Return the engine for a Dask array; one pass looks at what is in it."""
+    (X,) = dask.optimize(X)
+    return BlocksEngine(BlockData(X, holes, drop_blank, frame), n_threads)

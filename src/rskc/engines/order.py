@@ -1,0 +1,203 @@
+"""Exact order statistics of values that lie in blocks, without gathering them.
+
+A sample of the values brackets the wanted one; blocks count what lies above the bracket and return
+what lies inside. Where that is too much, for instance because values tie or the sample misled, they
+return evenly spaced ones of those inside, and the bracket is narrowed with these. Every bracket is
+checked by counts, so that the result is exact whatever the values are; NaN is below everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from rskc.engines.plans import Blocks, Node, collect
+
+# Values in the first sample, and those that may come back from inside a bracket, of all blocks.
+SAMPLE, INSIDE = 2**14, 2**16
+# ... but so many from each block at least.
+LEAST_INSIDE = 64
+# Half the width of the first bracket, in standard deviations of the rank of the wanted value.
+MARGIN = 3.0
+
+
+class Sampled(NamedTuple):
+    """Every so-manieth value (rows, .) of a block, and what is known of all of them."""
+
+    values: np.ndarray
+    counts: np.ndarray  # (rows,) values above -inf
+    largest: np.ndarray  # (rows,)
+
+
+class Part(NamedTuple):
+    """What a block has to say of a bracket."""
+
+    above: int  # values above the bracket
+    inside: int
+    at_low: int  # those inside that equal its lower end
+    at_high: int
+    values: np.ndarray  # those inside, or evenly spaced ones of them, sorted upwards
+
+    @property
+    def spacing(self) -> float:
+        """How many values each that is given stands for."""
+        return self.inside / max(len(self.values), 1)
+
+
+class Selected(NamedTuple):
+    """The wanted value of each row, how many are larger, and how many in each block tie with it."""
+
+    values: np.ndarray  # (rows,)
+    above: np.ndarray  # (rows,)
+    ties: np.ndarray  # (blocks, rows)
+    largest: np.ndarray  # (rows,) the largest of all
+
+    def cut(self, m: int) -> np.ndarray:
+        """How many of the ties (blocks, rows) are among the m largest: the first ones."""
+        before = np.cumsum(self.ties, axis=0) - self.ties
+        return np.clip(m - self.above - before, 0, self.ties)
+
+
+class _Row:
+    """The search for the value of one rank (1 for the largest) in one row."""
+
+    def __init__(self, rank: int, sample: np.ndarray, share: float):
+        self.rank, dtype = rank, sample.dtype.type
+        self.low, self.high = dtype(-np.inf), dtype(np.inf)
+        self._floor, self._ceiling = self.low, self.high  # the value is known to lie between
+        self.found: tuple | None = None
+        place = rank * share
+        margin = MARGIN * np.sqrt(place * max(1 - place / max(len(sample), 1), 0)) + 2
+        below, above = int(np.ceil(place + margin)), int(np.floor(place - margin))
+        ordered = np.sort(sample)[::-1]
+        if below < len(ordered):
+            self.low = ordered[below]
+        if 0 <= above < len(ordered):
+            self.high = ordered[above]
+
+    def learn(self, parts: list[Part]) -> None:
+        """Take what the blocks say of the bracket: the value is found, or the bracket moves."""
+        above, inside = sum(part.above for part in parts), sum(part.inside for part in parts)
+        if self.rank <= above:
+            self._floor = np.nextafter(self.high, np.inf, dtype=self.high.dtype)
+            self.low, self.high = self._floor, self._ceiling
+        elif self.rank > above + inside:
+            if self.low == -np.inf:  # the rest are NaN
+                self.found = self.low, above + inside, [0] * len(parts)
+                return
+            self._ceiling = np.nextafter(self.low, -np.inf, dtype=self.low.dtype)
+            self.low, self.high = self._floor, self._ceiling
+        elif all(len(part.values) == part.inside for part in parts):
+            self._finish([part.values for part in parts], above)
+        else:
+            self._narrow(parts, above, inside)
+
+    def _finish(self, inside: list[np.ndarray], above: int) -> None:
+        ordered = np.sort(np.concatenate(inside))[::-1]
+        value = ordered[self.rank - above - 1]
+        above += int(np.count_nonzero(ordered > value))
+        self.found = value, above, [int(np.count_nonzero(part == value)) for part in inside]
+
+    def _narrow(self, parts: list[Part], above: int, inside: int) -> None:
+        at_low = sum(part.at_low for part in parts)
+        if self.rank <= above + sum(part.at_high for part in parts):
+            self.found = self.high, above, [part.at_high for part in parts]
+        elif self.rank > above + inside - at_low:
+            self.found = self.low, above + inside - at_low, [part.at_low for part in parts]
+        else:
+            self._bracket(parts, self.rank - above)
+
+    def _bracket(self, parts: list[Part], rank: int) -> None:
+        """Narrow the bracket, whose ends are ruled out, around a rank among the values inside."""
+        self._floor = np.nextafter(self.low, np.inf, dtype=self.low.dtype)
+        self._ceiling = np.nextafter(self.high, -np.inf, dtype=self.high.dtype)
+        values = np.concatenate([part.values for part in parts])
+        weights = np.concatenate([np.full(len(part.values), part.spacing) for part in parts])
+        order = np.argsort(values)[::-1]
+        values, ranks = values[order], np.cumsum(weights[order])
+        # No rank is off by more than one spacing of each block.
+        margin = sum(part.spacing for part in parts) + 1
+        first, last = np.searchsorted(ranks, [rank - margin, rank + margin])
+        self.low, self.high = self._floor, self._ceiling
+        if first > 0:
+            self.high = min(self.high, values[first - 1])
+        if last < len(values):
+            self.low = max(self.low, values[last])
+
+
+def select(
+    blocks: Blocks, node: Node, n: int, ranks: Callable[[np.ndarray], np.ndarray]
+) -> Selected:
+    """Find the values of given ranks (rows,), 1 for the largest, in the rows (rows, n) of a node.
+
+    ``ranks`` gets the number of values above -inf in each row. A rank of 0 gives NaN.
+    """
+    step = max(1, -(-n // SAMPLE))
+    sampled = blocks.ask(partial(sample, step=step), node, combine=collect)
+    rows = [np.concatenate(row) for row in zip(*(part.values for part in sampled), strict=True)]
+    wanted = ranks(np.sum([part.counts for part in sampled], axis=0))
+    searches = [_Row(int(rank), row, 1 / step) for rank, row in zip(wanted, rows, strict=True)]
+    for r, search in enumerate(searches):
+        if search.rank == 0:
+            search.found = np.nan, 0, [0] * len(sampled)
+        elif step == 1:
+            search._finish([part.values[r] for part in sampled], 0)
+    _search(blocks, node, searches)
+    values, above, ties = zip(*(search.found for search in searches if search.found), strict=True)
+    largest = np.max([part.largest for part in sampled], axis=0)
+    return Selected(np.array(values), np.array(above), np.array(ties).T, largest)
+
+
+def _search(blocks: Blocks, node: Node, searches: list[_Row]) -> None:
+    most = max(LEAST_INSIDE, INSIDE // len(blocks))
+    while True:
+        open_rows = [r for r, search in enumerate(searches) if search.found is None]
+        if not open_rows:
+            return
+        brackets = [(r, searches[r].low, searches[r].high) for r in open_rows]
+        found = blocks.ask(
+            partial(look_inside, brackets=brackets, most=most), node, combine=collect
+        )
+        for r, parts in zip(open_rows, zip(*found, strict=True), strict=True):
+            searches[r].learn(list(parts))
+
+
+def median(blocks: Blocks, node: Node, n: int) -> float:
+    """The median of the finite values of a node, n at most; 0 if there are none."""
+    pair = blocks.make(_finite_twice, node)
+    middle = select(blocks, pair, n, lambda counts: (counts + [2, 1]) // 2 * (counts > 0))
+    return float(np.mean(middle.values)) if middle.values[0] > -np.inf else 0.0
+
+
+# ---- What is done with a block
+
+
+def sample(values: np.ndarray, step: int) -> list[Sampled]:
+    """Every so-manieth value of each row."""
+    counts = np.count_nonzero(values > -np.inf, axis=1)
+    return [Sampled(values[:, ::step].copy(), counts, values.max(axis=1))]
+
+
+def look_inside(values: np.ndarray, brackets: list, most: int) -> list[list[Part]]:
+    """Count the values of some rows above and inside brackets, and return some of those inside."""
+    return [[_part(values[r], low, high, most) for r, low, high in brackets]]
+
+
+def _part(values: np.ndarray, low: float, high: float, most: int) -> Part:
+    inside = values[(values >= low) & (values <= high)]
+    above, ends = int(np.count_nonzero(values > high)), (inside == low, inside == high)
+    at_low, at_high = (int(np.count_nonzero(end)) for end in ends)
+    found = len(inside)
+    if found > most:
+        # The middle of each of so many equal parts.
+        places = ((np.arange(most) + 0.5) * (found / most)).astype(np.int64)
+        inside = np.sort(inside)[places]
+    return Part(above, found, at_low, at_high, inside)
+
+
+def _finite_twice(values: np.ndarray) -> np.ndarray:
+    values = np.where(np.isfinite(values), values, -np.inf).reshape(1, -1)
+    return np.concatenate([values, values])

@@ -1,0 +1,122 @@
+"""The scheduler that the user has: threads and processes of this machine, or a cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import dask
+from dask.utils import parse_bytes, parse_timedelta
+
+# How often, in seconds, a cluster that is at work is asked whether it still has workers.
+POLL = 1.0
+
+
+def scheduler_for() -> LocalScheduler | ClusterScheduler:
+    """The scheduler that Dask would choose for an array."""
+    get = dask.base.get_scheduler(cls=dask.array.Array)
+    client = getattr(get, "__self__", None)
+    if client is not None and hasattr(client, "gather"):
+        return ClusterScheduler(client)
+    return LocalScheduler(get)
+
+
+def memory_budget(available: Callable[[], int]) -> int:
+    """Bytes that may be used: as configured (``rskc.memory``), else half of what is there."""
+    asked = dask.config.get("rskc.memory", None)
+    return available() // 2 if asked is None else parse_bytes(asked)
+
+
+class LocalScheduler:
+    """Threads (or whatever else is configured) of this process."""
+
+    remote = False
+
+    def __init__(self, get: Callable):
+        self.get = get
+
+    def get_one(self, graph: dict, key: Any) -> Any:
+        """Run a graph; return one of its values."""
+        return self.get(graph, key)
+
+    def budget(self) -> int:
+        """Bytes that the engine may use."""
+        return memory_budget(_available_here)
+
+
+def _available_here() -> int:
+    try:
+        import psutil
+    except ImportError:  # it comes with distributed
+        return 2**32
+    return psutil.virtual_memory().available
+
+
+class ClusterScheduler:
+    """A client of ``distributed``."""
+
+    remote = True
+
+    def __init__(self, client: Any):
+        self.client = client
+
+    def budget(self) -> int:
+        """Bytes that the engine may use, on all workers together."""
+        return memory_budget(self._available)
+
+    def _available(self) -> int:
+        limits = [
+            worker.get("memory_limit") or 2**32
+            for worker in self.client.scheduler_info(n_workers=-1)["workers"].values()
+        ]
+        return sum(limits) or 2**32
+
+    def get_one(self, graph: dict, key: Any) -> Any:
+        """Run a graph; return one of its values."""
+        return self.get_and_leave(graph, [], key)[1]
+
+    def get_and_leave(self, graph: dict, kept: list[list], result: Any) -> tuple[list, Any]:
+        """Run a graph; return futures of what is kept, and the result itself."""
+        keys = [key for own in kept for key in own]
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            *futures, future = self.client.get(graph, [*keys, result], sync=False)
+        known = dict(zip(keys, futures, strict=True))
+        return [tuple(known[key] for key in own) for own in kept], self._result(future)
+
+    def _result(self, future: Any) -> Any:
+        from distributed import CancelledError
+        from distributed.scheduler import KilledWorker
+
+        try:
+            self._wait(future)
+            return future.result()
+        except KilledWorker as error:
+            raise RuntimeError(
+                "The workers of the Dask cluster died again and again while they worked on the "
+                "same block; give them more memory or X smaller chunks."
+            ) from error
+        except (CancelledError, OSError) as error:
+            raise RuntimeError(
+                "The connection to the Dask cluster, or data that only it had, was lost during "
+                "the fit; check the scheduler and fit again."
+            ) from error
+
+    def _wait(self, future: Any) -> None:
+        """Wait for a future, but not for workers that do not come."""
+        from distributed import wait
+
+        patience = parse_timedelta(dask.config.get("rskc.no-workers-timeout", "30s"))
+        seen = time.monotonic()
+        while True:
+            try:
+                wait(future, timeout=POLL)
+                return
+            except TimeoutError:
+                if self.client.nthreads():
+                    seen = time.monotonic()
+            if time.monotonic() - seen > patience:
+                raise RuntimeError(
+                    f"The Dask cluster has had no worker for {patience:g} seconds; start some "
+                    "and fit again (rskc.no-workers-timeout says how long to wait)."
+                )
