@@ -9,6 +9,7 @@ import pickle
 from functools import cache
 
 import array_api_strict
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import sklearn
@@ -18,11 +19,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import clone
 
-from rskc import RobustSparseKMeans
+from rskc import RobustSparseKMeans, load, save
 from rskc._inputs import in_memory, model_in_memory
 from rskc.datasets import make_contaminated, make_simulation
+from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
 from rskc.engines import engine_for, passes_array
 from rskc.engines.device import DeviceEngine, fetch, to_host
+from rskc.metrics import revised_silhouette
 
 try:
     import torch
@@ -287,3 +290,22 @@ def test_fetch_keeps_shapes_and_numbers(to_kind):
     arrays = np.arange(6.0).reshape(2, 3), np.array([7, 8]), np.array([[9.5]])
     for found, expected in zip(fetch(*map(to_kind, arrays)), arrays, strict=True):
         assert_array_equal(found, expected)
+
+
+# ---- What others make of such a model
+
+
+@each_kind
+def test_reports_displays_and_files_take_a_model_from_a_device(to_kind, tmp_path):
+    X, here, there = both("tall", to_kind)
+    save(there, tmp_path / "model.rskc")
+    loaded = load(tmp_path / "model.rskc")
+    assert_array_equal(loaded.labels_, here.labels_)
+    assert isinstance(loaded.cluster_centers_, np.ndarray)
+    page = there.report(to_kind(X))
+    assert "clusters" in page.html
+    for display in (ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay):
+        drawn = display.from_estimator(there, to_kind(X))
+        plt.close(drawn.figure_)
+    silhouettes = revised_silhouette(there, to_kind(X)).values
+    assert_allclose(silhouettes, revised_silhouette(here, X).values, atol=1e-9)

@@ -44,7 +44,8 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
     """Check a table of any kind: numbers, two-dimensional, finite or NaN, with known features."""
     if is_dask(X):
         # A dataframe without rows tells the names, and nothing is computed.
-        validate_data(estimator, getattr(X, "_meta", X), reset=reset, skip_check_array=True)
+        meta = X._meta if hasattr(X, "columns") else X
+        validate_data(estimator, meta, reset=reset, skip_check_array=True)
         return as_blocks(X)
     if is_on_device(X):
         return _on_device(estimator, X, reset, dtype)
@@ -85,13 +86,19 @@ def _precision(xp: Any, X: Any, dtype: Any) -> Any:
 
 def in_memory(array: Any) -> np.ndarray:
     """Return an array of any kind as NumPy's."""
-    if isinstance(array, np.ndarray):
-        return array
     if is_dask(array):
-        return array.compute()
-    from rskc.engines.device import to_host
+        return np.asarray(array.compute())
+    if is_on_device(array) or hasattr(array, "__array_namespace__"):
+        from rskc.engines.device import to_host
 
-    return to_host(array)
+        return to_host(array)
+    return np.asarray(array)
+
+
+def brought_home(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return a model and a table that may be on a device, or in blocks, in memory."""
+    away = X is not None and (is_dask(X) or is_on_device(X))
+    return model_in_memory(model), in_memory(X) if away else X
 
 
 def model_in_memory(model: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc._checks import check_integer
+from rskc._inputs import in_memory
 from rskc._labels import in_order, read_two
 
 __all__ = [
@@ -172,7 +173,7 @@ def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
     >>> revised_silhouette(model, [[0.5], [2.75], [5.0]]).values.round(2)
     array([1.  , 0.89, 0.  ])
     """
-    distances = np.asarray(model.transform(X))
+    distances = in_memory(model.transform(X))
     if distances.shape[1] < 2:
         raise ValueError(
             "The revised silhouette compares the nearest centre with the second nearest, and "

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rskc._inputs import brought_home
+
 _CHUNK = 256  # cases at a time, so that n x p differences are never held
 
 
@@ -20,15 +22,16 @@ class Cases(NamedTuple):
 
 
 def look_up(model: Any, X: Any) -> Cases:
-    check_fitted(model)
     distances = -model.score_samples(X)
     labels = model.predict(X)
     outliers = distances > model.outlier_threshold_
     return Cases(labels, distances, outliers, case_names(X, len(labels)))
 
 
-def check_fitted(model: Any) -> None:
+def check_fitted(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return a fitted model and a table, both in memory."""
     check_is_fitted(model, "cluster_centers_")
+    return brought_home(model, X)
 
 
 def check_cases_of_the_fit(model: Any, n: int, what: str) -> None:

@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 from rskc._checks import check_choice
 from rskc.displays._cases import (
     Cases,
+    check_fitted,
     check_seen,
     feature_names,
     fill_with_centres,
@@ -120,6 +121,7 @@ class ClusterDisplay:
         display : ClusterDisplay
         """
         check_choice("kind", kind, ("auto", "features", "pca"))
+        model, X = check_fitted(model, X)
         cases = look_up(model, X)
         seen = np.isfinite(cases.distances)
         check_seen(seen)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from rskc._checks import check_integer
-from rskc.displays._cases import feature_names, look_up, strongest, table_of
+from rskc.displays._cases import check_fitted, feature_names, look_up, strongest, table_of
 from rskc.displays._style import (
     GREY,
     INK,
@@ -114,6 +114,7 @@ class HeatmapDisplay:
         display : HeatmapDisplay
         """
         check_integer("n_top", n_top, 1)
+        model, X = check_fitted(model, X)
         cases = look_up(model, X)
         support = strongest(model.feature_weights_)
         features = support[:n_top]

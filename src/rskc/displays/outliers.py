@@ -9,6 +9,7 @@ import numpy as np
 from rskc._checks import check_integer
 from rskc.displays._cases import (
     check_cases_of_the_fit,
+    check_fitted,
     look_up,
     table_of,
     unweighted_distances,
@@ -122,6 +123,7 @@ class OutlierDisplay:
         display : OutlierDisplay
         """
         check_integer("n_names", n_names, 0)
+        model, X = check_fitted(model, X)
         cases = look_up(model, X)
         check_cases_of_the_fit(model, len(cases.labels), "what trimmed a case")
         display = cls(

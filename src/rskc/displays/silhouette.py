@@ -79,7 +79,7 @@ class SilhouetteDisplay:
         -------
         display : SilhouetteDisplay
         """
-        check_fitted(model)
+        model, X = check_fitted(model, X)
         silhouette = revised_silhouette(model, X)
         seen = np.isfinite(silhouette.a)
         check_seen(seen)

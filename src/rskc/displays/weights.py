@@ -66,7 +66,7 @@ class WeightsDisplay:
         -------
         display : WeightsDisplay
         """
-        check_fitted(model)
+        model, X = check_fitted(model, X)
         check_integer("n_top", n_top, 1)
         features = strongest(model.feature_weights_)
         names = feature_names(model, features)

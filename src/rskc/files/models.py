@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import rskc
+from rskc._inputs import model_in_memory
 from rskc._writing import atomic_write
 from rskc.engines.memory import Frame
 from rskc.estimator import RobustSparseKMeans
@@ -130,7 +131,7 @@ def save(
         kind = type(model).__name__
         raise TypeError(f"model={kind} cannot be saved; only a RobustSparseKMeans can.")
     check_is_fitted(model, "cluster_centers_")
-    data = _archive(model, {} if extra is None else dict(extra))
+    data = _archive(model_in_memory(model), {} if extra is None else dict(extra))
     with atomic_write(path) as file:
         file.write(data)
 

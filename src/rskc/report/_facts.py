@@ -118,7 +118,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
             f"model={model!r:.60} must be a fitted RobustSparseKMeans; of a search, give its "
             "best_estimator_, and the search itself in searches."
         )
-    check_fitted(model)
+    model, X = check_fitted(model, X)
     table = table_of(model, X)
     check_cases_of_the_fit(model, len(table), "what a report says")
     _check_same_data(model, X)
