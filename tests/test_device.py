@@ -23,7 +23,7 @@ from rskc import RobustSparseKMeans, load, save
 from rskc._inputs import in_memory, model_in_memory
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
-from rskc.engines import engine_for, passes_array
+from rskc.engines import device, engine_for, passes_array
 from rskc.engines.device import DeviceEngine, fetch, to_host
 from rskc.metrics import revised_silhouette
 
@@ -290,6 +290,15 @@ def test_fetch_keeps_shapes_and_numbers(to_kind):
     arrays = np.arange(6.0).reshape(2, 3), np.array([7, 8]), np.array([[9.5]])
     for found, expected in zip(fetch(*map(to_kind, arrays)), arrays, strict=True):
         assert_array_equal(found, expected)
+
+
+def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
+    monkeypatch.setattr(device, "free_bytes", lambda X: 3 * 2**30)
+    large = array_api_strict.zeros((1, 1), dtype=array_api_strict.float32)
+    large = array_api_strict.broadcast_to(large, (2**20, 2**10))
+    with pytest.raises(MemoryError, match="needs about 8 GiB more .* and 3 GiB are free"):
+        engine_for(large, holes=False)
+    assert engine_for(to_strict(TALL)).work_bytes == 3 * 2**30 // device.WORK_SHARE
 
 
 # ---- What others make of such a model

@@ -292,12 +292,15 @@ def add_change(sums: Sums, totals: np.ndarray, counts: np.ndarray, moved: np.nda
 class DeviceEngine:
     """Passes over an array (n, p) on a device, float32 or float64, without holes."""
 
+    table_cells = 1  # of a table, for each cell of the data
+
     def __init__(self, X: Any, *, frame: Frame | None = None, n_threads: int = 1, passes=None):
         self.X, self.passes = X, passes or passes_for(X)
         self.arrays: Any = DeviceCases(X)
         self.n_cases, self.n_features = X.shape
         self.n_missing = self.n_blank = 0
         self.seen: Any = None
+        self._check_room()
         self.frame = frame or self._frame_of(X)
         with np.errstate(over="ignore", under="ignore"):
             self.unit = float(np.power(self.frame.factor, -2.0))
@@ -306,6 +309,17 @@ class DeviceEngine:
         self.work_bytes = self._work_bytes()
         self._last: Any = None
         self._rotated: Any = None
+
+    def _check_room(self):
+        """Refuse what would fail half-way, with the numbers."""
+        free, needed = free_bytes(self.X), self.table_cells * self.n_cases * self.n_features * 8
+        if free is not None and needed > free:
+            raise MemoryError(
+                f"A fit of {self.n_cases} x {self.n_features} cells needs about "
+                f"{needed / 2**30:.0f} GiB more on the device, for the table in double precision, "
+                f"and {free / 2**30:.0f} GiB are free there; give fewer columns or cases at a time, "
+                "or a Dask array."
+            )
 
     def _frame_of(self, X):
         few, many = (to_host(X[::step, :]) for step in sample_steps(*X.shape))

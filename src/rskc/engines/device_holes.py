@@ -108,6 +108,8 @@ def scaled_up(sums: Any, observed: Any, total: float) -> Any:
 class DeviceHolesEngine(DeviceEngine):
     """Passes over an array (n, p) on a device in which NaN marks a hole."""
 
+    table_cells = 2  # values and marks
+
     def __init__(self, X, *, frame=None, **options):
         self.observed = ~passes_array.array_namespace(X).isnan(X)
         super().__init__(X, frame=frame, **options)
