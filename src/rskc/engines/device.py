@@ -317,7 +317,7 @@ class DeviceEngine:
             raise MemoryError(
                 f"A fit of {self.n_cases} x {self.n_features} cells needs about "
                 f"{needed / 2**30:.0f} GiB more on the device, for the table in double precision, "
-                f"and {free / 2**30:.0f} GiB are free there; give fewer columns or cases at a time, "
+                f"and {free / 2**30:.0f} GiB are free there; give fewer columns or cases, "
                 "or a Dask array."
             )
 
