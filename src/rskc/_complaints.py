@@ -87,11 +87,11 @@ def of_holes(
             UserWarning,
         )
     little = engine.little_seen(weights, LITTLE_SEEN)
-    if len(little):
+    if little.total:
         yield Complaint(
-            f"{counted(len(little), 'case is', 'cases are')} judged by less than "
-            f"{LITTLE_SEEN:.0%} of the weight, the "
-            f"rest being missing: {listed(name_cases(little))}. Their distances rest on little.",
+            f"{counted(little.total, 'case is', 'cases are')} judged by less than "
+            f"{LITTLE_SEEN:.0%} of the weight, the rest being missing: "
+            f"{listed(name_cases(little.first))}. Their distances rest on little.",
             UserWarning,
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 from rskc.engines import block_tasks as tasks
 from rskc.engines.holes import observed_frame
 from rskc.engines.memory import Frame, sample_steps
-from rskc.engines.plans import Blocks, Node, Value, collect
+from rskc.engines.plans import Blocks, Node, Value, as_value, collect
 
 
 class BlockData:
@@ -23,7 +23,8 @@ class BlockData:
 
     def __init__(self, X: da.Array, holes: bool | None, drop_blank: bool, frame: Frame | None):
         self.n_features, self.dtype, self.chunks = X.shape[1], np.dtype(X.dtype), X.chunks[0]
-        graph, keys = dict(X.__dask_graph__()), [row[0] for row in X.__dask_keys__()]
+        graph: dict[Any, Any] = dict(X.__dask_graph__())
+        keys = [(X.name, i, 0) for i in range(len(self.chunks))]
         every = Blocks(graph, keys)
         self.budget = every.scheduler.budget()
         node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
@@ -101,16 +102,16 @@ class BlockData:
 
     def rows(self, index: np.ndarray | None, engines: Node | None = None) -> np.ndarray:
         """Rows by the sorted numbers of their cases, or all; from engines where these are kept."""
-        whole, node = tasks.all_rows, engines
-        if not self.keep_engines or node is None:
-            whole, node = tasks.every_row, self.node
+        kept = engines if self.keep_engines else None
+        node = kept or self.node
         if index is None:
+            whole = tasks.all_rows if kept else tasks.every_row
             return np.concatenate(self.blocks.ask(whole, node, combine=collect))
         parts = np.split(index, np.searchsorted(index, np.cumsum(self.lengths)[:-1]))
         firsts = np.cumsum(self.lengths) - self.lengths
         wanted = self.blocks.hold([part - first for part, first in zip(parts, firsts, strict=True)])
         some = [i for i, part in enumerate(parts) if len(part)]
-        found = tasks.gather if node is engines else tasks.some_rows
+        found = tasks.gather if kept else tasks.some_rows
         return np.concatenate(self.blocks.ask(found, node, wanted, combine=collect, only=some))
 
     def _frame(self) -> Frame:
@@ -173,19 +174,22 @@ class BlockData:
             numbers[own] = starts[i] + asked[0]
         return numbers
 
-    def returned(self, node: Node, blank: Any) -> da.Array:
-        """A Dask array (n,) with the chunks of the data, and a value for blank cases."""
+    def returned(self, node: Node, blank: Any, shape: tuple[int, ...] = ()) -> da.Array:
+        """A Dask array (n, *shape) with the chunks of the data, and a value for blank cases."""
         made = partial(tasks.put_back, value=blank)
         node = self.blocks.make(made, node, self.blank, keep=True)
         (dtype,) = set(self.blocks.ask(tasks.dtype_of, node, combine=collect))
         assert node.held is not None
         name = f"rskc-cases-{uuid4().hex}"
-        graph = {
-            (name, i): np.full(length, blank, dtype) for i, length in enumerate(self.all_lengths)
+        rest = (0,) * len(shape)  # one chunk across
+        graph: dict[Any, Any] = {
+            (name, i, *rest): np.full((length, *shape), blank, dtype)
+            for i, length in enumerate(self.all_lengths)
         }
         for i, part in zip(self.used, node.held, strict=True):
-            graph[name, int(i)] = part.value if isinstance(part, Value) else part
-        chunks = (tuple(int(length) for length in self.all_lengths),)
+            held = part.value if isinstance(part, Value) else (as_value, part)
+            graph[name, int(i), *rest] = held
+        chunks = tuple(map(int, self.all_lengths)), *((size,) for size in shape)
         return da.Array(graph, name, chunks, dtype)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines.holes import HolesEngine, HolesTable
-from rskc.engines.interface import Assignment, Sums
+from rskc.engines.interface import Assignment, Listed, Sums
 from rskc.engines.memory import PASSES, Frame, MemoryEngine, MemoryTable, Place, to_blocks
 
 # ---- The data
@@ -47,10 +47,12 @@ def look(X: np.ndarray) -> Looked:
 
 
 def facts_of(looked: Looked) -> list[Inspected]:
+    """What the block is like."""
     return [looked.facts]
 
 
 def blank_of(looked: Looked) -> np.ndarray:
+    """The numbers in it of its blank rows."""
     return looked.blank
 
 
@@ -114,8 +116,10 @@ def largest_cell(X: np.ndarray) -> list[float]:
 
 
 def put_back(array: np.ndarray, blank: np.ndarray, value: Any) -> np.ndarray:
-    """An array (n,) with a value for each blank row."""
-    whole = np.full(len(array) + len(blank), value, array.dtype)
+    """An array (n, ...) with a value for each blank row."""
+    if len(blank) == 0:
+        return array
+    whole = np.full((len(array) + len(blank), *array.shape[1:]), value, array.dtype)
     whole[np.delete(np.arange(len(whole)), blank)] = array
     return whole
 
@@ -126,6 +130,7 @@ def number_of_seen(blank: np.ndarray, cases: np.ndarray, length: int) -> list[np
 
 
 def dtype_of(array: np.ndarray) -> list[np.dtype]:
+    """The type of an array."""
     return [array.dtype]
 
 
@@ -138,6 +143,7 @@ def products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def engine_sums(engine: MemoryEngine, groups: np.ndarray, K: int) -> tuple:
+    """Totals and counts over all features."""
     sums = engine.sums(groups, K)
     return sums.totals, sums.counts
 
@@ -155,19 +161,31 @@ def holed_shift(engine: MemoryEngine, before: np.ndarray, after: np.ndarray, K: 
 def distances(
     engine: MemoryEngine, labels: np.ndarray, centres: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
+    """Distances to the own centres."""
     return engine.distances(labels, centres, weights)
 
 
 def factored(engine: HolesEngine, groups: np.ndarray, weights: np.ndarray, K: int) -> tuple:
+    """Sums with the factors for holes."""
     return engine.factored(groups, weights, K)
 
 
 def set_aside(engine: MemoryEngine, groups: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Mask of the trimmed cases that are not blind."""
     return engine.set_aside(groups, weights)
 
 
-def little_seen(engine: MemoryEngine, first: int, weights: np.ndarray, share: float) -> list:
-    return [first + engine.little_seen(weights, share)]
+def little_seen(
+    engine: MemoryEngine, first: int, weights: np.ndarray, share: float, most: int
+) -> list[Listed]:
+    """The cases of which little is seen: how many, and the numbers of some."""
+    count, cases = engine.little_seen(weights, share)
+    return [Listed(count, first + cases[:most])]
+
+
+def transform(engine: MemoryEngine, centres: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Distances (n, K) to all centres."""
+    return engine.transform(centres, weights)
 
 
 # ---- Tables
@@ -186,7 +204,8 @@ class TableRecipe(NamedTuple):
     def table(self, layout: tuple) -> MemoryTable:
         """The table of cells that are laid out."""
         made = HolesTable if self.holes else MemoryTable
-        return made(*layout, self.weights, self.n_threads, PASSES, self.place)
+        blocks, rows = layout
+        return made(blocks, rows, self.weights, self.n_threads, PASSES, self.place)
 
     def table_of_rows(self, rows: np.ndarray) -> MemoryTable:
         """The table of rows of the data."""
@@ -200,6 +219,7 @@ class TableRecipe(NamedTuple):
 
 
 def lay_out(engine: MemoryEngine, columns: np.ndarray, dtype: np.dtype) -> tuple:
+    """The cells of a table, in blocks and row by row."""
     return engine._lay_out(columns, dtype)
 
 
@@ -217,6 +237,7 @@ def table_of_coordinates(rows: np.ndarray) -> MemoryTable:
 
 
 def of_runs(table: MemoryTable, index: np.ndarray) -> MemoryTable:
+    """The table for some of the runs."""
     return table.of_runs(index)
 
 
@@ -227,22 +248,22 @@ def weighted_rows(engine: MemoryEngine, columns: np.ndarray, weights: np.ndarray
 
 
 def norms(table: MemoryTable) -> np.ndarray:
+    """Weighted squared norms of the cases."""
     return table.norms()
 
 
-def coordinates(table: MemoryTable) -> list[np.ndarray]:
-    return [table.cases(np.arange(table.n_cases))]
-
-
 def assign(table: MemoryTable, centres: np.ndarray) -> Assignment:
+    """Nearest centres."""
     return table.assign(centres)
 
 
 def labels_of(assignment: Assignment) -> np.ndarray:
+    """The labels of an assignment."""
     return assignment.labels
 
 
 def costs_of(assignment: Assignment) -> np.ndarray:
+    """Its costs."""
     return assignment.costs
 
 
@@ -260,6 +281,7 @@ def trim(labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, values: np.nda
 
 
 def exclude(table: MemoryTable, groups: np.ndarray) -> np.ndarray:
+    """Groups with -1 for blind cases."""
     return table.exclude(groups)
 
 
@@ -269,6 +291,7 @@ def within(groups: np.ndarray, costs: np.ndarray) -> tuple:
 
 
 def table_sums(table: MemoryTable, groups: np.ndarray, K: int) -> tuple:
+    """Totals and counts over the columns of a table."""
     sums = table.sums(groups, K)
     return sums.totals, sums.counts
 

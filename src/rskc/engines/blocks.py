@@ -19,7 +19,15 @@ from rskc.engines import block_tasks as tasks
 from rskc.engines.block_cases import BlockCases, CaseArray
 from rskc.engines.block_data import BlockData
 from rskc.engines.holes import HoledSums
-from rskc.engines.interface import Assignment, Farthest, Grouping, Moved, Regrouping, Sums
+from rskc.engines.interface import (
+    Assignment,
+    Farthest,
+    Grouping,
+    Listed,
+    Moved,
+    Regrouping,
+    Sums,
+)
 from rskc.engines.memory import (
     FLOAT32,
     FLOAT64,
@@ -162,10 +170,7 @@ class BlocksEngine:
         self._last: tuple | None = None
         self._rotated: tuple | None = None
         self._gathered: tuple | None = None
-
-    @property
-    def work_bytes(self):
-        return max(WORK_BYTES, self.room() // 8)
+        self.work_bytes = max(WORK_BYTES, self.room() // 8)
 
     def room(self) -> int:
         """Bytes of the budget that neither the data nor a table that is kept take."""
@@ -198,10 +203,11 @@ class BlocksEngine:
 
     def little_seen(self, weights, share):
         if not self.data.holes:
-            return np.empty(0, np.int64)
-        found = partial(tasks.little_seen, weights=weights, share=share)
+            return Listed(0, np.empty(0, np.int64))
+        found = partial(tasks.little_seen, weights=weights, share=share, most=MOST_NAMED)
         parts = self.blocks.ask(found, self.node, self.arrays.places, combine=collect)
-        return np.concatenate(parts)
+        first = np.concatenate([part.first for part in parts])[:MOST_NAMED]
+        return Listed(sum(part.total for part in parts), first)
 
     def equal_weights(self):
         if not self.data.holes:
@@ -317,6 +323,10 @@ class BlocksEngine:
         """The values above which cases are cut off, and how many ties in each block."""
         values = np.where(np.isnan(found.values), np.inf, found.values).astype(found.values.dtype)
         return values, self.blocks.hold(list(found.cut(m)))
+
+    def transform(self, centres, weights):
+        made = partial(tasks.transform, centres=centres, weights=weights)
+        return self.data.returned(self.blocks.make(made, self.node), np.inf, (len(centres),))
 
     def place(self, centres):
         return self.frame.place(centres)

@@ -27,6 +27,7 @@ from rskc.engines.interface import (
     Cases,
     Farthest,
     Grouping,
+    Listed,
     Moved,
     Regrouping,
     Sums,
@@ -363,7 +364,7 @@ class DeviceEngine:
         return float(self.arrays.xp.max(self.arrays.xp.abs(self.X)))
 
     def little_seen(self, weights, share):
-        return np.empty(0, np.int64)
+        return Listed(0, np.empty(0, np.int64))
 
     def equal_weights(self):
         return np.ones((1, self.n_features))

@@ -9,7 +9,7 @@ import numpy as np
 from rskc.engines import passes_array
 from rskc.engines.device import DeviceEngine, DeviceTable, fetch, to_host
 from rskc.engines.holes import HoledSums, HolesTable, observed_frame
-from rskc.engines.interface import Assignment, Grouping
+from rskc.engines.interface import Assignment, Grouping, Listed
 from rskc.engines.memory import sample_steps
 
 # Less observed weight than this share of all is none.
@@ -221,7 +221,7 @@ class DeviceHolesEngine(DeviceEngine):
 
     def little_seen(self, weights, share):
         seen = self._observed_weight(weights[None])[0, :] / float(weights.sum())
-        return to_host(self.arrays.xp.nonzero(seen < share)[0])
+        return Listed.of(to_host(self.arrays.xp.nonzero(seen < share)[0]))
 
 
 def device_engine(X: Any, *, holes: bool | None, drop_blank: bool, **options: Any) -> DeviceEngine:

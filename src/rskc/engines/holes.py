@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rskc.engines.interface import Assignment, Grouping, Sums
+from rskc.engines.interface import Assignment, Grouping, Listed, Sums
 from rskc.engines.memory import (
     FLOAT32,
     PASSES,
@@ -251,7 +251,8 @@ class HolesEngine(MemoryEngine):
         return sums.reshape(K, self.n_features)
 
     def little_seen(self, weights, share):
-        return np.flatnonzero(1 - self._hole_weight(weights) / weights.sum() < share)
+        seen = 1 - self._hole_weight(weights) / weights.sum()
+        return Listed.of(np.flatnonzero(seen < share))
 
     def distinct(self, most):
         seen = set()

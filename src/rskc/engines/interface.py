@@ -55,6 +55,18 @@ class Farthest(NamedTuple):
     distance: np.ndarray  # (runs,)
 
 
+class Listed(NamedTuple):
+    """How many cases there are of some kind, and the numbers of the first of them."""
+
+    total: int
+    first: np.ndarray
+
+    @classmethod
+    def of(cls, cases: np.ndarray) -> Listed:
+        """All of them."""
+        return cls(len(cases), cases)
+
+
 @dataclass
 class Sums:
     """Totals and counts of the cases of each cluster; ``shift`` passes change them in place."""
@@ -259,8 +271,8 @@ class Engine(Protocol):
         """Return the largest absolute value in the data."""
         ...
 
-    def little_seen(self, weights: np.ndarray, share: float) -> np.ndarray:
-        """Return the numbers of the cases of which less than this share of the weight is seen."""
+    def little_seen(self, weights: np.ndarray, share: float) -> Listed:
+        """List the cases of which less than this share of the weight is seen."""
         ...
 
     def numbers(self, cases: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from rskc.engines.interface import (
     Cases,
     Farthest,
     Grouping,
+    Listed,
     Moved,
     Regrouping,
     Sums,
@@ -321,7 +322,7 @@ class MemoryEngine:
         return float(np.abs(self.X).max())
 
     def little_seen(self, weights, share):
-        return np.empty(0, np.int64)
+        return Listed(0, np.empty(0, np.int64))
 
     def equal_weights(self):
         return np.ones((1, self.n_features))

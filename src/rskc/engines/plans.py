@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 from dask.optimization import cull
 
-from rskc.engines.schedulers import scheduler_for
+from rskc.engines.schedulers import ClusterScheduler, scheduler_for
 
 # So many results of blocks are brought together at a time, in this order whatever the scheduler:
 # sums round alike then.
@@ -70,15 +70,23 @@ class Outcome(NamedTuple):
     result: Any
 
 
-def run_program(program: Program, *leaves: Any) -> Outcome:
-    """Make the values of one block; the last of them comes back."""
+def run_program(program: Value, *leaves: Any) -> Outcome | Any:
+    """Make the values of one block; the last comes back, alone if nothing is kept."""
     from rskc._runtime import one_blas_thread  # which asks the engines for their threads
 
-    values = [leaf.value if isinstance(leaf, Value) else leaf for leaf in leaves]
+    steps, kept = program.value
+    values = [as_value(leaf) for leaf in leaves]
     with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
-        for function, places in program.steps:
+        for function, places in steps:
             values.append(function(*(values[place] for place in places)))
-    return Outcome(tuple(values[place] for place in program.kept), values[-1])
+    return Outcome(tuple(values[place] for place in kept), values[-1]) if kept else values[-1]
+
+
+def as_value(leaf: Any) -> Any:
+    """What is held for a block, without its wrapping."""
+    if isinstance(leaf, Value):
+        return leaf.value
+    return leaf.kept[0] if isinstance(leaf, Outcome) else leaf
 
 
 def pick_kept(outcome: Outcome, place: int) -> Any:
@@ -171,7 +179,7 @@ class Blocks:
         pairs = list(combinations_with_replacement(range(len(self)), 2))
         name = keys[0][0]
         for i, j in pairs:
-            graph[name, "pair", i, j] = (_of_results, Value(function), keys[i], keys[j])
+            graph[name, "pair", i, j] = (function, keys[i], keys[j])
         graph[name, "pairs"] = [(name, "pair", i, j) for i, j in pairs]
         self.n_graphs += 1
         return list(zip(pairs, self.scheduler.get_one(graph, (name, "pairs")), strict=True))
@@ -188,11 +196,14 @@ class Blocks:
     def _run(self, program, tasks, n_kept, combine):
         """Run a graph; return what is kept of each block, and the result."""
         graph, keys = self._graph(program, tasks)
-        if self.scheduler.remote:
-            return self._run_remote(graph, keys, n_kept, combine)
+        if isinstance(self.scheduler, ClusterScheduler):
+            kept, result = _left_there(graph, keys, n_kept, combine)
+            return self.scheduler.get_and_leave(graph, kept, result)
         outcomes = self.scheduler.get(graph, keys)
-        kept = [tuple(Value(part) for part in outcome.kept) for outcome in outcomes]
-        return kept, in_one(combine, [outcome.result for outcome in outcomes])
+        if n_kept == 0:
+            return [], in_one(combine, outcomes)
+        made = [tuple(Value(part) for part in outcome.kept) for outcome in outcomes]
+        return made, in_one(combine, [outcome.result for outcome in outcomes])
 
     def _graph(self, program: Program, tasks: list[list[Any]]) -> tuple[dict, list]:
         """A graph with a task for each block, and the keys of these tasks."""
@@ -203,37 +214,33 @@ class Blocks:
         for key, leaves in zip(keys, tasks, strict=True):
             needed += [leaf.key for leaf in leaves if isinstance(leaf, Key)]
             arguments = [leaf.key if isinstance(leaf, Key) else leaf for leaf in leaves]
-            graph[key] = (_run_value, name, *arguments)
+            graph[key] = (run_program, name, *arguments)
         if needed:
             graph |= cull(self.graph, needed)[0]
         return graph, keys
 
-    def _run_remote(self, graph, keys, n_kept, combine):
-        """The same with what is kept left where it is, and results brought together there."""
-        name = keys[0][0]
+
+def _left_there(graph, keys, n_kept, combine):
+    """Add tasks so that what is kept stays where it is, and results are brought together there.
+
+    If only one value is kept of a block, it stays in its outcome: that saves a task.
+    """
+    name = keys[0][0]
+    kept: list[list[Any]] = [[key] * (n_kept == 1) for key in keys]
+    if n_kept > 1:
         kept = [[(name, "kept", i, place) for place in range(n_kept)] for i in range(len(keys))]
-        for key, places in zip(keys, kept, strict=True):
-            for place, own in enumerate(places):
-                graph[own] = (pick_kept, key, place)
+        for key, own in zip(keys, kept, strict=True):
+            graph |= {part: (pick_kept, key, place) for place, part in enumerate(own)}
+    results = keys
+    if n_kept > 0:
         results = [(name, "result", i) for i in range(len(keys))]
         graph |= {own: (pick_result, key) for own, key in zip(results, keys, strict=True)}
-        level = 0
-        while True:
-            level += 1
-            some = _some(results)
-            results = [(name, "sum", level, i) for i in range(len(some))]
-            graph |= {own: (combine, part) for own, part in zip(results, some, strict=True)}
-            if len(results) == 1:
-                break
-        return self.scheduler.get_and_leave(graph, kept, results[0])
-
-
-def _run_value(program: Value, *leaves: Any) -> Outcome:
-    return run_program(program.value, *leaves)
-
-
-def _of_results(function: Value, *outcomes: Outcome) -> Any:
-    return function.value(*(outcome.result for outcome in outcomes))
+    level = 0
+    while level == 0 or len(results) > 1:
+        level, some = level + 1, _some(results)
+        results = [(name, "sum", level, i) for i in range(len(some))]
+        graph |= {own: (combine, part) for own, part in zip(results, some, strict=True)}
+    return kept, results[0]
 
 
 def _same(value: Any) -> Any:

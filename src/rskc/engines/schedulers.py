@@ -47,7 +47,7 @@ class LocalScheduler:
 
 def _available_here() -> int:
     try:
-        import psutil
+        import psutil  # type: ignore[import-untyped]
     except ImportError:  # it comes with distributed
         return 2**32
     return psutil.virtual_memory().available
