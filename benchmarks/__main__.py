@@ -3,7 +3,18 @@
 import sys
 from importlib import import_module
 
-NAMES = ("kmeans", "whole_fit", "passes", "scaling", "memory", "missing", "answers", "selection", "dask", "gpu")
+NAMES = (
+    "kmeans",
+    "whole_fit",
+    "passes",
+    "scaling",
+    "memory",
+    "missing",
+    "answers",
+    "selection",
+    "blocks",
+    "gpu",
+)
 
 
 def main() -> None:

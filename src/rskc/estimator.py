@@ -30,7 +30,7 @@ from rskc._runtime import n_threads_for, one_blas_thread, talking
 from rskc._summary import cases_frame, describe, features_frame, names_of_cases
 from rskc.engines import Engine, engine_for
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
-from rskc.solver.search import seed_cases
+from rskc.solver.search import search_cases
 from rskc.solver.starts import INITS
 
 # Restarts with n_init="auto": as many as take about this many multiplications an iteration.
@@ -355,7 +355,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
             if self.init == "auto":
                 inits = ("random", "robust" if problem.n_trim else "k-means++")
             uniforms = random_state.random_sample((n_init, K))
-            return DrawnStarts(inits, uniforms, seed_cases(engine.n_cases, p, K, random_state))
+            return DrawnStarts(inits, uniforms, search_cases(engine.n_cases, p, K, random_state))
         if callable(self.init):
             given = [self.init(X, K, random_state=random_state) for _ in range(n_init)]
         else:

@@ -121,11 +121,11 @@ class BlocksTable:
 
     def single_moves(self, groups, K):
         """Move cases one after the other in memory: it is asked of small tables only."""
-        moved, sums, moves = self.sample(None).single_moves(groups.to_numpy(), K)
+        moved, sums, moves = self.in_memory().single_moves(groups.to_numpy(), K)
         return Moved(self.arrays.from_numpy(moved), sums, moves)
 
-    def sample(self, index):
-        return self.recipe.table_of_rows(self.engine.gather(index))
+    def in_memory(self):
+        return self.recipe.table_of_rows(self.engine.gather(None))
 
     def place(self, centres):
         return self.recipe.place.centres(centres)
@@ -146,8 +146,8 @@ class RotatedTable(BlocksTable):
         super().__init__(engine, node, recipe)
         self.rows, self.rotated = rows.astype(dtype), True
 
-    def sample(self, index):
-        return tasks.table_of_coordinates(self.rows if index is None else self.rows[index])
+    def in_memory(self):
+        return tasks.table_of_coordinates(self.rows)
 
 
 class BlocksEngine:
@@ -185,6 +185,10 @@ class BlocksEngine:
             self._gathered = None  # before the next come
             self._gathered = (index, self.data.rows(index, self.node))
         return self._gathered[1]
+
+    def part(self, cases):
+        rows = np.ascontiguousarray(self.gather(cases))
+        return tasks.engine_of(rows, self.data.holes, self.frame, self.n_threads)
 
     def numbers(self, cases):
         return self.data.numbers(cases)

@@ -180,8 +180,12 @@ class DeviceCases:
 
 
 class DeviceTable:
-    """The cells (n, q) of the columns that carry weight, on the device."""
+    """The cells of the columns that carry weight, on the device.
 
+    ``rows`` is (n, width) or wider: columns of zeros may follow.
+    """
+
+    width_factor = 1  # columns in storage for each column
     sums_type = Sums
 
     def __init__(self, engine: DeviceEngine, rows: Any, weights: np.ndarray, place: Place | None):
@@ -189,6 +193,8 @@ class DeviceTable:
         self.arrays: Cases = engine.arrays
         self.work_bytes = engine.work_bytes
         self.n_cases, self.n_columns = engine.n_cases, weights.shape[1]
+        self.width = self.width_factor * self.n_columns
+        self.padding = rows.shape[1] - self.width
         self.rotated = place is None
         self._place = place
         self._norms: Any = None
@@ -215,6 +221,7 @@ class DeviceTable:
     def _row_sums(self, weights):
         """sum_j weights_j x_j^2 of each case, for each row of weights, in the table's precision."""
         arrays, xp = self.engine.arrays, self.engine.arrays.xp
+        weights = np.pad(weights, ((0, 0), (0, self.padding)))
         columns, width = arrays.asarray(weights.T), 2 * self.rows.shape[1] + len(weights)
         parts = [
             (passes_array.read(self.rows, rows) ** 2 @ columns).T
@@ -234,6 +241,7 @@ class DeviceTable:
     def _nearest(self, factors, constants):
         """Find the least of x * factors + constants (runs, K) for every case and run."""
         asarray, dtype = self.engine.arrays.asarray, self.rows.dtype
+        factors = np.pad(factors, ((0, 0), (0, 0), (0, self.padding)))
         parts = asarray(factors, dtype), asarray(constants, dtype)
         return Assignment(*self.engine.passes.assign(self.rows, *parts, self.norms()))
 
@@ -246,38 +254,35 @@ class DeviceTable:
 
     def sums(self, groups, K):
         totals, counts = self.engine.passes.sums(self.rows, groups, K)
-        return self.sums_type(*fetch(totals, counts))
+        return self.sums_type(*fetch(totals[:, :, : self.width], counts))
 
     def shift(self, sums, before, after):
-        change = self.engine.passes.shift(self.rows, before, after, sums.counts.shape[1])
-        return add_change(sums, *fetch(*change))
+        return add_change(sums, *fetch(*self._change(before, after, sums.counts.shape[1])))
+
+    def _change(self, before, after, K):
+        """What totals and counts change by, and how many cases moved."""
+        totals, *others = self.engine.passes.shift(self.rows, before, after, K)
+        return totals[:, :, : self.width], *others
 
     def regroup(self, assignment, m, sums, before):
-        passes, K = self.engine.passes, sums.counts.shape[1]
-        groups, within = passes.trim(*assignment, m)
+        groups, within = self.engine.passes.trim(*assignment, m)
         groups = self.exclude(groups)
-        change = passes.shift(self.rows, before, groups, K)
+        change = self._change(before, groups, sums.counts.shape[1])
         *change, within = fetch(*change, within)
         return Regrouping(groups, within, add_change(sums, *change))
 
     def single_moves(self, groups, K):
         """Move cases one after the other in memory: it is asked of small tables only."""
-        moved, sums, moves = self.sample(None).single_moves(to_host(groups), K)
+        moved, sums, moves = self.in_memory().single_moves(to_host(groups), K)
         return Moved(self.engine.arrays.asarray(moved), sums, moves)
 
-    def sample(self, index):
-        if index is not None:
-            cases = self.engine.arrays.asarray(index)
-            return self._in_memory(self.engine.arrays.xp.take(self.rows, cases, axis=0))
+    def in_memory(self):
         if self._host is None:
-            self._host = self._in_memory(self.rows)
+            rows = np.ascontiguousarray(to_host(self.rows[:, : self.width]))
+            blocks, flat = host_blocks(rows, HOST_PASSES.BLOCK), rows.reshape(-1)
+            weights = np.ascontiguousarray(self.weights)
+            self._host = self._host_table(blocks, flat, weights, 1, HOST_PASSES, self._place)
         return self._host
-
-    def _in_memory(self, rows):
-        rows = np.ascontiguousarray(to_host(rows))
-        blocks, flat = host_blocks(rows, HOST_PASSES.BLOCK), rows.reshape(-1)
-        weights = np.ascontiguousarray(self.weights)
-        return self._host_table(blocks, flat, weights, 1, HOST_PASSES, self._place)
 
     def _host_table(self, *parts):
         return MemoryTable(*parts)
@@ -301,7 +306,7 @@ class DeviceEngine:
         self.n_cases, self.n_features = X.shape
         self.n_missing = self.n_blank = 0
         self.seen: Any = None
-        self._check_room()
+        self.multiple = getattr(self.passes, "COLUMNS_MULTIPLE", 1)
         self.frame = frame or self._frame_of(X)
         with np.errstate(over="ignore", under="ignore"):
             self.unit = float(np.power(self.frame.factor, -2.0))
@@ -311,15 +316,14 @@ class DeviceEngine:
         self._last: Any = None
         self._rotated: Any = None
 
-    def _check_room(self):
+    def _check_room(self, columns):
         """Refuse what would fail half-way, with the numbers."""
-        free, needed = free_bytes(self.X), self.table_cells * self.n_cases * self.n_features * 8
+        free, needed = free_bytes(self.X), self.table_cells * self.n_cases * columns * 8
         if free is not None and needed > free:
             raise MemoryError(
-                f"A fit of {self.n_cases} x {self.n_features} cells needs about "
-                f"{needed / 2**30:.0f} GiB more on the device, for the table in double precision, "
-                f"and {free / 2**30:.0f} GiB are free there; give fewer columns or cases, "
-                "or a Dask array."
+                f"A table of {self.n_cases} x {columns} cells needs about {needed / 2**30:.0f} GiB "
+                f"on the device, in double precision, and {free / 2**30:.0f} GiB are free there; "
+                "give fewer columns or cases, or a Dask array."
             )
 
     def _frame_of(self, X):
@@ -336,6 +340,10 @@ class DeviceEngine:
         self.n_blank, self.seen = blank.shape[0] - self.n_cases, xp.nonzero(~blank)[0]
         place = xp.cumulative_sum(xp.astype(~blank, xp.int64)) - 1
         self._sources = xp.where(blank, xp.full_like(place, self.n_cases), place)
+
+    def part(self, cases):
+        rows = self.arrays.xp.take(self.X, self.arrays.asarray(cases), axis=0)
+        return DeviceEngine(rows, frame=self.frame, passes=self.passes)
 
     def numbers(self, cases):
         return cases if self.seen is None else to_host(self.seen)[cases]
@@ -399,12 +407,23 @@ class DeviceEngine:
         key = (dtype, columns.tobytes())
         if self._last is None or self._last[0] != key:
             self._last = None  # before the next is made
+            self._check_room(len(columns))
             self._last = (key, self._lay_out(columns, dtype))
         return self._last[1]
 
     def _lay_out(self, columns, dtype):
+        """The cells of a table, as wide as the passes like it: zeros follow."""
+        xp, parts = self.arrays.xp, self._parts(columns, dtype)
+        gap = -sum(part.shape[1] for part in parts) % self.multiple
+        if gap:
+            zeros = xp.zeros((self.n_cases, gap), dtype=dtype, device=self.arrays.device)
+            parts.append(zeros)
+        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
+
+    def _parts(self, columns, dtype):
+        """The cells of some columns in the frame, cut off at its limits."""
         xp, asarray = self.arrays.xp, self.arrays.asarray
-        out = xp.empty((self.n_cases, len(columns)), dtype=dtype, device=device(self.X))
+        out = xp.empty((self.n_cases, len(columns)), dtype=dtype, device=self.arrays.device)
         limits, numbers = asarray(self.frame.limits[columns]), asarray(columns)
         place = self.place_on_device._replace(location=asarray(self.frame.location[columns]))
         for rows in passes_array.chunks(self.X, 2 * self.n_features):
@@ -413,14 +432,14 @@ class DeviceEngine:
                 cells = xp.take(cells, numbers, axis=1)
             cells = passes_array.read(cells, slice(None), place)
             out[rows, :] = xp.astype(xp.clip(cells, -limits, limits), dtype)
-        return out
+        return [out]
 
     def _rotated_table(self, weights, dtype):
         """Coordinates of the cases in the space that they span, n x n instead of n x q."""
         xp, asarray = self.arrays.xp, self.arrays.asarray
         if self._rotated is None or not np.array_equal(self._rotated[0], weights):
             columns = np.flatnonzero(weights[0])
-            rows = self._lay_out(columns, xp.float64) * asarray(np.sqrt(weights[0, columns]))
+            rows = self._parts(columns, xp.float64)[0] * asarray(np.sqrt(weights[0, columns]))
             self._rotated = (weights, gram_coordinates(to_host(rows @ rows.T)))
         rows = asarray(self._rotated[1], dtype)
         return DeviceTable(self, rows, np.ones((1, rows.shape[1])), None)
@@ -437,7 +456,7 @@ class DeviceEngine:
     def distances(self, labels, centres, weights=None):
         weights = self.equal_weights() if weights is None else weights
         parts = self.arrays.asarray(weights), labels, self.arrays.asarray(centres)
-        return self.passes.own_distances(self.X, self.place_on_device, *parts)
+        return self.passes.own_distances(self.X, *self.place_on_device, *parts)
 
     def transform(self, centres, weights):
         xp, shape = self.arrays.xp, (len(centres), self.n_cases)

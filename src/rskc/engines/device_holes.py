@@ -19,6 +19,7 @@ NOTHING = 1e-12
 class DeviceHolesTable(DeviceTable):
     """Values, 0 in a hole, and beside them marks, 1 where a cell is observed: (n, 2 q)."""
 
+    width_factor = 2
     sums_type = HoledSums
 
     def __init__(self, *parts):
@@ -67,7 +68,7 @@ class DeviceHolesTable(DeviceTable):
         columns, marks, squares = (arrays.asarray(part.T) for part in (*parts, seen))
         labels, costs = [], []
         for rows in passes_array.chunks(self.rows, 4 * self.rows.shape[1]):
-            cells = passes_array.read(self.rows, rows)
+            cells = passes_array.read(self.rows, rows)[:, : self.width]
             sums = cells[:, : self.n_columns] ** 2 @ squares + cells @ columns
             scaled = scaled_up(sums, cells @ marks, float(weights.sum()))
             least = xp.min(scaled, axis=1)
@@ -128,6 +129,12 @@ class DeviceHolesEngine(DeviceEngine):
             rows[:, j] = np.resize(cells, len(rows)) if len(cells) else np.nan
         return observed_frame(rows)
 
+    def part(self, cases):
+        xp, index = self.arrays.xp, self.arrays.asarray(cases)
+        rows, marks = (xp.take(array, index, axis=0) for array in (self.X, self.observed))
+        rows = xp.where(marks, rows, xp.full_like(rows, float("nan")))
+        return DeviceHolesEngine(rows, frame=self.frame, passes=self.passes)
+
     def equal_weights(self):
         return self._any[None].astype(np.float64)
 
@@ -144,10 +151,10 @@ class DeviceHolesEngine(DeviceEngine):
     def _table_of(self, *parts):
         return DeviceHolesTable(self, *parts)
 
-    def _lay_out(self, columns, dtype):
+    def _parts(self, columns, dtype):
         xp = self.arrays.xp
         marks = xp.take(self.observed, self.arrays.asarray(columns), axis=1)
-        return xp.concat([super()._lay_out(columns, dtype), xp.astype(marks, dtype)], axis=1)
+        return [*super()._parts(columns, dtype), xp.astype(marks, dtype)]
 
     def sums(self, groups, K):
         values = passes_array.sums(self.X, groups, K, self.place_on_device)

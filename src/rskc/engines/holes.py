@@ -86,12 +86,6 @@ class HolesTable(MemoryTable):
             part.scale = self.scale[index]
         return part
 
-    def sample(self, index):
-        part = super().sample(index)
-        if part is not self:
-            part.scale = self.scale[:, index]
-        return part
-
     def assign(self, centres):
         unseen = np.isnan(centres)
         filled = np.where(unseen, 0, centres) if unseen.any() else centres
@@ -158,6 +152,10 @@ class HolesEngine(MemoryEngine):
         super().__init__(filled, frame=frame, n_threads=n_threads, passes=passes)
         self.hole_rows, self.hole_columns = np.nonzero(~self.observed)
         self.n_missing = len(self.hole_rows)
+
+    def part(self, cases):
+        X = np.where(self.observed[cases], self.X[cases], np.nan)
+        return HolesEngine(X, frame=self.frame, n_threads=self.n_threads, passes=self.passes)
 
     def equal_weights(self):
         return self.observed.any(axis=0)[None].astype(np.float64)

@@ -202,8 +202,8 @@ class Table(Protocol):
         """Move single cases while the within sum falls."""
         ...
 
-    def sample(self, index: np.ndarray | None) -> MemoryTable:
-        """Return the table of some cases, or of all, in memory."""
+    def in_memory(self) -> MemoryTable:
+        """Return the table as it is in memory; it is asked of small tables only."""
         ...
 
     def place(self, centres: np.ndarray) -> np.ndarray:
@@ -226,6 +226,10 @@ class Engine(Protocol):
     work_bytes: int  # what labels, groups and masks of branches side by side may take
     frame: Any  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
+
+    def part(self, cases: np.ndarray) -> Engine:
+        """Return an engine for some of the cases, in the same frame."""
+        ...
 
     def equal_weights(self) -> np.ndarray:
         """Return weights (1, p) of 1, and 0 for features that are nowhere observed."""

@@ -238,14 +238,8 @@ class MemoryTable:
         """Return the coordinates of some cases."""
         return self._gather(index, self.n_columns)
 
-    def sample(self, index):
-        if index is None:
-            return self
-        rows, part = self._gather(index, self.width), copy.copy(self)
-        part.blocks = to_blocks(rows, self.passes.BLOCK)
-        part.rows, part.row_block, part.n_cases = rows.reshape(-1), 1, len(index)
-        part._norms = self.norms()[:, index]
-        return part
+    def in_memory(self):
+        return self
 
     def _row_sums(self, weights):
         """sum_j weights_j x_j^2 of each case, for each row of weights."""
@@ -299,6 +293,11 @@ class MemoryEngine:
     def leave_out(self, blank):
         """Take note of blank cases (of all): the data of this engine are without them."""
         self.n_blank, self.seen = int(np.count_nonzero(blank)), np.flatnonzero(~blank)
+
+    def part(self, cases):
+        return MemoryEngine(
+            self.X[cases], frame=self.frame, n_threads=self.n_threads, passes=self.passes
+        )
 
     def numbers(self, cases):
         return cases if self.seen is None else self.seen[cases]

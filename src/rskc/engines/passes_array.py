@@ -108,14 +108,16 @@ def members(groups: Any, K: int) -> Any:
     return xp.reshape(xp.astype(own, xp.float64), (groups.shape[0] * K, groups.shape[1]))
 
 
-def own_distances(X: Any, place: Place, weights: Any, labels: Any, centres: Any) -> Any:
+def own_distances(
+    X: Any, location: Any, factor: float, weights: Any, labels: Any, centres: Any
+) -> Any:
     """Squared distance (runs, n) of each case to the centre of its label, weighted, in the frame.
 
     ``weights`` (1 or runs, p), ``centres`` (runs, K, p).
     """
     xp, parts = array_namespace(X), []
     for rows in chunks(X, 3 * X.shape[1]):
-        cells, found = read(X, rows, place), []
+        cells, found = read(X, rows, Place(location, factor)), []
         for run in range(labels.shape[0]):
             own = xp.take(centres[run, ...], xp.astype(labels[run, rows], xp.int64), axis=0)
             found.append((cells - own) ** 2 @ weights[run if weights.shape[0] > 1 else 0, :])

@@ -17,8 +17,8 @@ from rskc.solver.starts import INITS
 
 log = logging.getLogger(__name__)
 
-# Starts are drawn among so many cells' worth of cases: all of them, where there are no more.
-SEED_CELLS, FEWEST_SEEDS = 2**24, 2**12
+# The search is made on so many cells' worth of cases: all of them, where there are no more.
+SAMPLE_CELLS, FEWEST_CASES = 2**24, 2**14
 # Branches are followed side by side while their labels, groups and masks stay within this.
 WORK_BYTES = 2**25
 # Partitions kept for single moves: as many as a round of moves takes this many multiplications for.
@@ -41,6 +41,15 @@ class Batch(NamedTuple):
 class Starts(Protocol):
     """Where restarts begin. The best partitions of each kind of start go on as branches."""
 
+    @property
+    def sample(self) -> np.ndarray | None:
+        """The cases on which the search is made; None for all."""
+        ...
+
+    def on_all(self) -> Starts:
+        """Return the same starts, for a search on all cases."""
+        ...
+
     def fewer(self, n_runs: int) -> Starts:
         """Return so many of the restarts."""
         ...
@@ -52,15 +61,15 @@ class Starts(Protocol):
 
 @dataclass(frozen=True)
 class DrawnStarts:
-    """Starts at cases that are drawn, in the manners that ``inits`` name, in turn.
-
-    Of very many cases a sample is looked at: seeding reads the data as often as there are clusters,
-    and what it finds in some thousand cases is as good.
-    """
+    """Starts at cases that are drawn, in the manners that ``inits`` name, in turn."""
 
     inits: tuple[str, ...]
     uniforms: np.ndarray  # (runs, K)
-    sample: np.ndarray | None = None  # the cases among which starts are drawn; None for all
+    sample: np.ndarray | None = None
+
+    def on_all(self) -> DrawnStarts:
+        """Return the same starts, for a search on all cases."""
+        return replace(self, sample=None)
 
     def fewer(self, n_runs: int) -> DrawnStarts:
         """Return the first so many."""
@@ -70,11 +79,10 @@ class DrawnStarts:
         """Yield the cases drawn, batch by batch."""
         runs, K = self.uniforms.shape
         step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
-        kinds, seeds = np.arange(runs) % len(self.inits), table.sample(self.sample)
-        m = n_trim * seeds.n_cases // table.n_cases
+        kinds, seeds = np.arange(runs) % len(self.inits), table.in_memory()
         for first in range(0, runs, step):
             rows = slice(first, first + step)
-            yield Batch(seeds.cases(self._draw(seeds, m, rows, kinds[rows])), kinds[rows])
+            yield Batch(seeds.cases(self._draw(seeds, n_trim, rows, kinds[rows])), kinds[rows])
 
     def _draw(self, table: MemoryTable, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
         uniforms = self.uniforms[rows]
@@ -86,9 +94,9 @@ class DrawnStarts:
         return cases
 
 
-def seed_cases(n: int, p: int, K: int, random_state: np.random.RandomState) -> np.ndarray | None:
-    """Draw the cases among which starts are drawn; None if these are all."""
-    most = max(SEED_CELLS // p, FEWEST_SEEDS, 100 * K)
+def search_cases(n: int, p: int, K: int, random_state: np.random.RandomState) -> np.ndarray | None:
+    """Draw the cases on which the search is made; None if these are all."""
+    most = max(SAMPLE_CELLS // p, FEWEST_CASES, 100 * K)
     if n <= most:
         return None
     return np.sort(sample_without_replacement(n, most, random_state=random_state))
@@ -100,6 +108,11 @@ class GivenStarts:
 
     groups: list[Any]
     n_clusters: int
+    sample: None = None  # what was given is given for all cases
+
+    def on_all(self) -> GivenStarts:
+        """Return the same starts."""
+        return self
 
     def fewer(self, n_runs: int) -> GivenStarts:
         """Return the first so many."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from rskc.engines import Assignment, Cases, Engine, Table
 from rskc.solver.alternate import Outcome, State, explore, is_guarded
-from rskc.solver.partition import Partitions, continue_lloyd
+from rskc.solver.partition import Partitions, continue_lloyd, lloyd
 from rskc.solver.problem import Problem, Rival, Solution, Warm
 from rskc.solver.search import Found, Starts, search
 
@@ -49,10 +49,40 @@ def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
     -------
     solution : Solution
     """
+    if starts.sample is not None:
+        return _solve_by_sample(engine, problem, starts, starts.sample, warm)
     if not problem.sparse:
         return _plain_solution(engine, problem, _search_evenly(engine, problem, starts))
     partitions = _search_evenly(engine, problem, starts).partitions
     return _branch_out(engine, problem, partitions, starts, warm)
+
+
+def _solve_by_sample(
+    engine: Engine, problem: Problem, starts: Starts, sample: np.ndarray, warm: Sequence[Warm]
+) -> Solution:
+    """Search on a sample of very many cases; bring what is found to rest on all of them.
+
+    Restarts and branches read the data hundreds of times, and on some ten thousand cases they come
+    to the same end: from there all cases need a few more iterations.
+    """
+    part = engine.part(sample)
+    share = part.n_cases / engine.n_cases
+    few = replace(problem, n_trim=int(problem.n_trim * share))
+    found = solve(part, few, starts.on_all())
+    log.info("search on %d of %d cases done", part.n_cases, engine.n_cases)
+    table = engine.table(found.weights[None])
+    partitions = lloyd(table, table.place(found.centres[None]), problem)
+    if not problem.sparse:
+        return _plain_solution(engine, problem, Found(partitions, table))
+    made_with = np.vstack([found.weights, *(solution.weights for solution in warm)])
+    branches = partitions.join(*(_as_partition(solution, engine.arrays) for solution in warm))
+    outcome = explore(engine, problem, branches, None, made_with)
+    solution = _sparse_solution(engine, problem, outcome)
+    if found.rival is None or solution.rival is not None:
+        return solution
+    cases = sample[found.rival.cases]
+    size = round(found.rival.size / share)
+    return replace(solution, rival=Rival(found.rival.mean, size, cases))
 
 
 def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> Iterator[Solution]:
