@@ -153,7 +153,8 @@ class DeviceCases:
         for run in np.flatnonzero((counts == 0).any(axis=1)):
             own = groups[int(run), :]
             paid = xp.where(own < 0, xp.zeros_like(costs[0, :]), costs[int(run), :])
-            numbers = xp.argsort(-paid, stable=True)[: candidates_needed(counts[run])]
+            most = min(candidates_needed(counts[run]), paid.shape[0])
+            numbers = xp.argsort(-paid, stable=True)[:most]
             found = (
                 to_host(part) for part in (numbers, xp.take(paid, numbers), xp.take(own, numbers))
             )

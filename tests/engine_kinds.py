@@ -1,0 +1,105 @@
+"""The kinds of engine that keep the contract in test_engine_contract.py: one entry for each.
+
+A kind makes an engine of a NumPy array, brings arrays (runs, n) to the engine and back.
+"""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+from rskc.engines import engine_for, passes_numpy
+from rskc.engines.block_cases import CaseArray
+from rskc.engines.device import to_host
+
+try:
+    from rskc.engines import _passes
+except ImportError:
+    _passes = None
+
+
+class InMemory:
+    """NumPy arrays, and one of the two sets of passes."""
+
+    def __init__(self, passes):
+        self.passes = passes
+
+    def engine(self, X, **options):
+        return engine_for(np.ascontiguousarray(X), passes=self.passes, **options)
+
+    def brought(self, engine, array):
+        return array
+
+    def numpy(self, array):
+        return np.asarray(array)
+
+
+class InBlocks:
+    """Dask arrays, cut by a function of the number of cases."""
+
+    def __init__(self, cut, **config):
+        self.cut, self.config = cut, {"scheduler": "synchronous", **config}
+
+    def engine(self, X, **options):
+        blocks = da.from_array(X, chunks=(self.cut(len(X)), X.shape[1]))
+        with dask.config.set(self.config):
+            return engine_for(blocks, **options)
+
+    def brought(self, engine, array):
+        return engine.arrays.from_numpy(array)
+
+    def numpy(self, array):
+        if isinstance(array, da.Array):
+            return array.compute(scheduler="synchronous")
+        assert isinstance(array, CaseArray)
+        return array.to_numpy()
+
+
+class OnDevice:
+    """Arrays of a library of the array API."""
+
+    def __init__(self, to_kind):
+        self.to_kind = to_kind
+
+    def engine(self, X, **options):
+        return engine_for(self.to_kind(X), **options)
+
+    def brought(self, engine, array):
+        return engine.arrays.asarray(array)
+
+    def numpy(self, array):
+        return to_host(array)
+
+
+def in_thirds(n):
+    return tuple(len(part) for part in np.array_split(np.arange(n), 3))
+
+
+def unevenly(n):
+    """Blocks of one case and of none, a large one, and the rest."""
+    first = min(1, n)
+    most = max(0, (n - first) * 2 // 3)
+    return (first, 0, most, n - first - most)
+
+
+def to_strict(X):
+    return pytest.importorskip("array_api_strict").asarray(X)
+
+
+def to_tensor(X):
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    return torch.asarray(X)
+
+
+KINDS = {
+    "compiled": InMemory(_passes),
+    "numpy": InMemory(passes_numpy),
+    "blocks": InBlocks(in_thirds),
+    "uneven blocks": InBlocks(unevenly, scheduler="threads"),
+    "nothing kept": InBlocks(in_thirds, **{"rskc.memory": "1kB"}),
+    "strict": OnDevice(to_strict),
+    "torch": OnDevice(to_tensor),
+}
+if _passes is None:
+    del KINDS["compiled"]
