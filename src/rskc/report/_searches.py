@@ -34,9 +34,15 @@ def _section(search: Any) -> dict[str, Any]:
         if isinstance(search, kind):
             if kind is not FeaturePath:
                 check_is_fitted(search, "table_")
-            return {"kind": kind.__name__, "name": kind.__name__, **make(search)}
+            found = {"kind": kind.__name__, "name": kind.__name__, **make(search)}
+            return found | {"explain": found["explain"] + _on_part(search)}
     known = ", ".join(kind.__name__ for kind in SECTIONS)
     raise TypeError(f"searches has {search!r:.60}; of use for a report are {known}.")
+
+
+def _on_part(search: Any) -> str:
+    n, n_used = getattr(search, "n_samples_", 0), getattr(search, "n_samples_used_", 0)
+    return f" Searched on {n_used:,} of the {n:,} cases, drawn at random." if n_used < n else ""
 
 
 def _table(frame: Any, labels: dict[str, str]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ import numpy as np
 Result = Mapping[str, Any]  # numbers and arrays
 
 FORMAT = "rskc checkpoint 1"
+# Known only when the seed is, for of a large table the seed draws the cases: see ``claim``.
+LATER = ("data",)
 TABLES = """
 create table if not exists identity (name text primary key, value text not null);
 create table if not exists results (key text primary key, value blob not null);
@@ -30,6 +32,10 @@ class Memory:
 
     def __init__(self, identity: Mapping[str, str]):
         self.identity = dict(identity)
+
+    def claim(self, name: str, value: str) -> None:
+        """Add to the identity what is known only when the seed is."""
+        self.identity[name] = value
 
     def results(self) -> dict[str, Result]:
         """Return the finished tasks: none."""
@@ -96,10 +102,21 @@ class Checkpoint(Memory):
                 found = _completed(asked)
                 rows = sorted(found.items())
                 self._connection.executemany("insert into identity values (?, ?)", rows)
-        for name in [*asked, *found]:
+        for name in [*asked, *(name for name in found if name not in LATER)]:
             if name not in asked or (asked[name] is not None and asked[name] != found.get(name)):
                 raise ValueError(self._refusal(name, found.get(name), asked.get(name)))
         return found
+
+    def claim(self, name: str, value: str) -> None:
+        """Add to the identity, or refuse the file if it was made for something else."""
+        with self._or_refuse(), self._connection:
+            row = (name, value)
+            self._connection.execute("insert or ignore into identity values (?, ?)", row)
+            asked = self._connection.execute("select value from identity where name = ?", (name,))
+            (found,) = asked.fetchone()
+        if found != value:
+            raise ValueError(self._refusal(name, found, value))
+        self.identity[name] = value
 
     def _refusal(self, name: str, found: str | None, asked: str | None) -> str:
         what = f"{name}={found} and this search has {name}={asked}"

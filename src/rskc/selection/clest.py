@@ -11,7 +11,14 @@ from rskc._checks import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, configured, fit_quietly, with_clusters
+from rskc.selection.search import (
+    MAX_SAMPLES,
+    Search,
+    check_clusters,
+    configured,
+    fit_quietly,
+    with_clusters,
+)
 
 DATA, REFERENCE = 0, 1
 # The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are foreseen
@@ -50,6 +57,9 @@ class Clest(Search):
         principal component, "pca", so that correlations stay. Cells farther than 3.5 MADs from
         the median of their column are drawn in before the ends are found. Missing cells are
         missing in the reference sets too.
+    max_samples : int or None, default=5000
+        Most cases to search on: of a larger table so many are drawn at random, by the seed, and
+        brought into memory. The model that was chosen is fitted to all cases. None for all.
     random_state : int, RandomState or None, default=None
         Seed. The same seed gives the same result for any ``n_jobs``. Without one, a checkpoint's
         own is used.
@@ -76,6 +86,8 @@ class Clest(Search):
         CER of each split.
     reference_cers_ : ndarray of shape (n_references, numbers)
         CER of each reference set.
+    n_samples_, n_samples_used_ : int
+        How many cases the table has, and how many of them were searched on.
     best_estimator_ : estimator
         Fitted to all the data with ``n_clusters_`` clusters. If that is 1, all features have the
         same weight: there is nothing to choose them by.
@@ -93,6 +105,10 @@ class Clest(Search):
     number whose agreement is within 0.1 of the best. ``p_value`` cannot be less than
     1 / (1 + n_references): with fewer than 19 reference sets, where that is above .05, it must be
     the least possible, that is no reference CER may be below the observed one.
+
+    Of a large table ``max_samples`` cases are enough, as long as the smallest cluster that matters
+    has some dozens among them: 1% of the table or so, with 5,000. Raise it to look for smaller
+    ones, but not without need: of very many cases a wrong number of clusters is foreseen as well.
 
     References
     ----------
@@ -121,6 +137,7 @@ class Clest(Search):
         level: float = 0.05,
         rule: str = "agreement",
         reference: str = "pca",
+        max_samples: int | None = MAX_SAMPLES,
         random_state: Any = None,
         n_jobs: int | None = -1,
         checkpoint: Any = None,
@@ -133,13 +150,14 @@ class Clest(Search):
         self.level = level
         self.rule = rule
         self.reference = reference
+        self.max_samples = max_samples
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.progress = progress
 
-    def _check(self, X: np.ndarray) -> None:
-        check_clusters(self.n_clusters, 2, _n_test(len(X)))
+    def _check(self, n: int, p: int) -> None:
+        check_clusters(self.n_clusters, 2, _n_test(n))
         check_integer("n_splits", self.n_splits, 1)
         check_integer("n_references", self.n_references, 1)
         check_choice("reference", self.reference, tuple(REFERENCES))

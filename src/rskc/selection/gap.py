@@ -20,7 +20,14 @@ from rskc.selection.path import (
 )
 from rskc.selection.references import REFERENCES, Reference, permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, configured, fit_quietly, with_clusters
+from rskc.selection.search import (
+    MAX_SAMPLES,
+    Search,
+    check_clusters,
+    configured,
+    fit_quietly,
+    with_clusters,
+)
 from rskc.solver import Solution, Warm
 
 # Of the bounds to be tried, this share is spaced evenly; the others close in on the choice.
@@ -53,7 +60,7 @@ class GapL1(Search):
         Permuted data sets, the same for all bounds.
     rule : {"1se", "largest"}, default="1se"
         Which bound ``best_estimator_`` has, see Notes.
-    random_state, n_jobs, checkpoint, progress
+    max_samples, random_state, n_jobs, checkpoint, progress
         As in :class:`Clest`.
 
     Attributes
@@ -68,8 +75,12 @@ class GapL1(Search):
         ``standard_error`` of the gap; ``chosen``.
     permuted_log_objectives_ : ndarray of shape (n_permutations, bounds)
         Log objective per kept case of each permuted data set.
+    n_samples_, n_samples_used_ : int
+        How many cases the table has, and how many of them were searched on.
     best_estimator_ : RobustSparseKMeans
-        Fitted to all the data with the bound of ``rule``.
+        Fitted to all the data with the bound of ``rule``: from restarts, and from the solution that
+        the path has for this bound if it was made of all cases, in memory. What was found on some
+        cases only is no partition of all of them.
 
     Notes
     -----
@@ -105,6 +116,7 @@ class GapL1(Search):
         *,
         n_permutations: int = 20,
         rule: str = "1se",
+        max_samples: int | None = MAX_SAMPLES,
         random_state: Any = None,
         n_jobs: int | None = -1,
         checkpoint: Any = None,
@@ -114,14 +126,15 @@ class GapL1(Search):
         self.l1_bounds = l1_bounds
         self.n_permutations = n_permutations
         self.rule = rule
+        self.max_samples = max_samples
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.progress = progress
 
-    def _check(self, X: np.ndarray) -> None:
+    def _check(self, n: int, p: int) -> None:
         check_integer("n_clusters", check_sparse(self.estimator).n_clusters, 2)
-        check_bounds(self.l1_bounds, X.shape[1])
+        check_bounds(self.l1_bounds, p)
         check_integer("n_permutations", self.n_permutations, 2)
         check_choice("rule", self.rule, ("1se", "largest"))
 
@@ -142,6 +155,11 @@ class GapL1(Search):
         self._warm = path.solution(self._chosen()["l1_bound"])
 
     def _refit(self, X: Any) -> None:
+        """Fit from restarts: what the path found is a partition of other cases."""
+        del self._warm
+        super()._refit(X)
+
+    def _refit_same(self, X: Any) -> None:
         """Fit from restarts and from what the path found, which may be better."""
         for message, category in self.best_estimator_._fit(X, [self._warm]):
             warnings.warn(message, category, stacklevel=3)
@@ -304,7 +322,7 @@ class GapK(Search):
         "pca". Columns of a "pca" set are sums of many even ones, and sparse weights find less in
         them than in any even column, so that noise looks like clusters; with equal weights
         "uniform" sets lack the correlations of the data, with the same effect.
-    random_state, n_jobs, checkpoint, progress
+    max_samples, random_state, n_jobs, checkpoint, progress
         As in :class:`Clest`.
 
     Attributes
@@ -318,6 +336,8 @@ class GapK(Search):
         ``reference_mean`` of it; ``gap``; ``standard_error``; ``chosen``.
     reference_log_withins_ : ndarray of shape (n_references, numbers)
         Log within share of each reference set.
+    n_samples_, n_samples_used_ : int
+        How many cases the table has, and how many of them were searched on.
     best_estimator_ : RobustSparseKMeans
         Fitted to all the data with ``n_clusters_`` clusters.
 
@@ -344,6 +364,7 @@ class GapK(Search):
         *,
         n_references: int = 20,
         reference: str = "auto",
+        max_samples: int | None = MAX_SAMPLES,
         random_state: Any = None,
         n_jobs: int | None = -1,
         checkpoint: Any = None,
@@ -353,14 +374,15 @@ class GapK(Search):
         self.n_clusters = n_clusters
         self.n_references = n_references
         self.reference = reference
+        self.max_samples = max_samples
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.progress = progress
 
-    def _check(self, X: np.ndarray) -> None:
+    def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
-        check_clusters(self.n_clusters, 1, len(X))
+        check_clusters(self.n_clusters, 1, n)
         check_integer("n_references", self.n_references, 2)
         check_choice("reference", self.reference, ("auto", *REFERENCES))
 

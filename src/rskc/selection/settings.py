@@ -15,7 +15,13 @@ from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import check_bounds, check_sparse
 from rskc.selection.runner import Key, Runner, seed_of
-from rskc.selection.search import Search, check_clusters, configured, fit_quietly
+from rskc.selection.search import (
+    MAX_SAMPLES,
+    Search,
+    check_clusters,
+    configured,
+    fit_quietly,
+)
 
 # Partitions that differ in no more than this share of pairs are taken for the same.
 SAME = 0.05
@@ -36,7 +42,7 @@ class TrimCurves(Search):
         Numbers of clusters; None for that of the estimator.
     trims : array-like, default=(0, 0.02, ..., 0.2)
         Trimming shares, each at least 0 and below 0.5.
-    random_state, n_jobs, checkpoint, progress
+    max_samples, random_state, n_jobs, checkpoint, progress
         As in :class:`Clest`.
 
     Attributes
@@ -54,6 +60,8 @@ class TrimCurves(Search):
         ``within``, the same per kept case; ``n_features`` with a weight above 0; ``n_outliers``
         flagged; ``moved``, the CER to the partition with the next smaller share over the cases
         that neither trims; ``chosen``.
+    n_samples_, n_samples_used_ : int
+        How many cases the table has, and how many of them were searched on.
     best_estimator_ : RobustSparseKMeans
         Fitted with ``suggested_trim_`` and the number of clusters that it is for.
 
@@ -80,6 +88,7 @@ class TrimCurves(Search):
         n_clusters: Any = None,
         trims: Any = TRIMS,
         *,
+        max_samples: int | None = MAX_SAMPLES,
         random_state: Any = None,
         n_jobs: int | None = -1,
         checkpoint: Any = None,
@@ -88,24 +97,25 @@ class TrimCurves(Search):
         self.estimator = estimator
         self.n_clusters = n_clusters
         self.trims = trims
+        self.max_samples = max_samples
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.progress = progress
 
-    def _check(self, X: np.ndarray) -> None:
+    def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
-        self._numbers(X)
+        self._numbers(n)
         check_trims(self.trims)
 
-    def _numbers(self, X: np.ndarray) -> list[int]:
+    def _numbers(self, n: int) -> list[int]:
         asked = self.estimator.n_clusters if self.n_clusters is None else self.n_clusters
-        return check_clusters(asked, 1, len(X))
+        return check_clusters(asked, 1, n)
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
         import pandas as pd
 
-        numbers, trims = self._numbers(X), check_trims(self.trims)
+        numbers, trims = self._numbers(len(X)), check_trims(self.trims)
         grid = [{"n_clusters": K, "trim": trim} for K, trim in product(numbers, trims)]
         fits = _fit_all("Trimming", grid, X, self._for_tasks(), runner)
         rows = [{**row, **_figures(fit)} for row, fit in zip(grid, fits, strict=True)]
@@ -142,7 +152,7 @@ class GridSearch(Search):
         L1 bounds, or how many, spaced evenly on a logarithmic scale; None for no sparsity.
     trims : array-like, default=(0, 0.05, 0.1)
         Trimming shares.
-    random_state, n_jobs, checkpoint, progress
+    max_samples, random_state, n_jobs, checkpoint, progress
         As in :class:`Clest`.
 
     Attributes
@@ -160,6 +170,8 @@ class GridSearch(Search):
         if that was not tried) the largest consensus, with the fewest features and the least
         trimming where several have it. It does not choose the number of clusters, for a wrong one
         may be found with every setting too: for that there is :class:`Clest`.
+    n_samples_, n_samples_used_ : int
+        How many cases the table has, and how many of them were searched on.
     best_estimator_ : RobustSparseKMeans
         Fitted with it.
 
@@ -182,6 +194,7 @@ class GridSearch(Search):
         l1_bounds: Any = 5,
         trims: Any = (0, 0.05, 0.1),
         *,
+        max_samples: int | None = MAX_SAMPLES,
         random_state: Any = None,
         n_jobs: int | None = -1,
         checkpoint: Any = None,
@@ -191,26 +204,27 @@ class GridSearch(Search):
         self.n_clusters = n_clusters
         self.l1_bounds = l1_bounds
         self.trims = trims
+        self.max_samples = max_samples
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.progress = progress
 
-    def _check(self, X: np.ndarray) -> None:
+    def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
-        self._axes(X)
+        self._axes(n, p)
 
-    def _axes(self, X: np.ndarray) -> tuple[list, list, list]:
+    def _axes(self, n: int, p: int) -> tuple[list, list, list]:
         asked = self.estimator.n_clusters if self.n_clusters is None else self.n_clusters
-        numbers, trims = check_clusters(asked, 2, len(X)), check_trims(self.trims)
+        numbers, trims = check_clusters(asked, 2, n), check_trims(self.trims)
         if self.l1_bounds is None:
             return numbers, [None], trims
-        return numbers, check_bounds(self.l1_bounds, X.shape[1]).tolist(), trims
+        return numbers, check_bounds(self.l1_bounds, p).tolist(), trims
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
         import pandas as pd
 
-        axes = self._axes(X)
+        axes = self._axes(*X.shape)
         grid = [
             dict(zip(("n_clusters", "l1_bound", "trim"), s, strict=True)) for s in product(*axes)
         ]

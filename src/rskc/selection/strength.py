@@ -10,7 +10,14 @@ import numpy as np
 from rskc._checks import check_integer, check_real
 from rskc.selection.checkpoint import Result
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, configured, fit_quietly, with_clusters
+from rskc.selection.search import (
+    MAX_SAMPLES,
+    Search,
+    check_clusters,
+    configured,
+    fit_quietly,
+    with_clusters,
+)
 
 
 class PredictionStrength(Search):
@@ -31,7 +38,7 @@ class PredictionStrength(Search):
         Splits of the data.
     threshold : float, default=0.8
         What the strength must reach; its authors recommend 0.8 to 0.9.
-    random_state, n_jobs, checkpoint, progress
+    max_samples, random_state, n_jobs, checkpoint, progress
         As in :class:`Clest`.
 
     Attributes
@@ -44,6 +51,8 @@ class PredictionStrength(Search):
         ``standard_error``; ``chosen``.
     strengths_ : ndarray of shape (n_splits, numbers)
         Prediction strength of each split.
+    n_samples_, n_samples_used_ : int
+        How many cases the table has, and how many of them were searched on.
     best_estimator_ : estimator
         Fitted to all the data with ``n_clusters_`` clusters.
 
@@ -71,6 +80,7 @@ class PredictionStrength(Search):
         *,
         n_splits: int = 20,
         threshold: float = 0.8,
+        max_samples: int | None = MAX_SAMPLES,
         random_state: Any = None,
         n_jobs: int | None = -1,
         checkpoint: Any = None,
@@ -80,13 +90,14 @@ class PredictionStrength(Search):
         self.n_clusters = n_clusters
         self.n_splits = n_splits
         self.threshold = threshold
+        self.max_samples = max_samples
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.progress = progress
 
-    def _check(self, X: np.ndarray) -> None:
-        check_clusters(self.n_clusters, 1, len(X) // 2)
+    def _check(self, n: int, p: int) -> None:
+        check_clusters(self.n_clusters, 1, n // 2)
         check_integer("n_splits", self.n_splits, 2)
         check_real("threshold", self.threshold, 0)
 

@@ -1,0 +1,74 @@
+"""The cases that a search works on: those of a table of any kind, or some of a large one."""
+
+from __future__ import annotations
+
+from operator import getitem
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from rskc._checks import check_integer
+from rskc._inputs import in_memory
+from rskc._lazy import is_dask
+from rskc.selection.runner import rng_of
+
+# Keys of tasks are small numbers; the draw of the cases has one that no task has.
+DRAW = 2**32 - 1
+PRECISIONS = [np.float64, np.float32]
+
+
+def check_max_samples(max_samples: Any) -> int | None:
+    """Return the most cases to work on, None for all."""
+    if max_samples is None:
+        return None
+    return check_integer("max_samples", max_samples, 1, remedy=" or None")
+
+
+def with_length(table: Any) -> Any:
+    """Return a table that knows how many cases it has; Dask may have to read it for that."""
+    if not is_dask(table) or not np.isnan(table.shape[0]):
+        return table
+    # A copy: counting sets the lengths in place, and the array may be the caller's own.
+    return table.copy().compute_chunk_sizes()
+
+
+def draw_cases(n: int, n_used: int, seed: int) -> np.ndarray:
+    """Draw the numbers of so many of n cases, upwards."""
+    return np.sort(rng_of(seed, DRAW).choice(n, n_used, replace=False, shuffle=False))
+
+
+def gather(table: Any, n_used: int, seed: int) -> np.ndarray:
+    """Bring so many cases of a table into memory; a NumPy array of no more is itself."""
+    if len(table) <= n_used:
+        drawn = in_memory(table)
+    else:
+        drawn = _rows(table, draw_cases(len(table), n_used, seed))
+    if drawn is table:
+        return drawn
+    return check_array(
+        drawn, dtype=PRECISIONS, order="C", ensure_all_finite="allow-nan", input_name="X"
+    )
+
+
+def _rows(table: Any, cases: np.ndarray) -> np.ndarray:
+    if isinstance(table, np.ndarray):
+        return table[cases]
+    if is_dask(table):
+        return _rows_of_blocks(table, cases)
+    from array_api_compat import array_namespace, device
+
+    xp = array_namespace(table)
+    return in_memory(xp.take(table, xp.asarray(cases, device=device(table)), axis=0))
+
+
+def _rows_of_blocks(table: Any, cases: np.ndarray) -> np.ndarray:
+    """Take the rows where the blocks are: nothing else travels, and other blocks are not read."""
+    from dask import compute, delayed
+
+    ends = np.cumsum(table.chunks[0])
+    parts = np.split(cases, np.searchsorted(cases, ends[:-1]))
+    starts = np.append(0, ends[:-1])
+    blocks = zip(table.to_delayed()[:, 0], parts, starts, strict=True)
+    wanted = [delayed(getitem)(block, rows - start) for block, rows, start in blocks if len(rows)]
+    return np.concatenate(compute(*wanted))
