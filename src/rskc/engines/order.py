@@ -118,9 +118,12 @@ class _Row:
         weights = np.concatenate([np.full(len(part.values), part.spacing) for part in parts])
         order = np.argsort(values)[::-1]
         values, ranks = values[order], np.cumsum(weights[order])
-        # No rank is off by more than one spacing of each block.
-        margin = sum(part.spacing for part in parts) + 1
+        # No rank is off by more than one spacing of each block that did not tell all.
+        margin = sum(part.spacing for part in parts if part.spacing > 1) + 1
         first, last = np.searchsorted(ranks, [rank - margin, rank + margin])
+        while first == 0 and last == len(values):  # that would rule nothing out
+            margin /= 2
+            first, last = np.searchsorted(ranks, [rank - margin, rank + margin])
         self.low, self.high = self._floor, self._ceiling
         if first > 0:
             self.high = min(self.high, values[first - 1])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dask
+import dask.array
 from dask.utils import parse_bytes, parse_timedelta
 
 # How often, in seconds, a cluster that is at work is asked whether it still has workers.
@@ -19,6 +20,10 @@ def scheduler_for() -> LocalScheduler | ClusterScheduler:
     client = getattr(get, "__self__", None)
     if client is not None and hasattr(client, "gather"):
         return ClusterScheduler(client)
+    if get is dask.base.named_schedulers.get("processes"):
+        # It starts processes anew for each graph, a second or two, and sends them all labels;
+        # threads do as well, since the passes let go of the interpreter.
+        get = dask.base.named_schedulers["threads"]
     return LocalScheduler(get)
 
 

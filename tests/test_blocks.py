@@ -1,0 +1,429 @@
+"""Dask arrays: the same fit as in memory, whatever the blocks, and few passes over the data."""
+
+from functools import cache
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from rskc import RobustSparseKMeans
+from rskc._lazy import as_blocks, by_blocks
+from rskc.datasets import make_contaminated, make_simulation
+from rskc.engines import engine_for, order
+from rskc.engines.block_cases import BlockCases
+from rskc.engines.order import median, select
+from rskc.engines.plans import FAN_IN, Blocks, add, in_one
+
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+
+
+@pytest.fixture(autouse=True)
+def synchronous():
+    """Tasks are small: threads would only wait for one another."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def with_holes(X, share=0.06, seed=0):
+    return np.where(np.random.default_rng(seed).random(X.shape) < share, X.dtype.type(np.nan), X)
+
+
+TALL = make_simulation(1, 0, n_samples=300, n_features=8, n_informative=3).data
+WIDE = make_contaminated("shared_cell", random_state=0).data[:, :120]
+BLANK = with_holes(TALL)
+BLANK[[0, 1, 7, 150, 299]] = np.nan
+TABLES = {
+    "K-means": (TALL, {"trim": 0.0, "l1_bound": None}),
+    "trimmed": (TALL, {"trim": 0.05, "l1_bound": None}),
+    "sparse": (TALL, {"trim": 0.0, "l1_bound": 1.8}),
+    "robust sparse": (TALL, {"trim": 0.05, "l1_bound": 1.8}),
+    "float32": (TALL.astype(np.float32), {"trim": 0.05, "l1_bound": 1.8}),
+    "a number of features": (TALL, {"trim": 0.05, "n_features": 3}),
+    "wide": (WIDE, {"trim": 0.1, "l1_bound": 3.5}),
+    "wide, trimmed": (WIDE, {"trim": 0.1, "l1_bound": None}),
+    "holes": (with_holes(TALL), {"trim": 0.05, "l1_bound": 1.8}),
+    "holes, trimmed": (with_holes(TALL), {"trim": 0.05, "l1_bound": None}),
+    "blank cases": (BLANK, {"trim": 0.05, "l1_bound": 1.8}),
+    "blank cases and no holes": (
+        np.where(np.isnan(BLANK).all(axis=1, keepdims=True), np.nan, TALL),
+        {"trim": 0.05, "l1_bound": 1.8},
+    ),
+}
+each_table = pytest.mark.parametrize("name", TABLES)
+CASES = ("labels_", "trimmed_weighted_", "trimmed_unweighted_", "trimmed_", "outliers_")
+
+
+def model_for(name):
+    return RobustSparseKMeans(3, n_init=4, random_state=0, **TABLES[name][1])
+
+
+@cache
+def in_memory(name):
+    return model_for(name).fit(TABLES[name][0])
+
+
+def assert_same_fit(found, expected):
+    for attribute in CASES:
+        array = np.asarray(getattr(found, attribute))
+        assert_array_equal(array, getattr(expected, attribute), err_msg=attribute)
+    for attribute in ("cluster_centers_", "feature_weights_", "objective_path_"):
+        values = getattr(found, attribute)
+        assert isinstance(values, np.ndarray)
+        assert_allclose(values, getattr(expected, attribute), rtol=1e-9, atol=1e-9)
+    assert found.cluster_centers_.dtype == expected.cluster_centers_.dtype
+    for attribute in ("objective_", "inertia_", "outlier_threshold_"):
+        assert getattr(found, attribute) == pytest.approx(getattr(expected, attribute), rel=1e-9)
+    assert_allclose(found.distances_, expected.distances_, rtol=1e-6, atol=1e-9)
+    assert found.n_missing_ == expected.n_missing_
+    assert found.n_trim_ == expected.n_trim_
+
+
+def cuts(n, least=0):
+    """Lengths of blocks that together have n rows."""
+    lengths = st.lists(st.integers(least, n // 2), min_size=1, max_size=5)
+
+    def exactly(drawn):
+        total = np.minimum(np.cumsum(drawn), n)
+        return tuple(int(length) for length in np.diff([0, *total, n]))
+
+    return lengths.map(exactly)
+
+
+# ---- The same fit
+
+
+@each_table
+@settings(max_examples=6)
+@given(data=st.data())
+def test_a_fit_is_the_same_for_any_blocks(name, data):
+    X, _ = TABLES[name]
+    chunks = data.draw(cuts(len(X)))
+    found = model_for(name).fit(da.from_array(X, chunks=(chunks, X.shape[1])))
+    assert_same_fit(found, in_memory(name))
+    for attribute in (*CASES, "distances_"):
+        assert getattr(found, attribute).chunks == (chunks,)
+
+
+@each_table
+def test_a_fit_is_the_same_if_nothing_is_kept(name):
+    """Each pass then reads the data anew, and tables are made of the cases that moved."""
+    X, _ = TABLES[name]
+    blocks = da.from_array(X, chunks=(len(X) // 3, X.shape[1]))
+    with dask.config.set({"rskc.memory": "1kB"}):
+        assert_same_fit(model_for(name).fit(blocks), in_memory(name))
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_a_fit_is_the_same_on_local_schedulers(scheduler):
+    X = TALL[:60]
+    model = RobustSparseKMeans(3, n_init=2, trim=0.1, l1_bound=None, random_state=0, max_iter=20)
+    expected = clone(model).fit(X)
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        assert_same_fit(model.fit(da.from_array(X, chunks=(25, -1))), expected)
+
+
+@each_table
+def test_rows_unknown_in_number(name):
+    X, _ = TABLES[name]
+    whole = da.from_array(np.concatenate([X, X[:5] + 1]), chunks=(70, X.shape[1]))
+    known = whole[da.from_array(np.arange(len(X) + 5) < len(X), chunks=70)]
+    assert np.isnan(known.shape[0])
+    found = model_for(name).fit(known)
+    assert_same_fit(found, in_memory(name))
+    assert sum(found.labels_.chunks[0]) == len(X)
+
+
+@pytest.mark.parametrize("init", ["array", "callable", "random", "k-means++"])
+def test_all_kinds_of_starts(init):
+    starts = {"array": TALL[[0, 100, 200]], "callable": lambda X, K, random_state: TALL[:K]}
+    options = {"trim": 0.05, "l1_bound": 1.8, "n_init": 3, "random_state": 1}
+    model = RobustSparseKMeans(3, init=starts.get(init, init), **options)
+    found = clone(model).fit(da.from_array(TALL, chunks=(110, -1)))
+    assert_same_fit(found, model.fit(TALL))
+
+
+def test_a_dataframe_keeps_its_names():
+    frame = pd.DataFrame(TALL, columns=[f"gene {j}" for j in range(8)])
+    found = model_for("robust sparse").fit(dd.from_pandas(frame, npartitions=4))
+    assert_same_fit(found, in_memory("robust sparse"))
+    assert_array_equal(found.feature_names_in_, frame.columns)
+    again = found.predict(dd.from_pandas(frame, npartitions=3))
+    assert_array_equal(again, in_memory("robust sparse").labels_)
+    with pytest.raises(ValueError, match="feature names"):
+        found.predict(dd.from_pandas(frame.rename(columns={"gene 1": "gen"}), npartitions=3))
+
+
+def test_frames_of_other_types():
+    whole = pd.DataFrame({"a": [1, 2, 3, 4], "b": pd.array([1, None, 3, 5], "Int64")})
+    blocks = as_blocks(dd.from_pandas(whole, npartitions=2))
+    assert_array_equal(blocks, [[1, 1], [2, np.nan], [3, 3], [4, 5]])
+    assert blocks.dtype == np.float64
+    single = dd.from_pandas(whole[["a"]].astype("float32"), npartitions=1)
+    assert as_blocks(single).dtype == np.float32
+    with pytest.raises(ValueError, match="columns that are not numbers: c"):
+        as_blocks(dd.from_pandas(whole.assign(c=list("wxyz")), npartitions=1))
+
+
+def test_chunks_of_columns_are_joined_with_a_warning():
+    model = model_for("robust sparse")
+    with pytest.warns(UserWarning, match="X has 3 chunks of columns"):
+        found = model.fit(da.from_array(TALL, chunks=(100, 3)))
+    assert_same_fit(found, in_memory("robust sparse"))
+
+
+def test_whole_numbers_become_float64():
+    X = np.round(10 * TALL).astype(np.int16)
+    model = model_for("trimmed")
+    found = clone(model).fit(da.from_array(X, chunks=(100, -1)))
+    assert_same_fit(found, model.fit(X))
+    assert found.cluster_centers_.dtype == np.float64
+
+
+def test_what_cannot_be_clustered_is_refused():
+    model = RobustSparseKMeans(2, random_state=0)
+    spoilt = TALL.copy()
+    spoilt[250, 3] = np.inf
+    with pytest.raises(ValueError, match="Input X contains infinity or a value too large for"):
+        model.fit(da.from_array(spoilt, chunks=(100, -1)))
+    with pytest.raises(ValueError, match="two dimensions"):
+        as_blocks(da.from_array(TALL[:, 0], chunks=100))
+    with pytest.raises(ValueError, match="not complex"):
+        as_blocks(da.from_array(TALL + 1j, chunks=100))
+    with pytest.raises(ValueError, match="0 sample"):
+        model.fit(da.from_array(TALL, chunks=(100, -1))[TALL[:, 0] > 1e9])
+    with pytest.raises(ValueError, match="no observed cell"):
+        model.fit(da.full((10, 2), np.nan, chunks=(3, 2)))
+    with pytest.raises(ValueError, match="distinct cases"):
+        model.fit(da.ones((10, 2), chunks=(3, 2)))
+
+
+def test_an_error_in_a_block_is_the_users_own():
+    def read(block):
+        raise OSError("no such file")
+
+    X = da.ones((10, 2), chunks=(5, 2)).map_blocks(read, dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(OSError, match="no such file"):
+        RobustSparseKMeans(2).fit(X)
+
+
+# ---- What a fitted model says of blocks
+
+
+@each_table
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
+def test_predictions_are_lazy_and_the_same(name, known):
+    X, _ = TABLES[name]
+    model = in_memory(name)
+    blocks = da.from_array(X, chunks=((20, 0, len(X) - 20), X.shape[1]))
+    if not known:
+        blocks = blocks[da.ones(len(X), chunks=(blocks.chunks[0],), dtype=bool)]
+    for method in ("predict", "transform", "score_samples", "is_outlier"):
+        expected, found = getattr(model, method)(X), getattr(model, method)(blocks)
+        assert isinstance(found, da.Array)
+        assert found.dtype == expected.dtype
+        assert len(found.chunks[0]) == 3
+        assert_allclose(found.compute(), expected, rtol=1e-9, atol=1e-9)
+    assert model.score(blocks) == pytest.approx(model.score(X), rel=1e-9)
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    def read(block):
+        raise AssertionError("read")
+
+    X = da.ones((10, 8), chunks=(5, 8)).map_blocks(read, dtype=float, meta=np.empty((0, 0)))
+    model = in_memory("trimmed")
+    for method in ("predict", "transform", "score_samples", "is_outlier"):
+        getattr(model, method)(X)
+
+
+def test_by_blocks_gives_functions_rows_only():
+    X = da.from_array(np.arange(12.0).reshape(6, 2), chunks=((2, 0, 4), 2))
+    seen = []
+
+    def total(rows):
+        seen.append(rows.shape)
+        return rows.sum(axis=1)
+
+    assert_array_equal(by_blocks(total, X, np.float64), [1, 5, 9, 13, 17, 21])
+    assert sorted(seen) == [(2, 2), (4, 2)]
+    pairs = by_blocks(lambda rows: rows[:, :1] + [0, 1, 2], X, np.float64, 3)
+    assert pairs.chunks == ((2, 0, 4), (3,))
+    assert_array_equal(pairs.compute()[-1], [10, 11, 12])
+
+
+# ---- Exact order statistics
+
+
+def blocks_of(parts):
+    """Blocks, and a node with an array in each."""
+    blocks = Blocks({}, [None] * len(parts))
+    return blocks, blocks.hold(list(parts))
+
+
+VALUES = {
+    "continuous": lambda rng, n: rng.exponential(size=n),
+    "few levels": lambda rng, n: rng.integers(0, 3, n).astype(float),
+    "two levels": lambda rng, n: (rng.random(n) < 0.1).astype(float),
+    "all alike": lambda rng, n: np.ones(n),
+    "rising": lambda rng, n: np.arange(n, dtype=float),
+    "many infinite": lambda rng, n: np.where(rng.random(n) < 0.4, np.inf, rng.random(n)),
+    "many orders": lambda rng, n: 10 ** rng.uniform(-300, 300, n),
+    "sample misled": lambda rng, n: np.where(np.arange(n) % 3 == 0, 9 + rng.random(n), 1.0),
+    "heavy steps": lambda rng, n: rng.integers(0, 40, n) // 8 + 0.25 * (rng.random(n) < 0.01),
+}
+
+
+@pytest.mark.parametrize("shape", VALUES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(max_examples=8)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 900), data=st.data())
+def test_selection_is_exact(shape, dtype, seed, n, data):
+    rng = np.random.default_rng(seed)
+    with np.errstate(over="ignore", under="ignore"):
+        values = np.array([VALUES[shape](rng, n), VALUES[shape](rng, n)]).astype(dtype)
+    ranks = np.array(data.draw(st.tuples(st.integers(1, n), st.integers(0, n))))
+    lengths = np.array([part for part in data.draw(cuts(n)) if part])
+    parts = np.split(values, np.cumsum(lengths)[:-1], axis=1)
+    blocks, node = blocks_of(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        for constant, value in (("SAMPLE", 30), ("INSIDE", 40), ("LEAST_INSIDE", 4)):
+            patch.setattr(order, constant, value)
+        found = select(blocks, node, n, lambda counts: ranks)
+    assert blocks.n_graphs <= 20
+    for r, rank in enumerate(ranks):
+        if rank == 0:
+            continue
+        value = np.sort(values[r])[::-1][rank - 1]
+        assert found.values[r] == value
+        assert found.above[r] == np.count_nonzero(values[r] > value)
+        assert_array_equal(found.ties[:, r], [(part[r] == value).sum() for part in parts])
+        assert found.largest[r] == values[r].max()
+
+
+def test_cuts_take_the_first_ties():
+    found = order.Selected(np.array([5.0]), np.array([2]), np.array([[1], [3], [2]]), None)
+    for m, expected in ((2, [0, 0, 0]), (3, [1, 0, 0]), (5, [1, 2, 0]), (8, [1, 3, 2])):
+        assert_array_equal(found.cut(m)[:, 0], expected)
+
+
+def test_values_that_are_no_numbers_do_not_go_on_for_ever(monkeypatch):
+    monkeypatch.setattr(order, "SAMPLE", 10)
+    values = np.full((1, 100), np.nan)
+    values[0, ::10] = 1.0
+    blocks, node = blocks_of([values])
+    assert select(blocks, node, 100, lambda counts: np.array([50])).values[0] == -np.inf
+
+
+def test_medians_are_those_of_numpy(monkeypatch):
+    monkeypatch.setattr(order, "SAMPLE", 20)
+    for n in (1, 2, 99, 100):
+        values = np.random.default_rng(n).normal(size=n)
+        blocks, node = blocks_of(np.array_split(values[None], 3, axis=1)[:n])
+        assert median(blocks, node, n) == np.median(values)
+
+
+# ---- Passes over the data
+
+
+class Counted:
+    """Data whose blocks count how often they are read."""
+
+    def __init__(self, X, chunk):
+        self.X, self.reads = X, []
+        starts = list(range(0, len(X), chunk))
+        rows = tuple(len(X[start : start + chunk]) for start in starts)
+        graph = {("counted", i, 0): (self.read, start, chunk) for i, start in enumerate(starts)}
+        self.array = da.Array(graph, "counted", (rows, (X.shape[1],)), X.dtype)
+
+    def read(self, start, chunk):
+        self.reads.append(start)
+        return self.X[start : start + chunk]
+
+
+LARGE = make_simulation(0, 0, n_samples=20_000, n_features=4, n_informative=4).data
+
+
+def test_data_are_read_once_where_they_fit():
+    data = Counted(TALL, 75)
+    model_for("robust sparse").fit(data.array)
+    assert len(data.reads) == 4
+
+
+def iterate(X, m, runs=3, K=3, iterations=3):
+    """Lloyd's iterations; the graphs and the reads of each."""
+    engine = engine_for(X.array)
+    table = engine.search_table(engine.equal_weights())
+    centres = LARGE[: runs * K].reshape(runs, K, -1)
+    groups, _ = table.trim(table.assign(centres), m)
+    sums = table.sums(groups, K)
+    spent = []
+    for _ in range(iterations):
+        graphs, reads = engine.blocks.n_graphs, len(X.reads)
+        groups = table.regroup(table.assign(sums.means()), m, sums, groups).groups
+        spent.append((engine.blocks.n_graphs - graphs, len(X.reads) - reads))
+    return spent
+
+
+def test_an_iteration_is_a_graph_and_three_if_cases_are_trimmed():
+    data = Counted(LARGE, 5000)
+    assert all(graphs == 1 for graphs, _ in iterate(data, 0))
+    assert all(graphs <= 3 for graphs, _ in iterate(data, 1000))
+    assert len(data.reads) == 8
+
+
+def test_where_nothing_is_kept_an_iteration_reads_the_data_twice_at_most():
+    with dask.config.set({"rskc.memory": "1kB"}):
+        data = Counted(LARGE, 5000)
+        assert all(reads <= 4 for _, reads in iterate(data, 0))
+        assert all(reads <= 8 for _, reads in iterate(data, 1000))
+
+
+def test_what_nobody_has_any_more_is_let_go():
+    engine = engine_for(Counted(LARGE, 5000).array)
+    table = engine.table(np.ones((1, 4)))
+    assignment = table.assign(LARGE[:6].reshape(2, 3, 4))
+    groups, _ = table.trim(assignment, 100)
+    taken = engine.arrays.take(groups, np.array([1]))
+    held = groups.node
+    del groups, assignment
+    engine.arrays.sizes(taken, 3)
+    assert taken.node.held is not None
+    assert taken.node.parents == ()
+    (count,) = {len(part.value) for part in held.held}
+    assert count == 2
+
+
+def test_sums_of_blocks_are_added_in_a_fixed_order():
+    parts = [(np.array([1e16]),), (np.array([1.0]),)] * 40
+    grouped = [add(parts[i : i + FAN_IN]) for i in range(0, 80, FAN_IN)]
+    assert in_one(add, parts) == add(grouped)
+
+
+def test_the_budget_may_be_said_in_words():
+    sizes = []
+    for memory in ("10kB", "1 GB", 20_000, None):
+        with dask.config.set({"rskc.memory": memory}):
+            sizes.append(engine_for(da.from_array(TALL, chunks=(100, -1))).data.budget)
+    assert sizes[:3] == [10_000, 10**9, 20_000]
+    assert sizes[3] > 10**7
+
+
+def test_batches_are_no_larger_than_the_budget_allows(monkeypatch):
+    monkeypatch.setattr("rskc.engines.blocks.WORK_BYTES", 1000)
+    with dask.config.set({"rskc.memory": "100kB"}):
+        table = engine_for(da.from_array(LARGE, chunks=(5000, -1))).table(np.ones((1, 4)))
+        assert 1000 <= table.work_bytes <= 50_000
+
+
+def test_arrays_of_cases_go_to_blocks_and_back():
+    blocks = Blocks({}, [None] * 3)
+    arrays = BlockCases(blocks, np.array([2, 3, 1]))
+    values = np.arange(12).reshape(2, 6)
+    assert_array_equal(arrays.from_numpy(values).to_numpy(), values)

@@ -1,0 +1,119 @@
+"""The Dask engine on a cluster of worker processes, which may die."""
+
+import faulthandler
+import logging
+import os
+import signal
+import time
+
+import dask
+import dask.array as da
+import pytest
+from distributed import Client, LocalCluster
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_simulation
+from rskc.engines.plans import Blocks
+
+X = make_simulation(1, 0, n_samples=20_000, n_features=6, n_informative=3).data
+OPTIONS = {"trim": 0.05, "n_init": 2, "random_state": 0, "tol": 0.01}
+CONFIG = {
+    "distributed.scheduler.allowed-failures": 10,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+}
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers, each a process; nothing is left of them in the end."""
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        dask.config.set(CONFIG),
+        LocalCluster(**options, silence_logs=logging.CRITICAL) as cluster,
+        Client(cluster, timeout="30s") as client,
+    ):
+        yield client
+    logger.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def within_bounds():
+    """A test that hangs says where, and ends."""
+    faulthandler.dump_traceback_later(180, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+def in_blocks():
+    return da.from_array(X, chunks=(7000, -1))
+
+
+def fit(data, l1_bound=None):
+    return RobustSparseKMeans(3, l1_bound=l1_bound, **OPTIONS).fit(data)
+
+
+def assert_same_fit(found, expected):
+    assert_array_equal(found.labels_.compute(), expected.labels_)
+    assert_array_equal(found.trimmed_.compute(), expected.trimmed_)
+    assert_array_equal(found.outliers_.compute(), expected.outliers_)
+    assert_allclose(found.cluster_centers_, expected.cluster_centers_, rtol=1e-9)
+    assert_allclose(found.feature_weights_, expected.feature_weights_, atol=1e-9)
+    assert_allclose(found.distances_.compute(), expected.distances_, rtol=1e-6)
+
+
+def after_graphs(monkeypatch, number, happening):
+    """Let something happen before the graph of this number is sent."""
+    sent, ask = [], Blocks.ask
+
+    def watched(self, *arguments, **options):
+        sent.append(1)
+        if len(sent) == number:
+            happening()
+        return ask(self, *arguments, **options)
+
+    monkeypatch.setattr(Blocks, "ask", watched)
+    return sent
+
+
+def worker_pids(client):
+    return client.run(os.getpid)
+
+
+def test_a_fit_is_the_same_on_a_cluster(client):
+    found = fit(in_blocks(), 1.6)
+    assert_same_fit(found, fit(X, 1.6))
+    assert found.labels_.chunks == ((7000, 7000, 6000),)
+    assert_array_equal(found.predict(in_blocks()).compute(), found.labels_.compute())
+
+
+def test_a_worker_that_dies_changes_nothing(client, monkeypatch):
+    before = worker_pids(client)
+    victim = next(iter(before.values()))
+    sent = after_graphs(monkeypatch, 12, lambda: os.kill(victim, signal.SIGKILL))
+    found = fit(in_blocks())
+    assert len(sent) > 12
+    assert_same_fit(found, fit(X))
+    assert victim not in worker_pids(client).values()
+
+
+def test_results_outlive_the_workers_that_had_them(client):
+    found = fit(in_blocks())
+    for pid in worker_pids(client).values():
+        os.kill(pid, signal.SIGKILL)
+    assert_same_fit(found, fit(X))
+
+
+def test_a_cluster_without_workers_is_an_error_and_no_wait(client, monkeypatch):
+    """Last of all: the workers are gone then."""
+    after_graphs(monkeypatch, 8, lambda: client.cluster.scale(0))
+    start = time.monotonic()
+    with (
+        dask.config.set({"rskc.no-workers-timeout": "2s"}),
+        pytest.raises(RuntimeError, match="has had no worker for 2 seconds"),
+    ):
+        fit(in_blocks())
+    assert time.monotonic() - start < 60
