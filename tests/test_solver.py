@@ -17,6 +17,7 @@ from rskc.engines.memory import ARRAYS
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, solve
 from rskc.solver.partition import Partitions, improve, lloyd
+from rskc.solver.search import search_cases, search_size
 from rskc.solver.starts import INITS, plusplus_cases, random_cases, robust_cases
 from rskc.solver.weights import count_weights, sparse_weights
 
@@ -600,3 +601,55 @@ def test_bounds_that_round_badly_hold_too(between, bound):
     weights = sparse_weights(np.array(between, float), bound)
     assert weights.sum() <= bound * (1 + 1e-9)
     assert np.linalg.norm(weights) == pytest.approx(1)
+
+
+# ---- Very many cases
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize(("n_trim", "l1_bound"), [(0, None), (120, None), (120, 2.0), (0, 2.0)])
+def test_a_search_on_a_sample_ends_where_one_on_all_cases_does(n_trim, l1_bound, holes):
+    X = np.random.default_rng(0).normal(size=(3000, 12))
+    X[:, :4] += 3 * (np.arange(3000) % 3)[:, None]
+    X[: n_trim // 2, -1] += 40
+    if holes:
+        X[np.random.default_rng(1).random(X.shape) < 0.03] = np.nan
+    problem, uniforms = Problem(3, n_trim, l1_bound), np.random.default_rng(2).random((20, 3))
+    sample = np.sort(np.random.default_rng(3).choice(3000, 600, replace=False))
+    found, whole = (
+        solve(engine_for(X), problem, DrawnStarts(("random", "robust"), uniforms, cases))
+        for cases in (sample, None)
+    )
+    assert classification_error_rate(found.labels, whole.labels) < 0.01
+    assert found.mean == pytest.approx(whole.mean, rel=0.02)
+    if l1_bound is None:  # else it may be another state of the same branch
+        assert found.inertia == pytest.approx(whole.inertia, rel=1e-6)
+    assert found.converged
+    assert found.trimmed_weighted.sum() == whole.trimmed_weighted.sum()
+
+
+def test_a_rival_of_the_sample_is_named_by_its_cases():
+    table = make_contaminated("clump_rows", random_state=0)
+    X = np.tile(table.data, (5, 1))
+    X += np.random.default_rng(0).normal(0, 0.01, X.shape)
+    wild = np.tile(table.outliers, 5)
+    sample = np.flatnonzero(np.arange(len(X)) % 5 < 3)
+    problem = Problem(3, int(0.1 * len(X)), 3.5)
+    starts = DrawnStarts(("random", "robust"), np.random.default_rng(0).random((40, 3)), sample)
+    found = solve(engine_for(X), problem, starts)
+    assert found.rival is not None
+    assert wild[found.rival.cases].all()
+    assert found.rival.size == pytest.approx(wild.sum(), rel=0.5)
+    assert found.trimmed_weighted[wild].mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "sampled"), [(16_384, 2000, False), (100_000, 50, True), (80_000, 50, False)]
+)
+def test_only_tables_with_very_many_cells_are_sampled(n, p, sampled):
+    cases = search_cases(n, p, 3, np.random.RandomState(0))
+    assert (cases is not None) == sampled
+    if sampled:
+        assert len(np.unique(cases)) == len(cases) == search_size(n, p, 3)
+        assert cases.max() < n
+        assert (np.diff(cases) > 0).all()

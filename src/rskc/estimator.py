@@ -30,12 +30,14 @@ from rskc._runtime import n_threads_for, one_blas_thread, talking
 from rskc._summary import cases_frame, describe, features_frame, names_of_cases
 from rskc.engines import Engine, engine_for
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
-from rskc.solver.search import search_cases
+from rskc.solver.search import search_cases, search_size
 from rskc.solver.starts import INITS
 
 # Restarts with n_init="auto": as many as take about this many multiplications an iteration.
 AUTO_WORK = 100_000_000
 FEWEST_STARTS, MOST_STARTS = 10, 100
+# Restarts on a sample of very many cases, where they are cheap.
+SAMPLE_STARTS = 30
 # Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
 ROUNDING = 1e-24
 
@@ -70,7 +72,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         trimmed, else k-means++. An array (n_clusters, n_features_in_) is one start; a callable
         gets ``X``, ``n_clusters`` and ``random_state`` and returns such an array.
     n_init : int or "auto", default="auto"
-        Number of restarts. "auto": 10 to 100, the fewer the larger the data; 1 for an array.
+        Number of restarts. "auto": 10 to 100, the fewer the larger the data; 1 for an array. Of
+        tables with more than 4 million cells (and 16,384 cases) a sample of the cases is searched,
+        30 times, and what is found is brought to rest on all cases.
     max_iter : int, default=300
         Most iterations of K-means in each step, and most alternations between partition and
         weights.
@@ -369,10 +373,13 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         if isinstance(self.n_init, str) and self.n_init == "auto":
             if not (isinstance(self.init, str) or callable(self.init)):
                 return 1
+            if callable(self.init):
+                return FEWEST_STARTS
             shape = engine.n_cases, engine.n_features
+            if search_size(*shape, problem.n_clusters) < engine.n_cases:
+                return SAMPLE_STARTS
             work = shape[0] * min(shape) * problem.n_clusters
-            most = FEWEST_STARTS if callable(self.init) else MOST_STARTS
-            return int(np.clip(AUTO_WORK // work, FEWEST_STARTS, most))
+            return int(np.clip(AUTO_WORK // work, FEWEST_STARTS, MOST_STARTS))
         return check_integer("n_init", self.n_init, 1, remedy=' or "auto"')
 
     def _complain(

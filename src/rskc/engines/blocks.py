@@ -121,10 +121,10 @@ class BlocksTable:
 
     def single_moves(self, groups, K):
         """Move cases one after the other in memory: it is asked of small tables only."""
-        moved, sums, moves = self.in_memory().single_moves(groups.to_numpy(), K)
+        moved, sums, moves = self.seeds().single_moves(groups.to_numpy(), K)
         return Moved(self.arrays.from_numpy(moved), sums, moves)
 
-    def in_memory(self):
+    def seeds(self):
         return self.recipe.table_of_rows(self.engine.gather(None))
 
     def place(self, centres):
@@ -146,7 +146,7 @@ class RotatedTable(BlocksTable):
         super().__init__(engine, node, recipe)
         self.rows, self.rotated = rows.astype(dtype), True
 
-    def in_memory(self):
+    def seeds(self):
         return tasks.table_of_coordinates(self.rows)
 
 

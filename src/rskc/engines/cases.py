@@ -55,6 +55,16 @@ class NumpyCases:
                 groups[run, case] = k
         return groups
 
+    def lesser(self, costs, others):
+        return np.minimum(costs, others)
+
+    def draw(self, costs, groups, uniforms):
+        ladder = np.cumsum(np.where(groups < 0, 0, costs), axis=1, dtype=np.float64)
+        ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)  # all alike: any case
+        rows = zip(ladder, uniforms * ladder[:, -1], strict=True)
+        places = [np.searchsorted(steps, goal, side="right") for steps, goal in rows]
+        return np.minimum(places, ladder.shape[1] - 1)
+
     def first_members(self, groups, k, most):
         return np.flatnonzero(groups[0] == k)[:most]
 

@@ -162,6 +162,19 @@ class DeviceCases:
                 groups[int(run), case] = k
         return groups
 
+    def lesser(self, costs, others):
+        return self.xp.where(costs < others, costs, others)
+
+    def draw(self, costs, groups, uniforms):
+        xp = self.xp
+        chances = xp.astype(xp.where(groups < 0, xp.zeros_like(costs), costs), xp.float64)
+        ladder = xp.cumulative_sum(chances, axis=1)
+        goals = self.asarray(uniforms[:, None]) * ladder[:, -1:]
+        places, total = fetch(xp.count_nonzero(ladder <= goals, axis=1), ladder[:, -1])
+        n = costs.shape[1]
+        places = np.where(total == 0, uniforms * n, places)  # all alike: any case
+        return np.minimum(places, n - 1).astype(np.int64)
+
     def first_members(self, groups, k, most):
         return to_host(self.xp.nonzero(groups[0, :] == k)[0])[:most]
 
@@ -277,7 +290,16 @@ class DeviceTable:
         moved, sums, moves = self.in_memory().single_moves(to_host(groups), K)
         return Moved(self.engine.arrays.asarray(moved), sums, moves)
 
+    def seeds(self):
+        return self
+
+    def cases(self, index):
+        xp, flat = self.engine.arrays.xp, self.engine.arrays.asarray(index.reshape(-1))
+        rows = to_host(xp.take(self.rows, flat, axis=0))[:, : self.n_columns]
+        return rows.astype(np.float64).reshape(*index.shape, -1)
+
     def in_memory(self):
+        """Return the same table in memory."""
         if self._host is None:
             rows = np.ascontiguousarray(to_host(self.rows[:, : self.width]))
             blocks, flat = host_blocks(rows, HOST_PASSES.BLOCK), rows.reshape(-1)

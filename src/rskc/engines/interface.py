@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from rskc.engines.memory import MemoryTable
 
 
 class Assignment(NamedTuple):
@@ -144,6 +141,17 @@ class Cases(Protocol):
         """Give each empty group the case that costs most where it is, if it costs anything."""
         ...
 
+    def lesser(self, costs: Any, others: Any) -> Any:
+        """Return the lesser of two costs of each case and run; of tables that are seeds."""
+        ...
+
+    def draw(self, costs: Any, groups: Any, uniforms: np.ndarray) -> np.ndarray:
+        """Draw a case for each run, in proportion to its cost, among those in a group.
+
+        Where all cost nothing, any case. Asked of the arrays of tables that are seeds.
+        """
+        ...
+
     def first_members(self, groups: Any, k: int, most: int) -> np.ndarray:
         """Return the numbers of the first cases of group k of the only run."""
         ...
@@ -202,8 +210,12 @@ class Table(Protocol):
         """Move single cases while the within sum falls."""
         ...
 
-    def in_memory(self) -> MemoryTable:
-        """Return the table as it is in memory; it is asked of small tables only."""
+    def seeds(self) -> Table:
+        """Return the table from which starts are drawn: this one, or the same in memory."""
+        ...
+
+    def cases(self, index: np.ndarray) -> np.ndarray:
+        """Return the coordinates (..., columns) of some cases; of tables that are seeds."""
         ...
 
     def place(self, centres: np.ndarray) -> np.ndarray:

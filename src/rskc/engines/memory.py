@@ -235,10 +235,9 @@ class MemoryTable:
         return float(np.median(self.norms()))
 
     def cases(self, index):
-        """Return the coordinates of some cases."""
         return self._gather(index, self.n_columns)
 
-    def in_memory(self):
+    def seeds(self):
         return self
 
     def _row_sums(self, weights):

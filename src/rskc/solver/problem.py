@@ -59,6 +59,7 @@ class Solution:
     """
 
     weights: np.ndarray  # (p,)
+    made_with: np.ndarray  # (p,) weights that made its trimmed sets
     labels: Any  # (n,) of every case: its nearest centre
     centres: np.ndarray  # (K, p) in the space of the data, means of the cases not in O_W
     trimmed_weighted: Any  # (n,) O_W

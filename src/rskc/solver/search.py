@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
-from rskc.engines import Engine, MemoryTable, Table
+from rskc.engines import Engine, Table
 from rskc.solver.partition import Partitions, lloyd, moves_pay, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.starts import INITS
@@ -18,7 +18,7 @@ from rskc.solver.starts import INITS
 log = logging.getLogger(__name__)
 
 # The search is made on so many cells' worth of cases: all of them, where there are no more.
-SAMPLE_CELLS, FEWEST_CASES = 2**24, 2**14
+SAMPLE_CELLS, FEWEST_CASES = 2**22, 2**14
 # Branches are followed side by side while their labels, groups and masks stay within this.
 WORK_BYTES = 2**25
 # Partitions kept for single moves: as many as a round of moves takes this many multiplications for.
@@ -79,12 +79,12 @@ class DrawnStarts:
         """Yield the cases drawn, batch by batch."""
         runs, K = self.uniforms.shape
         step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
-        kinds, seeds = np.arange(runs) % len(self.inits), table.in_memory()
+        kinds, seeds = np.arange(runs) % len(self.inits), table.seeds()
         for first in range(0, runs, step):
             rows = slice(first, first + step)
             yield Batch(seeds.cases(self._draw(seeds, n_trim, rows, kinds[rows])), kinds[rows])
 
-    def _draw(self, table: MemoryTable, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
+    def _draw(self, table: Table, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
         uniforms = self.uniforms[rows]
         cases = np.empty(uniforms.shape, np.int64)
         for kind, init in enumerate(self.inits):
@@ -94,10 +94,15 @@ class DrawnStarts:
         return cases
 
 
+def search_size(n: int, p: int, K: int) -> int:
+    """On how many cases the search is made."""
+    return min(n, max(SAMPLE_CELLS // p, FEWEST_CASES, 100 * K))
+
+
 def search_cases(n: int, p: int, K: int, random_state: np.random.RandomState) -> np.ndarray | None:
     """Draw the cases on which the search is made; None if these are all."""
-    most = max(SAMPLE_CELLS // p, FEWEST_CASES, 100 * K)
-    if n <= most:
+    most = search_size(n, p, K)
+    if n == most:
         return None
     return np.sort(sample_without_replacement(n, most, random_state=random_state))
 

@@ -70,11 +70,11 @@ def _solve_by_sample(
     few = replace(problem, n_trim=int(problem.n_trim * share))
     found = solve(part, few, starts.on_all())
     log.info("search on %d of %d cases done", part.n_cases, engine.n_cases)
-    table = engine.table(found.weights[None])
+    table = engine.table(found.made_with[None])
     partitions = lloyd(table, table.place(found.centres[None]), problem)
     if not problem.sparse:
         return _plain_solution(engine, problem, Found(partitions, table))
-    made_with = np.vstack([found.weights, *(solution.weights for solution in warm)])
+    made_with = np.vstack([found.made_with, *(solution.weights for solution in warm)])
     branches = partitions.join(*(_as_partition(solution, engine.arrays) for solution in warm))
     outcome = explore(engine, problem, branches, None, made_with)
     solution = _sparse_solution(engine, problem, outcome)
@@ -203,6 +203,7 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     trimmed = engine.arrays.only(engine.arrays.trimmed(rest.groups))
     return Solution(
         **_of_rest(engine, problem, rest, weights[0]),
+        made_with=weights[0],
         trimmed_unweighted=trimmed & ~trimmed,  # none
         objective=float(between.sum()) * engine.unit,
         n_kept=int(sums.counts.sum()),
@@ -251,6 +252,7 @@ def _settle(engine: Engine, problem: Problem, state: State) -> Solution:
     objective = float(made_with @ between) * engine.unit
     return Solution(
         **_of_rest(engine, problem, rest, made_with),
+        made_with=state.made_with,
         trimmed_unweighted=engine.arrays.only(state.far),
         objective=objective,
         n_kept=int(sums.counts.sum()),

@@ -1,17 +1,17 @@
 """Starting centres: which cases each restart begins with.
 
 Every draw is made before the first batch, so that cutting the restarts into batches changes
-nothing. Starts are drawn from a table in memory: all cases or, of very many, a sample.
+nothing.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rskc.engines import MemoryTable
+from rskc.engines import Table
 
 
-def random_cases(table: MemoryTable, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
+def random_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
     """Draw K different cases for each run, all subsets equally likely (Floyd's algorithm)."""
     runs, K = uniforms.shape
     chosen = np.empty((runs, K), np.int64)
@@ -23,13 +23,13 @@ def random_cases(table: MemoryTable, uniforms: np.ndarray, n_trim: int) -> np.nd
     return chosen
 
 
-def plusplus_cases(table: MemoryTable, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
+def plusplus_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
     """k-means++: draw each next case in proportion to its distance from those before it."""
     first = (uniforms[:, 0] * table.n_cases).astype(np.int64)
     return _spread(table, first, uniforms, 0)
 
 
-def robust_cases(table: MemoryTable, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
+def robust_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
     """k-means++ that wild cases cannot capture.
 
     The ``n_trim`` cases farthest from the centres chosen so far cannot be drawn, and the first
@@ -51,29 +51,20 @@ def _first_trials(uniforms: np.ndarray, n: int, count: int = 3) -> np.ndarray:
     return (shifted * n).astype(np.int64)
 
 
-def _kept_costs(table: MemoryTable, cases: np.ndarray, n_trim: int) -> np.ndarray:
+def _kept_costs(table: Table, cases: np.ndarray, n_trim: int) -> np.ndarray:
     return table.trim(table.assign(table.cases(cases)[:, None, :]), n_trim).within
 
 
-def _spread(table: MemoryTable, first: np.ndarray, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
+def _spread(table: Table, first: np.ndarray, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
     """Choose the second to the last case of each run by its distance to those before it."""
     runs, K = uniforms.shape
     chosen = np.empty((runs, K), np.int64)
     chosen[:, 0] = first
-    least = np.inf
+    least = None
     for k in range(1, K):
         assignment = table.assign(table.cases(chosen[:, k - 1])[:, None, :])
-        least = np.minimum(least, assignment.costs)
+        costs = assignment.costs
+        least = costs if least is None else table.arrays.lesser(least, costs)
         groups = table.trim(assignment._replace(costs=least), n_trim).groups
-        chosen[:, k] = _draw(np.where(groups < 0, 0, least), uniforms[:, k])
+        chosen[:, k] = table.arrays.draw(least, groups, uniforms[:, k])
     return chosen
-
-
-def _draw(chances: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """Draw a case for each row, with probability proportional to the chances in it."""
-    ladder = np.cumsum(chances, axis=1, dtype=np.float64)
-    ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)  # all alike: any case
-    target = uniforms * ladder[:, -1]
-    rows = zip(ladder, target, strict=True)
-    places = [np.searchsorted(steps, goal, side="right") for steps, goal in rows]
-    return np.minimum(places, ladder.shape[1] - 1)
