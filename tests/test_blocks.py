@@ -1,5 +1,7 @@
 """Dask arrays: the same fit as in memory, whatever the blocks, and few passes over the data."""
 
+import pickle
+import sys
 from functools import cache
 
 import dask
@@ -16,10 +18,10 @@ from sklearn.base import clone
 from rskc import RobustSparseKMeans
 from rskc._lazy import as_blocks, by_blocks
 from rskc.datasets import make_contaminated, make_simulation
-from rskc.engines import engine_for, order
+from rskc.engines import Assignment, engine_for, order
 from rskc.engines.block_cases import BlockCases
 from rskc.engines.order import median, select
-from rskc.engines.plans import FAN_IN, Blocks, add, in_one
+from rskc.engines.plans import FAN_IN, Blocks, add, in_one, packed, unpacked
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 
@@ -126,7 +128,8 @@ def test_a_fit_is_the_same_on_local_schedulers(scheduler):
     model = RobustSparseKMeans(3, n_init=2, trim=0.1, l1_bound=None, random_state=0, max_iter=20)
     expected = clone(model).fit(X)
     with dask.config.set(scheduler=scheduler, num_workers=2):
-        assert_same_fit(model.fit(da.from_array(X, chunks=(25, -1))), expected)
+        model.fit(da.from_array(X, chunks=(25, -1)))
+    assert_same_fit(model, expected)
 
 
 @each_table
@@ -396,8 +399,19 @@ def test_what_nobody_has_any_more_is_let_go():
     engine.arrays.sizes(taken, 3)
     assert taken.node.held is not None
     assert taken.node.parents == ()
-    (count,) = {len(part.value) for part in held.held}
-    assert count == 2
+    assert {len(part.value.array) for part in held.held} == {2}
+
+
+@pytest.mark.parametrize(("K", "kind"), [(126, np.int8), (300, np.int16), (70_000, np.int32)])
+def test_labels_are_kept_in_few_bytes_and_come_back_as_they_were(K, kind):
+    labels = np.array([[-1, 0, K]], np.int32)
+    kept = packed(Assignment(labels, np.zeros((1, 3))))
+    assert kept.labels.array.dtype == kind
+    assert unpacked(kept).labels.dtype == np.int32
+    assert_array_equal(unpacked(kept).labels, labels)
+    assert sys.getsizeof(pickle.loads(pickle.dumps(kept.labels))) >= 3 * np.dtype(kind).itemsize
+    costs = np.ones((2, 3))
+    assert packed(costs) is costs
 
 
 def test_sums_of_blocks_are_added_in_a_fixed_order():

@@ -8,13 +8,16 @@ import time
 
 import dask
 import dask.array as da
+import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import CancelledError, Client, KilledWorker, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
+from rskc.engines import engine_for
 from rskc.engines.plans import Blocks
+from rskc.engines.schedulers import ClusterScheduler
 
 X = make_simulation(1, 0, n_samples=20_000, n_features=6, n_informative=3).data
 OPTIONS = {"trim": 0.05, "n_init": 2, "random_state": 0, "tol": 0.01}
@@ -105,6 +108,47 @@ def test_results_outlive_the_workers_that_had_them(client):
     for pid in worker_pids(client).values():
         os.kill(pid, signal.SIGKILL)
     assert_same_fit(found, fit(X))
+
+
+def test_the_scheduler_remembers_nothing_of_earlier_iterations(client):
+    engine = engine_for(in_blocks())
+    table = engine.table(engine.equal_weights())
+    groups, _ = table.trim(table.assign(X[:9].reshape(3, 3, -1)), 500)
+    sums = table.sums(groups, 3)
+    remembered = []
+    for _ in range(8):
+        assignment = table.assign(sums.means())
+        groups = table.regroup(assignment, 500, sums, groups).groups
+        groups = engine.arrays.take(groups, np.arange(3))
+        remembered.append(len(client.cluster.scheduler.tasks))
+    assert max(remembered[4:]) <= max(remembered[:4]) + 10
+
+
+class Ended:
+    """A future that has come to an end."""
+
+    def __init__(self, status, error):
+        self.status, self.error = status, error
+
+    def result(self):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("future", "kind", "said"),
+    [
+        (Ended("error", KilledWorker("task", None, 3)), RuntimeError, "died again and again"),
+        (Ended("cancelled", CancelledError("task")), RuntimeError, "was lost during the fit"),
+        (Ended("finished", OSError("closed")), RuntimeError, "was lost during the fit"),
+        (Ended("error", OSError("no such file")), OSError, "no such file"),
+    ],
+    ids=["killed", "cancelled", "closed", "the user's own"],
+)
+def test_what_happens_to_workers_is_said_in_a_sentence(future, kind, said):
+    scheduler = ClusterScheduler(client=None)
+    scheduler._wait = lambda future: None
+    with pytest.raises(kind, match=said):
+        scheduler._result(future)
 
 
 def test_a_cluster_without_workers_is_an_error_and_no_wait(client, monkeypatch):

@@ -12,7 +12,7 @@ import numpy as np
 from rskc.engines import block_tasks as tasks
 from rskc.engines.holes import observed_frame
 from rskc.engines.memory import Frame, sample_steps
-from rskc.engines.plans import Blocks, Node, Value, as_value, collect
+from rskc.engines.plans import Blocks, Node, collect, unwrapped
 
 
 class BlockData:
@@ -187,8 +187,8 @@ class BlockData:
             for i, length in enumerate(self.all_lengths)
         }
         for i, part in zip(self.used, node.held, strict=True):
-            held = part.value if isinstance(part, Value) else (as_value, part)
-            graph[name, int(i), *rest] = held
+            # Labels are kept in fewer bytes than the user shall see.
+            graph[name, int(i), *rest] = (unwrapped, part)
         chunks = tuple(map(int, self.all_lengths)), *((size,) for size in shape)
         return da.Array(graph, name, chunks, dtype)
 

@@ -2,21 +2,26 @@
 
 A :class:`Node` stands for a value in every block: a part of the data, of a table, of labels. It is
 only written down how to make it. When a number is asked for (:meth:`Blocks.ask`), all that it needs
-goes into one graph, one task for each block; nodes that are worth it are kept where they were made,
-on the workers or in memory, and only the number comes back.
+goes into one graph; nodes that are worth it are kept where they were made, on the workers or in
+memory, and only the number comes back.
+
+What is kept is made by a task of its own, from nothing but what it needs: labels from a table and
+centres, never from the labels before. So a block that is lost with its worker is soon made again,
+and nothing of earlier iterations has to be remembered for that.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from itertools import combinations_with_replacement, count
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 from dask.optimization import cull
 
+from rskc.engines.interface import Assignment
 from rskc.engines.schedulers import ClusterScheduler, scheduler_for
 
 # So many results of blocks are brought together at a time, in this order whatever the scheduler:
@@ -36,8 +41,48 @@ class Value:
         return Value, (self.value,)
 
 
+class Packed:
+    """Labels or groups, kept in as few bytes as they need: 1 for a case, mostly, instead of 4."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray):
+        self.array = array
+
+    def __reduce__(self):
+        return Packed, (self.array,)
+
+    def __sizeof__(self) -> int:
+        return self.array.nbytes
+
+
+def packed(value: Any) -> Any:
+    """A value as it is kept."""
+    if isinstance(value, Assignment):
+        return Assignment(packed(value.labels), value.costs)
+    if not isinstance(value, np.ndarray) or value.dtype != np.int32 or value.size == 0:
+        return value
+    largest = max(int(value.max()), -int(value.min()))
+    kind = next((kind for kind in (np.int8, np.int16) if largest <= np.iinfo(kind).max), np.int32)
+    return Packed(value.astype(kind))
+
+
+def unpacked(value: Any) -> Any:
+    """A value as it was before it was kept."""
+    if isinstance(value, Packed):
+        return value.array.astype(np.int32)
+    if isinstance(value, Assignment):
+        return Assignment(unpacked(value.labels), value.costs)
+    return value
+
+
+def unwrapped(part: Any) -> Any:
+    """What is held for a block."""
+    return unpacked(part.value if isinstance(part, Value) else part)
+
+
 class Key(NamedTuple):
-    """A value that the user's own graph makes."""
+    """A value that a graph makes."""
 
     key: Any
 
@@ -56,47 +101,24 @@ class Node:
         self.held, self.function, self.parents = values, None, ()
 
 
-class Program(NamedTuple):
-    """What a task does with the leaves of a block: steps, each with the places of its arguments."""
-
-    steps: list[tuple[Callable, tuple[int, ...]]]
-    kept: tuple[int, ...]
+# What a task does with the leaves of a block: steps, each with the places of its arguments.
+Program = list[tuple[Callable, tuple[int, ...]]]
 
 
-class Outcome(NamedTuple):
-    """What is kept of a block, and what comes back."""
-
-    kept: tuple
-    result: Any
+def keep_program(program: Value, *leaves: Any) -> Any:
+    """Make the values of one block, and return the last as it is kept."""
+    return packed(run_program(program, *leaves))
 
 
-def run_program(program: Value, *leaves: Any) -> Outcome | Any:
-    """Make the values of one block; the last comes back, alone if nothing is kept."""
+def run_program(program: Value, *leaves: Any) -> Any:
+    """Make the values of one block, and return the last."""
     from rskc._runtime import one_blas_thread  # which asks the engines for their threads
 
-    steps, kept = program.value
-    values = [as_value(leaf) for leaf in leaves]
+    values = [unwrapped(leaf) for leaf in leaves]
     with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
-        for function, places in steps:
+        for function, places in program.value:
             values.append(function(*(values[place] for place in places)))
-    return Outcome(tuple(values[place] for place in kept), values[-1]) if kept else values[-1]
-
-
-def as_value(leaf: Any) -> Any:
-    """What is held for a block, without its wrapping."""
-    if isinstance(leaf, Value):
-        return leaf.value
-    return leaf.kept[0] if isinstance(leaf, Outcome) else leaf
-
-
-def pick_kept(outcome: Outcome, place: int) -> Any:
-    """Part of an outcome that stays."""
-    return outcome.kept[place]
-
-
-def pick_result(outcome: Outcome) -> Any:
-    """Part of an outcome that comes back."""
-    return outcome.result
+    return values[-1]
 
 
 def collect(parts: Sequence[list]) -> list:
@@ -128,7 +150,6 @@ class Blocks:
         self.graph, self.scheduler = graph, scheduler_for()
         self.source = self.hold([Key(key) for key in keys])
         self._waiting: list[weakref.ref[Node]] = []
-        self._numbers, self._name = count(), uuid4().hex
         self.n_graphs = 0
 
     def __len__(self) -> int:
@@ -161,116 +182,128 @@ class Blocks:
         """Return what a function makes of the nodes in all blocks, or in some, brought together."""
         asked = self.make(function, *parents)
         waiting = self._take_waiting() if only is None else []
-        leaves, nodes = _in_order([*waiting, asked])
-        kept = [node for node in nodes if node.keep and only is None]
-        program = _program(leaves, nodes, kept)
-        tasks = self._tasks(leaves, range(len(self)) if only is None else only)
+        kept = [node for node in _needed([*waiting, asked]) if node.keep and only is None]
+        blocks = range(len(self)) if only is None else only
+        graph, (*made, results) = self._graph([*kept, asked], blocks)
         self.n_graphs += 1
-        made, result = self._run(program, tasks, len(kept), combine)
-        for place, node in enumerate(kept):
-            node.hold([parts[place] for parts in made])
+        if isinstance(self.scheduler, ClusterScheduler):
+            held, result = self.scheduler.get_and_leave(
+                graph, made, _add_sums(graph, results, combine)
+            )
+        else:
+            *values, parts = self.scheduler.get(graph, [*made, results])
+            held = [[Value(part) for part in own] for own in values]
+            result = in_one(combine, list(parts))
+        for node, own in zip(kept, held, strict=True):
+            node.hold(own)
         return result
 
     def ask_pairs(self, function: Callable, node: Node) -> list[tuple[tuple[int, int], Any]]:
         """Return what a function of two values of a node makes of each pair of blocks."""
-        leaves, nodes = _in_order([self.make(_same, node)])
-        tasks = self._tasks(leaves, range(len(self)))
-        graph, keys = self._graph(_program(leaves, nodes, []), tasks)
+        graph, (keys,) = self._graph([self.make(_same, node)], range(len(self)))
         pairs = list(combinations_with_replacement(range(len(self)), 2))
-        name = keys[0][0]
+        name = _name(function)
         for i, j in pairs:
-            graph[name, "pair", i, j] = (function, keys[i], keys[j])
-        graph[name, "pairs"] = [(name, "pair", i, j) for i, j in pairs]
+            graph[name, i, j] = (function, keys[i], keys[j])
+        graph[name] = [(name, i, j) for i, j in pairs]
         self.n_graphs += 1
-        return list(zip(pairs, self.scheduler.get_one(graph, (name, "pairs")), strict=True))
+        return list(zip(pairs, self.scheduler.get_one(graph, name), strict=True))
 
     def _take_waiting(self) -> list[Node]:
         nodes = [node for node in (ref() for ref in self._waiting) if node is not None]
         self._waiting = []
         return [node for node in nodes if node.held is None]
 
-    def _tasks(self, leaves: list[Node], blocks: Sequence[int]) -> list[list[Any]]:
-        held = [leaf.held for leaf in leaves]
-        return [[values[block] for values in held if values is not None] for block in blocks]
+    def _graph(self, nodes: list[Node], blocks: Sequence[int]) -> tuple[dict, list[list]]:
+        """A graph with a task for each node and block, and the keys of these tasks.
 
-    def _run(self, program, tasks, n_kept, combine):
-        """Run a graph; return what is kept of each block, and the result."""
-        graph, keys = self._graph(program, tasks)
-        if isinstance(self.scheduler, ClusterScheduler):
-            kept, result = _left_there(graph, keys, n_kept, combine)
-            return self.scheduler.get_and_leave(graph, kept, result)
-        outcomes = self.scheduler.get(graph, keys)
-        if n_kept == 0:
-            return [], in_one(combine, outcomes)
-        made = [tuple(Value(part) for part in outcome.kept) for outcome in outcomes]
-        return made, in_one(combine, [outcome.result for outcome in outcomes])
-
-    def _graph(self, program: Program, tasks: list[list[Any]]) -> tuple[dict, list]:
-        """A graph with a task for each block, and the keys of these tasks."""
-        name = f"rskc-{self._name}-{next(self._numbers)}"
-        graph: dict[Any, Any] = {name: Value(program)}
-        keys = [(name, "block", i) for i in range(len(tasks))]
-        needed = []
-        for key, leaves in zip(keys, tasks, strict=True):
-            needed += [leaf.key for leaf in leaves if isinstance(leaf, Key)]
-            arguments = [leaf.key if isinstance(leaf, Key) else leaf for leaf in leaves]
-            graph[key] = (run_program, name, *arguments)
-        if needed:
-            graph |= cull(self.graph, needed)[0]
-        return graph, keys
+        A node that comes later uses what the tasks of those before it have made.
+        """
+        graph: dict[Any, Any] = {}
+        made: dict[int, list[Key]] = {}
+        for node in nodes:
+            leaves, program = _program(node, made)
+            name, run = _name(node.function), keep_program if node.keep else run_program
+            graph[f"{name}-program"] = Value(program)
+            columns = [made.get(id(leaf)) or _of_blocks(leaf, blocks) for leaf in leaves]
+            for i in range(len(blocks)):
+                parts = (column[i] for column in columns)
+                arguments = (part.key if isinstance(part, Key) else part for part in parts)
+                graph[name, i] = (run, f"{name}-program", *arguments)
+            made[id(node)] = [Key((name, i)) for i in range(len(blocks))]
+        wanted = _keys_in(graph) & self.graph.keys()
+        if wanted:
+            graph |= cull(self.graph, list(wanted))[0]
+        return graph, [[key for (key,) in made[id(node)]] for node in nodes]
 
 
-def _left_there(graph, keys, n_kept, combine):
-    """Add tasks so that what is kept stays where it is, and results are brought together there.
+def _of_blocks(leaf: Node, blocks: Sequence[int]) -> list[Any]:
+    assert leaf.held is not None
+    return [leaf.held[block] for block in blocks]
 
-    If only one value is kept of a block, it stays in its outcome: that saves a task.
-    """
-    name = keys[0][0]
-    kept: list[list[Any]] = [[key] * (n_kept == 1) for key in keys]
-    if n_kept > 1:
-        kept = [[(name, "kept", i, place) for place in range(n_kept)] for i in range(len(keys))]
-        for key, own in zip(keys, kept, strict=True):
-            graph |= {part: (pick_kept, key, place) for place, part in enumerate(own)}
-    results = keys
-    if n_kept > 0:
-        results = [(name, "result", i) for i in range(len(keys))]
-        graph |= {own: (pick_result, key) for own, key in zip(results, keys, strict=True)}
-    level = 0
+
+def _keys_in(graph: dict) -> set:
+    """What the tasks that run programs take by name."""
+    tasks = (task[2:] for task in graph.values() if isinstance(task, tuple))
+    return {part for task in tasks for part in task if isinstance(part, str | tuple)}
+
+
+def _name(function: Any) -> str:
+    """A name for the tasks of a function, as a dashboard shows it, and a number of its own."""
+    function = getattr(function, "func", function)
+    return f"rskc-{function.__name__.strip('_')}-{uuid4().hex}"
+
+
+def _add_sums(graph: dict, results: list[Any], combine: Callable) -> Any:
+    """Add tasks that bring results together, and return the key of the last."""
+    level, name = 0, _name(combine)
     while level == 0 or len(results) > 1:
         level, some = level + 1, _some(results)
-        results = [(name, "sum", level, i) for i in range(len(some))]
+        results = [(name, level, i) for i in range(len(some))]
         graph |= {own: (combine, part) for own, part in zip(results, some, strict=True)}
-    return kept, results[0]
+    return results[0]
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _in_order(roots: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """All nodes that are needed: those that are held, and those to be made, parents first."""
-    leaves: dict[int, Node] = {}
+def _needed(roots: Sequence[Node]) -> list[Node]:
+    """All nodes that are to be made for some, parents first."""
     order: dict[int, Node] = {}
 
     def visit(node: Node) -> None:
-        if id(node) in order or id(node) in leaves:
-            return
-        if node.held is not None:
-            leaves[id(node)] = node
-            return
-        for parent in node.parents:
-            visit(parent)
-        order[id(node)] = node
+        if id(node) not in order and node.held is None:
+            for parent in node.parents:
+                visit(parent)
+            order[id(node)] = node
 
     for root in roots:
         visit(root)
-    return list(leaves.values()), list(order.values())
+    return list(order.values())
 
 
-def _program(leaves: list[Node], nodes: list[Node], kept: list[Node]) -> Program:
-    places = {id(node): place for place, node in enumerate([*leaves, *nodes])}
-    steps = []
-    for node in nodes:
+def _program(root: Node, made: dict[int, Any]) -> tuple[list[Node], Program]:
+    """What makes a node, from leaves that are held or made by others."""
+    places: dict[int, int] = {}
+    leaves: list[Node] = []
+    order: list[Node] = []
+
+    def visit(node: Node) -> None:
+        if id(node) in places:
+            return
+        places[id(node)] = -1
+        if node.held is not None or id(node) in made:
+            leaves.append(node)
+            return
+        for parent in node.parents:
+            visit(parent)
+        order.append(node)
+
+    visit(root)
+    places = {id(node): place for place, node in enumerate([*leaves, *order])}
+    steps: Program = []
+    for node in order:
         assert node.function is not None
         steps.append((node.function, tuple(places[id(parent)] for parent in node.parents)))
-    return Program(steps, tuple(places[id(node)] for node in kept))
+    return leaves, steps

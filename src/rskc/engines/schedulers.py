@@ -83,28 +83,30 @@ class ClusterScheduler:
 
     def get_and_leave(self, graph: dict, kept: list[list], result: Any) -> tuple[list, Any]:
         """Run a graph; return futures of what is kept, and the result itself."""
-        keys = [key for own in kept for key in own]
+        # Coordinates of a rotated table, of which no more than one worker's memory is used, are
+        # part of the graph, so that they survive the workers.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            *futures, future = self.client.get(graph, [*keys, result], sync=False)
-        known = dict(zip(keys, futures, strict=True))
-        return [tuple(known[key] for key in own) for own in kept], self._result(future)
+            *futures, future = self.client.get(graph, [*kept, result], sync=False)
+        return futures, self._result(future)
 
     def _result(self, future: Any) -> Any:
-        from distributed import CancelledError
-        from distributed.scheduler import KilledWorker
+        from distributed import CancelledError, KilledWorker
 
         try:
             self._wait(future)
-            return future.result()
-        except KilledWorker as error:
-            raise RuntimeError(
-                "The workers of the Dask cluster died again and again while they worked on the "
-                "same block; give them more memory or X smaller chunks."
-            ) from error
+            if future.status != "error":
+                return future.result()
         except (CancelledError, OSError) as error:
             raise RuntimeError(
                 "The connection to the Dask cluster, or data that only it had, was lost during "
                 "the fit; check the scheduler and fit again."
+            ) from error
+        try:
+            return future.result()  # what a task raised: the user's own, mostly
+        except KilledWorker as error:
+            raise RuntimeError(
+                "The workers of the Dask cluster died again and again while they worked on the "
+                "same block; give them more memory or X smaller chunks."
             ) from error
 
     def _wait(self, future: Any) -> None:
