@@ -54,6 +54,11 @@ def asked(kind, engine, function, *arrays):
     return kind.numpy(function(*(kind.brought(engine, array) for array in arrays)))
 
 
+def from_anywhere(array):
+    """Seeds and parts are in memory, or on the device of the whole."""
+    return array if isinstance(array, np.ndarray) else KINDS["strict"].numpy(array)
+
+
 # ---- Tables
 
 
@@ -125,14 +130,29 @@ def test_only_columns_with_weight_are_in_a_table(kind):
 
 
 @each_kind
-def test_a_table_in_memory_is_the_same_table(kind):
+def test_starts_are_drawn_from_the_same_table(kind):
     rng = np.random.default_rng(5)
-    X, weights = whole(rng, (40, 5)), whole_weights(rng, 2, 5)
-    centres = whole(rng, (2, 3, 5))
+    X, weights, centres = whole(rng, (40, 5)), whole_weights(rng, 1, 5), whole(rng, (1, 3, 5))
     table = plain_engine(kind, X).table(weights)
-    found, expected = table.in_memory().assign(centres), table.assign(centres)
-    assert_array_equal(found.labels, kind.numpy(expected.labels))
-    assert_array_equal(found.costs, kind.numpy(expected.costs))
+    seeds, index = table.seeds(), np.array([[0, 39], [7, 8]])
+    assert_array_equal(seeds.cases(index), table.place(X[index]))
+    found, expected = (part.assign(table.place(centres)) for part in (seeds, table))
+    assert_array_equal(from_anywhere(found.labels), kind.numpy(expected.labels))
+    assert_array_equal(from_anywhere(found.costs), kind.numpy(expected.costs))
+
+
+@each_kind
+def test_starts_are_drawn_in_proportion_to_costs(kind):
+    rng = np.random.default_rng(6)
+    seeds = plain_engine(kind, whole(rng, (9, 2))).table(np.ones((1, 2))).seeds()
+    costs = rng.integers(0, 5, (4, 9)).astype(float)
+    costs[3] = 0
+    groups, uniforms = rng.integers(-1, 2, (4, 9), np.int32), np.array([0.0, 0.3, 0.999, 0.5])
+    bring = getattr(seeds.arrays, "asarray", np.asarray)
+    found = seeds.arrays.draw(bring(costs), bring(groups), uniforms)
+    assert_array_equal(found, NUMPY.draw(costs, groups, uniforms))
+    lesser = seeds.arrays.lesser(bring(costs), bring(costs[::-1].copy()))
+    assert_array_equal(from_anywhere(lesser), np.minimum(costs, costs[::-1]))
 
 
 @each_kind
@@ -335,14 +355,9 @@ def test_a_part_is_the_engine_of_its_cases(kind):
         assert part.n_cases == 6
         found = part.table(np.ones((1, 4))).assign(centres)
         assert_array_equal(
-            kind_of_part(part, found.labels),
+            from_anywhere(found.labels),
             expected.table(np.ones((1, 4))).assign(centres).labels,
         )
-
-
-def kind_of_part(part, array):
-    """Parts are engines in memory, or on the device of the whole."""
-    return array if isinstance(array, np.ndarray) else KINDS["strict"].numpy(array)
 
 
 # ---- Arrays of cases
