@@ -3,6 +3,8 @@
 A kind makes an engine of a NumPy array, brings arrays (runs, n) to the engine and back.
 """
 
+from importlib.util import find_spec
+
 import dask
 import dask.array as da
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from rskc.engines import engine_for, passes_numpy
 from rskc.engines.block_cases import CaseArray
-from rskc.engines.device import to_host
+from rskc.engines.device.arrays import to_host
 
 try:
     from rskc.engines import _passes
@@ -92,6 +94,25 @@ def to_tensor(X):
     return torch.asarray(X)
 
 
+def to_cuda(X):
+    return to_tensor(X).cuda()
+
+
+def to_cupy(X):
+    import cupy
+
+    return cupy.asarray(X)
+
+
+def has_cuda(library):
+    """Whether there is a CUDA device that this library can use."""
+    if find_spec("torch") is None or find_spec(library) is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
 KINDS = {
     "compiled": InMemory(_passes),
     "numpy": InMemory(passes_numpy),
@@ -103,3 +124,7 @@ KINDS = {
 }
 if _passes is None:
     del KINDS["compiled"]
+if has_cuda("torch"):
+    KINDS["cuda"] = OnDevice(to_cuda)
+if has_cuda("cupy"):
+    KINDS["cupy"] = OnDevice(to_cupy)

@@ -19,12 +19,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import clone
 
+from engine_kinds import has_cuda, to_cuda, to_cupy, to_strict, to_tensor
 from rskc import RobustSparseKMeans, load, save
 from rskc._inputs import in_memory, model_in_memory
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
-from rskc.engines import device, engine_for, passes_array
-from rskc.engines.device import DeviceEngine, fetch, to_host
+from rskc.engines import engine_for
+from rskc.engines.device import engine as device
+from rskc.engines.device import passes_array
+from rskc.engines.device.arrays import fetch, to_host
+from rskc.engines.device.engine import DeviceEngine
 from rskc.metrics import revised_silhouette
 
 try:
@@ -40,26 +44,18 @@ if torch is not None:
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed: make device")
-needs_cuda = pytest.mark.skipif(
-    torch is None or not torch.cuda.is_available(), reason="there is no CUDA device"
-)
 
 
-def to_tensor(X):
-    return torch.asarray(X)
-
-
-def to_cuda(X):
-    return torch.asarray(X).cuda()
-
-
-def to_strict(X):
-    return array_api_strict.asarray(X)
+def needs_cuda(library):
+    return pytest.mark.skipif(
+        not has_cuda(library), reason=f"there is no CUDA device for {library}"
+    )
 
 
 KINDS = [
     pytest.param(to_tensor, marks=needs_torch, id="torch"),
-    pytest.param(to_cuda, marks=needs_cuda, id="cuda"),
+    pytest.param(to_cuda, marks=needs_cuda("torch"), id="cuda"),
+    pytest.param(to_cupy, marks=needs_cuda("cupy"), id="cupy"),
     pytest.param(to_strict, id="strict"),
 ]
 each_kind = pytest.mark.parametrize("to_kind", KINDS)

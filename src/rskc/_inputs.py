@@ -89,7 +89,7 @@ def in_memory(array: Any) -> np.ndarray:
     if is_dask(array):
         return np.asarray(array.compute())
     if is_on_device(array) or hasattr(array, "__array_namespace__"):
-        from rskc.engines.device import to_host
+        from rskc.engines.device.arrays import to_host
 
         return to_host(array)
     return np.asarray(array)

@@ -66,6 +66,6 @@ def _engine_elsewhere(X, **options) -> Engine:
         from rskc.engines.blocks import blocks_engine
 
         return blocks_engine(X, **options)
-    from rskc.engines.device_holes import device_engine
+    from rskc.engines.device.holes import device_engine
 
     return device_engine(X, **options)

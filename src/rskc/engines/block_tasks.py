@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from dask.sizeof import sizeof
 
 from rskc.engines.holes import HolesEngine, HolesTable
 from rskc.engines.interface import Assignment, Listed, Sums
@@ -64,6 +65,12 @@ def seen_rows(X: np.ndarray, blank: np.ndarray) -> np.ndarray:
 def engine_of(X: np.ndarray, holes: bool, frame: Frame, n_threads: int) -> MemoryEngine:
     """The engine of a block."""
     return (HolesEngine if holes else MemoryEngine)(X, frame=frame, n_threads=n_threads)
+
+
+@sizeof.register(HolesEngine)
+def _engine_bytes(engine: HolesEngine) -> int:
+    """So that Dask sends tasks to the engine, and not the engine to tasks."""
+    return engine.X.nbytes + engine.observed.nbytes + 2 * engine.hole_rows.nbytes
 
 
 def rows_of(engine: MemoryEngine, index: np.ndarray) -> np.ndarray:
@@ -223,10 +230,30 @@ def lay_out(engine: MemoryEngine, columns: np.ndarray, dtype: np.dtype) -> tuple
     return engine._lay_out(columns, dtype)
 
 
-def table_of(layout: tuple, recipe: TableRecipe) -> MemoryTable:
-    """The table with its norms."""
+class Sides(NamedTuple):
+    """What a table knows of each case besides its cells."""
+
+    norms: np.ndarray
+    scale: np.ndarray | None
+
+
+def sides_of(layout: tuple, recipe: TableRecipe) -> Sides:
+    """What is kept beside the cells, so that it need not be computed in each pass."""
     table = recipe.table(layout)
-    table.norms()
+    return Sides(table.norms(), table.scale if isinstance(table, HolesTable) else None)
+
+
+def table_of(layout: tuple, recipe: TableRecipe) -> MemoryTable:
+    """The table, where nothing of it is kept."""
+    return recipe.table(layout)
+
+
+def kept_table(layout: tuple, sides: Sides, recipe: TableRecipe) -> MemoryTable:
+    """The table of what is kept."""
+    table = recipe.table(layout)
+    table._norms = sides.norms
+    if isinstance(table, HolesTable):
+        table._scale = sides.scale
     return table
 
 

@@ -47,9 +47,9 @@ MOST_NAMED = 100
 class BlocksTable:
     """Tables of the columns that carry weight, one for each block."""
 
-    def __init__(self, engine: BlocksEngine, node: Node, recipe: tasks.TableRecipe):
+    def __init__(self, engine: BlocksEngine, node: Node, kept: bool, recipe: tasks.TableRecipe):
         self.engine, self.blocks, self.arrays = engine, engine.blocks, engine.arrays
-        self.node, self.recipe = node, recipe
+        self.node, self.kept, self.recipe = node, kept, recipe
         self.n_cases, self.n_columns = engine.n_cases, recipe.weights.shape[1]
         self.rotated = False
 
@@ -114,7 +114,7 @@ class BlocksTable:
     def _shifted(self, sums: Sums, before: CaseArray, after: CaseArray) -> Node:
         """How sums change; where tables are not kept, one is made of the cases that moved."""
         K, groups = sums.counts.shape[1], (before.node, after.node)
-        if self.node.keep or self.rotated:
+        if self.kept:
             return self.blocks.make(partial(tasks.table_shift, K=K), self.node, *groups)
         function = partial(tasks.changed_shift, K=K, recipe=self.recipe)
         return self.blocks.make(function, self.engine.node, *groups)
@@ -142,8 +142,8 @@ class RotatedTable(BlocksTable):
         weights = np.ones((1, rows.shape[1]))
         recipe = tasks.TableRecipe(np.arange(rows.shape[1]), weights, dtype, engine.frame, False, 1)
         parts = engine.blocks.hold(np.split(rows.astype(dtype), engine.arrays.firsts[1:]))
-        node = engine.blocks.make(tasks.table_of_coordinates, parts, keep=True)
-        super().__init__(engine, node, recipe)
+        node = engine.blocks.make(tasks.table_of_coordinates, parts)
+        super().__init__(engine, node, True, recipe)
         self.rows, self.rotated = rows.astype(dtype), True
 
     def seeds(self):
@@ -245,9 +245,15 @@ class BlocksEngine:
         recipe = tasks.TableRecipe(
             columns, own, dtype, self.frame, self.data.holes, self.threads_a_task
         )
-        layout = self._layout(columns, dtype)
-        made = partial(tasks.table_of, recipe=recipe)
-        return BlocksTable(self, self.blocks.make(made, layout, keep=layout.keep), recipe)
+        return BlocksTable(self, *self._table_nodes(self._layout(columns, dtype), recipe), recipe)
+
+    def _table_nodes(self, layout, recipe):
+        """A node that has tables, and whether these are kept."""
+        make = self.blocks.make
+        if not layout.keep:
+            return make(partial(tasks.table_of, recipe=recipe), layout), False
+        sides = make(partial(tasks.sides_of, recipe=recipe), layout, keep=True)
+        return make(partial(tasks.kept_table, recipe=recipe), layout, sides), True
 
     def _layout(self, columns, dtype):
         """The cells of tables, kept where there is room; the last are remembered."""

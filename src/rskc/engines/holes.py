@@ -63,16 +63,18 @@ class HolesTable(MemoryTable):
     width_factor = 2
     sums_type = HoledSums
 
-    def __init__(self, *parts):
-        super().__init__(*parts)
-        self.scale = self._scale()
+    _scale = None
 
-    def _scale(self):
+    @property
+    def scale(self):
         """What distances are multiplied by for holes: all weight / observed weight; 0 if blind."""
-        padded = np.hstack([np.zeros_like(self.weights), self.weights])
-        observed = self._row_sums(padded).astype(np.float64)
-        total = self.weights.sum(axis=1, keepdims=True)
-        return np.where(observed > 1e-12 * total, total / np.maximum(observed, 1e-300), 0.0)
+        if self._scale is None:
+            padded = np.hstack([np.zeros_like(self.weights), self.weights])
+            observed = self._row_sums(padded).astype(np.float64)
+            total = self.weights.sum(axis=1, keepdims=True)
+            seen = observed > 1e-12 * total
+            self._scale = np.where(seen, total / np.maximum(observed, 1e-300), 0.0)
+        return self._scale
 
     def norms(self):
         if self._norms is None:
@@ -83,7 +85,7 @@ class HolesTable(MemoryTable):
     def of_runs(self, index):
         part = super().of_runs(index)
         if part is not self:
-            part.scale = self.scale[index]
+            part._scale = self.scale[index]
         return part
 
     def assign(self, centres):

@@ -17,7 +17,7 @@ import numpy as np
 from rskc.engines.plans import Blocks, Node, collect
 
 # Values in the first sample, and those that may come back from inside a bracket, of all blocks.
-SAMPLE, INSIDE = 2**14, 2**16
+SAMPLE, INSIDE = 2**14, 2**17
 # ... but so many from each block at least.
 LEAST_INSIDE = 64
 # Half the width of the first bracket, in standard deviations of the rank of the wanted value.

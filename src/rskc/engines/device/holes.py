@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines import passes_array
-from rskc.engines.device import DeviceEngine, DeviceTable, fetch, to_host
+from rskc.engines.device import passes_array
+from rskc.engines.device.arrays import fetch, to_host
+from rskc.engines.device.engine import DeviceEngine
+from rskc.engines.device.tables import DeviceTable
 from rskc.engines.holes import HoledSums, HolesTable, observed_frame
 from rskc.engines.interface import Assignment, Grouping, Listed
 from rskc.engines.memory import sample_steps

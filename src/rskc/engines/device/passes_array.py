@@ -1,4 +1,4 @@
-"""The passes for any array-API namespace: the twin of ``kernels_triton``, and what runs without it.
+"""The passes for any array-API namespace: the twin of ``kernels``, and what runs without it.
 
 Everything is on the device of X (n, q), and so is what is returned. Cases are taken in chunks, so
 that work arrays stay small; sums over cases are in double precision.

@@ -1,0 +1,1 @@
+"""The engine for arrays on a device: torch tensors, CuPy arrays, or any others of the array API."""

@@ -1,0 +1,150 @@
+"""Arrays on a device: between it and memory, and what the solver does with long ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_cupy_array, is_torch_array, to_device
+
+from rskc.engines.cases import (
+    Candidates,
+    candidates_needed,
+    case_numbers,
+    fill_from,
+    sums_to_keys,
+)
+
+
+def to_host(array: Any) -> np.ndarray:
+    """Copy an array of any kind into memory."""
+    if is_torch_array(array) or is_cupy_array(array):
+        array = to_device(array, "cpu")
+    return np.asarray(array)
+
+
+def fetch(*arrays: Any) -> list[np.ndarray]:
+    """Copy small arrays into memory, as float64, in one go: one synchronisation for all."""
+    xp = array_namespace(*arrays)
+    flat = xp.concat([xp.astype(xp.reshape(part, (-1,)), xp.float64) for part in arrays])
+    ends = np.cumsum([int(np.prod(part.shape)) for part in arrays])[:-1]
+    parts = np.split(to_host(flat), ends)
+    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
+
+
+def free_bytes(X: Any) -> int | None:
+    """The memory that is free on the device of X, if it can be asked."""
+    if is_torch_array(X) and X.device.type == "cuda":
+        import torch
+
+        unused = torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
+        return torch.cuda.mem_get_info(X.device)[0] + unused
+    if is_cupy_array(X):
+        import cupy
+
+        return cupy.cuda.Device(X.device.id).mem_info[0]
+    return None
+
+
+class DeviceCases:
+    """:class:`~rskc.engines.interface.Cases` for arrays on a device."""
+
+    def __init__(self, like: Any):
+        self.xp, self.device = array_namespace(like), device(like)
+        self._numbers: Any = None
+
+    def asarray(self, array: Any, dtype: Any = None) -> Any:
+        """Bring an array from memory to the device."""
+        return self.xp.asarray(np.ascontiguousarray(array), dtype=dtype, device=self.device)
+
+    def take(self, array, runs):
+        if isinstance(runs, slice):
+            return array[slice(*runs.indices(array.shape[0])), :]
+        return self.xp.take(array, self.asarray(runs), axis=0)
+
+    def only(self, array):
+        return array[0, ...]
+
+    def as_run(self, array):
+        return array[None, ...]
+
+    def join(self, parts):
+        return self.xp.concat(list(parts), axis=0)
+
+    def without(self, groups, out):
+        return self.xp.where(out, -self.xp.ones_like(groups), groups)
+
+    def trimmed(self, groups):
+        return groups < 0
+
+    def sizes(self, groups, K):
+        return self._of_groups(groups, K, lambda own: self.xp.astype(own, self.xp.float64))[
+            :, 1:
+        ].astype(np.int64)
+
+    def differ(self, groups, others):
+        return to_host(self.xp.any(groups != others, axis=1))
+
+    def keys(self, groups, K, masks=None):
+        numbers = self._numbers_of(groups.shape[1])
+        zeros = self.xp.zeros_like(numbers)
+        sums = self._of_groups(groups, K, lambda own: self.xp.where(own, numbers, zeros))
+        marks = None
+        if masks is not None:
+            numbers = self.xp.flip(numbers)
+            marks = to_host(self.xp.sum(self.xp.where(masks, numbers, zeros), axis=1))
+        return sums_to_keys(sums, marks)
+
+    def _of_groups(self, groups, K, value):
+        """Sums of values over the trimmed cases and over each group, (runs, 1 + K)."""
+        parts = [self.xp.sum(value(groups == k), axis=1) for k in range(-1, K)]
+        return to_host(self.xp.stack(parts, axis=1))
+
+    def _numbers_of(self, n):
+        if self._numbers is None or self._numbers.shape[0] != n:
+            self._numbers = self.asarray(case_numbers(0, n, n))
+        return self._numbers
+
+    def fill_empty(self, groups, counts, costs):
+        xp, groups = self.xp, self.xp.asarray(groups, copy=True)
+        for run in np.flatnonzero((counts == 0).any(axis=1)):
+            own = groups[int(run), :]
+            paid = xp.where(own < 0, xp.zeros_like(costs[0, :]), costs[int(run), :])
+            most = min(candidates_needed(counts[run]), paid.shape[0])
+            numbers = xp.argsort(-paid, stable=True)[:most]
+            found = (
+                to_host(part) for part in (numbers, xp.take(paid, numbers), xp.take(own, numbers))
+            )
+            for case, k in fill_from(Candidates(*found), counts[run]):
+                groups[int(run), case] = k
+        return groups
+
+    def lesser(self, costs, others):
+        return self.xp.where(costs < others, costs, others)
+
+    def draw(self, costs, groups, uniforms):
+        xp = self.xp
+        chances = xp.astype(xp.where(groups < 0, xp.zeros_like(costs), costs), xp.float64)
+        ladder = xp.cumulative_sum(chances, axis=1)
+        goals = self.asarray(uniforms[:, None]) * ladder[:, -1:]
+        places, total = fetch(xp.count_nonzero(ladder <= goals, axis=1), ladder[:, -1])
+        n = costs.shape[1]
+        places = np.where(total == 0, uniforms * n, places)  # all alike: any case
+        return np.minimum(places, n - 1).astype(np.int64)
+
+    def first_members(self, groups, k, most):
+        return to_host(self.xp.nonzero(groups[0, :] == k)[0])[:most]
+
+    def total(self, costs, out):
+        return float(self.xp.sum(self.xp.where(out, self.xp.zeros_like(costs), costs)))
+
+    def spread(self, costs):
+        finite = costs[self.xp.isfinite(costs)]
+        if finite.shape[0] == 0:
+            return 0.0, 0.0
+        median = self._median(finite)
+        return median, self._median(self.xp.abs(finite - median))
+
+    def _median(self, values):
+        ordered, n = self.xp.sort(values), values.shape[0]
+        return float(self.xp.mean(ordered[(n - 1) // 2 : n // 2 + 1]))
