@@ -302,7 +302,7 @@ def test_debug_shows_where_it_came_from(here):
 
 
 def test_a_mistake_of_ours_is_said_to_be_one(here, monkeypatch):
-    monkeypatch.setattr("rskc.cli.fit.read", lambda *_: {}["oops"])
+    monkeypatch.setattr("rskc.cli._work.read", lambda *_: {}["oops"])
     told = refused(*FIT)
     assert "mistake in rskc" in told
     assert "--debug" in told

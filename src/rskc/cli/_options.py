@@ -17,8 +17,8 @@ TablePath = Annotated[
     Path,
     Argument(
         metavar="TABLE",
-        help="The table: .csv, .tsv, .txt (also .gz), .xlsx, .parquet, .feather, .npy, .npz or "
-        ".h5ad; a row a case, a column a feature.",
+        help="The table: .csv, .tsv, .txt (also .gz), .xlsx, .parquet, .feather, .npy, .npz, "
+        ".h5ad, or a folder of Parquet files; a row a case, a column a feature.",
         show_default=False,
     ),
 ]
@@ -294,6 +294,14 @@ class Searching:
             rich_help_panel=SEARCH,
         ),
     ] = None
+    max_samples: Annotated[
+        int,
+        Option(
+            metavar="NUMBER",
+            help="Most cases to search on; of more, so many are drawn. The model is fitted to all.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = 5000
 
 
 _out_help = "Folder for the results"

@@ -17,6 +17,7 @@ OPTIONS = {
     "random_state": "--seed",
     "n_threads": "--threads",
     "n_jobs": "--jobs",
+    "max_samples": "--max-samples",
     "n_splits": "--splits",
     "n_references": "--references",
     "n_permutations": "--permutations",
@@ -32,6 +33,7 @@ QUOTED = re.compile(r"('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
 RULES: list[tuple[re.Pattern[str], Any]] = [
     (re.compile(r"\bheader=False\b"), "--no-header"),
     (re.compile(r"\buse None\b"), "use none"),
+    (re.compile(r"\bengine=memory\b"), "--engine memory"),
     (re.compile(rf"(?<![\w.-])({'|'.join(OPTIONS)})\b(?!\.)"), lambda m: OPTIONS[m[1]]),
     (re.compile(rf"(?<![\w.-])({'|'.join(PLAIN)})="), r"--\1="),
     (re.compile(r"\b(lower|raise|or|by|with) (trim|drop)\b"), r"\1 --\2"),

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc.cli._counts import Counts
 from rskc.cli._tables import Data
 
 TOP = 10
@@ -29,11 +30,26 @@ class Result:
     warnings: list[str]
     seconds: float  # of clustering and searching
     command: list[str]
+    whole: Counts | None = None  # over all cases, where data and model have some of them only
 
     @cached_property
     def cases(self) -> Any:
         """A row a case, with silhouettes."""
         return self.model.cases_frame(self.data.X)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """What is counted over all cases."""
+        if self.whole is not None:
+            return self.whole
+        counts = Counts(len(self.model.cluster_centers_))
+        counts.add(self.cases)
+        return counts
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether there are more cases than data and model have."""
+        return self.counts.n_cases > len(self.model.labels_)
 
     @cached_property
     def sections(self) -> list[dict[str, Any]]:
@@ -54,7 +70,7 @@ class Result:
             "arguments": self.command,
             "working_folder": os.getcwd(),
             "date": datetime.now().astimezone().isoformat(timespec="seconds"),
-            "table": _table(self.data),
+            "table": _table(self.data, self.counts.n_cases),
             "reading": self.data.reading,
             "standardisation": {
                 "of": self.data.scaling.of,
@@ -73,37 +89,21 @@ class Result:
         }
 
     def _result(self) -> dict[str, Any]:
-        model, silhouettes = self.model, self.cases["silhouette"].to_numpy(float)
-        known = np.isfinite(silhouettes)
+        model, counts = self.model, self.counts
         return {
             "n_clusters": len(model.cluster_centers_),
-            "clusters": self._clusters(silhouettes),
+            "clusters": counts.clusters(),
             "n_features": int(np.count_nonzero(model.feature_weights_)),
             "top_features": self.top_features(),
-            "n_outliers": int(model.outliers_.sum()),
-            "n_trimmed": int(model.trimmed_.sum()),
+            "n_outliers": int(counts.outliers.sum()),
+            "n_trimmed": counts.n_trimmed,
             "l1_bound": model.l1_bound_,
             "outlier_threshold": model.outlier_threshold_,
             "objective": model.objective_,
             "inertia": model.inertia_,
             "iterations": model.n_iter_,
-            "silhouette": float(silhouettes[known].mean()) if known.any() else None,
+            "silhouette": counts.silhouette(),
         }
-
-    def _clusters(self, silhouettes: np.ndarray) -> list[dict[str, Any]]:
-        found = []
-        for k in range(len(self.model.cluster_centers_)):
-            mine = self.model.labels_ == k
-            known = silhouettes[mine & np.isfinite(silhouettes)]
-            found.append(
-                {
-                    "cluster": k,
-                    "cases": int(mine.sum()),
-                    "outliers": int((mine & self.model.outliers_).sum()),
-                    "silhouette": float(known.mean()) if len(known) else None,
-                }
-            )
-        return found
 
     def top_features(self) -> list[dict[str, Any]]:
         """The features of largest weight."""
@@ -120,18 +120,19 @@ class Result:
             return None
         return {
             "label_column": self.data.reading["label_column"],
+            "n_cases": len(labels),
             "cer": classification_error_rate(labels, self.model.labels_),
             "classes": sensitivity(labels, self.model.labels_).to_dict("records"),
         }
 
 
-def _table(data: Data) -> dict[str, Any]:
+def _table(data: Data, n_cases: int) -> dict[str, Any]:
     table = data.table
     return {
         "file": table.path.name,
         "path": os.path.abspath(table.path),
         "sha256": table.sha256,
-        "n_cases": table.data.shape[0],
+        "n_cases": n_cases,
         "n_features": table.data.shape[1],
         "n_missing": table.n_missing,
         "id_column": table.id_column,
@@ -139,6 +140,26 @@ def _table(data: Data) -> dict[str, Any]:
         "constant": table.constant,
         "empty": table.empty,
     }
+
+
+def headline(result: Result) -> str:
+    """The result in a sentence."""
+    found, table = result.summary["result"], result.summary["table"]
+    n, p, selected = table["n_cases"], table["n_features"], found["n_features"]
+    matter = f"{selected:,} of {counted(p, 'feature')} matter{'s' if selected == 1 else ''}"
+    if found["l1_bound"] is None:
+        matter = f"all {counted(p, 'feature')} count alike"
+    wild = found["n_outliers"]
+    looks = "looks like an outlier" if wild == 1 else "look like outliers"
+    outliers = f"{counted(wild, 'case')} {looks}" if wild else "no case looks like an outlier"
+    return (
+        f"{counted(found['n_clusters'], 'cluster')} of {counted(n, 'case')}; {matter}; {outliers}."
+    )
+
+
+def counted(number: int, thing: str) -> str:
+    """So many things."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _search(search: Any, section: dict[str, Any]) -> dict[str, Any]:
@@ -170,9 +191,16 @@ def check_report(wanted: bool) -> None:
 
 def write_results(folder: Path, result: Result, *, report: bool, title: str | None) -> None:
     """Write all files of a result."""
-    from rskc.files import save, write_csv, write_json
+    from rskc.files import write_csv
 
     write_csv(result.cases, folder / "labels.csv")
+    write_others(folder, result, report=report, title=title)
+
+
+def write_others(folder: Path, result: Result, *, report: bool, title: str | None) -> None:
+    """Write all files but labels.csv."""
+    from rskc.files import save, write_csv, write_json
+
     write_csv(result.model.features_frame(), folder / "features.csv")
     save(result.model, folder / "model.rskc", extra=_extra(result, title))
     if report:
@@ -182,10 +210,11 @@ def write_results(folder: Path, result: Result, *, report: bool, title: str | No
 
 def write_page(path: Path, result: Result, title: str | None) -> None:
     """Write the HTML page."""
-    from rskc.report import make_report
+    from rskc.report import Report
+    from rskc.report._summary import summarise
 
     data = result.data
-    make_report(
+    summary = summarise(
         result.model,
         data.X,
         searches=result.searches,
@@ -194,11 +223,20 @@ def write_page(path: Path, result: Result, title: str | None) -> None:
         run={
             "command": shlex.join(result.command),
             "file": data.table.path.name,
-            "sha256": data.table.sha256,
+            **({} if data.table.sha256 is None else {"sha256": data.table.sha256}),
             "standardisation": data.scaling.words(),
             "date": datetime.now().astimezone().isoformat(timespec="seconds"),
         },
-    ).save(path)
+    )
+    if result.is_sample:
+        n, shown = result.counts.n_cases, len(result.model.labels_)
+        summary["headline"] = headline(result)
+        summary["meaning"].insert(
+            0,
+            f"All {n:,} cases were clustered. What follows on this page is about {shown:,} of "
+            "them, drawn at random, and counts only these; labels.csv has all of them.",
+        )
+    Report(summary).save(path)
 
 
 def _extra(result: Result, title: str | None) -> dict[str, Any]:

@@ -78,6 +78,18 @@ def learn(of: str, kind: str, frame: Any) -> tuple[Scaling, list[str]]:
     return scaling, _told(frame.columns[rough])
 
 
+def rows_standardised(values: np.ndarray, kind: str) -> np.ndarray:
+    """What RowStandardizer makes of cases, without a word on those that are constant."""
+    from rskc.preprocessing import _deviations, _mads, _means, _medians
+
+    centres, scales = (
+        (_medians(values), _mads(values))
+        if kind == "robust"
+        else (_means(values), _deviations(values))
+    )
+    return (values - centres[:, None]) / np.where(scales == 0, 1, scales)[:, None]
+
+
 def _told(names: Any) -> list[str]:
     from rskc.files._source import named
 

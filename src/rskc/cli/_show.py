@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rskc.cli._counts import MOST_NAMES
 from rskc.cli._phrases import as_options
-from rskc.cli._results import Result
+from rskc.cli._results import Result, counted, headline
 from rskc.cli._voice import Voice
 
-MOST_CLUSTERS, MOST_NAMES = 20, 6
+MOST_CLUSTERS = 20
 FILES = {
     "report.html": "the page that explains it all: open it in a browser",
     "labels.csv": "cluster, distance and more of each case",
@@ -59,19 +60,6 @@ def show_files(folder: Path, voice: Voice) -> None:
             voice.say_in_one_line(f"  {name:<{width}}  {words}")
 
 
-def headline(result: Result) -> str:
-    """The result in a sentence."""
-    found, table = result.summary["result"], result.summary["table"]
-    n, p, selected = table["n_cases"], table["n_features"], found["n_features"]
-    matter = f"{selected:,} of {_count(p, 'feature')} matter{'s' if selected == 1 else ''}"
-    if found["l1_bound"] is None:
-        matter = f"all {_count(p, 'feature')} count alike"
-    wild = found["n_outliers"]
-    looks = "looks like an outlier" if wild == 1 else "look like outliers"
-    outliers = f"{_count(wild, 'case')} {looks}" if wild else "no case looks like an outlier"
-    return f"{_count(found['n_clusters'], 'cluster')} of {_count(n, 'case')}; {matter}; {outliers}."
-
-
 def _clusters(result: Result) -> Any:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -93,17 +81,22 @@ def _facts(result: Result) -> Any:
         weights = [f"{clean(f['feature'])} {f['weight']:.2g}" for f in found["top_features"]]
         yield "Largest weights", _few(weights, found["n_features"])
     if found["n_outliers"]:
-        outlying = result.cases[result.cases.outlier].sort_values("distance", ascending=False)
-        names = [clean(name) for name in outlying["case"].head(MOST_NAMES)]
+        names = [clean(name) for name in result.counts.farthest["case"]]
         yield "Outliers", _few(names, found["n_outliers"])
     if truth is not None:
         told = (
             f"{truth['cer']:.1%} of the pairs of cases are together in one and apart in the other"
         )
-        yield f"Compared with {clean(truth['label_column'])}", f"{told} (CER {truth['cer']:.3f})"
+        told += f" (CER {truth['cer']:.3f})"
+        if result.is_sample:
+            told += f", among {truth['n_cases']:,} cases drawn at random"
+        yield f"Compared with {clean(truth['label_column'])}", told
     if result.data.table.n_missing:
-        yield "Missing", _count(result.data.table.n_missing, "cell")
+        yield "Missing", counted(result.data.table.n_missing, "cell")
     seconds = result.data.seconds + result.seconds
+    if result.is_sample:
+        shown = f"{len(result.model.labels_):,} of the cases, drawn at random"
+        yield "On the page and in model.rskc", shown
     yield "Time", f"{seconds:.1f} s, of which reading {result.data.seconds:.1f} s"
 
 
@@ -117,10 +110,6 @@ def clean(text: Any, width: int = 40) -> str:
 def _few(words: list[str], n: int) -> str:
     more = n - len(words[:MOST_NAMES])
     return ", ".join(words[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _bold(words: str) -> Any:

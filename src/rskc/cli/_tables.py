@@ -24,6 +24,11 @@ class Data:
     notes: list[str]
     seconds: float
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of cases and features."""
+        return self.X.shape
+
 
 def read(path: Path, reading: Reading, standardising: Standardising, voice: Voice) -> Data:
     """Read a table and standardise it."""
@@ -35,7 +40,7 @@ def read(path: Path, reading: Reading, standardising: Standardising, voice: Voic
         scaling, notes = learn(standardising.standardize, standardising.scale, table.data)
         with heard() as warned:
             X = scaling.apply(table.data)
-    notes = [*_notes(table), *notes, *warned]
+    notes = [*notes_of(table), *notes, *warned]
     return Data(table, X, scaling, arguments, notes, time.perf_counter() - start)
 
 
@@ -48,26 +53,31 @@ def reread(path: Path, arguments: dict[str, Any], scaling: Scaling, voice: Voice
         table = read_table(path, **arguments)
     with heard() as warned:
         X = scaling.apply(table.data)
-    notes = [*_notes(table), *warned]
+    notes = [*notes_of(table), *warned]
     return Data(table, X, scaling, arguments, notes, time.perf_counter() - start)
 
 
-def _notes(table: Any) -> Iterator[str]:
+def notes_of(table: Any) -> Iterator[str]:
     """What someone who thinks the table is just numbers would like to know."""
-    dropped = {name: why for name, why in table.dropped.items() if why != "asked for"}
     yield from _counting(table.data)
     blank = table.data.index[table.data.isna().all(axis=1)] if table.n_missing else []
     if len(blank):
         which = _few([repr(name) for name in blank])
         yield f"No value at all, so that the cluster means nothing: {which}."
-    if dropped:
-        which = _few([f"{name!r} ({why})" for name, why in dropped.items()])
-        yield f"Left out, since {_these(dropped)} no numbers: {which}."
+    yield from left_out(table)
     if table.empty:
         yield f"Without a single value: {_few(map(repr, table.empty))}."
     if table.constant:
         tell = _these(table.constant, "tells", "tell")
         yield f"The same in all cases, so {tell} nothing: {_few(map(repr, table.constant))}."
+
+
+def left_out(table: Any) -> Iterator[str]:
+    """Columns that were left out without having been asked for."""
+    dropped = {name: why for name, why in table.dropped.items() if why != "asked for"}
+    if dropped:
+        which = _few([f"{name!r} ({why})" for name, why in dropped.items()])
+        yield f"Left out, since {_these(dropped)} no numbers: {which}."
 
 
 def _these(names: Any, one: str = "holds", more: str = "hold") -> str:

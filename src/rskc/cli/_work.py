@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
+import os
 import time
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from rskc.cli._results import Result
-from rskc.cli._tables import Data
+from rskc.cli._engine import Engine, dask_at_work
+from rskc.cli._results import Result, write_others, write_results
+from rskc.cli._tables import Data, read
 from rskc.cli._voice import Voice, heard
 
 MOST_CLUSTERS = 8  # that --clusters auto tries
 
 
+class Work(NamedTuple):
+    """How tables are read, and results written to a folder, or nowhere, and returned."""
+
+    read: Callable[..., Data]
+    write: Callable[..., Result]
+
+
+@contextmanager
+def work_on(table: Path, engine: Engine, n_threads: int | None, voice: Voice) -> Iterator[Work]:
+    """Work on a table in memory or, if it is too large or asked for, block by block."""
+    if not engine.in_blocks(table):
+        yield Work(read, _write)
+        return
+    from rskc.cli._blocks import read_blocks
+
+    with dask_at_work(engine, n_threads, voice):
+        yield Work(read_blocks, _write_blocks)
+
+
+def _write(folder: Path | None, result: Result, *, report: bool, title: str | None) -> Result:
+    if folder is not None:
+        write_results(folder, result, report=report, title=title)
+    return result
+
+
+def _write_blocks(folder: Path | None, result: Result, **how: Any) -> Result:
+    from rskc.cli._blocks import write_cases
+
+    # Where nothing is written there still is to be counted.
+    result = write_cases(os.devnull if folder is None else folder / "labels.csv", result)
+    if folder is not None:
+        write_others(folder, result, **how)
+    return result
+
+
 def fit_model(estimator: Any, data: Data, command: list[str], voice: Voice) -> Result:
     """Fit an estimator as it is."""
     start = time.perf_counter()
-    n, p = data.X.shape
+    n, p = data.shape
     with voice.busy(f"Clustering {n:,} cases by {p:,} features"), heard() as warned:
         model = estimator.fit(data.X)
     return Result(data, model, [], warned, time.perf_counter() - start, command)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from rskc.cli._app import command, typed_command
+from rskc.cli._engine import Engine
 from rskc.cli._folder import results_folder
 from rskc.cli._options import (
     MODEL,
@@ -20,11 +21,11 @@ from rskc.cli._options import (
     Trimming,
 )
 from rskc.cli._phrases import clusters_or_auto
-from rskc.cli._results import Result, check_report, write_results
+from rskc.cli._results import Result, check_report
 from rskc.cli._show import show_result
-from rskc.cli._tables import Data, read
+from rskc.cli._tables import Data
 from rskc.cli._voice import Voice
-from rskc.cli._work import fit_model, fit_searched, searches_for
+from rskc.cli._work import fit_model, fit_searched, searches_for, work_on
 
 Clusters = Annotated[
     Any,
@@ -45,6 +46,7 @@ Clusters = Annotated[
     "rskc fit iris.csv --clusters 3 --label-column species",
     "rskc fit genes.tsv.gz --features-in-rows --clusters auto --l1-bound choose",
     "rskc fit clinic.xlsx -k 4 --standardize columns --trim 0.05 --out results",
+    "rskc fit parquet-folder -k 5 --scheduler tcp://host:8786",
 )
 def fit(
     table: TablePath,
@@ -54,6 +56,7 @@ def fit(
     basics: Basics,
     reading: Reading,
     standardising: Standardising,
+    engine: Engine,
     results: ResultsOfFit,
     voice: Voice,
 ) -> None:
@@ -64,11 +67,14 @@ def fit(
     """
     check_report(not results.no_report)
     folder = results.out if results.out is not None else default_folder(table)
-    with results_folder(folder, results.force) as part:
+    with (
+        results_folder(folder, results.force) as part,
+        work_on(table, engine, basics.threads, voice) as (read, write),
+    ):
         data = read(table, reading, standardising, voice)
         result = clustered(data, clusters, trimming, sparsity, basics, voice)
         with voice.busy("Writing the results"):
-            write_results(part, result, report=not results.no_report, title=results.title)
+            result = write(part, result, report=not results.no_report, title=results.title)
     show_result(result, folder, voice)
     voice.tell(result.summary)
 
@@ -91,7 +97,7 @@ def clustered(
         l1_bound="auto" if bound == "choose" else bound,
         n_features=sparsity.n_features,
     )
-    searches = searches_for(clusters, bound, estimator, len(data.X), random_state=basics.seed)
+    searches = searches_for(clusters, bound, estimator, data.shape[0], random_state=basics.seed)
     if searches:
         return fit_searched(searches, data, typed_command(), voice)
     return fit_model(estimator, data, typed_command(), voice)
@@ -100,6 +106,8 @@ def clustered(
 def default_folder(table: Path) -> Path:
     """genes-rskc, here, for /data/genes.tsv.gz."""
     stem = table.name
+    if not stem or "*" in stem:  # this folder, or a pattern
+        stem = table.resolve().name if not stem else table.resolve().parent.name
     for suffix in reversed(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix]):
         stem = stem.removesuffix(suffix)
     return Path(f"{stem or table.name}-rskc")

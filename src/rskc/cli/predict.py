@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +11,7 @@ import typer
 from typer import Argument, Option
 
 from rskc.cli._app import command
+from rskc.cli._engine import Engine, dask_at_work
 from rskc.cli._options import RESULTS, Rereading, TablePath
 from rskc.cli._saved import check_no_file, open_model
 from rskc.cli._scaling import Scaling
@@ -46,6 +49,7 @@ def predict(
     model: ModelPath,
     table: TablePath,
     rereading: Rereading,
+    engine: Engine,
     voice: Voice,
     out: Out = None,
     force: Force = False,
@@ -57,6 +61,10 @@ def predict(
     """
     out = None if out == Path("-") else out
     check_no_file(out, force)
+    if engine.in_blocks(table):
+        with dask_at_work(engine, None, voice):
+            predict_blocks(model, table, rereading, voice, out)
+        return
     frame, notes = predicted(model, table, rereading, voice)
     for note in notes:
         voice.note(note)
@@ -82,10 +90,41 @@ def predicted(model: Path, path: Path, rereading: Rereading, voice: Voice) -> tu
     return found, [*notes, *warned]
 
 
-def _read_like(extra: dict[str, Any], path: Path, rereading: Rereading) -> Any:
+def predict_blocks(
+    model: Path, path: Path, rereading: Rereading, voice: Voice, out: Path | None
+) -> None:
+    """Predict block by block, straight into a file."""
+    from rskc.cli._blocks import predicted_parts
+    from rskc.files import open_blocks, write_csv_parts
+
+    if out is None:
+        raise ValueError("clusters of a table in blocks are written to a file; name it by --out.")
+    saved = open_model(model)
+    scaling = Scaling.from_extra(saved.extra.get("scaling"), saved.model.n_features_in_)
+    table = _read_like(saved.extra, path, rereading, open_blocks)
+    _, notes = matched(table.head(), saved.model, scaling)
+    told: dict[str, Any] = {"n_cases": 0, "sizes": Counter(), "n_outliers": 0}
+
+    def frames() -> Iterator[Any]:
+        for frame in predicted_parts(table, saved.model, scaling, _clusters):
+            told["n_cases"] += len(frame)
+            told["sizes"] += Counter(frame.cluster.tolist())
+            told["n_outliers"] += int(frame.outlier.sum())
+            yield frame
+
+    with voice.busy(f"Predicting {table.n_cases:,} cases"):
+        write_csv_parts(frames(), out)
+    for note in notes:
+        voice.note(note)
+    voice.say_in_one_line(f"{told['n_cases']:,} cases written to {out}")
+    voice.tell(told | {"sizes": dict(sorted(told["sizes"].items())), "file": str(out)})
+
+
+def _read_like(extra: dict[str, Any], path: Path, rereading: Rereading, reader: Any = None) -> Any:
     """The table, read as that of the fit; it need not have ids or labels because that had."""
     from rskc.files import TableError, read_table
 
+    read = reader or read_table
     free: dict[str, Any] = {
         "id_column": None,
         "label_column": None,
@@ -95,13 +134,13 @@ def _read_like(extra: dict[str, Any], path: Path, rereading: Rereading) -> Any:
     arguments = rereading.arguments({**extra.get("reading", {}), **free})
     ids = extra.get("id_column") or None
     if ids is None or arguments["id_column"] is not None:
-        return read_table(path, **arguments)
+        return read(path, **arguments)
     try:
-        return read_table(path, **{**arguments, "id_column": ids})
+        return read(path, **{**arguments, "id_column": ids})
     except TableError as error:
         if "given as id_column" not in str(error):
             raise
-        return read_table(path, **arguments)
+        return read(path, **arguments)
 
 
 def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:

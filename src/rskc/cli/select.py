@@ -11,6 +11,7 @@ import typer
 from typer import Option
 
 from rskc.cli._app import command, typed_command
+from rskc.cli._engine import Engine
 from rskc.cli._folder import results_folder
 from rskc.cli._options import (
     MODEL,
@@ -25,11 +26,10 @@ from rskc.cli._options import (
     Trimming,
 )
 from rskc.cli._phrases import some_bounds, some_clusters, some_shares
-from rskc.cli._results import check_report, write_results
+from rskc.cli._results import check_report
 from rskc.cli._show import show_result
-from rskc.cli._tables import read
 from rskc.cli._voice import Voice
-from rskc.cli._work import fit_searched
+from rskc.cli._work import fit_searched, work_on
 
 PANEL = "Choosing the settings"
 K = Annotated[
@@ -108,6 +108,7 @@ def select_k(
     searching: Searching,
     reading: Reading,
     standardising: Standardising,
+    engine: Engine,
     results: Results,
     voice: Voice,
     clusters: Annotated[
@@ -125,7 +126,7 @@ def select_k(
     """Choose the number of clusters."""
     estimator = basics.estimator(2, **vars(trimming), **vars(sparsity))
     search = method.search(estimator, clusters, **_how(searching, basics))
-    run(search, table, Run(reading, standardising, results, voice))
+    run(search, table, Run(reading, standardising, engine, basics.threads, results, voice))
 
 
 @command("select-l1", "rskc select-l1 table.csv --clusters 3", panel=PANEL)
@@ -137,6 +138,7 @@ def select_l1(
     searching: Searching,
     reading: Reading,
     standardising: Standardising,
+    engine: Engine,
     results: Results,
     voice: Voice,
     bounds: Annotated[
@@ -159,7 +161,7 @@ def select_l1(
         raise typer.BadParameter("--bounds none leaves nothing to choose from.")
     estimator = basics.estimator(clusters, **vars(trimming))
     search = GapL1(estimator, bounds, n_permutations=permutations, **_how(searching, basics))
-    run(search, table, Run(reading, standardising, results, voice))
+    run(search, table, Run(reading, standardising, engine, basics.threads, results, voice))
 
 
 @command("select-trim", "rskc select-trim table.csv --clusters 3 --trims 0,0.05,0.1", panel=PANEL)
@@ -171,6 +173,7 @@ def select_trim(
     searching: Searching,
     reading: Reading,
     standardising: Standardising,
+    engine: Engine,
     results: Results,
     voice: Voice,
     trims: Annotated[
@@ -190,7 +193,7 @@ def select_trim(
     search = TrimCurves(
         basics.estimator(clusters, **vars(sparsity)), **given, **_how(searching, basics)
     )
-    run(search, table, Run(reading, standardising, results, voice))
+    run(search, table, Run(reading, standardising, engine, basics.threads, results, voice))
 
 
 @command("compare", "rskc compare table.csv --clusters 2-4 --bounds 4 --trims 0,0.1", panel=PANEL)
@@ -200,6 +203,7 @@ def compare(
     searching: Searching,
     reading: Reading,
     standardising: Standardising,
+    engine: Engine,
     results: Results,
     voice: Voice,
     clusters: Annotated[
@@ -235,7 +239,7 @@ def compare(
 
     estimator = basics.estimator(clusters[0])
     search = GridSearch(estimator, clusters, bounds, trims, **_how(searching, basics))
-    run(search, table, Run(reading, standardising, results, voice))
+    run(search, table, Run(reading, standardising, engine, basics.threads, results, voice))
 
 
 @dataclass(frozen=True)
@@ -244,6 +248,8 @@ class Run:
 
     reading: Reading
     standardising: Standardising
+    engine: Engine
+    threads: int | None
     results: Results
     voice: Voice
 
@@ -252,6 +258,7 @@ def _how(searching: Searching, basics: Basics) -> dict[str, Any]:
     return {
         "n_jobs": searching.jobs,
         "checkpoint": searching.checkpoint,
+        "max_samples": searching.max_samples,
         "random_state": basics.seed,
     }
 
@@ -264,12 +271,12 @@ def run(search: Any, table: Path, how: Run) -> None:
     report = results.out is not None and not results.no_report
     check_report(report)
     folder = nullcontext() if results.out is None else results_folder(results.out, results.force)
-    with folder as part:
+    with folder as part, work_on(table, how.engine, how.threads, voice) as (read, write):
         data = read(table, how.reading, how.standardising, voice)
         result = fit_searched([search], data, typed_command(), voice)
-        if part is not None:
-            with voice.busy("Writing the results"):
-                write_results(part, result, report=report, title=results.title)
+        with voice.busy("Writing the results"):
+            result = write(part, result, report=report, title=results.title)
+            if part is not None:
                 write_csv(search.table_, part / "table.csv")
     show_result(result, results.out, voice)
     voice.tell(result.summary)

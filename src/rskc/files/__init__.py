@@ -1,26 +1,30 @@
 """Tables in, results and models out.
 
 ``tables`` reads tables of many formats and says, in one sentence with file, line and column, what
-is wrong with one; ``models`` keeps fitted models in files that are safe to open; ``writing`` writes
-whole files or none.
+is wrong with one; ``blocks`` reads large ones a block at a time; ``models`` keeps fitted models in
+files that are safe to open; ``writing`` writes whole files or none.
 """
 
 from rskc._writing import atomic_write
+from rskc.files.blocks import BlockTable, open_blocks
 from rskc.files.models import ModelFileError, SavedModel, load, read_model, save
 from rskc.files.tables import Table, TableError, read_table
-from rskc.files.writing import to_json, write_csv, write_json
+from rskc.files.writing import to_json, write_csv, write_csv_parts, write_json
 
 __all__ = [
+    "BlockTable",
     "ModelFileError",
     "SavedModel",
     "Table",
     "TableError",
     "atomic_write",
     "load",
+    "open_blocks",
     "read_model",
     "read_table",
     "save",
     "to_json",
     "write_csv",
+    "write_csv_parts",
     "write_json",
 ]

@@ -20,16 +20,16 @@ NAMES_IN_NPZ = ("X", "data")
 PANDAS_INDEX = "__index_level_0__"
 
 
-def read_columns(layout: Layout, reader: str) -> Source:
+def of_columns(layout: Layout, reader: str, **more: Any) -> Source:
     """Read Parquet or Arrow, by the name of the function of polars."""
     pl = needed("polars", "to read tables", "tables")
     source: Any = layout.path.read_bytes() if reader == "read_ipc" else str(layout.path.absolute())
-    options = {} if reader == "read_ipc" else {"glob": False}
+    options = more if reader == "read_ipc" else {"glob": False, **more}
     panic = getattr(pl.exceptions, "PanicException", pl.exceptions.PolarsError)
     try:
         frame = getattr(pl, reader)(source, **options)
     except (pl.exceptions.PolarsError, panic, OSError, ValueError) as error:
-        raise _damaged(layout, error) from error
+        raise damaged(layout, error) from error
     names = frame.columns
     id_name = PANDAS_INDEX if PANDAS_INDEX in names else None
     return Source(_numbered(frame), names, row_number, id_name=id_name)
@@ -40,8 +40,8 @@ def read_npy(layout: Layout) -> Source:
     try:
         matrix = np.load(layout.path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise _damaged(layout, error) from error
-    return _of_matrix(layout, matrix)
+        raise damaged(layout, error) from error
+    return of_matrix(layout, matrix)
 
 
 def read_npz(layout: Layout) -> Source:
@@ -50,7 +50,7 @@ def read_npz(layout: Layout) -> Source:
         with np.load(layout.path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise _damaged(layout, error) from error
+        raise damaged(layout, error) from error
     main = _main_array(layout, arrays)
     matrix = arrays.pop(main)
     features, cases = arrays.pop("feature_names", None), arrays.pop("case_names", None)
@@ -62,7 +62,7 @@ def read_npz(layout: Layout) -> Source:
     left_out = dict.fromkeys(arrays, f"another array than {main}")
     names = None if features is None else [str(name) for name in np.ravel(features)]
     id_name = None if cases is None else "case_names"
-    return _of_matrix(layout, matrix, names, sides, id_name=id_name, left_out=left_out)
+    return of_matrix(layout, matrix, names, sides, id_name=id_name, left_out=left_out)
 
 
 def _main_array(layout: Layout, arrays: dict[str, np.ndarray]) -> str:
@@ -79,7 +79,7 @@ def read_h5ad(layout: Layout) -> Source:
     try:
         data = anndata.read_h5ad(layout.path)
     except Exception as error:  # h5py and anndata raise whatever comes
-        raise _damaged(layout, error) from error
+        raise damaged(layout, error) from error
     for name in layout.as_text:
         if name not in data.obs.columns:
             raise layout.error(f"there is no column {shown(name)} in obs; {_in_obs(data, name)}")
@@ -88,7 +88,7 @@ def read_h5ad(layout: Layout) -> Source:
     sides = {"obs_names": np.asarray(data.obs_names, object)} if id_name == "obs_names" else {}
     sides |= {name: np.asarray(data.obs[name], object) for name in layout.as_text}
     names = [str(name) for name in data.var_names]
-    return _of_matrix(layout, matrix, names, sides, id_name=id_name)
+    return of_matrix(layout, matrix, names, sides, id_name=id_name)
 
 
 def _in_obs(data: Any, name: str) -> str:
@@ -102,7 +102,7 @@ def read_excel(layout: Layout) -> Source:
     try:
         book = calamine.CalamineWorkbook.from_path(str(layout.path))
     except (calamine.CalamineError, OSError) as error:
-        raise _damaged(layout, error) from error
+        raise damaged(layout, error) from error
     sheet = book.get_sheet_by_name(_sheet_name(layout, book.sheet_names))
     rows = list(enumerate(sheet.to_python(skip_empty_area=False), 1))
     lines, cells = _filled(rows)
@@ -149,7 +149,7 @@ def _text(cell: Any) -> str | None:
     return str(cell)
 
 
-def _of_matrix(
+def of_matrix(
     layout: Layout,
     matrix: np.ndarray,
     names: list[str] | None = None,
@@ -186,7 +186,8 @@ def _numbered(frame: Any) -> Any:
     return frame.rename(dict(zip(frame.columns, map(str, range(frame.width)), strict=True)))
 
 
-def _damaged(layout: Layout, error: BaseException) -> Exception:
+def damaged(layout: Layout, error: BaseException) -> Exception:
+    """That a file cannot be read, with the beginning of what is said of it."""
     words = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
     kind = layout.path.suffix
     return layout.error(f"the file cannot be read as {kind}, it may be damaged ({words})")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rskc._checks import check_choice
-from rskc.files._formats import read_columns, read_excel, read_h5ad, read_npy, read_npz
+from rskc.files._formats import of_columns, read_excel, read_h5ad, read_npy, read_npz
 from rskc.files._needs import needed
 from rskc.files._source import Layout, Source, TableError, named, near, shown
 from rskc.files._text import SEPARATORS, numbers, read_text
@@ -30,9 +30,9 @@ __all__ = ["MISSING_VALUES", "Table", "TableError", "read_table"]
 MISSING_VALUES = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "NULL", "null", "None")
 
 READERS = {
-    ".parquet": lambda layout: read_columns(layout, "read_parquet"),
-    ".arrow": lambda layout: read_columns(layout, "read_ipc"),
-    ".feather": lambda layout: read_columns(layout, "read_ipc"),
+    ".parquet": lambda layout: of_columns(layout, "read_parquet"),
+    ".arrow": lambda layout: of_columns(layout, "read_ipc"),
+    ".feather": lambda layout: of_columns(layout, "read_ipc"),
     ".npy": read_npy,
     ".npz": read_npz,
     ".xlsx": read_excel,
@@ -63,8 +63,8 @@ class Table:
         Number of missing cells.
     path : Path
         The file.
-    sha256 : str
-        Digest of its bytes.
+    sha256 : str or None
+        Digest of its bytes; None where only some of it was read.
     """
 
     data: pd.DataFrame
@@ -75,7 +75,7 @@ class Table:
     empty: list[str]
     n_missing: int
     path: Path
-    sha256: str
+    sha256: str | None
 
 
 class Roles(NamedTuple):
@@ -169,10 +169,10 @@ def read_table(
         raise layout.error("label_column cannot be used when features are in rows")
     digest = _digest(layout)
     source = _read(layout)
-    roles = _roles(
+    roles = find_roles(
         layout, source, id_column, label_column, (drop,) if isinstance(drop, str) else drop
     )
-    roles, matrix = _numbers(layout, source, roles, text_columns)
+    roles, matrix = find_numbers(layout, source, roles, text_columns)
     return _table(layout, source, roles, matrix, features_in_rows, digest)
 
 
@@ -187,13 +187,14 @@ def _digest(layout: Layout) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError as error:
-        raise layout.error(f"there is no such file{_like(path)}") from error
+        raise layout.error(f"there is no such file{like(path)}") from error
     except (OSError, ValueError) as error:
         words = getattr(error, "strerror", None) or str(error)
         raise layout.error(f"the file cannot be opened ({words})") from error
 
 
-def _like(path: Path) -> str:
+def like(path: Path) -> str:
+    """Words on a file of a name that is nearly the same."""
     names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
     words = near(path.name, names)
     return f"; {words}" if words.startswith("perhaps") else ""
@@ -213,7 +214,7 @@ def _read(layout: Layout) -> Source:
     raise layout.error(f"tables are read from {known} (text also with .gz), and this is none")
 
 
-def _roles(layout: Layout, source: Source, ids: Any, labels: Any, drop: Sequence[str]) -> Roles:
+def find_roles(layout: Layout, source: Source, ids: Any, labels: Any, drop: Sequence[str]) -> Roles:
     """Say what each column is for, and check the names."""
     asked = {"id_column": [ids], "label_column": [labels], "drop": list(drop)}
     for parameter, wanted in asked.items():
@@ -297,7 +298,7 @@ def _kind(layout: Layout, source: Source, j: int) -> str:
     return words.get(str(dtype).split("(")[0], str(dtype).split("(")[0])
 
 
-def _numbers(
+def find_numbers(
     layout: Layout, source: Source, roles: Roles, text_columns: str
 ) -> tuple[Roles, np.ndarray]:
     """Make numbers of the features, without the columns that hold others things."""
@@ -318,12 +319,13 @@ def _numbers(
 
 def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> str:
     j, kind = next(iter(kinds.items()))
-    example = str(source.frame[str(j)].drop_nulls()[0])
+    cells = source.frame[str(j)].drop_nulls()
+    example = str(cells[0]) if len(cells) else ""
     what = named(source.names[j] for j in kinds)
     many = "columns that hold" if len(kinds) > 1 else "a column that holds"
     words = f"there {'are' if len(kinds) > 1 else 'is'} {many} no numbers: {what}"
-    where = source.where(int(source.frame[str(j)].is_not_null().arg_max()))
-    words += f" ({kind}, such as {shown(example)} in {where})"
+    where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
+    words += f" ({kind}, such as {shown(example)} in {where})" if len(cells) else f" ({kind})"
     if _decimal_comma(layout, source, example):
         return words + '; if these are decimal commas, use decimal=","'
     return words + '; leave them out by drop or text_columns="drop", or use them as ids or labels'

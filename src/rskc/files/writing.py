@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,33 @@ def write_csv(frame: Any, path: str | os.PathLike) -> None:
     path : str or path
         Where to; written whole or not at all.
     """
+    write_csv_parts([frame], path)
+
+
+def write_csv_parts(frames: Iterable[Any], path: str | os.PathLike) -> None:
+    """Write frames with the same columns one after the other as one CSV, as ``write_csv`` does.
+
+    Parameters
+    ----------
+    frames : iterable of pandas.DataFrame
+        What to write; each is asked for when those before it are written.
+    path : str or path
+        Where to; written whole or not at all.
+    """
     pl = needed("polars", "to write CSV", "tables")
-    names = pl.Series([str(name) for name in frame.columns], dtype=pl.String)
-    columns = [_column(pl, frame.iloc[:, j]).alias(str(j)) for j in range(frame.shape[1])]
-    body = pl.DataFrame(columns).with_columns(_harmless(pl, pl.selectors.string()))
-    header = names.to_frame("0").select(_harmless(pl, pl.all())).transpose()
     with atomic_write(path) as file:
-        file.write(header.write_csv(include_header=False).encode())
-        file.write(body.write_csv(include_header=False).encode())
+        for number, frame in enumerate(frames):
+            if number == 0:
+                file.write(_header(pl, frame))
+            columns = [_column(pl, frame.iloc[:, j]).alias(str(j)) for j in range(frame.shape[1])]
+            body = pl.DataFrame(columns).with_columns(_harmless(pl, pl.selectors.string()))
+            file.write(body.write_csv(include_header=False).encode())
+
+
+def _header(pl: Any, frame: Any) -> bytes:
+    names = pl.Series([str(name) for name in frame.columns], dtype=pl.String)
+    header = names.to_frame("0").select(_harmless(pl, pl.all())).transpose()
+    return header.write_csv(include_header=False).encode()
 
 
 def _column(pl: Any, series: Any) -> Any:

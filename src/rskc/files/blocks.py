@@ -1,0 +1,352 @@
+"""Tables that are read a block at a time: folders of Parquet files, one such file, or an .npy.
+
+What the columns are is seen from the first rows, by the rules of ``tables``; how many rows there
+are is said by the files themselves. No cell is read before a block is.
+"""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rskc._checks import check_choice
+from rskc.files._formats import damaged, of_columns, of_matrix
+from rskc.files._needs import needed
+from rskc.files._source import Layout, Source, TableError, shown
+from rskc.files.tables import find_numbers, find_roles, like
+
+__all__ = ["BlockTable", "Piece", "bytes_needed", "is_many_files", "open_blocks"]
+
+PARQUET = (".parquet", ".parq", ".pq")
+# Cells of a block: large enough that a pass over it takes far longer than the scheduler's share
+# (about a millisecond), small enough that each thread may hold some.
+BLOCK_BYTES = 2**26
+HEAD = 1000  # rows by which columns are judged
+ROWS_AT_A_TIME = 1024
+
+
+class Piece(NamedTuple):
+    """Some rows of a file."""
+
+    path: str
+    begin: int  # the first row in an .npy, the first row group in a Parquet file
+    end: int
+    first: int  # number of its first case in the table
+    n_cases: int
+
+
+@dataclass(frozen=True)
+class BlockTable:
+    """A table in pieces.
+
+    Attributes
+    ----------
+    path : Path
+        Where it is.
+    pieces : list of Piece
+        Its blocks, in order.
+    features, dtype
+        Names of the features, and float32 if all their columns are, else float64.
+    id_column, label_column : str or None
+        Columns with the names and the known classes of the cases.
+    dropped : dict
+        Columns that are left out, and why.
+    """
+
+    path: Path
+    pieces: list[Piece]
+    features: list[str]
+    dtype: np.dtype
+    id_column: str | None
+    label_column: str | None
+    dropped: Mapping[str, str]
+
+    @property
+    def n_cases(self) -> int:
+        """Number of cases."""
+        return sum(piece.n_cases for piece in self.pieces)
+
+    def head(self) -> BlockHead:
+        """What the columns are, without a case."""
+        import pandas as pd
+
+        return BlockHead(pd.DataFrame(columns=self.features), self.dropped, self.path)
+
+    def read_numbers(self, piece: Piece) -> Any:
+        """Read the features of a block."""
+        import pandas as pd
+
+        cells, _ = _read_piece(piece, self.features, [], self.dtype)
+        self._check_finite(piece, cells)
+        return pd.DataFrame(cells, columns=self.features, copy=False)
+
+    def read(self, piece: Piece) -> Block:
+        """Read a block, with names and classes of its cases."""
+        import pandas as pd
+
+        wanted = [name for name in (self.id_column, self.label_column) if name is not None]
+        cells, sides = _read_piece(piece, self.features, wanted, self.dtype)
+        self._check_finite(piece, cells)
+        index: Any = pd.RangeIndex(piece.first, piece.first + piece.n_cases)
+        if self.id_column is not None:
+            index = pd.Index([str(each) for each in sides[self.id_column]], dtype=object)
+        labels = None if self.label_column is None else sides[self.label_column]
+        return Block(pd.DataFrame(cells, index=index, columns=self.features, copy=False), labels)
+
+    def _check_finite(self, piece: Piece, cells: np.ndarray) -> None:
+        wild = np.isinf(cells).any(axis=0)
+        if wild.any():
+            name = shown(self.features[int(wild.argmax())])
+            raise TableError(
+                f"{shown(piece.path, 200)}: column {name}: a cell is infinite, or too large for a "
+                "number; correct it, or leave it empty."
+            )
+
+
+class Block(NamedTuple):
+    """Cases of a block: their numbers, with their names as index, and their known classes."""
+
+    data: Any  # pandas.DataFrame
+    labels: np.ndarray | None
+
+
+class BlockHead(NamedTuple):
+    """The columns of a table."""
+
+    data: Any  # pandas.DataFrame without rows
+    dropped: Mapping[str, str]
+    path: Path
+
+
+def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
+    """Open a table that is read a block at a time.
+
+    Parameters
+    ----------
+    path : str or path
+        A folder of Parquet files, a pattern such as ``"part-*.parquet"``, one Parquet file, or an
+        .npy.
+    **how
+        As in ``read_table``; what is about text is not used.
+
+    Returns
+    -------
+    table : BlockTable
+
+    Raises
+    ------
+    TableError
+        If it is no such table.
+    ImportError
+        If a package is not installed.
+    """
+    layout = _layout(Path(path), how)
+    check_choice("text_columns", how.get("text_columns", "refuse"), ("refuse", "drop"))
+    if how.get("features_in_rows"):
+        raise layout.error(
+            "features in rows cannot be read in blocks, of which each needs them all"
+        )
+    pieces, source = (_open_npy if layout.path.suffix == ".npy" else _open_parquet)(layout)
+    drop = how.get("drop", ())
+    roles = find_roles(layout, source, how.get("id_column"), how.get("label_column"), drop)
+    roles, head = find_numbers(layout, source, roles, how.get("text_columns", "refuse"))
+    names = source.names
+    return BlockTable(
+        path=layout.path,
+        pieces=pieces,
+        features=[names[j] for j in roles.features],
+        dtype=head.dtype,
+        id_column=None if roles.ids is None else names[roles.ids],
+        label_column=None if roles.labels is None else names[roles.labels],
+        dropped=roles.dropped,
+    )
+
+
+def _layout(path: Path, how: Mapping[str, Any]) -> Layout:
+    as_text = [how[name] for name in ("id_column", "label_column") if how.get(name) is not None]
+    return Layout(path, (), ".", None, "utf-8", True, None, how.get("id_column"), tuple(as_text))
+
+
+def is_many_files(path: Path) -> bool:
+    """Whether a path is a folder, or a pattern that no file has for a name."""
+    return path.is_dir() or (_is_pattern(path) and not path.exists())
+
+
+def _is_pattern(path: Path) -> bool:
+    return bool(re.search(r"[*?\[]", str(path)))
+
+
+def bytes_needed(path: Path) -> int:
+    """Bytes that a file which can be read in blocks takes in memory; 0 for others."""
+    if not path.is_file():
+        return 0
+    if path.suffix in PARQUET:
+        parquet = needed("pyarrow.parquet", "to read Parquet files in blocks", "dask")
+        found = parquet.read_metadata(path)
+        return found.num_rows * found.num_columns * 8
+    return path.stat().st_size if path.suffix == ".npy" else 0
+
+
+# ---- Parquet
+
+
+def _files(layout: Layout) -> list[str]:
+    """The files, in the order of the numbers in their names."""
+    path = layout.path
+    if path.is_dir():
+        inside = (str(file) for file in path.rglob("*") if file.is_file())
+        found = [
+            file
+            for file in inside
+            if file.endswith(PARQUET) and not os.path.basename(file).startswith((".", "_"))
+        ]
+    elif path.exists():
+        found = [str(path)]
+    elif not _is_pattern(path):
+        raise layout.error(f"there is no such file or folder{like(path)}")
+    else:
+        found = [file for file in glob.glob(str(path)) if file.endswith(PARQUET)]
+    if not found:
+        what = "the folder holds" if path.is_dir() else "it stands for"
+        raise layout.error(f"{what} no Parquet file, the name of which ends in .parquet")
+    if not found[0].endswith(PARQUET):
+        raise layout.error(
+            "in blocks, tables are read from Parquet files and .npy; use engine=memory for others"
+        )
+    return [os.path.abspath(file) for file in sorted(found, key=_natural)]
+
+
+def _natural(name: str) -> list[Any]:
+    """Key by which part.10 comes after part.9."""
+    parts = re.split(r"(\d+)", name)
+    return [int(part) if part.isdigit() else part for part in parts]
+
+
+def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
+    files = _files(layout)
+    parquet = needed("pyarrow.parquet", "to read Parquet files in blocks", "dask")
+    pieces: list[Piece] = []
+    names: list[str] | None = None
+    for file in files:
+        try:
+            found = parquet.read_metadata(file)
+        except (OSError, ValueError) as error:
+            raise damaged(_renamed(layout, file), error) from error
+        own = found.schema.to_arrow_schema().names
+        if names is not None and set(own) != set(names):
+            raise layout.error(_other_columns(names, own, files[0], file))
+        names = names or own
+        pieces += _groups(file, found, pieces[-1].first + pieces[-1].n_cases if pieces else 0)
+    if not pieces:
+        raise layout.error("there is no row with data")
+    head = of_columns(_renamed(layout, pieces[0].path), "read_parquet", n_rows=HEAD)
+    return pieces, head
+
+
+def _groups(file: str, found: Any, first: int) -> list[Piece]:
+    """Pieces of a file: row groups that lie together, of as many cells as a block has."""
+    rows = np.array([found.row_group(i).num_rows for i in range(found.num_row_groups)], int)
+    cells = np.cumsum(rows) * found.num_columns * 8
+    numbers = (np.maximum(cells, 1) - 1) // BLOCK_BYTES
+    cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)] if len(rows) else [0]
+    made = []
+    for begin, end in pairwise(cuts):
+        n = int(rows[begin:end].sum())
+        if n:
+            made.append(Piece(file, begin, end, first, n))
+        first += n
+    return made
+
+
+def _other_columns(names: list[str], own: list[str], file: str, other: str) -> str:
+    lost = sorted(set(names) ^ set(own))[0]
+    has, lacks = (file, other) if lost in names else (other, file)
+    return (
+        f"the files have different columns: {shown(lost)} is in {shown(Path(has).name)} and not in "
+        f"{shown(Path(lacks).name)}"
+    )
+
+
+def _renamed(layout: Layout, file: str) -> Layout:
+    from dataclasses import replace
+
+    return replace(layout, path=Path(file))
+
+
+# ---- NumPy
+
+
+def _open_npy(layout: Layout) -> tuple[list[Piece], Source]:
+    try:
+        matrix = np.load(layout.path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError as error:
+        raise layout.error(f"there is no such file{like(layout.path)}") from error
+    except (OSError, ValueError, EOFError) as error:
+        raise damaged(layout, error) from error
+    head = of_matrix(layout, np.atleast_1d(matrix)[:HEAD])
+    n, p = matrix.shape
+    step = max(1, BLOCK_BYTES // (8 * max(p, 1)))
+    cuts = np.linspace(0, n, math.ceil(n / step) + 1).astype(int).tolist()
+    path = os.path.abspath(layout.path)
+    return [Piece(path, a, b, a, b - a) for a, b in pairwise(cuts)], head
+
+
+# ---- Reading a piece
+
+
+def _read_piece(
+    piece: Piece, features: list[str], sides: list[str], dtype: np.dtype
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Features of a piece as a matrix, NaN where a cell is missing, and other columns as text."""
+    if piece.path.endswith(".npy"):
+        rows = np.load(piece.path, mmap_mode="r")[piece.begin : piece.end]
+        known = {name: rows[:, _number(name)].astype(str).astype(object) for name in sides}
+        return rows[:, list(map(_number, features))].astype(dtype, order="C"), known
+    parquet = needed("pyarrow.parquet", "to read Parquet files in blocks", "dask")
+    groups, names = list(range(piece.begin, piece.end)), [*features, *sides]
+    with parquet.ParquetFile(piece.path) as file:
+        read = file.read_row_groups(groups, columns=names, use_threads=False)
+    columns = [_numbers(piece, name, read[name]) for name in features]
+    return _side_by_side(columns, dtype), {name: _texts(read[name]) for name in sides}
+
+
+def _number(name: str) -> int:
+    """Number of a column of a matrix, in which they are x0, x1, ...."""
+    return int(name[1:])
+
+
+def _side_by_side(columns: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    """Columns as a matrix, some rows at a time so that these stay in the cache."""
+    cells = np.empty((len(columns[0]), len(columns)), dtype)
+    for start in range(0, len(cells), ROWS_AT_A_TIME):
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        np.stack([column[rows] for column in columns], axis=1, out=cells[rows], casting="same_kind")
+    return cells
+
+
+def _numbers(piece: Piece, name: str, column: Any) -> np.ndarray:
+    kind = str(column.type)
+    if kind in ("float", "double"):
+        return column.to_numpy()  # a missing cell is NaN
+    try:
+        return column.cast("float64", safe=False).to_numpy()
+    except (ValueError, NotImplementedError, TypeError) as error:
+        raise TableError(
+            f"{shown(piece.path, 200)}: column {shown(name)} holds {kind} here and numbers in the "
+            "first file; leave it out by drop, or write the files alike."
+        ) from error
+
+
+def _texts(column: Any) -> np.ndarray:
+    values = np.empty(len(column), object)
+    values[:] = column.to_pylist()
+    return values
