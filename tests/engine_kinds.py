@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rskc.engines import engine_for, passes_numpy
-from rskc.engines.block_cases import CaseArray
+from rskc.engines.blocks.cases import CaseArray
 from rskc.engines.device.arrays import to_host
 
 try:

@@ -18,10 +18,11 @@ from sklearn.base import clone
 from rskc import RobustSparseKMeans
 from rskc._lazy import as_blocks, by_blocks
 from rskc.datasets import make_contaminated, make_simulation
-from rskc.engines import Assignment, engine_for, order
-from rskc.engines.block_cases import BlockCases
-from rskc.engines.order import median, select
-from rskc.engines.plans import FAN_IN, Blocks, add, in_one, packed, unpacked
+from rskc.engines import Assignment, engine_for
+from rskc.engines.blocks import order
+from rskc.engines.blocks.cases import BlockCases
+from rskc.engines.blocks.order import median, select
+from rskc.engines.blocks.plans import FAN_IN, Blocks, add, in_one, packed, unpacked
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 
@@ -430,7 +431,7 @@ def test_the_budget_may_be_said_in_words():
 
 
 def test_batches_are_no_larger_than_the_budget_allows(monkeypatch):
-    monkeypatch.setattr("rskc.engines.blocks.WORK_BYTES", 1000)
+    monkeypatch.setattr("rskc.engines.blocks.tables.WORK_BYTES", 1000)
     with dask.config.set({"rskc.memory": "100kB"}):
         table = engine_for(da.from_array(LARGE, chunks=(5000, -1))).table(np.ones((1, 4)))
         assert 1000 <= table.work_bytes <= 50_000

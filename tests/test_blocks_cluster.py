@@ -16,8 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.engines import engine_for
-from rskc.engines.plans import Blocks
-from rskc.engines.schedulers import ClusterScheduler
+from rskc.engines.blocks.plans import Blocks
+from rskc.engines.blocks.schedulers import ClusterScheduler
 
 X = make_simulation(1, 0, n_samples=20_000, n_features=6, n_informative=3).data
 OPTIONS = {"trim": 0.05, "n_init": 2, "random_state": 0, "tol": 0.01}

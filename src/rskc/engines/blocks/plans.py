@@ -21,8 +21,8 @@ from uuid import uuid4
 import numpy as np
 from dask.optimization import cull
 
+from rskc.engines.blocks.schedulers import ClusterScheduler, scheduler_for
 from rskc.engines.interface import Assignment
-from rskc.engines.schedulers import ClusterScheduler, scheduler_for
 
 # So many results of blocks are brought together at a time, in this order whatever the scheduler:
 # sums round alike then.

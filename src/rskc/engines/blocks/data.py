@@ -9,10 +9,10 @@ from uuid import uuid4
 import dask.array as da
 import numpy as np
 
-from rskc.engines import block_tasks as tasks
+from rskc.engines.blocks import tasks
+from rskc.engines.blocks.plans import Blocks, Node, collect, unwrapped
 from rskc.engines.holes import observed_frame
 from rskc.engines.memory import Frame, sample_steps
-from rskc.engines.plans import Blocks, Node, collect, unwrapped
 
 
 class BlockData:

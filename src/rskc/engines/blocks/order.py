@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rskc.engines.plans import Blocks, Node, collect
+from rskc.engines.blocks.plans import Blocks, Node, collect
 
 # Values in the first sample, and those that may come back from inside a bracket, of all blocks.
 SAMPLE, INSIDE = 2**14, 2**17

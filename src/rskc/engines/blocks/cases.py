@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rskc.engines.blocks.order import median
+from rskc.engines.blocks.plans import Blocks, Node, collect
 from rskc.engines.cases import (
     Candidates,
     candidates_needed,
@@ -15,8 +17,6 @@ from rskc.engines.cases import (
     fill_from,
     sums_to_keys,
 )
-from rskc.engines.order import median
-from rskc.engines.plans import Blocks, Node, collect
 
 
 class CaseArray:

@@ -1,0 +1,140 @@
+"""Tables in blocks: what step (a) works on, and the passes over it."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rskc.engines.blocks import tasks
+from rskc.engines.blocks.cases import CaseArray
+from rskc.engines.blocks.order import Selected, median, select
+from rskc.engines.blocks.plans import Node
+from rskc.engines.holes import HoledSums
+from rskc.engines.interface import Assignment, Grouping, Moved, Regrouping, Sums
+from rskc.engines.memory import WORK_BYTES
+
+
+class BlocksTable:
+    """Tables of the columns that carry weight, one for each block."""
+
+    def __init__(self, engine: Any, node: Node, recipe: tasks.TableRecipe, kept: bool = False):
+        self.engine, self.blocks, self.arrays = engine, engine.blocks, engine.arrays
+        self.node, self.kept, self.recipe = node, kept, recipe
+        self.n_cases, self.n_columns = engine.n_cases, recipe.weights.shape[1]
+        self.rotated = False
+
+    @property
+    def work_bytes(self):
+        """A batch reads the table once for all its runs: large tables get a third of their size."""
+        wanted = max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
+        return min(wanted, max(WORK_BYTES, self.engine.room() // 2))
+
+    @property
+    def sums_type(self):
+        return HoledSums if self.recipe.holes else Sums
+
+    def of_runs(self, index):
+        if len(self.recipe.weights) == 1:
+            return self
+        part = copy.copy(self)
+        part.recipe = self.recipe._replace(weights=self.recipe.weights[index])
+        part.node = self.blocks.make(partial(tasks.of_runs, index=index), self.node)
+        return part
+
+    def assign(self, centres):
+        """Only write down what to do: what asks for labels or costs first does it on its way."""
+        both = self.blocks.make(partial(tasks.assign, centres=centres), self.node, keep=True)
+        parts = (self.blocks.make(part, both) for part in (tasks.labels_of, tasks.costs_of))
+        return Assignment(*(CaseArray(self.blocks, part) for part in parts))
+
+    def trim(self, assignment, m):
+        groups = self._groups(assignment, m)
+        (within,) = self.blocks.ask(tasks.within, groups.node, assignment.costs.node)
+        return Grouping(groups, within)
+
+    def _groups(self, assignment: Assignment, m: int) -> CaseArray:
+        labels, costs = assignment.labels.node, assignment.costs.node
+        groups = labels
+        if m > 0:
+            values, ties = self.engine.cut(select_largest(self.engine, costs, m), m)
+            groups = self.blocks.make_soon(partial(tasks.trim, values=values), labels, costs, ties)
+        return self.exclude(CaseArray(self.blocks, groups))
+
+    def exclude(self, groups):
+        if not self.recipe.holes:
+            return groups
+        return CaseArray(self.blocks, self.blocks.make_soon(tasks.exclude, self.node, groups.node))
+
+    def regroup(self, assignment, m, sums, before):
+        groups = self._groups(assignment, m)
+        moved = self._shifted(sums, before, groups)
+        within = self.blocks.make(tasks.within, groups.node, assignment.costs.node)
+        *change, kept = self.blocks.ask(tasks.regroup, moved, within)
+        return Regrouping(groups, kept, add_change(sums, *change))
+
+    def sums(self, groups, K):
+        return self.sums_type(
+            *self.blocks.ask(partial(tasks.table_sums, K=K), self.node, groups.node)
+        )
+
+    def shift(self, sums, before, after):
+        change = self.blocks.ask(_same, self._shifted(sums, before, after))
+        return add_change(sums, *change)
+
+    def _shifted(self, sums: Sums, before: CaseArray, after: CaseArray) -> Node:
+        """How sums change; where tables are not kept, one is made of the cases that moved."""
+        K, groups = sums.counts.shape[1], (before.node, after.node)
+        if self.kept:
+            return self.blocks.make(partial(tasks.table_shift, K=K), self.node, *groups)
+        function = partial(tasks.changed_shift, K=K, recipe=self.recipe)
+        return self.blocks.make(function, self.engine.node, *groups)
+
+    def single_moves(self, groups, K):
+        """Move cases one after the other in memory: it is asked of small tables only."""
+        moved, sums, moves = self.seeds().single_moves(groups.to_numpy(), K)
+        return Moved(self.arrays.from_numpy(moved), sums, moves)
+
+    def seeds(self):
+        recipe = self.recipe._replace(n_threads=self.engine.n_threads)
+        return recipe.table_of_rows(self.engine.gather(None))
+
+    def place(self, centres):
+        return self.recipe.place.centres(centres)
+
+    def typical_norm(self):
+        norms = self.blocks.make(tasks.norms, self.node)
+        return median(self.blocks, norms, self.n_cases * len(self.recipe.weights))
+
+
+class RotatedTable(BlocksTable):
+    """Coordinates with the same distances, which are also known here."""
+
+    def __init__(self, engine: Any, rows: np.ndarray, dtype: np.dtype):
+        weights = np.ones((1, rows.shape[1]))
+        recipe = tasks.TableRecipe(np.arange(rows.shape[1]), weights, dtype, engine.frame, False, 1)
+        parts = engine.blocks.hold(np.split(rows.astype(dtype), engine.arrays.firsts[1:]))
+        node = engine.blocks.make(tasks.table_of_coordinates, parts)
+        super().__init__(engine, node, recipe, kept=True)
+        self.rows, self.rotated = rows.astype(dtype), True
+
+    def seeds(self):
+        return tasks.table_of_coordinates(self.rows)
+
+
+def select_largest(engine: Any, node: Node, m: int) -> Selected:
+    """Find the least of the m largest values of each run."""
+    return select(engine.blocks, node, engine.n_cases, lambda counts: np.full(len(counts), m))
+
+
+def add_change(sums: Sums, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Bring sums up to date; return how many cases moved in each run."""
+    sums.totals += totals
+    sums.counts += counts
+    return moved
+
+
+def _same(values: Any) -> Any:
+    return values
