@@ -23,6 +23,7 @@ from rskc.engines.blocks import order
 from rskc.engines.blocks.cases import BlockCases
 from rskc.engines.blocks.order import median, select
 from rskc.engines.blocks.plans import FAN_IN, Blocks, add, in_one, packed, unpacked
+from rskc.solver import search
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 
@@ -131,6 +132,15 @@ def test_a_fit_is_the_same_on_local_schedulers(scheduler):
     with dask.config.set(scheduler=scheduler, num_workers=2):
         model.fit(da.from_array(X, chunks=(25, -1)))
     assert_same_fit(model, expected)
+
+
+@pytest.mark.parametrize("name", ["robust sparse", "trimmed", "blank cases"])
+def test_a_search_on_a_sample_is_the_same(name, monkeypatch):
+    """Of very many cases a sample is searched, which is in memory; the rest is done on all."""
+    X, _ = TABLES[name]
+    monkeypatch.setattr(search, "search_size", lambda n, p, K: min(n, 150))
+    expected = model_for(name).fit(X)
+    assert_same_fit(model_for(name).fit(da.from_array(X, chunks=(77, -1))), expected)
 
 
 @each_table

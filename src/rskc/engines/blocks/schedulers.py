@@ -58,6 +58,10 @@ def _available_here() -> int:
     return psutil.virtual_memory().available
 
 
+def _memory_limits(dask_scheduler: Any) -> list[int]:
+    return [worker.memory_limit for worker in dask_scheduler.workers.values()]
+
+
 class ClusterScheduler:
     """A client of ``distributed``."""
 
@@ -71,11 +75,8 @@ class ClusterScheduler:
         return memory_budget(self._available)
 
     def _available(self) -> int:
-        limits = [
-            worker.get("memory_limit") or 2**32
-            for worker in self.client.scheduler_info(n_workers=-1)["workers"].values()
-        ]
-        return sum(limits) or 2**32
+        limits = self.client.run_on_scheduler(_memory_limits)
+        return sum(limit or 2**32 for limit in limits) or 2**32
 
     def get_one(self, graph: dict, key: Any) -> Any:
         """Run a graph; return one of its values."""
