@@ -209,7 +209,7 @@ def test_the_page_says_that_it_shows_some(here, few):
     run("fit", "big", *FIT, "--quiet")
     page = Path("big-rskc/report.html").read_text("utf-8")
     assert "3 clusters of 240 cases" in page
-    assert "All 240 cases were clustered. What follows on this page is about 50 of them" in page
+    assert "Apart from the headline, this page is about 50 of them, drawn at random" in page
 
 
 def test_the_model_knows_which_cases_it_keeps(here, few):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,7 +118,12 @@ def dask_at_work(engine: Engine, n_threads: int | None, voice: Voice) -> Iterato
         with dask.config.set(settings | {"scheduler": "threads"} | workers):
             yield
         return
-    with dask.config.set(settings), _connected(engine.scheduler) as client, _about_cluster():
+    with (
+        dask.config.set(settings),
+        _quiet_log(),
+        _connected(engine.scheduler) as client,
+        _about_cluster(),
+    ):
         voice.say_in_one_line(_told(client))
         yield
 
@@ -132,6 +138,18 @@ def _bytes(amount: str) -> int:
     if size <= 0:
         raise typer.BadParameter(f"--memory {amount!r} is no amount of memory, such as 2GB.")
     return size
+
+
+@contextmanager
+def _quiet_log() -> Iterator[None]:
+    """What distributed logs of an error, the error says too."""
+    log = logging.getLogger("distributed")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 @contextmanager

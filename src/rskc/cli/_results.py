@@ -233,8 +233,8 @@ def write_page(path: Path, result: Result, title: str | None) -> None:
         summary["headline"] = headline(result)
         summary["meaning"].insert(
             0,
-            f"All {n:,} cases were clustered. What follows on this page is about {shown:,} of "
-            "them, drawn at random, and counts only these; labels.csv has all of them.",
+            f"All {n:,} cases were clustered. Apart from the headline, this page is about "
+            f"{shown:,} of them, drawn at random, and counts only these; labels.csv has all.",
         )
     Report(summary).save(path)
 
