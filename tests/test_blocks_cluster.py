@@ -33,7 +33,7 @@ def client():
     """Two workers, each a process; nothing is left of them in the end."""
     logger = logging.getLogger("distributed")
     level = logger.level
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         dask.config.set(CONFIG),
         LocalCluster(**options, silence_logs=logging.CRITICAL) as cluster,
@@ -91,6 +91,15 @@ def test_a_fit_is_the_same_on_a_cluster(client):
     assert_same_fit(found, fit(X, 1.6))
     assert found.labels_.chunks == ((7000, 7000, 6000),)
     assert_array_equal(found.predict(in_blocks()).compute(), found.labels_.compute())
+
+
+def test_data_that_the_cluster_holds_already(client):
+    held = in_blocks().persist()
+    for blocks in (held, held + 0, held[:, ::-1][:, ::-1]):
+        engine = engine_for(blocks)
+        groups = engine.arrays.from_numpy(np.zeros((1, len(X)), np.int32))
+        means = engine.restore(engine.sums(groups, 1).means())
+        assert_allclose(means[0, 0], X.mean(axis=0), rtol=1e-9)
 
 
 def test_a_worker_that_dies_changes_nothing(client, monkeypatch):

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+import dask
 import dask.array as da
 import numpy as np
 
@@ -23,7 +24,7 @@ class BlockData:
 
     def __init__(self, X: da.Array, holes: bool | None, drop_blank: bool, frame: Frame | None):
         self.n_features, self.dtype, self.chunks = X.shape[1], np.dtype(X.dtype), X.chunks[0]
-        graph: dict[Any, Any] = dict(X.__dask_graph__())
+        graph = graph_of(X)
         keys = [(X.name, i, 0) for i in range(len(self.chunks))]
         every = Blocks(graph, keys)
         self.budget = every.scheduler.budget()
@@ -191,6 +192,20 @@ class BlockData:
             graph[name, int(i), *rest] = (unwrapped, part)
         chunks = tuple(map(int, self.all_lengths)), *((size,) for size in shape)
         return da.Array(graph, name, chunks, dtype)
+
+
+def graph_of(X: da.Array) -> dict[Any, Any]:
+    """The optimised graph of an array, with the futures of what a cluster holds already.
+
+    Dask's optimisation leaves these out, since the scheduler knows them.
+    """
+    held = {
+        key: value
+        for key, value in dict(X.__dask_graph__()).items()
+        if type(value).__module__.startswith("distributed.")
+    }
+    (X,) = dask.optimize(X)
+    return dict(X.__dask_graph__()) | held
 
 
 def hardly_varies(rows: np.ndarray) -> bool:

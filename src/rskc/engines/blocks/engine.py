@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 
@@ -238,5 +237,4 @@ def blocks_engine(
     n_threads: int = 1,
 ) -> BlocksEngine:
     """Return the engine for a Dask array; one pass looks at what is in it."""
-    (X,) = dask.optimize(X)
     return BlocksEngine(BlockData(X, holes, drop_blank, frame), n_threads)
