@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent.parent / "docs"
 NAMES = ["index", "tutorial", "choosing", "coming-from-rskc"]
 PAGES = [FOLDER / f"{name}.md" for name in NAMES] + sorted((FOLDER / "howto").glob("*.md"))
 FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
-EXTRAS = {"matplotlib", "jinja2", "vl_convert", "anndata", "polars"}
+EXTRAS = {"matplotlib", "jinja2", "vl_convert", "anndata", "polars", "torch", "dask"}
 # Numbers are compared where the pages were written; rounding may move the last digit elsewhere.
 SAME_NUMBERS = sys.platform == "linux" and environment()["passes"] == "compiled"
 

@@ -1,0 +1,212 @@
+"""The Dask engine: beside the engine in memory, as cases grow, out of core, and what travels."""
+
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.timing import print_table, times
+from rskc import RobustSparseKMeans
+
+THREADS = 2
+COLUMNS = 50
+OPTIONS = {"n_clusters": 8, "trim": 0.05, "l1_bound": 3.0, "n_init": 10, "random_state": 0}
+CHUNK = 125_000
+
+
+def main() -> None:
+    beside_memory()
+    growth()
+    out_of_core()
+    travelling()
+
+
+def mixture(n: int, p: int = COLUMNS, K: int = 8, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    X[:, :10] += 2 * rng.standard_normal((K, 10))[rng.integers(0, K, n)]
+    X[: n // 50, -1] += 100
+    return X
+
+
+def beside_memory(n: int = 2_000_000, repeats: int = 3) -> None:
+    """The same fit of a table that fits memory, by both engines on as many threads."""
+    import dask
+    import dask.array as da
+
+    X = mixture(n)
+    blocks = da.from_array(X, chunks=(CHUNK, -1))
+    model = RobustSparseKMeans(**OPTIONS, n_threads=THREADS)
+    best = {"memory": np.inf, "dask": np.inf}
+    labels = {}
+    with dask.config.set(scheduler="threads", num_workers=THREADS):
+        for _ in range(repeats):
+            for name, table in (("memory", X), ("dask", blocks)):
+                start = time.perf_counter()
+                labels[name] = np.asarray(quietly(model, table).labels_)
+                best[name] = min(best[name], time.perf_counter() - start)
+    same = "same labels" if np.array_equal(*labels.values()) else "OTHER LABELS"
+    rows = [
+        ("in memory", f"{best['memory']:.1f}", ""),
+        ("Dask, threaded", f"{best['dask']:.1f}", times(best["dask"] / best["memory"])),
+    ]
+    title = f"A whole fit of {n} x {COLUMNS}, {THREADS} threads; {same}"
+    print_table(title, ("engine", "s", "of memory's"), rows)
+
+
+def quietly(model, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X)
+
+
+# ---- As cases grow
+
+
+def growth(sizes=(500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000), runs: int = 4) -> None:
+    """Seconds of one iteration of K-means, trimmed, some runs at a time."""
+    import dask
+
+    rows, seconds = [], []
+    with dask.config.set(scheduler="threads", num_workers=THREADS):
+        for n in sizes:
+            seconds.append(iteration_seconds(drawn_blocks(n), runs))
+            rows.append((n, f"{seconds[-1]:.3f}", f"{seconds[-1] / n * 1e9:.0f}"))
+    slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+    rows.append(("slope", f"{slope:.2f}", "1 is linear"))
+    title = f"One iteration as cases grow, {COLUMNS} columns, K = 8, {runs} runs, float64"
+    print_table(title, ("cases", "s", "ns a case"), rows)
+
+
+def drawn_blocks(n: int, chunk: int = CHUNK):
+    """A table in the memory of the scheduler's workers, in blocks."""
+    import dask.array as da
+
+    draw = da.random.default_rng(0).standard_normal
+    return draw((n, COLUMNS), chunks=(chunk, COLUMNS)).persist()
+
+
+def iteration_seconds(X, runs: int, repeats: int = 5) -> float:
+    iterate, best = iterations(X, runs), np.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        next(iterate)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def iterations(X, runs: int, K: int = 8):
+    """Yield after each iteration of trimmed K-means, from centres that are drawn."""
+    from rskc.engines import engine_for
+
+    engine = engine_for(X)
+    table, m = engine.search_table(engine.equal_weights()), engine.n_cases // 20
+    centres = np.random.default_rng(0).standard_normal((runs, K, COLUMNS))
+    groups = table.trim(table.assign(centres), m).groups
+    sums = table.sums(groups, K)
+    while True:
+        groups = table.regroup(table.assign(sums.means()), m, sums, groups).groups
+        yield
+
+
+# ---- Out of core
+
+
+def out_of_core(n: int = 15_000_000, memory: str = "600MB") -> None:
+    """A table of 6 GB on disk, clustered by a process of its own whose memory is watched."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.npy"
+        write_table(path, n)
+        command = [sys.executable, "-m", "benchmarks.blocks", str(path), memory]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        size = path.stat().st_size
+    title = f"A table of {size / 1e9:.1f} GB on disk, {n} x {COLUMNS}, rskc.memory = {memory}"
+    print_table(title, ("what", ""), [tuple(line.split("\t")) for line in said.splitlines()])
+
+
+def write_table(path: Path, n: int, step: int = 500_000) -> None:
+    table = np.lib.format.open_memmap(path, "w+", np.float64, (n, COLUMNS))
+    for first in range(0, n, step):
+        table[first : first + step] = mixture(min(step, n - first), seed=first)
+        table.flush()
+
+
+def fit_from_disk(path: str, memory: str) -> None:
+    """What the process does: fit, then say how long it took and how much memory."""
+    import resource
+
+    import dask
+    import dask.array as da
+
+    n = np.load(path, mmap_mode="r").shape[0]
+    numbers = da.arange(n, chunks=CHUNK)[:, None]
+    chunks = (numbers.chunks[0], (COLUMNS,))
+    X = da.map_blocks(read_rows, numbers, path=path, dtype=float, chunks=chunks)
+    before, start = peak(resource), time.perf_counter()
+    options = {"scheduler": "threads", "num_workers": THREADS, "rskc.memory": memory}
+    with dask.config.set(options):
+        model = quietly(RobustSparseKMeans(**OPTIONS), X)
+        sizes = np.bincount(model.labels_.compute(), minlength=8)
+    print(f"seconds\t{time.perf_counter() - start:.0f}")
+    print(f"peak memory of the process, GB\t{peak(resource):.2f}")
+    print(f"of this before the fit, GB\t{before:.2f}")
+    print(f"iterations\t{model.n_iter_}")
+    print(f"cases of the smallest cluster\t{sizes.min()}")
+
+
+def read_rows(numbers: np.ndarray, path: str) -> np.ndarray:
+    """Read the rows of a block; the file is not left mapped, so that memory is what is used."""
+    return np.array(np.load(path, mmap_mode="r")[numbers[0, 0] : numbers[-1, 0] + 1])
+
+
+def peak(resource) -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+# ---- What travels
+
+
+def travelling(sizes=(400_000, 800_000, 1_600_000, 3_200_000), runs: int = 10) -> None:
+    """What workers send one another, and what goes through the network in all, in an iteration."""
+    from distributed import Client, LocalCluster
+
+    rows = []
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        for n in sizes:
+            iterate = iterations(drawn_blocks(n, n // 8), runs)
+            for _ in range(5):
+                next(iterate)
+            counts = [bytes_of(client, iterate) for _ in range(11)]
+            between, network = np.median(counts, axis=0)
+            rows.append(
+                (n, f"{n * COLUMNS * 8 / 1e6:.0f}", *(f"{c / 1e6:.2f}" for c in (between, network)))
+            )
+    title = f"Bytes that travel in one iteration: 2 workers, 8 blocks, {runs} runs, K = 8"
+    print_table(title, ("cases", "data, MB", "between workers, MB", "all of the network, MB"), rows)
+
+
+def bytes_of(client, iterate) -> tuple[int, int]:
+    """What workers received from one another, and what the loopback device sent in all."""
+    import psutil
+
+    def count():
+        received = sum(client.run(received_bytes).values())
+        return received, psutil.net_io_counters(pernic=True)["lo"].bytes_sent
+
+    before = count()
+    next(iterate)
+    after = count()
+    return after[0] - before[0], after[1] - before[1]
+
+
+def received_bytes(dask_worker) -> int:
+    return sum(transfer["total"] for transfer in dask_worker.transfer_incoming_log)
+
+
+if __name__ == "__main__":
+    fit_from_disk(*sys.argv[1:])
