@@ -1,5 +1,6 @@
 """The command line, as someone types it: files in, files out, exit codes and sentences."""
 
+import contextlib
 import errno
 import gzip
 import hashlib
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner
@@ -603,14 +605,22 @@ def test_exit_codes_and_streams_of_a_process(here):
     assert err.startswith("rskc: the folder 'table-rskc' is there already")
 
 
+def wait_for_workers(process, most=60):
+    """Wait until its worker processes have had a second of work: one that starts would talk."""
+    until, parent = time.monotonic() + most, psutil.Process(process.pid)
+    while time.monotonic() < until:
+        with contextlib.suppress(psutil.Error):
+            used = [sum(child.cpu_times()[:2]) for child in parent.children()]
+            if sum(seconds > 2 for seconds in used) >= 2:
+                return
+        time.sleep(0.1)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_is_one_line_and_keeps_the_checkpoint(here):
     given = ("--label-column", "group", "--splits", "2000", "--checkpoint", "c.db")
     process = start("select-k", "table.csv", *given, "--out", "found", start_new_session=True)
-    until = time.monotonic() + 60
-    while not os.path.exists("c.db") and time.monotonic() < until:
-        time.sleep(0.1)
-    time.sleep(2)
+    wait_for_workers(process)
     os.killpg(process.pid, signal.SIGINT)  # to its workers too, as a terminal does
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
