@@ -644,7 +644,7 @@ def test_a_rival_of_the_sample_is_named_by_its_cases():
 
 
 @pytest.mark.parametrize(
-    ("n", "p", "sampled"), [(16_384, 2000, False), (100_000, 50, True), (80_000, 50, False)]
+    ("n", "p", "sampled"), [(32_768, 2000, False), (170_000, 50, True), (160_000, 50, False)]
 )
 def test_only_tables_with_very_many_cells_are_sampled(n, p, sampled):
     cases = search_cases(n, p, 3, np.random.RandomState(0))

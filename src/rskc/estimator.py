@@ -73,7 +73,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         gets ``X``, ``n_clusters`` and ``random_state`` and returns such an array.
     n_init : int or "auto", default="auto"
         Number of restarts. "auto": 10 to 100, the fewer the larger the data; 1 for an array. Of
-        tables with more than 4 million cells (and 16,384 cases) a sample of the cases is searched,
+        tables with more than 8 million cells (and 32,768 cases) a sample of the cases is searched,
         30 times, and what is found is brought to rest on all cases.
     max_iter : int, default=300
         Most iterations of K-means in each step, and most alternations between partition and

@@ -17,7 +17,7 @@ from rskc.solver.starts import INITS
 
 log = logging.getLogger(__name__)
 
-# The search is made on so many cells' worth of cases: all of them, where there are no more.
+# The search is made on so many cells' worth of cases, where there are more than twice as many.
 SAMPLE_CELLS, FEWEST_CASES = 2**22, 2**14
 # Branches are followed side by side while their labels, groups and masks stay within this.
 WORK_BYTES = 2**25
@@ -96,7 +96,8 @@ class DrawnStarts:
 
 def search_size(n: int, p: int, K: int) -> int:
     """On how many cases the search is made."""
-    return min(n, max(SAMPLE_CELLS // p, FEWEST_CASES, 100 * K))
+    most = max(SAMPLE_CELLS // p, FEWEST_CASES, 100 * K)
+    return n if n <= 2 * most else most
 
 
 def search_cases(n: int, p: int, K: int, random_state: np.random.RandomState) -> np.ndarray | None:

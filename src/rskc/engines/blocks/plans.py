@@ -187,9 +187,9 @@ class Blocks:
         graph, (*made, results) = self._graph([*kept, asked], blocks)
         self.n_graphs += 1
         if isinstance(self.scheduler, ClusterScheduler):
-            held, result = self.scheduler.get_and_leave(
-                graph, made, _add_sums(graph, results, combine)
-            )
+            own = dict(zip(blocks, zip(*made, results, strict=True), strict=True))
+            last = _add_sums(graph, results, combine)
+            held, result = self.scheduler.get_and_leave(graph, made, last, own)
         else:
             *values, parts = self.scheduler.get(graph, [*made, results])
             held = [[Value(part) for part in own] for own in values]

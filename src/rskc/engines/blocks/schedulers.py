@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import dask
 import dask.array
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.utils import parse_bytes, parse_timedelta
 
 # How often, in seconds, a cluster that is at work is asked whether it still has workers.
@@ -62,13 +65,33 @@ def _memory_limits(dask_scheduler: Any) -> list[int]:
     return [worker.memory_limit for worker in dask_scheduler.workers.values()]
 
 
+@contextmanager
+def _told_when_lost() -> Iterator[None]:
+    """Say in a sentence that the cluster is gone."""
+    from distributed import CancelledError
+
+    try:
+        yield
+    except (CancelledError, OSError) as error:
+        raise RuntimeError(
+            "The connection to the Dask cluster, or data that only it had, was lost during "
+            "the fit; check the scheduler and fit again."
+        ) from error
+
+
 class ClusterScheduler:
-    """A client of ``distributed``."""
+    """A client of ``distributed``.
+
+    Each block has a home: the worker that holds what was kept of it. Its tasks are sent there, for
+    the cluster would also take a worker that has nothing but the program of a task and is idle,
+    and send it the block's table, labels or costs.
+    """
 
     remote = True
 
     def __init__(self, client: Any):
         self.client = client
+        self.homes: dict[int, str] = {}
 
     def budget(self) -> int:
         """Bytes that the engine may use, on all workers together."""
@@ -82,26 +105,57 @@ class ClusterScheduler:
         """Run a graph; return one of its values."""
         return self.get_and_leave(graph, [], key)[1]
 
-    def get_and_leave(self, graph: dict, kept: list[list], result: Any) -> tuple[list, Any]:
-        """Run a graph; return futures of what is kept, and the result itself."""
+    def get_and_leave(
+        self, graph: dict, kept: list[list], result: Any, own: dict[int, Sequence] | None = None
+    ) -> tuple[list, Any]:
+        """Run a graph; return futures of what is kept, and the result itself.
+
+        ``own`` has the tasks of each block.
+        """
+        with _told_when_lost():
+            self._find_homes(graph, own or {})
+        placed = self._at_home(graph, own or {})
         # Coordinates of a rotated table, of which no more than one worker's memory is used, are
         # part of the graph, so that they survive the workers.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            *futures, future = self.client.get(graph, [*kept, result], sync=False)
+            *futures, future = self.client.get(placed, [*kept, result], sync=False)
         return futures, self._result(future)
 
-    def _result(self, future: Any) -> Any:
-        from distributed import CancelledError, KilledWorker
+    def _find_homes(self, graph: dict, own: dict[int, Sequence]) -> None:
+        """Ask who holds the first thing that the tasks of a block take, where no worker is known.
 
-        try:
+        That of a worker that died is where the cluster has made it again.
+        """
+        alive = self.client.nthreads()
+        self.homes = {block: home for block, home in self.homes.items() if home in alive}
+        taken = {block: _first_held(graph, own[block]) for block in own.keys() - self.homes.keys()}
+        held = {block: future for block, future in taken.items() if future is not None}
+        if held:
+            holders = self.client.who_has(list(held.values()))
+            found = {block: holders.get(future.key) for block, future in held.items()}
+            self.homes |= {block: workers[0] for block, workers in found.items() if workers}
+
+    def _at_home(self, graph: dict, own: dict[int, Sequence]) -> HighLevelGraph:
+        """The graph, with the tasks of each block at its home as long as that lives."""
+        parts: dict[str | None, dict] = defaultdict(dict)
+        homes = {key: self.homes.get(block) for block, keys in own.items() for key in keys}
+        for key, task in graph.items():
+            parts[homes.get(key)][key] = task
+        layers = {
+            f"rskc-at-{home}": MaterializedLayer(
+                tasks, annotations=home and {"workers": [home], "allow_other_workers": True}
+            )
+            for home, tasks in parts.items()
+        }
+        return HighLevelGraph(layers, {name: set() for name in layers})
+
+    def _result(self, future: Any) -> Any:
+        from distributed import KilledWorker
+
+        with _told_when_lost():
             self._wait(future)
             if future.status != "error":
                 return future.result()
-        except (CancelledError, OSError) as error:
-            raise RuntimeError(
-                "The connection to the Dask cluster, or data that only it had, was lost during "
-                "the fit; check the scheduler and fit again."
-            ) from error
         try:
             return future.result()  # what a task raised: the user's own, mostly
         except KilledWorker as error:
@@ -128,3 +182,12 @@ class ClusterScheduler:
                     f"The Dask cluster has had no worker for {patience:g} seconds; start some "
                     "and fit again (rskc.no-workers-timeout says how long to wait)."
                 )
+
+
+def _first_held(graph: dict, keys: Sequence) -> Any:
+    """The first future that tasks take, of what was kept or of the user's data."""
+    from distributed import Future
+
+    parts = (part for key in keys for part in graph[key][2:])
+    values = (graph.get(part, part) if isinstance(part, str | tuple) else part for part in parts)
+    return next((value for value in values if isinstance(value, Future)), None)
