@@ -70,12 +70,11 @@ def _solve_by_sample(
     few = replace(problem, n_trim=int(problem.n_trim * share))
     found = solve(part, few, starts.on_all())
     log.info("search on %d of %d cases done", part.n_cases, engine.n_cases)
-    table = engine.table(found.made_with[None])
-    partitions = lloyd(table, table.place(found.centres[None]), problem)
     if not problem.sparse:
-        return _plain_solution(engine, problem, Found(partitions, table))
+        return _plain_solution(engine, problem, _carried(engine, problem, found))
     made_with = np.vstack([found.made_with, *(solution.weights for solution in warm)])
-    branches = partitions.join(*(_as_partition(solution, engine.arrays) for solution in warm))
+    branches = _carried(engine, problem, found).partitions
+    branches = branches.join(*(_as_partition(solution, engine.arrays) for solution in warm))
     outcome = explore(engine, problem, branches, None, made_with)
     solution = _sparse_solution(engine, problem, outcome)
     if found.rival is None or solution.rival is not None:
@@ -83,6 +82,12 @@ def _solve_by_sample(
     cases = sample[found.rival.cases]
     size = round(found.rival.size / share)
     return replace(solution, rival=Rival(found.rival.mean, size, cases))
+
+
+def _carried(engine: Engine, problem: Problem, found: Solution) -> Found:
+    """K-means of all cases from the centres that a sample led to, with the same weights."""
+    table = engine.table(found.made_with[None])
+    return Found(lloyd(table, table.place(found.centres[None]), problem), table)
 
 
 def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> Iterator[Solution]:
