@@ -102,6 +102,66 @@ def test_data_that_the_cluster_holds_already(client):
         assert_allclose(means[0, 0], X.mean(axis=0), rtol=1e-9)
 
 
+def test_no_array_as_long_as_a_block_travels(client):
+    def received(dask_worker):  # in here, since workers do not know this module
+        log = list(dask_worker.transfer_incoming_log)
+        dask_worker.transfer_incoming_log.clear()
+        return [size for got in log for size in got["keys"].values()]
+
+    n, runs, m = 50_000, 4, 8_000
+    engine = engine_for(da.random.default_rng(0).random((8 * n, 4), chunks=(n, -1)).persist())
+    table = engine.table(engine.equal_weights())
+    groups = table.trim(table.assign(np.random.default_rng(0).random((runs, 3, 4))), m).groups
+    sums = table.sums(groups, 3)
+    largest = []
+    for _ in range(9):
+        groups = table.regroup(table.assign(sums.means()), m, sums, groups).groups
+        largest.append(max(sum(client.run(received).values(), [0])))
+    # Labels have a byte for each case and run, costs eight. A task may be stolen now and then.
+    assert 0 < np.median(largest[2:]) < n * runs / 2
+
+
+class Cluster:
+    """A client that knows where futures are."""
+
+    def __init__(self, threads, holders):
+        self.threads, self.holders = threads, holders
+
+    def nthreads(self):
+        return self.threads
+
+    def who_has(self, futures):
+        return {future.key: self.holders[future.key] for future in futures}
+
+
+def test_blocks_have_homes(monkeypatch):
+    class Held:
+        def __init__(self, key):
+            self.key = key
+
+    monkeypatch.setattr("distributed.Future", Held)
+    scheduler = ClusterScheduler(Cluster({"a": 1, "b": 1}, dict(enumerate(["a"] * 4 + ["b"] * 4))))
+    graph = {("make", i): (max, "program", Held(i)) for i in range(8)}
+    own = {i: [("make", i)] for i in range(8)}
+
+    def homes():
+        scheduler._find_homes(graph, own)
+        return "".join(scheduler.homes.get(i, "-") for i in range(8))
+
+    assert homes() == "aaaabbbb"
+    # One dies, and what it had is not there again at once.
+    scheduler.client = Cluster({"b": 1}, dict.fromkeys(range(8), ()))
+    assert homes() == "----bbbb"
+    scheduler.client.holders = dict.fromkeys(range(8), ("b",))
+    assert homes() == "bbbbbbbb"
+    # A new one gets its share.
+    scheduler.client.threads = {"b": 1, "c": 3}
+    assert homes().count("c") == 6
+    layers = scheduler._at_home(graph | {"program": 1}, own).layers
+    assert layers["rskc-at-c"].annotations == {"workers": ["c"], "allow_other_workers": True}
+    assert not layers["rskc-at-None"].annotations
+
+
 def test_a_worker_that_dies_changes_nothing(client, monkeypatch):
     before = worker_pids(client)
     victim = next(iter(before.values()))

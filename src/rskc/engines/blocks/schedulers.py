@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -92,6 +92,7 @@ class ClusterScheduler:
     def __init__(self, client: Any):
         self.client = client
         self.homes: dict[int, str] = {}
+        self.workers: set[str] = set()
 
     def budget(self) -> int:
         """Bytes that the engine may use, on all workers together."""
@@ -106,7 +107,7 @@ class ClusterScheduler:
         return self.get_and_leave(graph, [], key)[1]
 
     def get_and_leave(
-        self, graph: dict, kept: list[list], result: Any, own: dict[int, Sequence] | None = None
+        self, graph: dict, kept: list[list], result: Any, own: Mapping[int, Sequence] | None = None
     ) -> tuple[list, Any]:
         """Run a graph; return futures of what is kept, and the result itself.
 
@@ -121,13 +122,14 @@ class ClusterScheduler:
             *futures, future = self.client.get(placed, [*kept, result], sync=False)
         return futures, self._result(future)
 
-    def _find_homes(self, graph: dict, own: dict[int, Sequence]) -> None:
-        """Ask who holds the first thing that the tasks of a block take, where no worker is known.
+    def _find_homes(self, graph: dict, own: Mapping[int, Sequence]) -> None:
+        """Ask who holds the first thing that the tasks of a block take, where that is not known.
 
-        That of a worker that died is where the cluster has made it again.
+        What a worker that died had is where the cluster has made it again.
         """
-        alive = self.client.nthreads()
-        self.homes = {block: home for block, home in self.homes.items() if home in alive}
+        threads = self.client.nthreads()
+        if threads.keys() != self.workers:
+            self._settle(threads)
         taken = {block: _first_held(graph, own[block]) for block in own.keys() - self.homes.keys()}
         held = {block: future for block, future in taken.items() if future is not None}
         if held:
@@ -135,7 +137,18 @@ class ClusterScheduler:
             found = {block: holders.get(future.key) for block, future in held.items()}
             self.homes |= {block: workers[0] for block, workers in found.items() if workers}
 
-    def _at_home(self, graph: dict, own: dict[int, Sequence]) -> HighLevelGraph:
+    def _settle(self, threads: dict[str, int]) -> None:
+        """Forget homes that are gone, and give workers that came their share of the blocks."""
+        came, self.workers = threads.keys() - self.workers, set(threads)
+        self.homes = {block: home for block, home in self.homes.items() if home in threads}
+        for worker in came:
+            for _ in range(len(self.homes) * threads[worker] // sum(threads.values())):
+                load = Counter(self.homes.values())
+                fullest = max(load, key=lambda home: load[home] / threads[home])
+                block = next(block for block, home in self.homes.items() if home == fullest)
+                self.homes[block] = worker
+
+    def _at_home(self, graph: dict, own: Mapping[int, Sequence]) -> HighLevelGraph:
         """The graph, with the tasks of each block at its home as long as that lives."""
         parts: dict[str | None, dict] = defaultdict(dict)
         homes = {key: self.homes.get(block) for block, keys in own.items() for key in keys}
