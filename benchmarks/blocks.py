@@ -67,8 +67,8 @@ def quietly(model, X):
 # ---- As cases grow
 
 
-def growth(sizes=(500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000), runs: int = 4) -> None:
-    """Seconds of one iteration of K-means, trimmed, some runs at a time."""
+def growth(sizes=(500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000), runs: int = 1) -> None:
+    """Seconds of one iteration of K-means, trimmed: one run, as after the search on a sample."""
     import dask
 
     rows, seconds = [], []
@@ -78,7 +78,7 @@ def growth(sizes=(500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000), runs: in
             rows.append((n, f"{seconds[-1]:.3f}", f"{seconds[-1] / n * 1e9:.0f}"))
     slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
     rows.append(("slope", f"{slope:.2f}", "1 is linear"))
-    title = f"One iteration as cases grow, {COLUMNS} columns, K = 8, {runs} runs, float64"
+    title = f"One iteration as cases grow, {COLUMNS} columns, K = 8, {runs} run, {THREADS} threads"
     print_table(title, ("cases", "s", "ns a case"), rows)
 
 

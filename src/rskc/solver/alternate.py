@@ -28,8 +28,6 @@ from rskc.solver.problem import Problem
 
 log = logging.getLogger(__name__)
 
-# A branch whose objective has not risen for so many iterations has given what it can.
-PATIENCE = 5
 # Factors for missing cells may raise the objective by so much when states are compared.
 MOST_FACTOR = 1.1
 # A squared distance, in typical deviations, beyond which sums lose digits of the others.
@@ -203,6 +201,7 @@ class _Watch:
 
     def __init__(self, problem: Problem, arrays: Cases):
         self.n_clusters, self.tol, self.arrays = problem.n_clusters, problem.tol, arrays
+        self.patience = problem.patience
         self.seen: set[bytes] = set()
         self.last: dict[int, np.ndarray] = {}
         self.means: dict[int, list[float]] = {}
@@ -222,7 +221,7 @@ class _Watch:
         self.last[state.branch] = state.weights
         means = self.means.setdefault(state.branch, [])
         means.append(state.mean)
-        rising = len(means) - int(np.argmax(means)) <= PATIENCE
+        rising = len(means) - int(np.argmax(means)) <= self.patience
         return new and changed and rising
 
 

@@ -20,6 +20,7 @@ class Problem:
     n_features: int | None = None
     max_iter: int = 300
     tol: float = 0.0
+    patience: int = 5  # a branch ends when its objective has not risen for so many iterations
 
     @property
     def sparse(self) -> bool:

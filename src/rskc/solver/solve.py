@@ -25,6 +25,8 @@ MORE_STARTS, MORE_BRANCHES = 50, 2
 PATH_BRANCHES = 1
 # Rounds in which the labels and the weights of the chosen state are brought into step.
 SETTLE_ROUNDS = 50
+# How long the objective may fall on all cases, after a sample was followed to its end.
+PATIENCE_ON_ALL = 2
 # By how much a rival's objective must be larger to be worth a word.
 RIVAL_GAIN = 0.01
 # So many cases of its smallest cluster are named.
@@ -75,7 +77,7 @@ def _solve_by_sample(
     made_with = np.vstack([found.made_with, *(solution.weights for solution in warm)])
     branches = _carried(engine, problem, found).partitions
     branches = branches.join(*(_as_partition(solution, engine.arrays) for solution in warm))
-    outcome = explore(engine, problem, branches, None, made_with)
+    outcome = explore(engine, replace(problem, patience=PATIENCE_ON_ALL), branches, None, made_with)
     solution = _sparse_solution(engine, problem, outcome)
     if found.rival is None or solution.rival is not None:
         return solution
