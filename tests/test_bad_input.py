@@ -388,3 +388,12 @@ def test_sums_in_single_precision_may_overflow():
     model = RobustSparseKMeans(1, trim=0, l1_bound=None, random_state=0).fit(X)
     assert_array_equal(model.predict(X), 0)
     assert_array_equal(model.transform(X), 0)
+
+
+@pytest.mark.parametrize("l1_bound", [None, 1.5, "auto"])
+@pytest.mark.parametrize("K", [1, 3])
+def test_a_cell_whose_square_overflows_is_named(K, l1_bound):
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    X[9, 0] = 1e170
+    with pytest.raises(ValueError, match=r"squares of X overflow: it has cells of up to 1e\+170"):
+        RobustSparseKMeans(K, trim=0, l1_bound=l1_bound, random_state=0).fit(X)

@@ -452,3 +452,12 @@ def test_arrays_of_cases_go_to_blocks_and_back():
     arrays = BlockCases(blocks, np.array([2, 3, 1]))
     values = np.arange(12).reshape(2, 6)
     assert_array_equal(arrays.from_numpy(values).to_numpy(), values)
+
+
+def test_frames_keep_their_names_in_reports_and_tables_of_cases():
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    X[:45] += 4
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abc")), npartitions=3)
+    model = RobustSparseKMeans(2, random_state=0).fit(frame)
+    assert len(model.cases_frame(frame)) == 90
+    assert "90 cases" in model.report(frame).html

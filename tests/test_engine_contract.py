@@ -600,3 +600,15 @@ def test_a_feature_without_a_cell_has_no_weight(kind):
     groups = kind.brought(engine, np.zeros((1, 40), np.int32))
     between = engine.between(engine.sums(groups, 1), groups, engine.equal_weights())
     assert between[0, 2] == -1
+
+
+@each_kind
+def test_the_data_stay_as_they_are(kind):
+    """Also where a column has no observed cell among the rows that the frame is made of."""
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    X[:, 3] = np.nan
+    X[[5, 50], 3] = 1.0
+    before = X.copy()
+    engine = kind.engine(X)
+    engine.table(engine.equal_weights())
+    assert_array_equal(X, before)

@@ -143,3 +143,27 @@ def test_importing_is_quick_because_scikit_learn_waits():
     assert output.split() == ["False", "True"]
     with pytest.raises(AttributeError, match="no attribute 'KMeans'"):
         rskc.KMeans
+
+
+WITHOUT_EXTRAS = """
+import sys
+
+class NotInstalled:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("array_api_compat", "torch", "dask", "distributed", "cupy"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NotInstalled())
+import numpy as np
+from rskc import RobustSparseKMeans
+X = np.random.default_rng(0).normal(size=(60, 4))
+X[:30] += 5
+model = RobustSparseKMeans(2, random_state=0).fit(X)
+assert (model.predict(X) == model.labels_).all()
+model.transform(X), model.score(X), model.is_outlier(X), model.get_support()
+model.cases_frame(X), model.features_frame(), model.summary()
+"""
+
+
+def test_the_estimator_works_without_any_extra():
+    subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS], check=True)

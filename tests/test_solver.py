@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
+from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
 from rskc.engines import engine_for, memory, passes_numpy
 from rskc.engines.memory import ARRAYS
 from rskc.metrics import classification_error_rate
-from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, solve
+from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, solve, solve_path
+from rskc.solver import search as search_module
 from rskc.solver.partition import Partitions, improve, lloyd
 from rskc.solver.search import search_cases, search_size
 from rskc.solver.starts import INITS, plusplus_cases, random_cases, robust_cases
@@ -653,3 +655,34 @@ def test_only_tables_with_very_many_cells_are_sampled(n, p, sampled):
         assert len(np.unique(cases)) == len(cases) == search_size(n, p, 3)
         assert cases.max() < n
         assert (np.diff(cases) > 0).all()
+
+
+def test_a_feature_that_the_sample_does_not_show_still_counts(monkeypatch):
+    monkeypatch.setattr(search_module, "SAMPLE_CELLS", 60)
+    monkeypatch.setattr(search_module, "FEWEST_CASES", 10)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1000, 6))
+        X[:, :2] += 4 * (np.arange(1000) % 2)[:, None]
+        X[:, 5] = np.nan
+        X[rng.choice(1000, 6, replace=False), 5] = 1.0
+        model = RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=seed).fit(X)
+        assert_array_equal(model.predict(X), model.labels_)
+        assert_allclose(model.distances_, -model.score_samples(X))
+
+
+def test_a_path_of_bounds_on_very_many_cases_searches_a_sample(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(1000, 6))
+    X[:, :2] += 4 * (np.arange(1000) % 2)[:, None]
+    problems = [Problem(2, 50, bound) for bound in (1.2, 1.6, 2.0)]
+    uniforms = np.random.default_rng(1).random((10, 2))
+    whole, part = (
+        [
+            solution.mean
+            for solution in solve_path(
+                engine_for(X), problems, DrawnStarts(("random",), uniforms, cases)
+            )
+        ]
+        for cases in (None, np.arange(0, 1000, 5))
+    )
+    assert_allclose(part, whole, rtol=0.02)

@@ -96,9 +96,12 @@ def check_centres(init: Any, K: int, p: int) -> np.ndarray:
 
 
 def check_finite(engine: Engine, solution: Any) -> None:
-    if np.isfinite(solution.objective) and np.isfinite(solution.inertia):
-        return
-    raise ValueError(
+    if not (np.isfinite(solution.objective) and np.isfinite(solution.inertia)):
+        raise squares_overflow(engine)
+
+
+def squares_overflow(engine: Engine) -> ValueError:
+    return ValueError(
         f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. Rescale "
         "its columns, or raise trim if these cells are wild."
     )

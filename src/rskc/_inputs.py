@@ -23,6 +23,7 @@ ARRAYS = (
     "trimmed_",
     "distances_",
     "outliers_",
+    "objective_path_",
 )
 
 
@@ -86,6 +87,8 @@ def _precision(xp: Any, X: Any, dtype: Any) -> Any:
 
 def in_memory(array: Any) -> np.ndarray:
     """Return an array of any kind as NumPy's."""
+    if isinstance(array, np.ndarray | np.generic):
+        return np.asarray(array)
     if is_dask(array):
         return np.asarray(array.compute())
     if is_on_device(array) or hasattr(array, "__array_namespace__"):
@@ -97,8 +100,11 @@ def in_memory(array: Any) -> np.ndarray:
 
 def brought_home(model: Any, X: Any) -> tuple[Any, Any]:
     """Return a model and a table that may be on a device, or in blocks, in memory."""
-    away = X is not None and (is_dask(X) or is_on_device(X))
-    return model_in_memory(model), in_memory(X) if away else X
+    if is_dask(X):
+        X = X.compute()  # a dataframe stays one, with its names
+    elif is_on_device(X):
+        X = in_memory(X)
+    return model_in_memory(model), X
 
 
 def model_in_memory(model: Any) -> Any:

@@ -22,9 +22,10 @@ from rskc._checks import (
     check_real,
     check_seed,
     check_wanted,
+    squares_overflow,
 )
 from rskc._complaints import Complaint, of_bound, of_holes, of_solution
-from rskc._inputs import in_memory, model_in_memory
+from rskc._inputs import brought_home, in_memory, model_in_memory
 from rskc._prediction import PredictionMixin, count_of
 from rskc._runtime import n_threads_for, one_blas_thread, talking
 from rskc._summary import cases_frame, describe, features_frame, names_of_cases
@@ -89,7 +90,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Seed of the restarts. The same seed gives the same result for any number of threads.
     n_threads : int or None, default=None
-        Number of threads; None for all that the machine, or OMP_NUM_THREADS, allows.
+        Number of threads in memory; None for all that the machine, or OMP_NUM_THREADS, allows.
+        A device, and the scheduler of Dask, have their own.
     verbose : int, default=0
         1: a line for each stage; 2: also one for each iteration.
 
@@ -280,7 +282,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``second_cluster`` and ``silhouette``, the revised one; with one cluster these are missing.
         """
         check_is_fitted(self, "cluster_centers_")
-        return cases_frame(model_in_memory(self), X)
+        return cases_frame(*brought_home(self, X))
 
     def summary(self) -> str:
         """Say in a few lines what was asked and what was found."""
@@ -328,7 +330,10 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
             engine = engine_for(X, drop_blank=True, n_threads=n_threads_for(self.n_threads))
             problem = self._problem(engine.n_cases, engine.n_features)
             check_distinct(engine, problem.n_clusters)
-            yield engine, problem
+            try:
+                yield engine, problem
+            except FloatingPointError:
+                raise squares_overflow(engine) from None
 
     def _problem(self, n: int, p: int) -> Problem:
         """Check the parameters against the shape of the data."""
@@ -413,7 +418,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self.trimmed_ = self.trimmed_weighted_ | self.trimmed_unweighted_
         self.n_trim_ = problem.n_trim
         self.objective_ = solution.objective
-        self.objective_path_ = np.array(solution.path)
+        self.objective_path_ = engine.as_result(np.array(solution.path))
         self.inertia_ = solution.inertia
         self.n_iter_ = len(solution.path)
         self.l1_bound_ = problem.l1_bound

@@ -88,7 +88,9 @@ def _solve_by_sample(
 
 def _carried(engine: Engine, problem: Problem, found: Solution) -> Found:
     """K-means of all cases from the centres that a sample led to, with the same weights."""
-    table = engine.table(found.made_with[None])
+    # A feature of which the sample has no observed cell may have some.
+    weights = found.made_with[None] if problem.sparse else engine.equal_weights()
+    table = engine.table(weights)
     return Found(lloyd(table, table.place(found.centres[None]), problem), table)
 
 
@@ -100,8 +102,14 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
     that the objective does not fall along the path. On data without clusters, where each search
     ends somewhere else, it would, by as much as a tenth, and the gap would choose no sparsity.
     """
-    partitions = _search_evenly(engine, problems[0], starts).partitions
-    solution = _branch_out(engine, problems[0], partitions, starts)
+    if starts.sample is None:
+        partitions = _search_evenly(engine, problems[0], starts).partitions
+        solution = _branch_out(engine, problems[0], partitions, starts)
+    else:
+        solution = solve(engine, problems[0], starts)
+        even = replace(problems[0], l1_bound=None, n_features=None)
+        plain = solve(engine, even, starts)
+        partitions = _as_partition(plain, engine.arrays)
     yield solution
     few = partitions.take(slice(0, PATH_BRANCHES))
     equal = np.repeat(engine.equal_weights(), len(few), axis=0)
@@ -246,6 +254,8 @@ def _settle(engine: Engine, problem: Problem, state: State) -> Solution:
     out = engine.set_aside(state.groups, state.made_with)
     weights, groups = state.weights, state.groups
     for _ in range(SETTLE_ROUNDS):
+        if not (weights.any() and np.isfinite(weights).all()):
+            raise FloatingPointError("between-cluster sums of squares overflow")
         table = engine.table(weights[None])
         groups = _labels_with_fixed_trimming(table, groups, out, problem)
         rest = _bring_to_rest(engine, table, groups, problem, partial(_keep_out, table, out))

@@ -124,7 +124,7 @@ class DeviceHolesEngine(DeviceEngine):
 
     def _frame_of(self, X):
         """The frame of some 31 rows, with observed cells of each column that these do not show."""
-        rows = to_host(X[:: sample_steps(*X.shape)[0], :])
+        rows = np.array(to_host(X[:: sample_steps(*X.shape)[0], :]))  # a copy: the data stay
         for j in np.flatnonzero(np.isnan(rows).all(axis=0)):
             column = to_host(X[:, int(j)])
             cells = column[~np.isnan(column)]
@@ -191,12 +191,8 @@ class DeviceHolesEngine(DeviceEngine):
 
     def between(self, sums, groups, weights):
         """B_j, each case's terms carrying the factor for its holes."""
-        values, cells = np.split(sums.totals, 2, axis=2)
-        means, K = np.nan_to_num(sums.means()), values.shape[1]
-        mean = (values.sum(axis=1) / np.maximum(cells.sum(axis=1), 1))[:, None, :]
-        first, zeroth = self._factored_sums(groups, self._factors(weights), K)
-        between = (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
-        return np.where(self._any, between, -1.0)
+        parts = self._factored_sums(groups, self._factors(weights), sums.counts.shape[1])
+        return np.where(self._any, sums.factored_between(*parts), -1.0)
 
     def _factored_sums(self, groups, factors, K):
         """Sums of f x and of f over the observed cells of each cluster and feature."""
