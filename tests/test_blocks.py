@@ -2,14 +2,18 @@
 
 import pickle
 import sys
+import warnings
 from functools import cache
 
 import dask
 import dask.array as da
+import dask.bag
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -461,3 +465,86 @@ def test_frames_keep_their_names_in_reports_and_tables_of_cases():
     model = RobustSparseKMeans(2, random_state=0).fit(frame)
     assert len(model.cases_frame(frame)) == 90
     assert "90 cases" in model.report(frame).html
+
+
+# ---- What Dask has beside arrays and dataframes of numbers
+
+
+def sparse_blocks():
+    return da.from_array(TALL, chunks=(100, -1)).map_blocks(scipy.sparse.csr_matrix)
+
+
+OTHERS = {
+    "Series": lambda: dd.from_pandas(pd.Series(TALL[:, 0]), npartitions=2),
+    "Index": lambda: dd.from_pandas(pd.DataFrame(TALL), npartitions=2).index,
+    "Delayed": lambda: dask.delayed(TALL),
+    "Bag": lambda: dask.bag.from_sequence([1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("method", ["fit", "predict", "transform", "score_samples"])
+def test_other_collections_are_told_what_X_must_be(name, method):
+    model = RobustSparseKMeans(3) if method == "fit" else in_memory("trimmed")
+    with pytest.raises(TypeError, match=rf"^X is of Dask's type {name}.*dataframe.*\.$") as caught:
+        getattr(model, method)(OTHERS[name]())
+    assert ("X.to_frame()" in str(caught.value)) == (name in ("Series", "Index"))
+
+
+@pytest.mark.parametrize("method", ["fit", "predict", "transform"])
+def test_sparse_blocks_are_told_how_to_become_dense(method):
+    message = r"^X has blocks of type csr_matrix; they must be NumPy arrays: .*toarray\(\), .*\.$"
+    with pytest.raises(TypeError, match=message):
+        getattr(in_memory("trimmed"), method)(sparse_blocks())
+    X = sparse_blocks()
+    dense = X.map_blocks(lambda block: block.toarray(), dtype=X.dtype)
+    assert_array_equal(in_memory("trimmed").predict(dense), in_memory("trimmed").labels_)
+
+
+def test_sparse_blocks_that_do_not_say_so():
+    block = dask.delayed(scipy.sparse.csr_matrix)(TALL)
+    X = da.from_delayed(block, TALL.shape, TALL.dtype)
+    with pytest.raises(TypeError, match="X has blocks of type csr_matrix"):
+        in_memory("trimmed").predict(X).compute()
+
+
+@pytest.mark.parametrize("dtype", ["U5", "S5", "M8[s]"])
+def test_arrays_of_something_else_than_numbers(dtype):
+    X = da.from_array(np.ones((9, 2), np.int64).astype(dtype), chunks=(3, -1))
+    with pytest.raises(ValueError, match=r"^X has dtype .*: its columns are not numbers") as caught:
+        RobustSparseKMeans(2).fit(X)
+    assert "complex" not in str(caught.value)
+
+
+def test_chunks_of_columns_are_warned_of_once_at_the_callers_line():
+    X = da.from_array(TALL, chunks=(100, 3))
+    model = model_for("trimmed")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X)
+        for method in (model.predict, model.transform, model.score_samples, model.score):
+            method(X)
+        model.fit_predict(X)
+    first = sys._getframe().f_lineno - 4
+    found = [(each.filename, each.lineno) for each in caught if "chunks" in str(each.message)]
+    assert found == [(__file__, first), (__file__, first + 3)]
+
+
+# ---- set_output
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_set_output_leaves_blocks_lazy(output):
+    def read(block):
+        raise AssertionError("read")
+
+    model, expected = clone(in_memory("trimmed")), in_memory("trimmed").transform(TALL)
+    blocks = da.from_array(TALL, chunks=(100, -1))
+    found = model.set_output(transform=output).fit_transform(blocks)
+    assert isinstance(found, da.Array)
+    assert_allclose(found.compute(), expected, rtol=1e-9)
+    model.transform(blocks.map_blocks(read, dtype=float, meta=np.empty((0, 0))))
+    assert type(model.transform(TALL)).__module__.startswith(output)
+    with sklearn.config_context(transform_output=output):
+        blockwise = in_memory("trimmed").transform(blocks).compute()
+    assert isinstance(blockwise, np.ndarray)

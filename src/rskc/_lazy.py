@@ -16,19 +16,48 @@ def is_dask(X: Any) -> bool:
     return "dask" in sys.modules and type(X).__module__.startswith(("dask.", "dask_expr."))
 
 
+def check_collection(X: Any) -> None:
+    """Refuse what Dask has beside arrays and dataframes: series, bags, delayed values."""
+    # The class is asked: a delayed value has any attribute.
+    kind = type(X)
+    if hasattr(kind, "chunks") or (hasattr(kind, "columns") and X.ndim == 2):
+        return
+    remedy = ": X.to_frame()" if hasattr(kind, "to_frame") else ""
+    raise TypeError(
+        f"X is of Dask's type {kind.__name__}; it must be a Dask array or dataframe with a row a "
+        f"case and a column a feature{remedy}."
+    )
+
+
 def as_blocks(X: Any) -> Any:
     """Return a Dask array of float32 or float64 whose blocks hold all columns of their cases."""
+    check_collection(X)
     X = X if hasattr(X, "chunks") else _rows_of_frame(X)
     if X.ndim != 2 or not X.shape[1] > 0:  # a number of columns that is not known is NaN
         raise ValueError(
             f"X has shape {X.shape}; it must have two dimensions and a known number of features, "
             "at least one."
         )
-    if X.dtype.kind not in "biufO":
-        raise ValueError(f"X has dtype {X.dtype}; it must have numbers that are not complex.")
+    _check_cells(X)
     if X.dtype.name not in ("float32", "float64") or not X.dtype.isnative:
         X = X.astype("float64")
-    return _with_all_columns(X)
+    return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
+
+
+def _check_cells(X: Any) -> None:
+    if not isinstance(X._meta, np.ndarray):
+        raise _no_numpy(X._meta)
+    if X.dtype.kind == "c":
+        raise ValueError(f"X has dtype {X.dtype}; it must have numbers that are not complex.")
+    if X.dtype.kind not in "biufO":
+        raise ValueError(f"X has dtype {X.dtype}: its columns are not numbers, and must be.")
+
+
+def _no_numpy(block: Any) -> TypeError:
+    dense = ": X.map_blocks(lambda block: block.toarray(), dtype=X.dtype)"
+    remedy = dense if hasattr(block, "toarray") else ""
+    kind = type(block).__name__
+    return TypeError(f"X has blocks of type {kind}; they must be NumPy arrays{remedy}.")
 
 
 def _rows_of_frame(X: Any) -> Any:
@@ -43,18 +72,25 @@ def _rows_of_frame(X: Any) -> Any:
     return X.to_dask_array()
 
 
-def _with_all_columns(X: Any) -> Any:
-    n_chunks = len(X.chunks[1])
+def warn_of_columns(X: Any) -> None:
+    """Say, at the line that called this package, that columns are put together at every pass."""
+    n_chunks = len(X.chunks[1]) if hasattr(X, "chunks") and X.ndim == 2 else 1
     if n_chunks > 1:
         warnings.warn(
             f"X has {n_chunks} chunks of columns; they are put together anew whenever its blocks "
             "are read, which copies all of it. Better give chunks with all columns: "
             "X.rechunk({1: -1}).persist().",
             UserWarning,
-            stacklevel=2,
+            stacklevel=_callers_level(),
         )
-        X = X.rechunk({1: -1})
-    return X
+
+
+def _callers_level() -> int:
+    """The ``stacklevel`` by which the function that asks warns at the first line not of rskc."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rskc."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = None) -> Any:
@@ -82,6 +118,8 @@ class _OfRows:
         self.function, self.shape, self.dtype = function, shape, dtype
 
     def __call__(self, block: Any) -> np.ndarray:
+        if hasattr(block, "toarray"):  # sparse, although the array did not say so
+            raise _no_numpy(block)
         if len(block) == 0:
             return np.empty((0, *self.shape), self.dtype)
         return self.function(np.asarray(block))

@@ -9,14 +9,28 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rskc._inputs import in_memory, validated
-from rskc._lazy import by_blocks, is_dask
+from rskc._lazy import by_blocks, check_collection, is_dask, warn_of_columns
 from rskc._runtime import n_threads_for, one_blas_thread
 from rskc.engines import Engine, engine_for
 
 
-class PredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """Methods of a fitted estimator; X is of any kind, and what is returned of the same."""
+class _Wrapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """A ``transform`` for arrays in memory, which scikit-learn wraps as ``set_output`` says."""
 
+    def transform(self, X):
+        return self._transformed(X)
+
+    def _transformed(self, X):
+        raise NotImplementedError
+
+
+class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Methods of a fitted estimator; X is of any kind, and what is returned of the same.
+
+    Its own ``transform`` is not wrapped by scikit-learn, which would read a Dask array into memory.
+    """
+
+    fit: Any
     cluster_centers_: Any
     feature_weights_: Any
     outlier_threshold_: float
@@ -32,11 +46,22 @@ class PredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return self._nearest(self._engine(X))
 
     def transform(self, X):
-        """Return the weighted squared distances (n_samples, n_clusters) of cases to centres."""
+        """Return the weighted squared distances (n_samples, n_clusters) of cases to centres.
+
+        Those of a Dask array or dataframe are a Dask array, whatever ``set_output`` says.
+        """
         check_is_fitted(self, "cluster_centers_")
-        centres = in_memory(self.cluster_centers_)
         if is_dask(X):
-            return self._by_blocks(PredictionMixin.transform, X, centres.dtype, len(centres))
+            centres = in_memory(self.cluster_centers_)
+            return self._by_blocks(PredictionMixin._transformed, X, centres.dtype, len(centres))
+        return super().transform(X)
+
+    def fit_transform(self, X, y=None, **unsupported):
+        """Cluster the cases of X and return their distances, as ``transform`` does."""
+        return self.fit(X, y, **unsupported).transform(X)
+
+    def _transformed(self, X):
+        centres = in_memory(self.cluster_centers_)
         engine = self._engine(X)
         return engine.transform(engine.place(centres[None])[0], in_memory(self.feature_weights_))
 
@@ -82,6 +107,10 @@ class PredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return engine_for(X, holes=holes, frame=self._frame, n_threads=n_threads)
 
     def _validate(self, X, reset: bool) -> Any:
+        if is_dask(X):
+            check_collection(X)
+            if reset:
+                warn_of_columns(X)
         dtype: Any = [np.float64, np.float32]
         if not reset:
             dtype = in_memory(self.cluster_centers_).dtype
