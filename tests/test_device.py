@@ -314,3 +314,87 @@ def test_reports_displays_and_files_take_a_model_from_a_device(to_kind, tmp_path
         plt.close(drawn.figure_)
     silhouettes = revised_silhouette(there, to_kind(X)).values
     assert_allclose(silhouettes, revised_silhouette(here, X).values, atol=1e-9)
+
+
+# ---- What cannot be clustered as it is
+
+
+@needs_torch
+@pytest.mark.parametrize("method", ["fit", "predict"])
+@pytest.mark.parametrize("sparse", ["to_sparse", "to_sparse_csc"])
+@pytest.mark.filterwarnings("ignore:Sparse C.. tensor support is in beta")
+def test_sparse_tensors_are_told_to_become_dense(method, sparse):
+    _, model, _ = both("K-means", to_tensor)
+    message = r"^X has layout torch\.sparse_\w+; it must be dense: X\.to_dense\(\)\.$"
+    with pytest.raises(TypeError, match=message):
+        getattr(clone(model) if method == "fit" else model, method)(
+            getattr(to_tensor(TALL), sparse)()
+        )
+
+
+@each_kind
+@pytest.mark.parametrize("method", ["fit", "predict"])
+def test_imaginary_parts_are_not_dropped(to_kind, method):
+    _, model, _ = both("K-means", to_kind)
+    with pytest.raises(ValueError, match=r"^X has dtype .*complex.*; .* numbers that are not comp"):
+        getattr(clone(model) if method == "fit" else model, method)(to_kind(TALL + 1j))
+
+
+def test_a_device_without_float64_is_named():
+    place = array_api_strict.Device("no_float64")
+    X = array_api_strict.asarray(TALL.astype(np.float32), device=place)
+    with pytest.raises(ValueError, match=r"^X is on the device .*no_float64.*such as the CPU\.$"):
+        RobustSparseKMeans(3).fit(X)
+
+
+@needs_torch
+def test_a_device_of_torch_without_float64_is_named(monkeypatch):
+    empty = torch.empty
+
+    def as_mps(*args, dtype=None, **options):
+        if dtype == torch.float64:
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+        return empty(*args, dtype=dtype, **options)
+
+    monkeypatch.setattr(torch, "empty", as_mps)
+    with pytest.raises(ValueError, match=r"^X is on the device cpu, which has no float64; move it"):
+        RobustSparseKMeans(3).fit(to_tensor(TALL.astype(np.float32)))
+
+
+# ---- Starts on a device
+
+
+@each_kind
+@pytest.mark.parametrize("callable_", [False, True])
+def test_starts_may_be_on_a_device(to_kind, callable_):
+    centres = TALL[[0, 150, 300]]
+    init = (lambda X, K, random_state: to_kind(centres)) if callable_ else to_kind(centres)
+    options = {"trim": 0.05, "l1_bound": 2.0, "n_init": 1}
+    expected = RobustSparseKMeans(3, init=centres, **options).fit(TALL)
+    for X in (TALL, to_kind(TALL)):
+        found = RobustSparseKMeans(3, init=init, **options).fit(X)
+        assert_array_equal(to_host(found.labels_), expected.labels_)
+
+
+@each_kind
+def test_a_model_with_starts_on_a_device_is_saved(to_kind, tmp_path):
+    centres = TALL[[0, 150, 300]]
+    model = RobustSparseKMeans(3, init=to_kind(centres)).fit(TALL)
+    save(model, tmp_path / "model.rskc")
+    loaded = load(tmp_path / "model.rskc").init
+    assert isinstance(loaded, np.ndarray)
+    assert_array_equal(loaded, centres)
+    assert isinstance(model.init, type(to_kind(centres)))
+
+
+@needs_torch
+def test_starts_with_gradients(tmp_path):
+    init = to_tensor(TALL[[0, 150, 300]]).requires_grad_()
+    save(RobustSparseKMeans(3, init=init).fit(TALL), tmp_path / "model.rskc")
+    assert_array_equal(load(tmp_path / "model.rskc").init, TALL[[0, 150, 300]])
+
+
+@each_kind
+def test_wrong_starts_on_a_device_are_named(to_kind):
+    with pytest.raises(ValueError, match=r"^init must .* = \(3, 12\); got .*\.$"):
+        RobustSparseKMeans(3, init=to_kind(TALL[:2])).fit(TALL)

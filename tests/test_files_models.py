@@ -155,6 +155,14 @@ def test_extra_goes_with_it(path):
     assert read_model(path).extra == {}
 
 
+def test_starts_in_blocks_are_saved_as_an_array(path):
+    array = pytest.importorskip("dask.array")
+    model = fitted(init=array.from_array(X[:3], chunks=(2, 5)))
+    save(model, path)
+    assert same(load(path).init, X[:3])
+    assert isinstance(model.init, array.Array)
+
+
 def test_what_cannot_be_saved_is_named(path):
     def starts(X, n_clusters, random_state):
         return X[:n_clusters]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from rskc._inputs import in_memory, is_on_device
+from rskc._lazy import is_dask
 from rskc.engines import Engine
 
 
@@ -84,7 +86,7 @@ def check_distinct(engine: Engine, n_clusters: int) -> None:
 
 def check_centres(init: Any, K: int, p: int) -> np.ndarray:
     try:
-        centres = np.asarray(init, dtype=np.float64)
+        centres = np.asarray(centres_in_memory(init), dtype=np.float64)
     except (TypeError, ValueError):
         centres = np.empty(0)
     if centres.shape == (K, p) and np.isfinite(centres).all():
@@ -93,6 +95,13 @@ def check_centres(init: Any, K: int, p: int) -> np.ndarray:
         "init must name a kind of start or hold finite centres of shape (n_clusters, n_features) = "
         f"({K}, {p}); got {' '.join(repr(init).split()):.60}."
     )
+
+
+def centres_in_memory(init: Any) -> Any:
+    """Return ``init`` as it is, or as NumPy's if it is on a device or in blocks of Dask."""
+    if not (is_dask(init) or hasattr(init, "__array_namespace__") or is_on_device(init)):
+        return init
+    return in_memory(init.detach() if hasattr(init, "detach") else init)
 
 
 def check_finite(engine: Engine, solution: Any) -> None:

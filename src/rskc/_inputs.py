@@ -68,6 +68,7 @@ def _on_device(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
             f"X has shape {tuple(X.shape)}; it must have two dimensions, with at least one case "
             "and one feature."
         )
+    _check_array(xp, X)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     X = X.detach() if hasattr(X, "detach") else X
     X = xp.astype(X, _precision(xp, X, dtype), copy=False)
@@ -76,6 +77,23 @@ def _on_device(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
             f"Input X contains infinity or a value too large for dtype({str(X.dtype)!r})."
         )
     return X.contiguous() if hasattr(X, "contiguous") else X
+
+
+def _check_array(xp: Any, X: Any) -> None:
+    """Refuse arrays that are sparse or complex, or on a device that is too simple."""
+    from array_api_compat import device
+
+    layout = str(getattr(X, "layout", ""))
+    if layout.startswith("torch.sparse"):
+        raise TypeError(f"X has layout {layout}; it must be dense: X.to_dense().")
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(f"X has dtype {X.dtype}; it must have numbers that are not complex.")
+    place = device(X)
+    if "float64" not in xp.__array_namespace_info__().dtypes(device=place, kind="real floating"):
+        raise ValueError(
+            f"X is on the device {place}, which has no float64; move it to one that has, such as "
+            "the CPU."
+        )
 
 
 def _precision(xp: Any, X: Any, dtype: Any) -> Any:

@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import rskc
+from rskc._checks import centres_in_memory
 from rskc._inputs import model_in_memory
 from rskc._writing import atomic_write
 from rskc.engines.memory import Frame
@@ -199,10 +200,9 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
         arrays[name] = array
         return name
 
-    params = {
-        name: _encoded(f"{name}={value!r:.60}", value, add)
-        for name, value in model.get_params(deep=False).items()
-    }
+    given = model.get_params(deep=False)
+    given["init"] = centres_in_memory(given["init"])
+    params = {name: _encoded(f"{name}={value!r:.60}", value, add) for name, value in given.items()}
     attributes = {name: _encoded(name, value, add) for name, value in _attributes(model).items()}
     contents = {
         "format": FORMAT,
