@@ -30,7 +30,8 @@ class Engine:
         Option(
             metavar="WHERE",
             help="memory, dask or auto: hold the table in memory, or read it block by block; auto "
-            "does so for folders, and for files that need more than half of the memory.",
+            "does so for folders, and for Parquet and .npy files that need more than --memory, or "
+            "than half of what is free.",
             rich_help_panel=PANEL,
         ),
     ] = "auto"
@@ -56,17 +57,32 @@ class Engine:
         from rskc.files.blocks import is_many_files
 
         if self.engine == "memory":
-            if self.scheduler is not None:
-                raise typer.BadParameter("--scheduler needs --engine dask.")
+            self._check_alone()
             return False
+        limit = self.n_bytes()
         asked = self.engine == "dask" or self.scheduler is not None
         if asked or is_many_files(table):
             check_dask("to read a table in blocks")
             return True
-        if not _is_large(table):
+        if not _is_large(table, limit):
             return False
         check_dask(f"since {table.name!r} needs more than half of the memory that is free")
         return True
+
+    def n_bytes(self) -> int | None:
+        """The memory that blocks may be kept in, if it is said."""
+        if self.memory is None:
+            return None
+        check_dask("to read a table in blocks, which --memory is about")
+        return _bytes(self.memory)
+
+    def _check_alone(self) -> None:
+        if self.scheduler is not None:
+            raise typer.BadParameter("--scheduler needs --engine dask.")
+        if self.memory is not None:
+            raise typer.BadParameter(
+                "--memory is about blocks, and --engine memory makes none; leave one of them out."
+            )
 
 
 def check_dask(why: str) -> None:
@@ -79,20 +95,21 @@ def check_dask(why: str) -> None:
         )
 
 
-def _is_large(table: Path) -> bool:
+def _is_large(table: Path, limit: int | None) -> bool:
     from rskc.files.blocks import bytes_needed
 
     if not table.is_file() or importlib.util.find_spec("pyarrow") is None:
-        return table.suffix == ".npy" and table.is_file() and _too_much(table.stat().st_size)
+        size = table.stat().st_size if table.suffix == ".npy" and table.is_file() else 0
+        return _too_much(size, limit)
     try:
-        return _too_much(bytes_needed(table))
+        return _too_much(bytes_needed(table), limit)
     except (OSError, ValueError):  # whoever reads it will say what is wrong
         return False
 
 
-def _too_much(size: int) -> bool:
+def _too_much(size: int, limit: int | None) -> bool:
     free = free_memory()
-    return free is not None and size > free / 2
+    return (limit is not None and size > limit) or (free is not None and size > free / 2)
 
 
 def free_memory() -> int | None:
@@ -112,7 +129,8 @@ def dask_at_work(engine: Engine, n_threads: int | None, voice: Voice) -> Iterato
     """Have Dask work as asked for, and let go of its cluster at the end."""
     import dask
 
-    settings: dict[str, Any] = {"rskc.memory": _bytes(engine.memory)} if engine.memory else {}
+    limit = engine.n_bytes()
+    settings: dict[str, Any] = {} if limit is None else {"rskc.memory": limit}
     if engine.scheduler is None:
         workers = {} if n_threads is None else {"num_workers": n_threads}
         with dask.config.set(settings | {"scheduler": "threads"} | workers):
@@ -132,8 +150,8 @@ def _bytes(amount: str) -> int:
     from dask.utils import parse_bytes
 
     try:
-        size = parse_bytes(amount)
-    except ValueError:
+        size = parse_bytes(amount) if amount.strip() else 0
+    except (ValueError, OverflowError):
         size = 0
     if size <= 0:
         raise typer.BadParameter(f"--memory {amount!r} is no amount of memory, such as 2GB.")

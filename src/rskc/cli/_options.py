@@ -13,12 +13,21 @@ from rskc.cli._phrases import bound_or_word, plain_bound
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
 SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 
+_kinds = ".csv, .tsv, .txt (also .gz), .xlsx, .parquet, .feather, .npy, .npz, .h5ad"
 TablePath = Annotated[
     Path,
     Argument(
         metavar="TABLE",
-        help="The table: .csv, .tsv, .txt (also .gz), .xlsx, .parquet, .feather, .npy, .npz, "
-        ".h5ad, or a folder of Parquet files; a row a case, a column a feature.",
+        help=f"The table: {_kinds}, or a folder of Parquet files; a row a case, a column a "
+        "feature.",
+        show_default=False,
+    ),
+]
+TableFile = Annotated[
+    Path,
+    Argument(
+        metavar="TABLE",
+        help=f"The table of the fit, which must be one file: {_kinds}.",
         show_default=False,
     ),
 ]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from rskc.cli._app import command
-from rskc.cli._options import RESULTS, Rereading, TablePath
+from rskc.cli._options import RESULTS, Rereading, TableFile
 from rskc.cli._results import Result, check_report, write_page
 from rskc.cli._saved import check_no_file, open_model
 from rskc.cli._scaling import Scaling
@@ -25,7 +25,7 @@ Saved = Annotated[
 @command("report", "rskc report iris-rskc iris.csv --out iris.html --title Iris")
 def report(
     saved: Saved,
-    table: TablePath,
+    table: TableFile,
     rereading: Rereading,
     voice: Voice,
     out: Annotated[
@@ -40,7 +40,8 @@ def report(
 ) -> None:
     """Make the HTML page of a saved result and its table again.
 
-    The page has no sections on searches, of which a model keeps nothing but the choice.
+    The page has no sections on searches, of which a model keeps nothing but the choice. That of a
+    folder of files is made by the fit alone.
     """
     check_report(True)
     found = open_model(saved)

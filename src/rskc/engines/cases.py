@@ -36,7 +36,7 @@ class NumpyCases:
         return np.array([np.bincount(row + 1, minlength=K + 1)[1:] for row in groups])
 
     def differ(self, groups, others):
-        return (groups != others).any(axis=1)
+        return np.count_nonzero(groups != others, axis=1)
 
     def keys(self, groups, K, masks=None):
         numbers = _numbers_of_all(groups.shape[1])

@@ -130,7 +130,7 @@ class Cases(Protocol):
         ...
 
     def differ(self, groups: Any, others: Any) -> np.ndarray:
-        """Say of each run whether any case is in another group."""
+        """Count the cases of each run that are in another group."""
         ...
 
     def keys(self, groups: Any, K: int, masks: Any = None) -> list[bytes]:

@@ -27,6 +27,9 @@ PATH_BRANCHES = 1
 SETTLE_ROUNDS = 50
 # How long the objective may fall on all cases, after a sample was followed to its end.
 PATIENCE_ON_ALL = 2
+# A partition is at rest when no more cases move than this share of tol, and K-means of very many
+# cases when the within sum falls by no more than this share of tol.
+REST_SHARE, REST_TOL = 0.1, 1e-3
 # By how much a rival's objective must be larger to be worth a word.
 RIVAL_GAIN = 0.01
 # So many cases of its smallest cluster are named.
@@ -178,14 +181,25 @@ def _bring_to_rest(
     problem: Problem,
     regroup: Callable[[Assignment], Any],
 ) -> _Rest:
-    """Repeat centres and labels, as ``predict`` computes them, until they agree to the last bit."""
+    """Repeat centres and labels, as ``predict`` computes them, until they agree to the last bit.
+
+    Of very many cases a few may still move; labels are then those of the centres.
+    """
     for _ in range(problem.max_iter):
         centres = engine.restore(engine.sums(groups, problem.n_clusters).means())
         assignment = table.assign(table.place(centres))
         before, groups = groups, regroup(assignment)
-        if not table.arrays.differ(before, groups).any():
+        if table.arrays.differ(before, groups)[0] <= _few(problem, engine.n_cases):
             return _Rest(groups, assignment.labels, centres, True)
     return _Rest(groups, assignment.labels, centres, False)
+
+
+def _few(problem: Problem, n: int) -> int:
+    """How many cases may move when a partition is at rest: none of fewer than 100,000, mostly.
+
+    The last few of millions take dozens of iterations, each of which reads all data.
+    """
+    return int(REST_SHARE * problem.tol * n)
 
 
 def _of_rest(engine: Engine, problem: Problem, rest: _Rest, weights: np.ndarray) -> dict:
@@ -211,7 +225,8 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     weights, m = engine.equal_weights(), problem.n_trim
     table = engine.table(weights) if found.table.rotated else found.table
     leader = found.partitions.take(slice(0, 1))
-    best = continue_lloyd(table, leader.groups, replace(problem, tol=0.0))
+    tol = REST_TOL * problem.tol if _few(problem, engine.n_cases) else 0.0
+    best = continue_lloyd(table, leader.groups, replace(problem, tol=tol))
     rest = _bring_to_rest(engine, table, best.groups, problem, lambda a: table.trim(a, m).groups)
     sums = engine.sums(rest.groups, problem.n_clusters)
     between = engine.between(sums, rest.groups, weights)[0] * weights[0]
@@ -283,7 +298,7 @@ def _labels_with_fixed_trimming(table: Table, groups: Any, out: Any, problem: Pr
     sums = table.sums(groups, problem.n_clusters)
     for _ in range(problem.max_iter):
         before, groups = groups, _keep_out(table, out, table.assign(sums.means()))
-        if table.shift(sums, before, groups)[0] == 0:
+        if table.shift(sums, before, groups)[0] <= _few(problem, table.n_cases):
             break
     return groups
 

@@ -98,7 +98,7 @@ class BlockCases:
         return self.blocks.ask(partial(_sizes, K=K), groups.node)[0]
 
     def differ(self, groups, others):
-        return self.blocks.ask(_differ, groups.node, others.node)[0] > 0
+        return self.blocks.ask(_differ, groups.node, others.node)[0]
 
     def keys(self, groups, K, masks=None):
         nodes = [groups.node] if masks is None else [groups.node, masks.node]
