@@ -377,6 +377,62 @@ def test_large_files_are_read_in_blocks(here, frame, monkeypatch, name):
     assert f"{name!r} needs more than half of the memory" in told
 
 
+def unboxed(text):
+    """What is said in a box, in one line."""
+    return " ".join(text.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("amount", ["bogus", "0", "-1GB", "", "inf GB", "1e400GB"])
+@pytest.mark.parametrize("table", ["table.csv", "whole.parquet"])
+def test_an_amount_of_memory_is_checked_wherever_the_work_is_done(here, frame, table, amount):
+    frame.to_csv("table.csv", index=False)
+    told = unboxed(run("fit", table, *QUICK, "--memory", amount, code=2).stderr)
+    assert f"--memory {amount!r} is no amount of memory" in told
+    assert not any(name.endswith("-rskc") for name in os.listdir())
+
+
+def test_memory_goes_with_blocks_only(here):
+    run("fit", "whole.parquet", *QUICK)
+    how = ("--engine", "memory", "--memory", "1kB")
+    for command in (("fit", *QUICK, "--force"), ("predict", "whole-rskc", "--out", "new.csv")):
+        told = unboxed(run(*command, "whole.parquet", *how, code=2).stderr)
+        assert "--engine memory makes none" in told
+    assert not Path("new.csv").exists()
+
+
+def test_a_table_larger_than_the_memory_is_read_in_blocks(here, frame):
+    frame.to_csv("table.csv", index=False)
+    size, common = N * 10 * 8, (*QUICK, "--force", "--out", "out", "--memory")
+    for table, memory, in_blocks in (
+        ("whole.parquet", size, False),
+        ("whole.parquet", size - 1, True),
+        ("table.csv", size - 1, False),  # text is read as a whole
+    ):
+        run("fit", table, *common, memory)
+        found = json.loads(Path("out/summary.json").read_text())["table"]
+        assert (found["sha256"] is None) == in_blocks
+
+
+def test_memory_does_not_raise_what_is_free(here, monkeypatch):
+    monkeypatch.setattr(_engine, "free_memory", lambda: N * 10 * 8)
+    run("fit", "whole.parquet", *QUICK, "--memory", "1GB")
+    assert json.loads(Path("whole-rskc/summary.json").read_text())["table"]["sha256"] is None
+
+
+def test_memory_without_dask_is_one_sentence(here, monkeypatch):
+    without(monkeypatch, "dask", "distributed")
+    told = refused("fit", "whole.parquet", *QUICK, "--memory", "1GB")
+    assert "needed to read a table in blocks, which --memory is about: pip install" in told
+
+
+def test_report_promises_files_only(here):
+    told = [unboxed(run(command, "--help").stdout) for command in ("fit", "predict", "report")]
+    assert ["folder of Parquet" in each for each in told] == [True, True, False]
+    assert "which must be one file: .csv" in told[2]
+    run("fit", "big", *QUICK)
+    assert "this is a folder, and a file is expected" in refused("report", "big-rskc", "big")
+
+
 # ---- Reading in blocks
 
 

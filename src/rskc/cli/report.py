@@ -40,8 +40,7 @@ def report(
 ) -> None:
     """Make the HTML page of a saved result and its table again.
 
-    The page has no sections on searches, of which a model keeps nothing but the choice. That of a
-    folder of files is made by the fit alone.
+    The page has no sections on searches, of which a model keeps nothing but the choice.
     """
     check_report(True)
     found = open_model(saved)
