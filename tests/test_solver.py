@@ -1,5 +1,6 @@
 """The algorithm, part by part: weights, partitions, starts, alternation, and the whole."""
 
+import sys
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
+from sklearn.base import clone
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
@@ -30,6 +32,7 @@ except ImportError:
 
 needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
 ALMOST_1 = np.nextafter(1.0, 0.0)
+solve_module = sys.modules["rskc.solver.solve"]  # the name is the function's
 
 # ---- Weights
 
@@ -686,3 +689,20 @@ def test_a_path_of_bounds_on_very_many_cases_searches_a_sample(monkeypatch):
         for cases in (None, np.arange(0, 1000, 5))
     )
     assert_allclose(part, whole, rtol=0.02)
+
+
+@pytest.mark.parametrize("l1_bound", [None, 1.8])
+def test_of_millions_of_cases_a_few_may_move_at_rest(l1_bound, monkeypatch):
+    """Labels are those of the centres all the same, and these are nearly the means."""
+    X = np.random.default_rng(0).normal(size=(5000, 5))
+    model = RobustSparseKMeans(4, trim=0.05, l1_bound=l1_bound, tol=0.01, random_state=0)
+    exact = clone(model).fit(X)
+    monkeypatch.setattr(solve_module, "MILLIONS", 1000)
+    quick = clone(model).fit(X)
+    for fitted in (exact, quick):
+        assert_array_equal(fitted.predict(X), fitted.labels_)
+        kept = ~fitted.trimmed_weighted_
+        means = [X[kept & (fitted.labels_ == k)].mean(axis=0) for k in range(4)]
+        rounding = 1e-9 if fitted is exact else 0.1
+        assert_allclose(fitted.cluster_centers_, means, atol=rounding)
+    assert quick.objective_ == pytest.approx(exact.objective_, rel=0.05)

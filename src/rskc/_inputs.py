@@ -11,7 +11,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils.validation import validate_data
 
-from rskc._lazy import as_blocks, is_dask
+from rskc._lazy import as_blocks, check_collection, is_dask
 
 # What a fitted model has that is not NumPy's when its data were on a device, or in blocks.
 ARRAYS = (
@@ -44,6 +44,7 @@ def is_on_device(X: Any) -> bool:
 def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
     """Check a table of any kind: numbers, two-dimensional, finite or NaN, with known features."""
     if is_dask(X):
+        check_collection(X)
         # A dataframe without rows tells the names, and nothing is computed.
         meta = X._meta if hasattr(X, "columns") else X
         validate_data(estimator, meta, reset=reset, skip_check_array=True)

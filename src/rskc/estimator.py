@@ -82,8 +82,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     tol : float, default=1e-4
         Restarts stop when their within sum of squares falls by less than this share of itself, and
         the alternation when the weights change by less than this share. What is returned is
-        brought to rest in any case, so that its labels are those that ``predict`` gives; of very
-        many cases a share of ``tol / 10`` may still have moved since the centres were made. 0 runs
+        brought to rest in any case, so that its labels are those that ``predict`` gives; of a
+        million cases or more the share ``tol`` may have moved since the centres were made. 0 runs
         everything until nothing changes.
     outlier_cutoff : float, default=3.5
         A case is an outlier if its weighted distance to its centre is above the median of these

@@ -27,9 +27,9 @@ PATH_BRANCHES = 1
 SETTLE_ROUNDS = 50
 # How long the objective may fall on all cases, after a sample was followed to its end.
 PATIENCE_ON_ALL = 2
-# A partition is at rest when no more cases move than this share of tol, and K-means of very many
-# cases when the within sum falls by no more than this share of tol.
-REST_SHARE, REST_TOL = 0.1, 1e-3
+# Of so many cases a share of tol may move when a partition is at rest, and K-means is at its end
+# when the within sum falls by no more than this share of tol.
+MILLIONS, REST_TOL = 1_000_000, 1e-3
 # By how much a rival's objective must be larger to be worth a word.
 RIVAL_GAIN = 0.01
 # So many cases of its smallest cluster are named.
@@ -195,11 +195,11 @@ def _bring_to_rest(
 
 
 def _few(problem: Problem, n: int) -> int:
-    """How many cases may move when a partition is at rest: none of fewer than 100,000, mostly.
+    """How many cases may move when a partition is at rest: none of fewer than a million.
 
     The last few of millions take dozens of iterations, each of which reads all data.
     """
-    return int(REST_SHARE * problem.tol * n)
+    return int(problem.tol * n) if n >= MILLIONS else 0
 
 
 def _of_rest(engine: Engine, problem: Problem, rest: _Rest, weights: np.ndarray) -> dict:
