@@ -172,6 +172,7 @@ def test_a_worker_that_dies_changes_nothing(client, monkeypatch):
     assert victim not in worker_pids(client).values()
 
 
+@pytest.mark.slow
 def test_results_outlive_the_workers_that_had_them(client):
     found = fit(in_blocks())
     for pid in worker_pids(client).values():

@@ -15,6 +15,9 @@ from rskc.selection import Clest, GapK, GapL1, GridSearch, PredictionStrength, T
 from rskc.selection.search import MAX_SAMPLES
 from rskc.selection.subsample import PRECISIONS, draw_cases, gather, with_length
 
+# Seeds that are not set come upon solutions that are passed over, now and then.
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+
 QUIET = {"progress": False, "random_state": 0, "n_jobs": 1}
 MODEL = RobustSparseKMeans(3, l1_bound=2, trim=0.05, n_init=3)
 SEARCHES = {
