@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from engine_kinds import KINDS
 from rskc.engines import Assignment, HolesEngine, MemoryEngine
 from rskc.engines.cases import NumpyCases
-from rskc.engines.memory import Frame
+from rskc.engines.frame import Frame
 from test_missing import plain_between, plain_distances, plain_means
 from test_passes import (
     SHAPES,

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from rskc.engines.frame import Frame, sample_steps
 from rskc.engines.interface import Assignment, Grouping, Listed, Sums
 from rskc.engines.memory import (
     FLOAT32,
     PASSES,
     ROWS_BYTES,
-    Frame,
     MemoryEngine,
     MemoryTable,
-    sample_steps,
     to_blocks,
 )
 

@@ -77,6 +77,12 @@ class Sums:
         """Sums over no case."""
         return cls(np.zeros((runs, K, columns)), np.zeros((runs, K)))
 
+    def change(self, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """Add what totals and counts change by when cases move; return how many moved."""
+        self.totals += totals
+        self.counts += counts
+        return moved.astype(np.int64)
+
     def means(self) -> np.ndarray:
         """Means of the clusters; 0, the location of the data, for an empty one."""
         return self.totals / np.maximum(self.counts, 1)[:, :, None]

@@ -27,7 +27,7 @@ import rskc
 from rskc._checks import centres_in_memory
 from rskc._inputs import model_in_memory
 from rskc._writing import atomic_write
-from rskc.engines.memory import Frame
+from rskc.engines.frame import Frame
 from rskc.estimator import RobustSparseKMeans
 from rskc.files._codec import Unsavable, decode, encode, pack, unpack
 

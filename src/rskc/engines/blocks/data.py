@@ -12,8 +12,8 @@ import numpy as np
 
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.plans import Blocks, Node, collect, unwrapped
+from rskc.engines.frame import Frame, sample_steps
 from rskc.engines.holes import observed_frame
-from rskc.engines.memory import Frame, sample_steps
 
 
 class BlockData:

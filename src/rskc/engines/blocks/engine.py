@@ -13,7 +13,7 @@ from rskc.engines.blocks.cases import BlockCases, CaseArray
 from rskc.engines.blocks.data import BlockData
 from rskc.engines.blocks.order import Selected
 from rskc.engines.blocks.plans import Node, collect
-from rskc.engines.blocks.tables import BlocksTable, RotatedTable, add_change, select_largest
+from rskc.engines.blocks.tables import BlocksTable, RotatedTable, select_largest
 from rskc.engines.holes import HoledSums
 from rskc.engines.interface import Farthest, Listed, Sums
 from rskc.engines.memory import (
@@ -179,7 +179,7 @@ class BlocksEngine:
             totals, counts, moved = self.blocks.ask(partial(tasks.holed_shift, K=K), *nodes)
             sums.totals[...], sums.counts[...] = totals, counts
             return moved
-        return add_change(sums, *self.blocks.ask(partial(tasks.engine_shift, K=K), *nodes))
+        return sums.change(*self.blocks.ask(partial(tasks.engine_shift, K=K), *nodes))
 
     def distances(self, labels, centres, weights=None):
         weights = self.equal_weights() if weights is None else weights

@@ -200,7 +200,7 @@ class Blocks:
 
     def ask_pairs(self, function: Callable, node: Node) -> list[tuple[tuple[int, int], Any]]:
         """Return what a function of two values of a node makes of each pair of blocks."""
-        graph, (keys,) = self._graph([self.make(_same, node)], range(len(self)))
+        graph, (keys,) = self._graph([self.make(same, node)], range(len(self)))
         pairs = list(combinations_with_replacement(range(len(self)), 2))
         name = _name(function)
         for i, j in pairs:
@@ -264,7 +264,8 @@ def _add_sums(graph: dict, results: list[Any], combine: Callable) -> Any:
     return results[0]
 
 
-def _same(value: Any) -> Any:
+def same(value: Any) -> Any:
+    """A value as it is."""
     return value
 
 

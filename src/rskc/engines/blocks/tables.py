@@ -11,7 +11,7 @@ import numpy as np
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.cases import CaseArray
 from rskc.engines.blocks.order import Selected, median, select
-from rskc.engines.blocks.plans import Node
+from rskc.engines.blocks.plans import Node, same
 from rskc.engines.holes import HoledSums
 from rskc.engines.interface import Assignment, Grouping, Moved, Regrouping, Sums
 from rskc.engines.memory import WORK_BYTES
@@ -73,7 +73,7 @@ class BlocksTable:
         moved = self._shifted(sums, before, groups)
         within = self.blocks.make(tasks.within, groups.node, assignment.costs.node)
         *change, kept = self.blocks.ask(tasks.regroup, moved, within)
-        return Regrouping(groups, kept, add_change(sums, *change))
+        return Regrouping(groups, kept, sums.change(*change))
 
     def sums(self, groups, K):
         return self.sums_type(
@@ -81,8 +81,8 @@ class BlocksTable:
         )
 
     def shift(self, sums, before, after):
-        change = self.blocks.ask(_same, self._shifted(sums, before, after))
-        return add_change(sums, *change)
+        change = self.blocks.ask(same, self._shifted(sums, before, after))
+        return sums.change(*change)
 
     def _shifted(self, sums: Sums, before: CaseArray, after: CaseArray) -> Node:
         """How sums change; where tables are not kept, one is made of the cases that moved."""
@@ -127,14 +127,3 @@ class RotatedTable(BlocksTable):
 def select_largest(engine: Any, node: Node, m: int) -> Selected:
     """Find the least of the m largest values of each run."""
     return select(engine.blocks, node, engine.n_cases, lambda counts: np.full(len(counts), m))
-
-
-def add_change(sums: Sums, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Bring sums up to date; return how many cases moved in each run."""
-    sums.totals += totals
-    sums.counts += counts
-    return moved
-
-
-def _same(values: Any) -> Any:
-    return values

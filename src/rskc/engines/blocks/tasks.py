@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from dask.sizeof import sizeof
 
+from rskc.engines.frame import Frame, Place
 from rskc.engines.holes import HolesEngine, HolesTable
 from rskc.engines.interface import Assignment, Listed, Sums
-from rskc.engines.memory import PASSES, Frame, MemoryEngine, MemoryTable, Place, to_blocks
+from rskc.engines.memory import PASSES, MemoryEngine, MemoryTable, to_blocks
 
 # ---- The data
 

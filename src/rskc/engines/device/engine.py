@@ -15,9 +15,10 @@ from array_api_compat import device, is_torch_array
 
 from rskc.engines.device import passes_array
 from rskc.engines.device.arrays import DeviceCases, fetch, free_bytes, to_host
-from rskc.engines.device.tables import DeviceTable, add_change
+from rskc.engines.device.tables import DeviceTable
+from rskc.engines.frame import Frame, Place, sample_steps
 from rskc.engines.interface import Farthest, Listed, Sums
-from rskc.engines.memory import Frame, Place, gram_coordinates, sample_steps
+from rskc.engines.memory import gram_coordinates
 
 # Work arrays of a batch of runs may take this share of the memory that is free on the device...
 WORK_SHARE = 8
@@ -192,7 +193,7 @@ class DeviceEngine:
     def shift(self, sums, before, after):
         K = sums.counts.shape[1]
         change = passes_array.shift(self.X, before, after, K, self.place_on_device)
-        return add_change(sums, *fetch(*change))
+        return sums.change(*fetch(*change))
 
     def distances(self, labels, centres, weights=None):
         weights = self.equal_weights() if weights is None else weights

@@ -10,9 +10,9 @@ from rskc.engines.device import passes_array
 from rskc.engines.device.arrays import fetch, to_host
 from rskc.engines.device.engine import DeviceEngine
 from rskc.engines.device.tables import DeviceTable
+from rskc.engines.frame import sample_steps
 from rskc.engines.holes import HoledSums, HolesTable, observed_frame
 from rskc.engines.interface import Assignment, Grouping, Listed
-from rskc.engines.memory import sample_steps
 
 # Less observed weight than this share of all is none.
 NOTHING = 1e-12

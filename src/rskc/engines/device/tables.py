@@ -9,9 +9,10 @@ import numpy as np
 
 from rskc.engines.device import passes_array
 from rskc.engines.device.arrays import fetch, to_host
+from rskc.engines.frame import Place
 from rskc.engines.interface import Assignment, Cases, Grouping, Moved, Regrouping, Sums
 from rskc.engines.memory import PASSES as HOST_PASSES
-from rskc.engines.memory import MemoryTable, Place
+from rskc.engines.memory import MemoryTable
 from rskc.engines.memory import to_blocks as host_blocks
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class DeviceTable:
         return self.sums_type(*fetch(totals[:, :, : self.width], counts))
 
     def shift(self, sums, before, after):
-        return add_change(sums, *fetch(*self._change(before, after, sums.counts.shape[1])))
+        return sums.change(*fetch(*self._change(before, after, sums.counts.shape[1])))
 
     def _change(self, before, after, K):
         """What totals and counts change by, and how many cases moved."""
@@ -108,7 +109,7 @@ class DeviceTable:
         groups = self.exclude(groups)
         change = self._change(before, groups, sums.counts.shape[1])
         *change, within = fetch(*change, within)
-        return Regrouping(groups, within, add_change(sums, *change))
+        return Regrouping(groups, within, sums.change(*change))
 
     def single_moves(self, groups, K):
         """Move cases one after the other in memory: it is asked of small tables only."""
@@ -134,10 +135,3 @@ class DeviceTable:
 
     def _host_table(self, *parts):
         return MemoryTable(*parts)
-
-
-def add_change(sums: Sums, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Bring sums up to date; return how many cases moved in each run."""
-    sums.totals += totals
-    sums.counts += counts
-    return moved.astype(np.int64)
