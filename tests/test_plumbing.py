@@ -166,4 +166,4 @@ model.cases_frame(X), model.features_frame(), model.summary()
 
 
 def test_the_estimator_works_without_any_extra():
-    subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS], check=True)
+    assert subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS]).returncode == 0

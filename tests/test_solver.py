@@ -699,10 +699,11 @@ def test_of_millions_of_cases_a_few_may_move_at_rest(l1_bound, monkeypatch):
     exact = clone(model).fit(X)
     monkeypatch.setattr(solve_module, "MILLIONS", 1000)
     quick = clone(model).fit(X)
+    off = []
     for fitted in (exact, quick):
         assert_array_equal(fitted.predict(X), fitted.labels_)
         kept = ~fitted.trimmed_weighted_
-        means = [X[kept & (fitted.labels_ == k)].mean(axis=0) for k in range(4)]
-        rounding = 1e-9 if fitted is exact else 0.1
-        assert_allclose(fitted.cluster_centers_, means, atol=rounding)
+        means = np.array([X[kept & (fitted.labels_ == k)].mean(axis=0) for k in range(4)])
+        off.append(np.abs(fitted.cluster_centers_ - means).max())
+    assert off[0] < 1e-9 < off[1] < 0.05  # the second stopped before
     assert quick.objective_ == pytest.approx(exact.objective_, rel=0.05)
