@@ -1,4 +1,4 @@
-"""Not speed but answers: the paper's simulation, and wild cases that resemble one another."""
+"""Not speed but answers: the paper's simulation, and outlying cases that resemble one another."""
 
 import warnings
 
@@ -42,7 +42,7 @@ def _simulation(replicates: int = 100) -> None:
             rows.append(
                 (
                     name,
-                    ("clean", "wild cell in noise", "wild cell in a true feature")[model],
+                    ("clean", "outlying cell in noise", "outlying cell in a true feature")[model],
                     f"{np.mean(errors):.4f}",
                     f"{RSKC_CER[name][model]:.4f}",
                     f"{np.mean(counts):.1f}",
@@ -64,8 +64,8 @@ def _contamination(seeds: int = 15) -> None:
     for kind in KINDS:
         errors = [_spoilt(kind, seed) for seed in range(seeds)]
         rows.append((kind, *(f"{column:.3f}" for column in np.mean(errors, axis=0))))
-    header = ("wild cases", "CER of the clean cases", "with the wild cases removed")
-    title = f"60 x 500, 10 true features, 4 wild cases; trim=.1, l1_bound=3.5, {seeds} seeds"
+    header = ("outlying cases", "CER of the clean cases", "with the outlying cases removed")
+    title = f"60 x 500, 10 true features, 4 outlying cases; trim=.1, l1_bound=3.5, {seeds} seeds"
     print_table(title, header, rows)
 
 

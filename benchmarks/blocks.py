@@ -22,7 +22,7 @@ def main() -> None:
     beside_memory()
     growth()
     out_of_core()
-    travelling()
+    traveling()
 
 
 def mixture(n: int, p: int = COLUMNS, K: int = 8, seed: int = 0) -> np.ndarray:
@@ -100,13 +100,13 @@ def iteration_seconds(X, runs: int, repeats: int = 5) -> float:
 
 
 def iterations(X, runs: int, K: int = 8):
-    """Yield after each iteration of trimmed K-means, from centres that are drawn."""
+    """Yield after each iteration of trimmed K-means, from centers that are drawn."""
     from rskc.engines import engine_for
 
     engine = engine_for(X)
     table, m = engine.search_table(engine.equal_weights()), engine.n_cases // 20
-    centres = np.random.default_rng(0).standard_normal((runs, K, COLUMNS))
-    groups = table.trim(table.assign(centres), m).groups
+    centers = np.random.default_rng(0).standard_normal((runs, K, COLUMNS))
+    groups = table.trim(table.assign(centers), m).groups
     sums = table.sums(groups, K)
     while True:
         groups = table.regroup(table.assign(sums.means()), m, sums, groups).groups
@@ -171,7 +171,7 @@ def peak() -> float:
 # ---- What travels
 
 
-def travelling(sizes=(400_000, 800_000, 1_600_000, 3_200_000), runs: int = 10) -> None:
+def traveling(sizes=(400_000, 800_000, 1_600_000, 3_200_000), runs: int = 10) -> None:
     """What workers send one another, and what goes through the network in all, in an iteration."""
     from distributed import Client, LocalCluster
 

@@ -11,12 +11,12 @@ def simulation(n=60, p=500, informative=50, seed=1):
 
 
 def levels(n, p, K, informative, outliers=0.0, seed=1):
-    """K clusters at equal steps of 1.5 in the informative features; single wild cells of 25."""
+    """K clusters at equal steps of 1.5 in the informative features; single outlying cells of 25."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     X[:, :informative] += (1.5 * (np.arange(n) % K - (K - 1) / 2))[:, None]
-    wild = np.arange(round(outliers * n))
-    X[wild, rng.integers(0, p, wild.size)] = 25.0
+    outlying = np.arange(round(outliers * n))
+    X[outlying, rng.integers(0, p, outlying.size)] = 25.0
     return X
 
 

@@ -60,17 +60,17 @@ def same_answers(torch) -> None:
 
 
 def problems() -> dict:
-    """Tables that take every path: tall, wide, trimmed, sparse, with holes."""
+    """Tables that take every path: tall, wide, trimmed, sparse, with missing cells."""
     tall = make_simulation(1, 0, n_samples=20_000, n_features=50, n_informative=10).data
     wide = make_contaminated("shared_cell", random_state=0).data
-    holes = make_simulation(1, 1, n_samples=3000, n_features=20, n_informative=5).data.copy()
-    holes[np.random.default_rng(0).random(holes.shape) < 0.05] = np.nan
+    missing = make_simulation(1, 1, n_samples=3000, n_features=20, n_informative=5).data.copy()
+    missing[np.random.default_rng(0).random(missing.shape) < 0.05] = np.nan
     return {
         "20000 x 50, robust sparse": (tall, 3, {"trim": 0.05, "l1_bound": 3.0}),
         "20000 x 50, trimmed": (tall, 3, {"trim": 0.05, "l1_bound": None}),
         "20000 x 50, K-means": (tall, 5, {"trim": 0.0, "l1_bound": None}),
         "60 x 500, robust sparse": (wide, 3, {"trim": 0.1, "l1_bound": 3.5}),
-        "3000 x 20 with holes": (holes, 3, {"trim": 0.05, "l1_bound": 2.0}),
+        "3000 x 20 with missing cells": (missing, 3, {"trim": 0.05, "l1_bound": 2.0}),
     }
 
 
@@ -84,11 +84,11 @@ def fit(K, X, options):
 
 
 def one_pass(torch, n=1_000_000, q=100, K=10, runs=10) -> None:
-    table, centres = table_and_centres(torch, n, q, K, runs)
+    table, centers = table_and_centers(torch, n, q, K, runs)
     X, columns = table.rows, torch.randn(q, K * runs, device="cuda")
     product = milliseconds(torch, lambda: X @ columns)
     reading = milliseconds(torch, lambda: X.sum(dim=0))
-    ours = milliseconds(torch, lambda: table.assign(centres))
+    ours = milliseconds(torch, lambda: table.assign(centers))
     rows = [
         ("matrix product", f"{product:.2f}", ""),
         ("one read of the data", f"{reading:.2f}", ""),
@@ -100,9 +100,9 @@ def one_pass(torch, n=1_000_000, q=100, K=10, runs=10) -> None:
 
 def one_iteration(torch, n=1_000_000, q=100, K=10, runs=10) -> None:
     """Ours trims 5% and goes on from where a fit is after some iterations."""
-    table, centres = table_and_centres(torch, n, q, K, runs)
+    table, centers = table_and_centers(torch, n, q, K, runs)
     m = n // 20
-    groups = table.trim(table.assign(centres), m).groups
+    groups = table.trim(table.assign(centers), m).groups
     sums = table.sums(groups, K)
     states = []
     for _ in range(6):
@@ -116,7 +116,7 @@ def one_iteration(torch, n=1_000_000, q=100, K=10, runs=10) -> None:
 
     ours = milliseconds(torch, iterations) / len(states) / runs
     plain = milliseconds(
-        torch, lambda: plain_iteration(torch, table.rows, centres_of(table, torch))
+        torch, lambda: plain_iteration(torch, table.rows, centers_of(table, torch))
     )
     rows = [("rskc, trimmed, 10 runs at a time", f"{ours:.3f}", "")]
     rows.append(("torch: product + argmin + index_add_", f"{plain:.3f}", times(plain / ours)))
@@ -127,26 +127,26 @@ def one_iteration(torch, n=1_000_000, q=100, K=10, runs=10) -> None:
     print_table(title, ("what", "ms", "rskc is faster by"), rows)
 
 
-def table_and_centres(torch, n, q, K, runs):
+def table_and_centers(torch, n, q, K, runs):
     from rskc.engines import engine_for
 
     engine = engine_for(mixture(torch, n, q, K)[0])
     table = engine.search_table(engine.equal_weights())
     cases = np.random.default_rng(1).integers(0, n, runs * K)
-    centres = table.rows[torch.asarray(cases, device="cuda")].double().cpu().numpy()
-    return table, centres.reshape(runs, K, q)
+    centers = table.rows[torch.asarray(cases, device="cuda")].double().cpu().numpy()
+    return table, centers.reshape(runs, K, q)
 
 
-def centres_of(table, torch, K=10):
+def centers_of(table, torch, K=10):
     return table.rows[torch.arange(K, device="cuda") * 1000].clone()
 
 
-def plain_iteration(torch, X, centres):
+def plain_iteration(torch, X, centers):
     """K-means as one would write it, without trimming and weights."""
-    distances = torch.addmm((centres**2).sum(dim=1), X, centres.T, alpha=-2)
+    distances = torch.addmm((centers**2).sum(dim=1), X, centers.T, alpha=-2)
     labels = distances.argmin(dim=1)
-    sums = torch.zeros_like(centres).index_add_(0, labels, X)
-    return sums / torch.bincount(labels, minlength=len(centres)).clamp(min=1)[:, None]
+    sums = torch.zeros_like(centers).index_add_(0, labels, X)
+    return sums / torch.bincount(labels, minlength=len(centers)).clamp(min=1)[:, None]
 
 
 def flash_iteration(torch, X, K, iterations=10):
@@ -220,15 +220,15 @@ def many_cases(torch, n=10_000_000, p=100) -> None:
     print_table("Many cases, K = 10, n_init = 10", ("table", "s", "CER", "peak memory"), rows)
 
 
-def mixture(torch, n, p, K, dtype=None, informative=50, wild=0.02):
-    """Clusters that differ in some features, and some wild cases; drawn on the device."""
+def mixture(torch, n, p, K, dtype=None, informative=50, outlying=0.02):
+    """Clusters that differ in some features, and some outlying cases; drawn on the device."""
     generator = torch.Generator("cuda").manual_seed(0)
     dtype, informative = dtype or torch.float32, min(informative, p)
     labels = torch.randint(K, (n,), generator=generator, device="cuda")
     means = 1.5 * torch.randn(K, informative, generator=generator, device="cuda", dtype=dtype)
     X = torch.randn(n, p, generator=generator, device="cuda", dtype=dtype)
     X[:, :informative] += means[labels]
-    X[: int(wild * n), -3:] += 50
+    X[: int(outlying * n), -3:] += 50
     return X, labels.cpu().numpy()
 
 

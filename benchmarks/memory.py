@@ -14,7 +14,7 @@ def peak():
 n, p = 1_000_000, 50
 X = np.random.default_rng(0).standard_normal((n, p))
 X[:, :10] += (1.5 * (np.arange(n) % 5 - 2))[:, None]
-{holes}
+{missing}
 RobustSparseKMeans(5, n_init=1, max_iter=2, trim=.1).fit(X[:1000])  # what importing takes
 base, data = peak() - X.nbytes / 2**20, X.nbytes / 2**20
 start = time.perf_counter()
@@ -42,9 +42,9 @@ def main() -> None:
     print_table("Peak memory, the data included", header, rows)
 
 
-def peak_of(options: str, holes: str = "") -> tuple[float, float, float]:
+def peak_of(options: str, missing: str = "") -> tuple[float, float, float]:
     """Peak and data in MB, and the seconds of a fit, in a process of its own."""
-    code = CODE.replace("{options}", options).replace("{holes}", holes)
+    code = CODE.replace("{options}", options).replace("{missing}", missing)
     command = [sys.executable, "-W", "ignore", "-c", code]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     peak, data, seconds = map(float, output.split())

@@ -27,14 +27,14 @@ def main() -> None:
     rows = []
     for name, (data, K, n_init, options, repeats, theirs) in CASES.items():
         X = data()
-        holed = np.where(np.random.default_rng(0).random(X.shape) < 0.05, np.nan, X)
+        incomplete = np.where(np.random.default_rng(0).random(X.shape) < 0.05, np.nan, X)
         model = RobustSparseKMeans(K, n_init=n_init, random_state=0, n_threads=1, **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             complete, missing = best_of(
                 repeats,
                 lambda: without_rotation(lambda: model.fit(X)),  # noqa: B023
-                lambda: model.fit(holed),  # noqa: B023
+                lambda: model.fit(incomplete),  # noqa: B023
             )
         ratio = "-" if theirs is None else f"{theirs / missing:.1f}x"
         rows.append((name, f"{complete:.3f}", f"{missing:.3f}", f"{missing / complete:.1f}", ratio))
@@ -44,8 +44,8 @@ def main() -> None:
 
 
 def _memory() -> None:
-    holes = "X[np.random.default_rng(1).random(X.shape) < .05] = np.nan"
-    peak, data, seconds = peak_of("trim=.1, l1_bound=None", holes)
+    missing = "X[np.random.default_rng(1).random(X.shape) < .05] = np.nan"
+    peak, data, seconds = peak_of("trim=.1, l1_bound=None", missing)
     row = (f"{data:.0f}", f"{peak:.0f}", f"{peak / data:.2f}", f"{seconds:.1f}")
     header = ("data MB", "peak MB", "peak / data", "s")
     print_table("Peak memory, 1,000,000 x 50, 5% missing, trimmed, K=5, 10 starts", header, [row])

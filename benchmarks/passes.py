@@ -18,14 +18,14 @@ def main() -> None:
 def _measure(n: int, p: int, runs: int, K: int, dtype: type) -> tuple:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p)).astype(dtype)
-    centres = rng.standard_normal((runs, K, p))
-    flat, out = centres.reshape(-1, p).astype(dtype), np.empty((n, runs * K), dtype)
+    centers = rng.standard_normal((runs, K, p))
+    flat, out = centers.reshape(-1, p).astype(dtype), np.empty((n, runs * K), dtype)
     engine, weights = engine_for(X), np.ones((1, p))
     table = engine.search_table(weights) if dtype is np.float32 else engine.table(weights)
     table.norms()
     with threadpool_limits(1):
         product, ours = best_of(
-            7, lambda: np.dot(X, flat.T, out=out), lambda: table.assign(centres)
+            7, lambda: np.dot(X, flat.T, out=out), lambda: table.assign(centers)
         )
     name = f"{n} x {p}, {runs} x {K}"
     return (

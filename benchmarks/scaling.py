@@ -61,10 +61,10 @@ def _iteration(n: int, runs: int) -> float:
     X = levels(n, 50, 10, 10)
     table = engine_for(X).search_table(np.ones((1, 50)))
     cases = np.random.default_rng(0).integers(0, n, (runs, 10))
-    centres = table.cases(cases).astype(np.float64)
+    centers = table.cases(cases).astype(np.float64)
     few, many = (Problem(10, n // 10, max_iter=max_iter) for max_iter in (2, 12))
     with threadpool_limits(1):
         short, long = best_of(
-            4, lambda: lloyd(table, centres, few), lambda: lloyd(table, centres, many)
+            4, lambda: lloyd(table, centers, few), lambda: lloyd(table, centers, many)
         )
     return (long - short) / 10

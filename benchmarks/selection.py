@@ -71,7 +71,7 @@ def _sparsity() -> None:
         selected, true = np.mean(found, axis=0)
         rows.append((f"{trim:.3g}", f"{selected:.1f}", f"{true:.1f}"))
     header = ("trim", "features chosen", "true ones among them, of 50")
-    print_table(f"GapL1, one wild cell in 60 x 500, {DRAWS} data sets", header, rows)
+    print_table(f"GapL1, one outlying cell in 60 x 500, {DRAWS} data sets", header, rows)
 
 
 def _features(search: GapL1, seed: int) -> tuple[int, int]:
@@ -104,7 +104,7 @@ def _clusters() -> None:
 
 
 def _random_design(seed: int) -> tuple[np.ndarray, int, int]:
-    """Clusters of unequal size, of any number, in any number of features; three wild cells."""
+    """Clusters of unequal size, of any number, in any number of features; three outlying cells."""
     rng = np.random.default_rng(90_000 + seed)
     K, n, p, q = (int(rng.integers(*ends)) for ends in ((2, 6), (60, 160), (30, 120), (8, 20)))
     labels = rng.choice(K, n, p=rng.dirichlet(np.full(K, 8)))
@@ -115,7 +115,7 @@ def _random_design(seed: int) -> tuple[np.ndarray, int, int]:
 
 
 def _blobs(seed: int) -> np.ndarray:
-    """100 cases in four clusters with centres drawn at random, and two wild cells."""
+    """100 cases in four clusters with centers drawn at random, and two outlying cells."""
     rng = np.random.default_rng(100 + seed)
     X = rng.normal(size=(100, 60))
     X[:, :15] += rng.normal(0, 2, (4, 15))[np.arange(100) % 4]

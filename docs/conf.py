@@ -136,5 +136,5 @@ html_theme_options = {
 }
 ALONE = ["index", "tutorial", "coming-from-rskc", "how-it-works", "contributing"]
 ALONE += ["reproduction/index"]
-html_sidebars = {page: [] for page in ALONE}  # pages without neighbours need no list of them
+html_sidebars = {page: [] for page in ALONE}  # pages without neighbors need no list of them
 copybutton_exclude = ".linenos, .gp, .go"

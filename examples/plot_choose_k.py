@@ -3,7 +3,7 @@ How many clusters?
 ==================
 
 K-means gives as many clusters as it is asked for. Three ways to ask back, each with another idea of
-what a cluster is. The data have three, in 50 of 200 features, and one wild cell.
+what a cluster is. The data have three, in 50 of 200 features, and one outlying cell.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ model = RobustSparseKMeans(trim=0.05, l1_bound=6, n_init=5)
 # Clest
 # -----
 # *Can they be foreseen?* Clusters are learned from two thirds of the cases, and the others are put
-# to them; if these are clustered on their own, does the same come out? Blue: how often not. Grey:
+# to them; if these are clustered on their own, does the same come out? Blue: how often not. Gray:
 # how often not in data without clusters. It takes both: a low blue alone says little, for with
 # many clusters pairs are rarely together, and so rarely wrong.
 

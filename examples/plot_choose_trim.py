@@ -2,9 +2,9 @@
 How much to trim?
 =================
 
-Trim too little and wild cases make the clusters; trim too much and small clusters are lost. There
-is no test for it, but there is something to look at: the partition jumps while wild cases are left,
-and stays once they are gone.
+Trim too little and outlying cases make the clusters; trim too much and small clusters are lost.
+There is no test for it, but there is something to look at: the partition jumps while outlying cases
+are left, and stays once they are gone.
 """
 
 import matplotlib.pyplot as plt
@@ -17,11 +17,11 @@ from rskc.selection import GridSearch, TrimCurves
 
 X = make_simulation(random_state=0, n_features=200).data.copy()
 rng = np.random.default_rng(0)
-wild = [3, 22, 35, 41]
-X[wild, [150, 160, 170, 180]] = rng.choice([-1, 1], 4) * [20, 25, 30, 35]
+outlying = [3, 22, 35, 41]
+X[outlying, [150, 160, 170, 180]] = rng.choice([-1, 1], 4) * [20, 25, 30, 35]
 
 # %%
-# Four of 60 cases are wild
+# Four of 60 cases are outlying
 # -------------------------
 # Each point is the share of pairs of cases that moved, compared with the next smaller trimming.
 # With three clusters, the right number, nothing moves from the ring on. Four or five clusters have
@@ -33,7 +33,7 @@ curves = TrimCurves(model, [2, 3, 4, 5], trims, random_state=0).fit(X)
 TrimCurvesDisplay.from_estimator(curves)
 
 # %%
-# The number of features tells as well: wild cells draw weight.
+# The number of features tells as well: outlying cells draw weight.
 
 TrimCurvesDisplay.from_estimator(curves, y="n_features")
 
@@ -41,11 +41,11 @@ TrimCurvesDisplay.from_estimator(curves, y="n_features")
 # The least share is not the safe one
 # -----------------------------------
 # The ring says from where on the partition stays. One case for each of the two rules is enough for
-# that: the wild cases that are left are too few to have a cluster of their own. They still pull at
-# centres and weights. So take a share from the middle of the plateau, as long as clusters are
+# that: the outlying cases that are left are too few to have a cluster of their own. They still pull
+# at centers and weights. So take a share from the middle of the plateau, as long as clusters are
 # larger than it: trimmed cases keep their label, and nothing is lost.
 
-print("wild:", wild)
+print("outlying:", outlying)
 print("trimmed with the least share:", np.flatnonzero(curves.best_estimator_.trimmed_))
 safe = model.set_params(trim=5 / 60).fit(X)
 print("trimmed with 5 of 60:", np.flatnonzero(safe.trimmed_))

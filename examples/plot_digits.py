@@ -21,7 +21,7 @@ model = RobustSparseKMeans(10, trim=0.02, l1_bound=5, n_init=10, random_state=0)
 # %%
 # The weights
 # -----------
-# Nothing was standardised: all pixels have the same unit, and one that hardly varies should not
+# Nothing was standardized: all pixels have the same unit, and one that hardly varies should not
 # count as much as one that does. The columns on the left and right edge are nearly always white,
 # and get no weight.
 
@@ -30,7 +30,7 @@ WeightsDisplay.from_estimator(model, n_top=15)
 # %%
 # As a map
 # --------
-# Centres are shown as images, grey where the weight is 0: what the model says of a cluster there
+# Centers are shown as images, gray where the weight is 0: what the model says of a cluster there
 # did not matter. The title is the digit that is most frequent in the cluster, and its share.
 
 figure, axes = plt.subplots(2, 6, figsize=(9, 3.6), layout="constrained")
@@ -39,10 +39,10 @@ panels = axes.ravel()
 image = panels[0].imshow(weights, cmap="viridis")
 panels[0].set_title("weights", fontsize=9)
 seen = np.where(model.feature_weights_ > 0, model.cluster_centers_, np.nan).reshape(-1, 8, 8)
-colours = plt.colormaps["Blues"].with_extremes(bad="#BBBBBB")
+colors = plt.colormaps["Blues"].with_extremes(bad="#BBBBBB")
 for k, ax in enumerate(panels[1:11]):
     counts = np.bincount(digits.target[model.labels_ == k], minlength=10)
-    ax.imshow(seen[k], cmap=colours, vmin=0, vmax=16)
+    ax.imshow(seen[k], cmap=colors, vmin=0, vmax=16)
     ax.set_title(f"{k}: '{counts.argmax()}', {counts.max() / counts.sum():.0%}", fontsize=9)
 for ax in panels:
     ax.set_axis_off()
@@ -50,7 +50,7 @@ for ax in panels:
 # %%
 # The silhouettes
 # ---------------
-# How much nearer a case is to its own centre than to the next one. The longest bars are those of
+# How much nearer a case is to its own center than to the next one. The longest bars are those of
 # zeros and sixes, the clusters 0 and 7, which hold hardly anything else. The largest cluster, 4,
 # mixes threes with others. Darker bars are outliers.
 
@@ -59,7 +59,7 @@ SilhouetteDisplay.from_estimator(model, X)
 # %%
 # The strangest digits
 # --------------------
-# Those farthest from their centre, by the weighted distance: somebody was in a hurry.
+# Those farthest from their center, by the weighted distance: somebody was in a hurry.
 
 strange = np.argsort(model.score_samples(X))[:8]
 figure, axes = plt.subplots(1, 8, figsize=(9, 1.6), layout="constrained")

@@ -3,7 +3,7 @@ First steps
 ===========
 
 A table of 150 cases and 600 features. Three clusters differ in twelve of the features, some
-strongly and some hardly; the other 588 are noise. And a few cells are wild, as cells are when a
+strongly and some hardly; the other 588 are noise. And a few cells are outlying, as cells are when a
 comma was lost.
 
 Three questions, three pictures: who belongs together, which features tell, which cases to distrust.
@@ -26,19 +26,19 @@ truth = np.repeat([0, 1, 2], 50)
 strength = np.linspace(2.0, 0.8, 12)
 X = rng.normal(size=(150, 600))
 X[:, :12] += np.array([[-1, 1], [0, -1], [1, 1]])[truth][:, np.arange(12) % 2] * strength
-wild = [7, 61, 112, 140]
-X[wild, [200, 0, 250, 299]] = [60, -25, 70, 65]
+outlying = [7, 61, 112, 140]
+X[outlying, [200, 0, 250, 299]] = [60, -25, 70, 65]
 
 # %%
 # K-means looks at all 600 features alike. The 588 that are noise drown the twelve that are not,
-# and a wild cell is a long way from everything: it pays to give it a cluster of its own.
+# and an outlying cell is a long way from everything: it pays to give it a cluster of its own.
 
 plain = KMeans(3, n_init=20, random_state=0).fit(X)
 print(f"K-means: {classification_error_rate(plain.labels_, truth):.0%} of the pairs are wrong")
 
 # %%
 # Robust and sparse K-means weighs the features while it clusters, and trims the cases that are
-# farthest from their centre, here 5% of them: they get a label, and have no say.
+# farthest from their center, here 5% of them: they get a label, and have no say.
 
 model = RobustSparseKMeans(n_clusters=3, trim=0.05, n_features=12, random_state=0).fit(X)
 print(f"rskc: {classification_error_rate(model.labels_, truth):.0%} of the pairs are wrong")
@@ -46,8 +46,8 @@ print(f"rskc: {classification_error_rate(model.labels_, truth):.0%} of the pairs
 # %%
 # Who belongs together
 # --------------------
-# The cases in the plane that shows most of the weighted distances. A wild cell in a feature
-# without weight does no harm: of the wild cases, only 61 stands apart, on the edge.
+# The cases in the plane that shows most of the weighted distances. An outlying cell in a feature
+# without weight does no harm: of the outlying cases, only 61 stands apart, on the edge.
 
 ClusterDisplay.from_estimator(model, X)
 

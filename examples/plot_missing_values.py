@@ -1,9 +1,10 @@
 """
-Holes in the table
+Missing cells in the table
 ==================
 
 Cells may be missing, as NaN. Nothing is imputed and no case is dropped: distances are over what is
-observed, scaled up to all features; centres and weights likewise. How many holes does that bear?
+observed, scaled up to all features; centers and weights likewise. How many missing cells does that
+bear?
 """
 
 import matplotlib.pyplot as plt
@@ -16,24 +17,26 @@ from rskc.metrics import classification_error_rate
 
 clean = make_simulation(model=1, random_state=1)
 rng = np.random.default_rng(0)
-order = rng.random(clean.data.shape)  # cells are lost in this order, so that holes only grow
+order = rng.random(
+    clean.data.shape
+)  # cells are lost in this order, so that missing cells only grow
 
 
-def with_holes(share):
+def with_missing(share):
     X = clean.data.copy()
     X[order < share] = np.nan
     return X
 
 
 # %%
-# More and more holes
+# More and more missing cells
 # -------------------
-# 60 cases, 500 features of which 50 tell, and one wild cell. Dropping incomplete cases is no way
-# out: with 1% of the cells missing, hardly a case is complete.
+# 60 cases, 500 features of which 50 tell, and one outlying cell. Dropping incomplete cases is no
+# way out: with 1% of the cells missing, hardly a case is complete.
 
 shares = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
 models = [
-    RobustSparseKMeans(3, trim=0.05, l1_bound=6, n_init=20, random_state=0).fit(with_holes(share))
+    RobustSparseKMeans(3, trim=0.05, l1_bound=6, n_init=20, random_state=0).fit(with_missing(share))
     for share in shares
 ]
 errors = [classification_error_rate(model.labels_, clean.target) for model in models]
@@ -44,24 +47,24 @@ ax.plot(shares, errors, "o-", color="#0072B2", label="pairs that are wrong")
 ax.plot(shares, found, "s--", color="#D55E00", label="weight on features that tell")
 ax.set(xlabel="share of the cells that is missing", ylabel="share", ylim=(-0.03, 1.03))
 ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-ax.set_title(f"{(~np.isnan(with_holes(0.01)).any(axis=1)).sum()} of 60 cases are complete at 1%")
+ax.set_title(f"{(~np.isnan(with_missing(0.01)).any(axis=1)).sum()} of 60 cases are complete at 1%")
 ax.spines[["top", "right"]].set_visible(False)
 ax.legend(frameon=False)
 
 # %%
 # Three cells of ten are missing
 # ------------------------------
-# Missing cells are grey. The three clusters are seen all the same, since many features say the same
+# Missing cells are gray. The three clusters are seen all the same, since many features say the same
 # thing: what one does not tell, another does. That is where scaling up does well; with a few
-# features that say different things, holes cost more.
+# features that say different things, missing cells cost more.
 
-HeatmapDisplay.from_estimator(models[3], with_holes(0.3))
+HeatmapDisplay.from_estimator(models[3], with_missing(0.3))
 
 # %%
-# New cases with holes are welcome too. One of which nothing is observed gets a label, since it must
-# get some, and an infinite distance.
+# New cases with missing cells are welcome too. One of which nothing is observed gets a label, since
+# it must get some, and an infinite distance.
 
-blank = np.full((1, 500), np.nan)
-print(models[0].predict(blank), -models[0].score_samples(blank))
+unobserved = np.full((1, 500), np.nan)
+print(models[0].predict(unobserved), -models[0].score_samples(unobserved))
 
 plt.show()

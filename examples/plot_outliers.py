@@ -1,9 +1,9 @@
 """
-Wild cases, and why two rules trim
+Outlying cases, and why two rules trim
 ==================================
 
 The paper's masking example: 300 cases, three clusters in the first two features, and three cases
-with wild cells in features that tell nothing.
+with outlying cells in features that tell nothing.
 """
 
 import warnings
@@ -22,7 +22,7 @@ settings = {"n_clusters": 3, "l1_bound": 1.4, "random_state": 0}
 # %%
 # Nothing trimmed
 # ---------------
-# Three cases of 300 are enough: the features with wild cells have the largest sum of squares
+# Three cases of 300 are enough: the features with outlying cells have the largest sum of squares
 # between clusters, if the three cases are one. So they get the weight, and the three a cluster.
 
 with warnings.catch_warnings():
@@ -40,7 +40,7 @@ model = RobustSparseKMeans(trim=0.02, **settings).fit(X)
 WeightsDisplay.from_estimator(model)
 
 # %%
-# And this is masking: measured in these two features, the wild cases 0, 1 and 2 are ordinary. A
+# And this is masking: measured in these two features, the outlying cases 0, 1 and 2 are ordinary. A
 # rule that trims by the weighted distance alone would keep them, and they would draw the weights
 # back. The second rule, by the unweighted distance, sees them on top of the picture.
 
@@ -48,8 +48,9 @@ OutlierDisplay.from_estimator(model, X)
 
 # %%
 # Trimmed is not the same as outlying. Trimming is a precaution and takes its share whether there
-# are wild cases or not; an outlier is far from its centre in the features that matter, farther
-# than chance would have it. In these, the three wild cases are ordinary, and belong to clusters.
+# are outlying cases or not; an outlier is far from its center in the features that matter, farther
+# than chance would have it. In these, the three outlying cases are ordinary, and belong to
+# clusters.
 
 print("trimmed: ", np.flatnonzero(model.trimmed_))
 print("outliers:", np.flatnonzero(model.outliers_))

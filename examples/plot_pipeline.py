@@ -4,7 +4,7 @@ Shape and not level: a pipeline with names
 
 Samples of a laboratory differ in level, since one has more material than another, and in spread.
 What is of interest is their shape: which genes are high compared with the others. So each case is
-standardised on its own before it is clustered, and names go along to the pictures.
+standardized on its own before it is clustered, and names go along to the pictures.
 """
 
 import matplotlib.pyplot as plt

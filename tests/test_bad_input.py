@@ -13,7 +13,7 @@ from sklearn.metrics import rand_score
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
 
-# That a cluster may be wild is no complaint about the input.
+# That a cluster may be outlying is no complaint about the input.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 
 DATA = make_figure1(n_samples=60, n_features=6, random_state=0)
@@ -99,7 +99,7 @@ def test_wrong_values_are_named(parameter, values):
         lambda X, n_clusters, random_state: None,
     ],
 )
-def test_wrong_starting_centres_are_named(init):
+def test_wrong_starting_centers_are_named(init):
     with pytest.raises(ValueError, match=r"^init .*n_clusters, n_features.* = \(3, 6\).*\.$"):
         make_model(init=init).fit(X)
 
@@ -141,12 +141,12 @@ def test_infinities_are_refused(cell, dtype):
 @pytest.mark.parametrize(
     "place", [np.s_[3, 2], np.s_[3], np.s_[:, 2]], ids=["cell", "row", "column"]
 )
-def test_holes_are_no_bad_input(place):
+def test_missing_cells_are_no_bad_input(place):
     """What becomes of them: test_missing.py."""
-    holed = X.copy()
-    holed[place] = np.nan
-    model = make_model().fit(holed)
-    assert_array_equal(model.predict(holed), model.labels_)
+    incomplete = X.copy()
+    incomplete[place] = np.nan
+    model = make_model().fit(incomplete)
+    assert_array_equal(model.predict(incomplete), model.labels_)
     assert np.isfinite(model.objective_)
     assert np.isfinite(model.inertia_)
     assert_weights(model.feature_weights_, 6, model.l1_bound_)
@@ -250,14 +250,14 @@ def test_scaled_and_shifted_data(change, bound):
 @pytest.mark.parametrize("p", [6, 100])
 @pytest.mark.parametrize("size", [1e9, 1e30, 1e100, 1e300])
 def test_one_cell_out_of_this_world(p, size, dtype):
-    wild, target, *_ = make_figure1(n_samples=60, n_features=p, random_state=0)
-    wild[7, 5] = min(size, float(np.finfo(dtype).max))
-    wild = wild.astype(dtype)
-    model = make_model(l1_bound=1.5).fit(wild)
-    assert_sound(model, wild)
+    outlying, target, *_ = make_figure1(n_samples=60, n_features=p, random_state=0)
+    outlying[7, 5] = min(size, float(np.finfo(dtype).max))
+    outlying = outlying.astype(dtype)
+    model = make_model(l1_bound=1.5).fit(outlying)
+    assert_sound(model, outlying)
     assert model.trimmed_[7]
     assert rand_score(np.delete(model.labels_, 7), np.delete(target, 7)) > 0.93
-    assert_sound(make_model(l1_bound=None).fit(wild), wild)
+    assert_sound(make_model(l1_bound=None).fit(outlying), outlying)
 
 
 @pytest.mark.parametrize("bound", [1.5, None])

@@ -39,13 +39,13 @@ def synchronous():
         yield
 
 
-def with_holes(X, share=0.06, seed=0):
+def with_missing(X, share=0.06, seed=0):
     return np.where(np.random.default_rng(seed).random(X.shape) < share, X.dtype.type(np.nan), X)
 
 
 TALL = make_simulation(1, 0, n_samples=300, n_features=8, n_informative=3).data
 WIDE = make_contaminated("shared_cell", random_state=0).data[:, :120]
-BLANK = with_holes(TALL)
+BLANK = with_missing(TALL)
 BLANK[[0, 1, 7, 150, 299]] = np.nan
 TABLES = {
     "K-means": (TALL, {"trim": 0.0, "l1_bound": None}),
@@ -56,10 +56,10 @@ TABLES = {
     "a number of features": (TALL, {"trim": 0.05, "n_features": 3}),
     "wide": (WIDE, {"trim": 0.1, "l1_bound": 3.5}),
     "wide, trimmed": (WIDE, {"trim": 0.1, "l1_bound": None}),
-    "holes": (with_holes(TALL), {"trim": 0.05, "l1_bound": 1.8}),
-    "holes, trimmed": (with_holes(TALL), {"trim": 0.05, "l1_bound": None}),
-    "blank cases": (BLANK, {"trim": 0.05, "l1_bound": 1.8}),
-    "blank cases and no holes": (
+    "missing": (with_missing(TALL), {"trim": 0.05, "l1_bound": 1.8}),
+    "missing cells, trimmed": (with_missing(TALL), {"trim": 0.05, "l1_bound": None}),
+    "unobserved cases": (BLANK, {"trim": 0.05, "l1_bound": 1.8}),
+    "unobserved cases and no missing cells": (
         np.where(np.isnan(BLANK).all(axis=1, keepdims=True), np.nan, TALL),
         {"trim": 0.05, "l1_bound": 1.8},
     ),
@@ -138,7 +138,7 @@ def test_a_fit_is_the_same_on_local_schedulers(scheduler):
     assert_same_fit(model, expected)
 
 
-@pytest.mark.parametrize("name", ["robust sparse", "trimmed", "blank cases"])
+@pytest.mark.parametrize("name", ["robust sparse", "trimmed", "unobserved cases"])
 def test_a_search_on_a_sample_is_the_same(name, monkeypatch):
     """Of very many cases a sample is searched, which is in memory; the rest is done on all."""
     X, _ = TABLES[name]
@@ -378,8 +378,8 @@ def iterate(X, m, runs=3, K=3, iterations=3):
     """Lloyd's iterations; the graphs and the reads of each."""
     engine = engine_for(X.array)
     table = engine.search_table(engine.equal_weights())
-    centres = LARGE[: runs * K].reshape(runs, K, -1)
-    groups, _ = table.trim(table.assign(centres), m)
+    centers = LARGE[: runs * K].reshape(runs, K, -1)
+    groups, _ = table.trim(table.assign(centers), m)
     sums = table.sums(groups, K)
     spent = []
     for _ in range(iterations):

@@ -86,7 +86,7 @@ def test_fit_does_the_whole_job(here):
     assert list(found.case) == [f"P{i}" for i in range(45)]
     assert {"cluster", "distance", "outlier", "trimmed", "silhouette"} <= set(found)
     features = labels("table-rskc", "features.csv")
-    assert {"feature", "weight", "rank", "selected", "centre_0", "centre_2"} <= set(features)
+    assert {"feature", "weight", "rank", "selected", "center_0", "center_2"} <= set(features)
     assert "group" not in set(features.feature)
     page = Path("table-rskc/report.html").read_text("utf-8")
     assert "Clusters of table.csv" in page
@@ -270,7 +270,7 @@ def test_one_sentence_for_each_thing_that_is_wrong(here, args, words):
         ("fit", "table.csv", "-k", "three"),
         ("fit", "table.csv", "-k", "3", "--l1-bound", "much"),
         ("fit", "table.csv", "-k", "3", "--standardize", "all"),
-        ("fit", "table.csv", "-k", "3", "--colour"),
+        ("fit", "table.csv", "-k", "3", "--color"),
         ("select-k", "table.csv", "-k", "8-2"),
         ("select-k", "table.csv", "--method", "gap", "--rule", "paper"),
         ("select-k", "table.csv", "--l1-bound", "choose"),
@@ -409,7 +409,7 @@ def test_predicting_the_same_table_gives_the_same(here):
 
 @pytest.mark.parametrize("of", ["rows", "columns"])
 @pytest.mark.parametrize("scale", ["robust", "classic"])
-def test_what_was_standardised_is_standardised_again(here, frame, of, scale):
+def test_what_was_standardized_is_standardized_again(here, frame, of, scale):
     scaled = frame.assign(gene0=frame.gene0 * 1000 + 5, gene1=2.5)
     scaled.loc[3, "gene2"] = np.nan
     scaled.to_csv("table.csv", index=False)
@@ -424,7 +424,7 @@ def test_what_was_standardised_is_standardised_again(here, frame, of, scale):
     np.testing.assert_allclose(distances, fitted.distance[5:9], rtol=1e-9)
 
 
-def test_standardised_columns_are_what_one_would_compute(frame):
+def test_standardized_columns_are_what_one_would_compute(frame):
     from rskc.cli._scaling import learn
 
     X = frame.drop(columns=["patient", "group"]).assign(flat=3.0, hollow=np.nan)
@@ -432,11 +432,11 @@ def test_standardised_columns_are_what_one_would_compute(frame):
     for kind in ("robust", "classic"):
         scaling, notes = learn("columns", kind, X)
         made = scaling.apply(X)
-        centre, spread = made.median(), 1.4826 * (made - made.median()).abs().median()
+        center, spread = made.median(), 1.4826 * (made - made.median()).abs().median()
         if kind == "classic":
-            centre, spread = made.mean(), made.std(ddof=0)
+            center, spread = made.mean(), made.std(ddof=0)
         usual = [name for name in X if name.startswith("gene")]
-        np.testing.assert_allclose(centre[usual], 0, atol=1e-12)
+        np.testing.assert_allclose(center[usual], 0, atol=1e-12)
         np.testing.assert_allclose(spread[usual], 1)
         assert (made.flat == 0).all()
         assert made.hollow.isna().all()
@@ -686,7 +686,7 @@ def test_a_table_of_the_selected_features_will_do(here, scaling):
     assert selected[0] in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
 
 
-def test_rows_are_standardised_by_all_of_their_cells(here):
+def test_rows_are_standardized_by_all_of_their_cells(here):
     run(
         "fit",
         "table.csv",

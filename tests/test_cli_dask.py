@@ -128,7 +128,7 @@ def test_a_matrix_of_numpy(here, frame):
 
 @pytest.mark.parametrize("of", ["rows", "columns"])
 @pytest.mark.parametrize("scale", ["robust", "classic"])
-def test_standardised_as_in_memory(here, of, scale):
+def test_standardized_as_in_memory(here, of, scale):
     how = (*QUICK, "--standardize", of, "--scale", scale)
     run("fit", "whole.parquet", *how)
     run("fit", "big", *how)
@@ -221,7 +221,7 @@ def test_the_model_knows_which_cases_it_keeps(here, few):
     assert_allclose(labels.loc[model.case_names_in_].distance, model.distances_)
 
 
-def test_standardising_by_some_cases_is_said(here, few):
+def test_standardizing_by_some_cases_is_said(here, few):
     told = run("fit", "big", *FIT, "--no-report", "--standardize", "columns").stderr
     assert "50 of the 240 cases" in told.replace("\n", " ")
 

@@ -14,8 +14,8 @@ MAKERS = {
 }
 
 
-def changed_cells(clean, wild):
-    return np.argwhere(clean.data != wild.data)
+def changed_cells(clean, outlying):
+    return np.argwhere(clean.data != outlying.data)
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_masking_cells_are_the_last_two_of_the_first_three_cases():
 
 @pytest.mark.parametrize(("model", "cell"), [(1, [0, 499]), (2, [0, 0])])
 def test_models_differ_in_one_cell(model, cell):
-    clean, wild = MAKERS["model0"](7), make_simulation(model, random_state=7)
-    assert_array_equal(changed_cells(clean, wild), [cell])
-    assert wild.data[tuple(cell)] == 25
-    assert_array_equal(np.flatnonzero(wild.outliers), [0])
+    clean, outlying = MAKERS["model0"](7), make_simulation(model, random_state=7)
+    assert_array_equal(changed_cells(clean, outlying), [cell])
+    assert outlying.data[tuple(cell)] == 25
+    assert_array_equal(np.flatnonzero(outlying.outliers), [0])
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_models_differ_in_one_cell(model, cell):
         ("far_rows", np.arange(500), 1000),
     ],
 )
-def test_only_the_wild_cells_of_the_wild_cases_change(kind, cells, mean):
+def test_only_the_outlying_cells_of_the_outlying_cases_change(kind, cells, mean):
     clean = make_contaminated(kind, n_outliers=0, random_state=2)
-    wild = make_contaminated(kind, random_state=2)
-    cases = np.flatnonzero(wild.outliers)
-    assert_array_equal(changed_cells(clean, wild), [[i, j] for i in cases for j in cells])
-    assert abs(wild.data[np.ix_(cases, cells)].mean() - mean) < 1.5
+    outlying = make_contaminated(kind, random_state=2)
+    cases = np.flatnonzero(outlying.outliers)
+    assert_array_equal(changed_cells(clean, outlying), [[i, j] for i in cases for j in cells])
+    assert abs(outlying.data[np.ix_(cases, cells)].mean() - mean) < 1.5
 
 
 def test_uneven_sizes_differ_by_one():

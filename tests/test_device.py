@@ -69,7 +69,7 @@ def dispatch():
         yield
 
 
-def with_holes(X, share=0.05, seed=0):
+def with_missing(X, share=0.05, seed=0):
     X = X.copy()
     X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
     return X
@@ -77,7 +77,7 @@ def with_holes(X, share=0.05, seed=0):
 
 TALL = make_simulation(1, 0, n_samples=400, n_features=12, n_informative=4).data
 WIDE = make_contaminated("shared_cell", random_state=0).data
-BLANK = with_holes(TALL)
+BLANK = with_missing(TALL)
 BLANK[[0, 7, 399]] = np.nan
 TABLES = {
     "tall": (TALL, {"trim": 0.05, "l1_bound": 2.0}),
@@ -86,9 +86,9 @@ TABLES = {
     "trimmed": (TALL, {"trim": 0.05, "l1_bound": None}),
     "K-means": (TALL, {"trim": 0.0, "l1_bound": None}),
     "a number of features": (TALL, {"trim": 0.05, "n_features": 4}),
-    "holes": (with_holes(TALL), {"trim": 0.05, "l1_bound": 2.0}),
-    "holes, wide": (with_holes(WIDE), {"trim": 0.1, "l1_bound": 3.5}),
-    "blank cases": (BLANK, {"trim": 0.05, "l1_bound": 2.0}),
+    "missing": (with_missing(TALL), {"trim": 0.05, "l1_bound": 2.0}),
+    "missing cells, wide": (with_missing(WIDE), {"trim": 0.1, "l1_bound": 3.5}),
+    "unobserved cases": (BLANK, {"trim": 0.05, "l1_bound": 2.0}),
     "far from 0": (TALL + 1e6, {"trim": 0.05, "l1_bound": 2.0}),
 }
 each_table = pytest.mark.parametrize("name", TABLES)
@@ -228,10 +228,10 @@ def test_another_number_of_features_is_refused(to_kind):
 
 @each_kind
 def test_init_arrays_and_callables(to_kind):
-    X, centres = to_kind(TALL), TALL[[0, 150, 300]]
+    X, centers = to_kind(TALL), TALL[[0, 150, 300]]
     options = {"trim": 0.05, "l1_bound": 2.0}
-    here = RobustSparseKMeans(3, init=centres, **options).fit(TALL)
-    there = RobustSparseKMeans(3, init=centres, **options).fit(X)
+    here = RobustSparseKMeans(3, init=centers, **options).fit(TALL)
+    there = RobustSparseKMeans(3, init=centers, **options).fit(X)
     assert_array_equal(to_host(there.labels_), here.labels_)
 
     def first(X, n_clusters, random_state):
@@ -258,10 +258,10 @@ def test_the_largest_are_exact_and_the_lower_number_goes_first(to_kind, seed, n,
 
 @each_kind
 def test_chunks_change_nothing(to_kind, monkeypatch):
-    _, _, whole = both("holes", to_kind)
+    _, _, whole = both("missing", to_kind)
     monkeypatch.setattr(passes_array, "CPU_CELLS", 5000)
     monkeypatch.setattr(passes_array, "GPU_CELLS", 5000)
-    cut = clone(whole).fit(to_kind(TABLES["holes"][0]))
+    cut = clone(whole).fit(to_kind(TABLES["missing"][0]))
     assert_array_equal(to_host(cut.labels_), to_host(whole.labels_))
     assert cut.objective_ == pytest.approx(whole.objective_, rel=1e-12)
 
@@ -293,7 +293,7 @@ def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
     large = array_api_strict.zeros((1, 1), dtype=array_api_strict.float32)
     large = array_api_strict.broadcast_to(large, (2**20, 2**10))
     with pytest.raises(MemoryError, match=r"needs about 8 GiB .* and 3 GiB are free"):
-        engine_for(large, holes=False).table(np.ones((1, 2**10)))
+        engine_for(large, missing=False).table(np.ones((1, 2**10)))
     assert engine_for(to_strict(TALL)).work_bytes == 3 * 2**30 // device.WORK_SHARE
 
 
@@ -367,10 +367,10 @@ def test_a_device_of_torch_without_float64_is_named(monkeypatch):
 @each_kind
 @pytest.mark.parametrize("callable_", [False, True])
 def test_starts_may_be_on_a_device(to_kind, callable_):
-    centres = TALL[[0, 150, 300]]
-    init = (lambda X, K, random_state: to_kind(centres)) if callable_ else to_kind(centres)
+    centers = TALL[[0, 150, 300]]
+    init = (lambda X, K, random_state: to_kind(centers)) if callable_ else to_kind(centers)
     options = {"trim": 0.05, "l1_bound": 2.0, "n_init": 1}
-    expected = RobustSparseKMeans(3, init=centres, **options).fit(TALL)
+    expected = RobustSparseKMeans(3, init=centers, **options).fit(TALL)
     for X in (TALL, to_kind(TALL)):
         found = RobustSparseKMeans(3, init=init, **options).fit(X)
         assert_array_equal(to_host(found.labels_), expected.labels_)
@@ -378,13 +378,13 @@ def test_starts_may_be_on_a_device(to_kind, callable_):
 
 @each_kind
 def test_a_model_with_starts_on_a_device_is_saved(to_kind, tmp_path):
-    centres = TALL[[0, 150, 300]]
-    model = RobustSparseKMeans(3, init=to_kind(centres)).fit(TALL)
+    centers = TALL[[0, 150, 300]]
+    model = RobustSparseKMeans(3, init=to_kind(centers)).fit(TALL)
     save(model, tmp_path / "model.rskc")
     loaded = load(tmp_path / "model.rskc").init
     assert isinstance(loaded, np.ndarray)
-    assert_array_equal(loaded, centres)
-    assert isinstance(model.init, type(to_kind(centres)))
+    assert_array_equal(loaded, centers)
+    assert isinstance(model.init, type(to_kind(centers)))
 
 
 @needs_torch

@@ -50,7 +50,7 @@ def closed_figures(monkeypatch):
 
 
 def make_data():
-    """60 cases, two features that matter, two wild cases, one in a feature of noise."""
+    """60 cases, two features that matter, two outlying cases, one in a feature of noise."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 6))
     X[:25, :2] += 5
@@ -71,11 +71,11 @@ X = make_data()
 MODEL = fit(X)
 
 
-def with_holes():
-    holes = X.copy()
-    holes[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
-    holes[7] = np.nan  # a blank case
-    return holes
+def with_missing():
+    missing = X.copy()
+    missing[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    missing[7] = np.nan  # an unobserved case
+    return missing
 
 
 def draw(display, model, X):
@@ -153,13 +153,13 @@ def test_takes_frames(display, make):
 
 
 @pytest.mark.parametrize("display", ALL)
-def test_missing_cells_and_blank_cases(display):
-    holes = with_holes()
-    draw(display, fit(holes), holes)
+def test_missing_cells_and_unobserved_cases(display):
+    missing = with_missing()
+    draw(display, fit(missing), missing)
 
 
 @pytest.mark.parametrize("display", [ClusterDisplay, SilhouetteDisplay])
-def test_nothing_but_blank_cases_cannot_be_drawn(display):
+def test_nothing_but_unobserved_cases_cannot_be_drawn(display):
     with pytest.raises(ValueError, match="nothing to draw: of none of its 3 cases"):
         display.from_estimator(MODEL, np.full((3, 6), np.nan))
     assert not plt.get_fignums()
@@ -241,23 +241,23 @@ def test_clusters_are_stacked_with_gaps_and_do_not_overlap():
 
 def test_outliers_are_darker_bars_over_the_others():
     drawn = SilhouetteDisplay.from_estimator(MODEL, X)
-    found, wild = revised_silhouette(MODEL, X), MODEL.is_outlier(X)
-    assert wild.any()
-    assert set(drawn.outlier_bars_) == set(found.nearest[wild])
+    found, outlying = revised_silhouette(MODEL, X), MODEL.is_outlier(X)
+    assert outlying.any()
+    assert set(drawn.outlier_bars_) == set(found.nearest[outlying])
     for k, patch in drawn.outlier_bars_.items():
-        values = found.values[wild & (found.nearest == k)]
+        values = found.values[outlying & (found.nearest == k)]
         assert_allclose(np.sort(bar_values(patch)), np.sort(values))
         assert sum(patch.get_facecolor()[:3]) < sum(drawn.bars_[k].get_facecolor()[:3])
 
 
 def test_means_are_written_in_the_clusters():
     drawn = SilhouetteDisplay.from_estimator(MODEL, X)
-    found, wild = revised_silhouette(MODEL, X), MODEL.is_outlier(X)
+    found, outlying = revised_silhouette(MODEL, X), MODEL.is_outlier(X)
     for k, text in drawn.texts_.items():
         mine = found.nearest == k
-        values = found.values[mine & ~wild]
+        values = found.values[mine & ~outlying]
         assert f"cluster {k}: mean {values.mean():.2f} (n = {len(values)})" in text.get_text()
-        assert ("outliers" in text.get_text()) == (mine & wild).any()
+        assert ("outliers" in text.get_text()) == (mine & outlying).any()
         edges = drawn.bars_[k].get_data().edges
         assert edges.min() <= text.get_position()[1] <= edges.max()
 
@@ -278,9 +278,9 @@ def test_many_cases_are_one_path_a_cluster_without_names():
     assert ticks(drawn.ax_.yaxis) == []
 
 
-def test_a_blank_case_has_no_bar():
-    holes = with_holes()
-    drawn = SilhouetteDisplay.from_estimator(fit(holes), holes)
+def test_an_unobserved_case_has_no_bar():
+    missing = with_missing()
+    drawn = SilhouetteDisplay.from_estimator(fit(missing), missing)
     assert sum(len(bar_values(patch)) for patch in drawn.bars_.values()) == 59
     assert "not shown: 1 case without" in drawn.ax_.get_title(loc="left")
 
@@ -350,9 +350,9 @@ def test_points_are_the_two_distances_by_rule():
 
 
 def test_missing_cells_scale_the_unweighted_distance_up():
-    centres = np.array([[1.0, 2.0, 3.0, np.nan]])
+    centers = np.array([[1.0, 2.0, 3.0, np.nan]])
     cases = np.array([[2.0, np.nan, 3.0, 5.0], [np.nan, np.nan, np.nan, 1.0]])
-    distances = _cases.unweighted_distances(cases, np.zeros(2, int), centres)
+    distances = _cases.unweighted_distances(cases, np.zeros(2, int), centers)
     assert_array_equal(distances, [3 / 2 * 1, np.inf])
 
 
@@ -443,14 +443,14 @@ def test_two_features_are_shown_as_they_are():
     drawn = ClusterDisplay.from_estimator(model, X)
     strongest = np.argsort(-model.feature_weights_)[:2]
     assert (drawn.ax_.get_xlabel(), drawn.ax_.get_ylabel()) == tuple(f"x{j}" for j in strongest)
-    wild = model.is_outlier(X)
+    outlying = model.is_outlier(X)
     for k in range(3):
-        expected = X[(model.labels_ == k) & ~wild][:, strongest]
+        expected = X[(model.labels_ == k) & ~outlying][:, strongest]
         assert_allclose(drawn.points_[k].get_offsets(), expected)
-        assert len(drawn.crosses_[k].get_offsets()) == ((model.labels_ == k) & wild).sum()
-        centre = model.cluster_centers_[k, strongest]
-        assert_allclose(drawn.centres_[k].get_position(), centre)
-        assert drawn.centres_[k].get_text() == str(k)
+        assert len(drawn.crosses_[k].get_offsets()) == ((model.labels_ == k) & outlying).sum()
+        center = model.cluster_centers_[k, strongest]
+        assert_allclose(drawn.centers_[k].get_position(), center)
+        assert drawn.centers_[k].get_text() == str(k)
 
 
 def test_auto_turns_to_components_for_more_features():
@@ -467,13 +467,13 @@ def test_components_keep_weighted_distances():
     plane = make_figure1(90, 2, random_state=0).data
     model = fit(plane, l1_bound=1.3)
     drawn = ClusterDisplay.from_estimator(model, plane, kind="pca")
-    gaps = drawn.positions - drawn.centres[model.labels_]
+    gaps = drawn.positions - drawn.centers[model.labels_]
     assert_allclose((gaps**2).sum(axis=1), -model.score_samples(plane))
 
 
 def test_components_are_found_without_outliers():
-    wild = np.vstack([X, np.full(6, 1e4)])
-    drawn = ClusterDisplay.from_estimator(MODEL, wild, kind="pca")
+    outlying = np.vstack([X, np.full(6, 1e4)])
+    drawn = ClusterDisplay.from_estimator(MODEL, outlying, kind="pca")
     clean = ClusterDisplay.from_estimator(MODEL, X, kind="pca")
     assert_allclose(drawn.positions[:60], clean.positions, atol=1e-9)
 
@@ -495,15 +495,15 @@ def test_one_feature_is_shown_by_rank():
     assert "order of this feature" in drawn.ax_.get_ylabel()
 
 
-def test_missing_cells_are_drawn_at_the_centre():
-    holes = with_holes()
-    model = fit(holes, n_features=2, l1_bound="auto")
-    drawn = ClusterDisplay.from_estimator(model, holes)
+def test_missing_cells_are_drawn_at_the_center():
+    missing = with_missing()
+    model = fit(missing, n_features=2, l1_bound="auto")
+    drawn = ClusterDisplay.from_estimator(model, missing)
     strongest = np.argsort(-model.feature_weights_)[:2]
-    seen = np.isfinite(model.transform(holes)[:, 0])
-    cells, labels = holes[seen][:, strongest], model.labels_[seen]
-    centres = model.cluster_centers_[labels][:, strongest]
-    assert_allclose(drawn.positions, np.where(np.isnan(cells), centres, cells))
+    seen = np.isfinite(model.transform(missing)[:, 0])
+    cells, labels = missing[seen][:, strongest], model.labels_[seen]
+    centers = model.cluster_centers_[labels][:, strongest]
+    assert_allclose(drawn.positions, np.where(np.isnan(cells), centers, cells))
     title = drawn.ax_.get_title(loc="left")
     assert f"{np.isnan(cells).any(axis=1).sum()} cases with missing cells" in title
     assert "not shown" in title
@@ -513,9 +513,9 @@ def test_legend_has_sizes_and_outliers():
     drawn = ClusterDisplay.from_estimator(MODEL, X)
     texts = [text.get_text() for text in drawn.legend_.get_texts()]
     sizes = np.bincount(MODEL.labels_)
-    wild = int(MODEL.outliers_.sum())
+    outlying = int(MODEL.outliers_.sum())
     assert texts[:3] == [f"{k} (n = {size})" for k, size in enumerate(sizes)]
-    assert texts[3:] == [f"{wild} outlier" + "s" * (wild > 1)]
+    assert texts[3:] == [f"{outlying} outlier" + "s" * (outlying > 1)]
 
 
 def test_kind_is_checked():
@@ -543,7 +543,7 @@ def test_rows_are_ordered_by_cluster_and_distance():
     assert_array_equal(np.sort(drawn.rows_), np.arange(60))
 
 
-def test_cells_are_standardised_without_outliers():
+def test_cells_are_standardized_without_outliers():
     drawn = HeatmapDisplay.from_estimator(MODEL, X)
     features = _cases.strongest(MODEL.feature_weights_)
     tame = X[~MODEL.is_outlier(X)][:, features]
@@ -551,7 +551,7 @@ def test_cells_are_standardised_without_outliers():
     assert_allclose(drawn.image_.get_array(), expected[drawn.rows_])
     low, high = drawn.image_.get_clim()
     assert low == -high
-    assert high < expected.max()  # a wild cell does not set the colours
+    assert high < expected.max()  # an outlying cell does not set the colors
 
 
 def test_cells_as_they_are():
@@ -561,22 +561,22 @@ def test_cells_as_they_are():
     assert_allclose(drawn.image_.get_clim(), np.quantile(cells, [0.02, 0.98]))
 
 
-def test_missing_cells_are_masked_and_grey():
-    holes = with_holes()
-    model = fit(holes)
-    drawn = HeatmapDisplay.from_estimator(model, holes)
+def test_missing_cells_are_masked_and_gray():
+    missing = with_missing()
+    model = fit(missing)
+    drawn = HeatmapDisplay.from_estimator(model, missing)
     features = _cases.strongest(model.feature_weights_)
-    assert_array_equal(drawn.image_.get_array().mask, np.isnan(holes[drawn.rows_][:, features]))
+    assert_array_equal(drawn.image_.get_array().mask, np.isnan(missing[drawn.rows_][:, features]))
     red, green, blue = drawn.image_.cmap.get_bad()[:3]
     assert red == green == blue
-    assert "grey: missing" in drawn.ax_.get_title(loc="left")
+    assert "gray: missing" in drawn.ax_.get_title(loc="left")
 
 
 def test_strip_and_marks():
     drawn = HeatmapDisplay.from_estimator(MODEL, X)
     assert_array_equal([bar.get_height() for bar in drawn.strip_], np.bincount(MODEL.labels_))
-    colours = [to_hex(bar.get_facecolor()).upper() for bar in drawn.strip_]
-    assert colours == _style.cluster_colours(3)
+    colors = [to_hex(bar.get_facecolor()).upper() for bar in drawn.strip_]
+    assert colors == _style.cluster_colors(3)
     marked = drawn.rows_[(drawn.marks_.get_ydata() - 0.5).astype(int)]
     assert_array_equal(np.sort(marked), np.flatnonzero(MODEL.is_outlier(X)))
 
@@ -680,10 +680,10 @@ def test_legends_keep_names_that_start_with_an_underscore():
     assert _style.for_legend("seen") == "seen"
 
 
-def test_colours_and_markers_tell_clusters_apart():
-    looks = list(zip(_style.cluster_colours(100), _style.cluster_markers(100), strict=True))
+def test_colors_and_markers_tell_clusters_apart():
+    looks = list(zip(_style.cluster_colors(100), _style.cluster_markers(100), strict=True))
     assert len(set(looks)) == 100
-    assert len(set(_style.cluster_colours(20))) == 20
+    assert len(set(_style.cluster_colors(20))) == 20
     assert set(_style.cluster_markers(7)) == {"o"}
 
 
@@ -703,8 +703,8 @@ VISION = {
 }
 
 
-def cielab(colours, vision):
-    rgb = np.array([to_rgb(colour) for colour in colours])
+def cielab(colors, vision):
+    rgb = np.array([to_rgb(color) for color in colors])
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     seen = np.clip(linear @ np.transpose(VISION[vision]), 0, 1)
     to_xyz = [[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]]
@@ -713,8 +713,8 @@ def cielab(colours, vision):
 
 
 @pytest.mark.parametrize("vision", VISION)
-def test_twenty_colours_can_be_told_apart_without_red_or_green_cones(vision):
-    lab = cielab(_style.cluster_colours(20), vision)
+def test_twenty_colors_can_be_told_apart_without_red_or_green_cones(vision):
+    lab = cielab(_style.cluster_colors(20), vision)
     apart = np.linalg.norm(lab[:, None] - lab[None], axis=2)
     assert apart[np.triu_indices(20, 1)].min() > 17
 
@@ -741,8 +741,8 @@ def test_twenty_clusters():
     model = fit(blobs, K=20, l1_bound=None, n_init=10)
     drawn = ClusterDisplay.from_estimator(model, blobs)
     assert len(drawn.legend_.get_texts()) >= 20
-    colours = {to_hex(points.get_facecolor()[0]) for points in drawn.points_.values()}
-    assert len(colours) == 20
+    colors = {to_hex(points.get_facecolor()[0]) for points in drawn.points_.values()}
+    assert len(colors) == 20
     assert len(SilhouetteDisplay.from_estimator(model, blobs).bars_) == 20
 
 
@@ -751,6 +751,6 @@ def test_more_clusters_than_a_legend_can_hold():
     labels, none = np.arange(180) % 60, np.zeros(180, bool)
     drawn = ClusterDisplay(rng.normal(size=(180, 2)), labels, none, rng.normal(size=(60, 2))).plot()
     assert len(drawn.legend_.get_texts()) == 0
-    assert len(drawn.centres_) == 60
+    assert len(drawn.centers_) == 60
     texts = SilhouetteDisplay(rng.random(180), labels, none).plot().texts_
     assert texts[7].get_text().startswith("7: 0.")

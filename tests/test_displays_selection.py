@@ -393,10 +393,10 @@ def test_trim_curves_are_the_columns_a_little_aside():
         assert (drawn.line_ is not None) == (y == "moved")
 
 
-def test_trim_curves_have_their_own_colour_and_marker():
+def test_trim_curves_have_their_own_color_and_marker():
     drawn = TrimCurvesDisplay.from_estimator(make_trim(dict.fromkeys(range(2, 8), 0.05)))
     looks = {(to_hex(c.get_color()).upper(), c.get_marker()) for c in drawn.curves_.values()}
-    assert {colour for colour, _ in looks} == set(_style.PALETTE[:6])
+    assert {color for color, _ in looks} == set(_style.PALETTE[:6])
     x = [curve.get_xdata()[1] for curve in drawn.curves_.values()]
     assert np.diff(x).min() > 0
 
@@ -566,7 +566,7 @@ def test_grid_writes_its_cells_where_there_is_room(fitted):
     assert drawn.texts_[0] == {}
 
 
-def test_grid_without_bounds_and_with_holes():
+def test_grid_without_bounds_and_with_missing_cells():
     values = np.array([[[np.nan], [0.5]]])
     drawn = GridDisplay([None], [0.0, 0.1], [3], values, np.full((1, 2, 1), 9), chosen=(0, 1, 0))
     drawn.plot().figure_.canvas.draw()

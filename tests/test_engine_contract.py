@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from engine_kinds import KINDS
-from rskc.engines import Assignment, HolesEngine, MemoryEngine
+from rskc.engines import Assignment, MemoryEngine, MissingEngine
 from rskc.engines.cases import NumpyCases
 from rskc.engines.frame import Frame
 from test_missing import plain_between, plain_distances, plain_means
@@ -71,16 +71,16 @@ def from_anywhere(array):
     runs=st.integers(1, 3),
     own=st.booleans(),
 )
-def test_assign_finds_the_nearest_centre_and_the_lower_number_in_a_tie(kind, seed, n, K, runs, own):
+def test_assign_finds_the_nearest_center_and_the_lower_number_in_a_tie(kind, seed, n, K, runs, own):
     rng = np.random.default_rng(seed)
-    X, centres = whole(rng, (n, 3), size=3), whole(rng, (runs, K, 3), size=3)
+    X, centers = whole(rng, (n, 3), size=3), whole(rng, (runs, K, 3), size=3)
     weights = whole_weights(rng, runs if own else 1, 3)
     engine = plain_engine(kind, X)
-    expected = squared_distances(X, centres, weights)
+    expected = squared_distances(X, centers, weights)
     for table in (engine.table(weights), engine.search_table(weights)):
         if table.rotated:
             continue
-        labels, costs = map(kind.numpy, table.assign(table.place(centres)))
+        labels, costs = map(kind.numpy, table.assign(table.place(centers)))
         assert labels.dtype == np.int32
         assert_array_equal(labels, expected.argmin(axis=2))
         assert_array_equal(costs, expected.min(axis=2))
@@ -89,9 +89,9 @@ def test_assign_finds_the_nearest_centre_and_the_lower_number_in_a_tie(kind, see
 @each_kind
 def test_a_table_for_some_runs_is_the_table_without_the_others(kind):
     rng = np.random.default_rng(2)
-    X, weights, centres = rng.normal(size=(80, 6)), rng.random((5, 6)), rng.normal(size=(5, 3, 6))
+    X, weights, centers = rng.normal(size=(80, 6)), rng.random((5, 6)), rng.normal(size=(5, 3, 6))
     table, some = plain_engine(kind, X).table(weights), np.array([3, 0])
-    every, part = table.assign(centres), table.of_runs(some).assign(centres[some])
+    every, part = table.assign(centers), table.of_runs(some).assign(centers[some])
     assert_array_equal(kind.numpy(part.labels), kind.numpy(every.labels)[some])
     assert_allclose(kind.numpy(part.costs), kind.numpy(every.costs)[some], rtol=1e-12)
     groups = rng.integers(-1, 3, (2, 80), np.int32)
@@ -132,11 +132,11 @@ def test_only_columns_with_weight_are_in_a_table(kind):
 @each_kind
 def test_starts_are_drawn_from_the_same_table(kind):
     rng = np.random.default_rng(5)
-    X, weights, centres = whole(rng, (40, 5)), whole_weights(rng, 1, 5), whole(rng, (1, 3, 5))
+    X, weights, centers = whole(rng, (40, 5)), whole_weights(rng, 1, 5), whole(rng, (1, 3, 5))
     table = plain_engine(kind, X).table(weights)
     seeds, index = table.seeds(), np.array([[0, 39], [7, 8]])
     assert_array_equal(seeds.cases(index), table.place(X[index]))
-    found, expected = (part.assign(table.place(centres)) for part in (seeds, table))
+    found, expected = (part.assign(table.place(centers)) for part in (seeds, table))
     assert_array_equal(from_anywhere(found.labels), kind.numpy(expected.labels))
     assert_array_equal(from_anywhere(found.costs), kind.numpy(expected.costs))
 
@@ -187,9 +187,9 @@ def test_all_engines_see_the_data_in_the_same_frame(kind, dtype):
     X = (rng.normal(size=(700, 5)) * [1, 10, 0.1, 1, 1] + 50).astype(dtype)
     X[:, 3] = 7
     X[rng.random(700) < 0.02, 3] = 2000
-    holed = np.where(rng.random(X.shape) < 0.1, dtype(np.nan), X)
-    holed[:600, 4] = np.nan
-    for data, plain in ((X, MemoryEngine), (holed, HolesEngine)):
+    incomplete = np.where(rng.random(X.shape) < 0.1, dtype(np.nan), X)
+    incomplete[:600, 4] = np.nan
+    for data, plain in ((X, MemoryEngine), (incomplete, MissingEngine)):
         found, expected = kind.engine(data).frame, plain(data).frame
         for part, value in zip(found, expected, strict=True):
             assert_array_equal(part, value)
@@ -234,7 +234,7 @@ def test_trim_of_many_cases(kind, shape):
 
 
 @each_kind
-def test_wild_costs_leave_no_trace_in_the_sum_of_the_others(kind):
+def test_outlying_costs_leave_no_trace_in_the_sum_of_the_others(kind):
     costs = np.ones((1, 50))
     costs[0, [4, 20, 30]] = 1e25
     groups, within = call_trim(kind, np.zeros((1, 50), np.int32), costs, 3)
@@ -285,14 +285,14 @@ def test_shifted_sums_are_those_of_the_new_groups(kind, seed, n, K):
 def test_regroup_trims_and_shifts(kind, seed, n, own, data):
     m = data.draw(st.integers(0, n - 1))
     rng = np.random.default_rng(seed)
-    X, centres = whole(rng, (n, 3), size=3), whole(rng, (2, 3, 3), size=3)
+    X, centers = whole(rng, (n, 3), size=3), whole(rng, (2, 3, 3), size=3)
     weights, before = whole_weights(rng, 2 if own else 1, 3), rng.integers(-1, 3, (2, n), np.int32)
     engine = plain_engine(kind, X)
     table, brought = engine.table(weights), kind.brought(engine, before)
     sums = table.sums(brought, 3)
-    placed = table.place(centres)
+    placed = table.place(centers)
     groups, within, moved = table.regroup(table.assign(placed), m, sums, brought)
-    distances = squared_distances(X, centres, weights)
+    distances = squared_distances(X, centers, weights)
     labels = distances.argmin(axis=2).astype(np.int32)
     expected = plain_trim(labels, distances.min(axis=2), m)
     assert_array_equal(kind.numpy(groups), expected[0])
@@ -305,18 +305,18 @@ def test_regroup_trims_and_shifts(kind, seed, n, own, data):
 @each_kind
 @few
 @given(seed=seeds, n=st.integers(1, 60), runs=st.integers(1, 3), own=st.booleans())
-def test_distances_to_the_own_centre(kind, seed, n, runs, own):
+def test_distances_to_the_own_center(kind, seed, n, runs, own):
     rng = np.random.default_rng(seed)
     X, location = whole(rng, (n, 5)), whole(rng, 5)
     weights = whole_weights(rng, runs if own else 1, 5)
-    centres, labels = whole(rng, (runs, 3, 5)), rng.integers(0, 3, (runs, n), np.int32)
+    centers, labels = whole(rng, (runs, 3, 5)), rng.integers(0, 3, (runs, n), np.int32)
     engine = plain_engine(kind, X, location)
     for given_weights, used in ((weights, weights), (None, np.ones(5))):
-        found = engine.distances(kind.brought(engine, labels), centres, given_weights)
-        expected = own_columns(squared_distances(X - location, centres, used), labels)
+        found = engine.distances(kind.brought(engine, labels), centers, given_weights)
+        expected = own_columns(squared_distances(X - location, centers, used), labels)
         assert_array_equal(kind.numpy(found), expected)
-    every = kind.numpy(engine.transform(centres[0], weights[0]))
-    expected = squared_distances(X - location, centres[:1], weights[0])[0]
+    every = kind.numpy(engine.transform(centers[0], weights[0]))
+    expected = squared_distances(X - location, centers[:1], weights[0])[0]
     assert_array_equal(every, expected)
 
 
@@ -347,16 +347,16 @@ def test_single_moves_are_those_in_memory(kind):
 def test_a_part_is_the_engine_of_its_cases(kind):
     rng = np.random.default_rng(11)
     X, index = whole(rng, (70, 4)), np.array([0, 3, 4, 30, 31, 69])
-    holed = np.where(rng.random(X.shape) < 0.2, np.nan, X)
-    centres = whole(rng, (1, 2, 4))
-    for data, plain in ((X, MemoryEngine), (holed, HolesEngine)):
+    incomplete = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    centers = whole(rng, (1, 2, 4))
+    for data, plain in ((X, MemoryEngine), (incomplete, MissingEngine)):
         engine = plain_engine(kind, data)
         part, expected = engine.part(index), plain(data[index], frame=engine.frame)
         assert part.n_cases == 6
-        found = part.table(np.ones((1, 4))).assign(centres)
+        found = part.table(np.ones((1, 4))).assign(centers)
         assert_array_equal(
             from_anywhere(found.labels),
-            expected.table(np.ones((1, 4))).assign(centres).labels,
+            expected.table(np.ones((1, 4))).assign(centers).labels,
         )
 
 
@@ -454,93 +454,97 @@ def test_what_the_data_are_like(kind):
     assert engine.distinct(3) == 3
     assert kind.engine(np.ones((9, 2))).distinct(5) == 1
     assert engine.largest_cell() == 1
-    assert engine.n_missing == engine.n_blank == 0
+    assert engine.n_missing == engine.n_unobserved == 0
     assert (engine.n_cases, engine.n_features) == (40, 3)
     assert engine.little_seen(np.ones(3), 0.1).total == 0
     assert_array_equal(engine.equal_weights(), np.ones((1, 3)))
     assert_array_equal(engine.numbers(np.array([3, 8])), [3, 8])
 
 
-def holed_data(seed=15, n=40, p=5):
+def incomplete_data(seed=15, n=40, p=5):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
     X[rng.random(X.shape) < 0.25] = np.nan
-    X[np.arange(n), np.arange(n) % (p - 1)] = 1.5  # no case is blank, but of the last feature...
+    X[np.arange(n), np.arange(n) % (p - 1)] = (
+        1.5  # no case is unobserved, but of the last feature...
+    )
     X[[0, 5, 6, 30]] = np.nan  # ... and of these
     return X
 
 
 @each_kind
-def test_blank_cases_are_left_out_and_put_back(kind):
-    X, blank = holed_data(), np.isin(np.arange(40), [0, 5, 6, 30])
-    engine = kind.engine(X, drop_blank=True)
-    assert (engine.n_cases, engine.n_blank) == (36, 4)
-    assert engine.n_missing == np.isnan(X[~blank]).sum()
-    assert_array_equal(engine.numbers(np.array([0, 4, 35])), np.flatnonzero(~blank)[[0, 4, 35]])
+def test_unobserved_cases_are_left_out_and_put_back(kind):
+    X, unobserved = incomplete_data(), np.isin(np.arange(40), [0, 5, 6, 30])
+    engine = kind.engine(X, drop_unobserved=True)
+    assert (engine.n_cases, engine.n_unobserved) == (36, 4)
+    assert engine.n_missing == np.isnan(X[~unobserved]).sum()
+    assert_array_equal(
+        engine.numbers(np.array([0, 4, 35])), np.flatnonzero(~unobserved)[[0, 4, 35]]
+    )
     row = np.arange(36, dtype=np.int32)
     brought = engine.arrays.only(kind.brought(engine, row[None]))
     returned = kind.numpy(engine.returned(brought, -7))
-    assert_array_equal(returned[~blank], row)
-    assert_array_equal(returned[blank], -7)
+    assert_array_equal(returned[~unobserved], row)
+    assert_array_equal(returned[unobserved], -7)
     weights = np.array([1.0, 0, 0, 0, 0])
-    seen = np.flatnonzero(np.isnan(X[~blank, 0]))
+    seen = np.flatnonzero(np.isnan(X[~unobserved, 0]))
     little = engine.little_seen(weights, 0.1)
     assert little.total == len(seen)
     assert_array_equal(little.first, seen)
 
 
 @each_kind
-def test_data_that_are_blank_all_over_are_refused(kind):
+def test_data_that_are_unobserved_all_over_are_refused(kind):
     with pytest.raises(ValueError, match="no observed cell in any of its 6 cases"):
-        kind.engine(np.full((6, 2), np.nan), drop_blank=True)
+        kind.engine(np.full((6, 2), np.nan), drop_unobserved=True)
 
 
 @each_kind
-def test_cases_that_are_whole_once_blank_ones_are_out_have_no_holes(kind):
+def test_cases_that_are_whole_once_unobserved_ones_are_out_have_no_holes(kind):
     X = np.random.default_rng(16).normal(size=(20, 3))
     X[4] = np.nan
-    engine = kind.engine(X, drop_blank=True)
+    engine = kind.engine(X, drop_unobserved=True)
     assert engine.n_missing == 0
     assert not engine.sums(kind.brought(engine, np.zeros((1, 19), np.int32)), 1).factored
 
 
-# ---- Holes
+# ---- Missing cells
 
 
-def holed_scene(seed):
-    X = holed_data(seed)
+def incomplete_scene(seed):
+    X = incomplete_data(seed)
     rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(2, 3, 5))
-    centres[rng.random(centres.shape) < 0.2] = np.nan
+    centers = rng.normal(size=(2, 3, 5))
+    centers[rng.random(centers.shape) < 0.2] = np.nan
     weights = rng.random((2, 5)) * (rng.random((2, 5)) < 0.7)
     weights[:, -1] = 0.5
-    return X, rng.integers(-1, 3, (2, 40), np.int32), centres, weights
+    return X, rng.integers(-1, 3, (2, 40), np.int32), centers, weights
 
 
 @each_kind
 @pytest.mark.parametrize("seed", range(4))
-def test_distances_with_holes(kind, seed):
-    X, groups, centres, weights = holed_scene(seed)
+def test_distances_with_missing_cells(kind, seed):
+    X, groups, centers, weights = incomplete_scene(seed)
     engine, labels = kind.engine(X), np.maximum(groups, 0)
     brought = kind.brought(engine, labels)
     for given_weights, used in ((weights, weights), (None, np.ones((2, 5)))):
-        found = engine.distances(brought, engine.place(centres), given_weights)
+        found = engine.distances(brought, engine.place(centers), given_weights)
         found = kind.numpy(found) * engine.unit
         for r, label in enumerate(labels):
-            expected = plain_distances(X, centres[r], used[r])[np.arange(40), label]
+            expected = plain_distances(X, centers[r], used[r])[np.arange(40), label]
             assert_allclose(found[r], expected, rtol=1e-9, atol=1e-12)
 
 
 @each_kind
 @pytest.mark.parametrize("seed", range(4))
-def test_assign_and_exclude_with_holes(kind, seed):
-    X, groups, centres, weights = holed_scene(seed)
+def test_assign_and_exclude_with_missing_cells(kind, seed):
+    X, groups, centers, weights = incomplete_scene(seed)
     engine = kind.engine(X)
     table = engine.table(weights)
-    labels, costs = map(kind.numpy, table.assign(table.place(centres)))
+    labels, costs = map(kind.numpy, table.assign(table.place(centers)))
     excluded = asked(kind, engine, table.exclude, groups)
     for r in range(2):
-        plain = plain_distances(X, centres[r], weights[r])
+        plain = plain_distances(X, centers[r], weights[r])
         blind, reached = np.isinf(plain).all(axis=1), plain[np.arange(40), labels[r]]
         assert_allclose(reached[~blind], plain[~blind].min(axis=1), rtol=1e-9, atol=1e-12)
         assert_allclose(costs[r][~blind] * engine.unit, reached[~blind], rtol=1e-9, atol=1e-12)
@@ -552,8 +556,8 @@ def test_assign_and_exclude_with_holes(kind, seed):
 
 @each_kind
 @pytest.mark.parametrize("seed", range(4))
-def test_means_and_between_sums_with_holes(kind, seed):
-    X, groups, _, weights = holed_scene(seed)
+def test_means_and_between_sums_with_missing_cells(kind, seed):
+    X, groups, _, weights = incomplete_scene(seed)
     engine = kind.engine(X)
     brought, before = (kind.brought(engine, part) for part in (groups, np.roll(groups, 3)))
     sums = engine.sums(before, 3)
@@ -565,14 +569,14 @@ def test_means_and_between_sums_with_holes(kind, seed):
 
 
 @each_kind
-def test_regroup_with_holes_leaves_blind_cases_out(kind):
-    X, before, centres, weights = holed_scene(17)
-    centres = np.nan_to_num(centres)
-    engine, plain = kind.engine(X), HolesEngine(X)
+def test_regroup_with_missing_cells_leaves_blind_cases_out(kind):
+    X, before, centers, weights = incomplete_scene(17)
+    centers = np.nan_to_num(centers)
+    engine, plain = kind.engine(X), MissingEngine(X)
     brought = kind.brought(engine, before)
     table, expected = engine.table(weights), plain.table(weights)
     sums, plain_sums_ = table.sums(brought, 3), expected.sums(before, 3)
-    placed = table.place(centres)
+    placed = table.place(centers)
     groups, within, moved = table.regroup(table.assign(placed), 4, sums, brought)
     trimmed = expected.regroup(expected.assign(placed), 4, plain_sums_, before)
     assert_array_equal(kind.numpy(groups), trimmed.groups)
@@ -585,15 +589,15 @@ def test_regroup_with_holes_leaves_blind_cases_out(kind):
 
 @each_kind
 def test_set_aside_are_the_trimmed_cases_that_are_not_blind(kind):
-    X, groups, _, weights = holed_scene(18)
-    engine, plain = kind.engine(X), HolesEngine(X)
+    X, groups, _, weights = incomplete_scene(18)
+    engine, plain = kind.engine(X), MissingEngine(X)
     found = engine.set_aside(kind.brought(engine, groups[:1]), weights[0])
     assert_array_equal(kind.numpy(found), plain.set_aside(groups[:1], weights[0]))
 
 
 @each_kind
 def test_a_feature_without_a_cell_has_no_weight(kind):
-    X = holed_data(19)
+    X = incomplete_data(19)
     X[:, 2] = np.nan
     engine = kind.engine(X)
     assert_array_equal(engine.equal_weights(), [[1, 1, 0, 1, 1]])

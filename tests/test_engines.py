@@ -84,7 +84,7 @@ def test_a_rotated_table_finds_the_same_partition_as_the_plain_one(passes):
     assert_allclose(within[0], within[1], rtol=1e-10)
 
 
-def test_a_rotation_is_as_exact_for_tame_cases_beside_a_wild_one():
+def test_a_rotation_is_as_exact_for_tame_cases_beside_an_outlying_one():
     X, weights = draw((30, 100)), np.ones((1, 100))
     tame = pair_distances(X[1:], weights[0])
     X[0, 5] = 1e9
@@ -125,10 +125,10 @@ def test_only_columns_with_weight_are_copied(passes):
     without = np.ascontiguousarray(X[:, [3, 7, 11]])
     engine = MemoryEngine(without, passes=passes)
     alone = engine.table(np.ascontiguousarray(weights[:, [3, 7, 11]]))
-    centres = np.random.default_rng(4).normal(size=(2, 3, 12)) * 10
+    centers = np.random.default_rng(4).normal(size=(2, 3, 12)) * 10
     found, expected = (
-        table.assign(table.place(centres)),
-        alone.assign(alone.place(centres[:, :, [3, 7, 11]])),
+        table.assign(table.place(centers)),
+        alone.assign(alone.place(centers[:, :, [3, 7, 11]])),
     )
     assert_array_equal(found.labels, expected.labels)
 
@@ -151,11 +151,11 @@ def test_all_columns_stay_where_a_subset_of_a_large_table_saves_little(monkeypat
 
 @each_pass
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("wild", [1e30, -1e30])
-def test_a_wild_cell_moves_neither_location_nor_scale(passes, dtype, wild):
+@pytest.mark.parametrize("outlying", [1e30, -1e30])
+def test_an_outlying_cell_moves_neither_location_nor_scale(passes, dtype, outlying):
     X = draw((61, 9)).astype(dtype)
     frame = MemoryEngine(X.copy(), passes=passes).frame
-    X[0, 4] = wild
+    X[0, 4] = outlying
     spoilt = MemoryEngine(X, passes=passes).frame
     spread = np.ptp(X[1:], axis=0)
     assert (np.abs(spoilt.location - frame.location) <= spread).all()
@@ -315,11 +315,11 @@ SPOILT = {
 
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 @pytest.mark.parametrize("problem", SPOILT.values(), ids=SPOILT)
-@pytest.mark.parametrize("wild", [1e9, 1e30, 1e200])
-def test_how_wild_a_trimmed_cell_is_changes_nothing(problem, wild):
+@pytest.mark.parametrize("outlying", [1e9, 1e30, 1e200])
+def test_how_outlying_a_trimmed_cell_is_changes_nothing(problem, outlying):
     X, l1_bound = problem
     X, kept, fits = X.copy(), np.arange(len(X)) != 7, []
-    for cell in (1000.0, wild):
+    for cell in (1000.0, outlying):
         X[7, 3] = cell
         model = RobustSparseKMeans(3, trim=1.5 / len(X), l1_bound=l1_bound, random_state=0)
         fits.append(model.fit(X))

@@ -77,11 +77,11 @@ def between(X, labels):
 
 
 def make_clear(n, p, trim):
-    """Clusters 10 deviations apart in two features, and as many wild cases as are trimmed."""
+    """Clusters 10 deviations apart in two features, and as many outlying cases as are trimmed."""
     X, target, *_ = make_figure1(n_samples=n, n_features=p, random_state=5)
     X[:, :2] += 7 * (target[:, None] - 1)
-    wild = np.arange(0, n, round(1 / trim)) if trim else []
-    X[wild] += 100 * np.random.default_rng(5).choice([-1, 1], (len(wild), p))
+    outlying = np.arange(0, n, round(1 / trim)) if trim else []
+    X[outlying] += 100 * np.random.default_rng(5).choice([-1, 1], (len(outlying), p))
     return X
 
 
@@ -109,7 +109,7 @@ def test_permuting_features_permutes_the_weights(table, setting):
     assert_allclose(permuted.objective_, straight.objective_)
 
 
-def test_a_shift_changes_nothing_but_the_centres(table, setting):
+def test_a_shift_changes_nothing_but_the_centers(table, setting):
     straight = make_model(**setting).fit(table.data)
     shifted = make_model(**setting).fit(table.data + 1e3)
     assert_same_partition(shifted.labels_, straight.labels_)
@@ -200,7 +200,7 @@ def test_weights_keep_both_norms(table):
         assert weights.sum() <= bound * (1 + 1e-9)
 
 
-def test_centres_are_the_means_of_the_kept_cases(table, setting):
+def test_centers_are_the_means_of_the_kept_cases(table, setting):
     model = make_model(**setting).fit(table.data)
     kept = ~model.trimmed_weighted_
     means = [table.data[kept & (model.labels_ == k)].mean(axis=0) for k in range(3)]
@@ -251,7 +251,7 @@ def test_outliers_are_beyond_the_median_by_so_many_mads(table, setting, cutoff):
     assert model.is_outlier(X[:1] + 1e3).all()
 
 
-def test_wild_cells_without_weight_are_trimmed_all_the_same():
+def test_outlying_cells_without_weight_are_trimmed_all_the_same():
     data = TABLES["masking"]
     model = make_model(trim=0.1, l1_bound=1.4).fit(data.data)
     assert model.trimmed_unweighted_[data.outliers].all()
@@ -332,8 +332,8 @@ def test_every_init_finds_easy_clusters(init, trim):
 
 def test_init_as_array_is_one_start():
     data = TABLES["tall"]
-    centres = [data.data[data.target == k].mean(axis=0) for k in (2, 0, 1)]
-    model = make_model(init=centres, n_init="auto", random_state=None).fit(data.data)
+    centers = [data.data[data.target == k].mean(axis=0) for k in (2, 0, 1)]
+    model = make_model(init=centers, n_init="auto", random_state=None).fit(data.data)
     assert rand_score(model.labels_, data.target) > 0.97
     assert_array_equal(np.argsort(model.cluster_centers_[:, 0]), [1, 2, 0])
 
@@ -385,10 +385,10 @@ def test_a_small_far_clump_is_not_a_cluster_but_is_named():
     data = make_contaminated("clump_rows", n_features=50, random_state=0)
     with pytest.warns(SmallClusterWarning, match="lower trim") as said:
         model = make_model(l1_bound=3.0).fit(data.data)
-    wild = np.flatnonzero(data.outliers)
-    assert f"has 4 cases only ({', '.join(map(str, wild))})" in str(said[0].message)
+    outlying = np.flatnonzero(data.outliers)
+    assert f"has 4 cases only ({', '.join(map(str, outlying))})" in str(said[0].message)
     assert said[0].filename == __file__
-    assert model.trimmed_[wild].all()
+    assert model.trimmed_[outlying].all()
 
 
 @pytest.mark.parametrize("trim", [0, 0.1])
@@ -464,12 +464,12 @@ def share_misplaced(data, kept):
 
 
 @pytest.mark.parametrize("kind", ["shared_cell", "clump_cells", "clump_rows", "far_rows"])
-def test_wild_cases_cost_little(kind):
+def test_outlying_cases_cost_little(kind):
     tables = [make_contaminated(kind, random_state=seed) for seed in range(15)]
-    wild = np.mean([share_misplaced(data, np.ones(60, bool)) for data in tables])
+    outlying = np.mean([share_misplaced(data, np.ones(60, bool)) for data in tables])
     clean = np.mean([share_misplaced(data, ~data.outliers) for data in tables])
-    assert wild <= clean + 0.015
-    assert wild <= 0.03 or kind != "shared_cell"
+    assert outlying <= clean + 0.015
+    assert outlying <= 0.03 or kind != "shared_cell"
 
 
 def test_far_clusters_in_a_column_that_is_mostly_constant():
@@ -484,8 +484,8 @@ def test_far_clusters_in_a_column_that_is_mostly_constant():
 
 def test_close_clusters_far_away_in_single_precision():
     rng = np.random.default_rng(0)
-    centres = np.repeat([0, 1e4, 1e4 + 2], [200, 50, 50])
-    cases = (centres + rng.normal(0, 0.2, 300)).astype(np.float32)[:, None]
+    centers = np.repeat([0, 1e4, 1e4 + 2], [200, 50, 50])
+    cases = (centers + rng.normal(0, 0.2, 300)).astype(np.float32)[:, None]
     model = RobustSparseKMeans(3, trim=0, l1_bound=None, random_state=0).fit(cases)
     assert sorted(np.bincount(model.labels_)) == [50, 50, 200]
 
@@ -499,7 +499,7 @@ def test_columns_of_very_different_scale():
 
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 @pytest.mark.parametrize("seed", range(6))
-def test_no_cluster_of_wild_cases_comes_out_of_heavy_tails(seed):
+def test_no_cluster_of_outlying_cases_comes_out_of_heavy_tails(seed):
     rng = np.random.default_rng(seed)
     cases = rng.standard_normal((300, 50)) + 0.3 * rng.standard_t(1, (300, 50))
     cases[:, :8] += 4 * np.repeat([0, 1, 2], 100)[:, None]

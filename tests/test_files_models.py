@@ -27,7 +27,7 @@ def fitted(data=X, n_clusters=3, **params):
     return RobustSparseKMeans(n_clusters, **({"random_state": 0} | params)).fit(data)
 
 
-def holed(dtype=np.float64):
+def incomplete(dtype=np.float64):
     data = X.astype(dtype)
     data[3, 2] = np.nan
     return data
@@ -60,8 +60,8 @@ def same(one, two):
 
 MODELS = {
     "plain": lambda: (fitted(), X),
-    "holes": lambda: (fitted(holed()), holed()),
-    "single": lambda: (fitted(holed(np.float32)), holed(np.float32)),
+    "missing": lambda: (fitted(incomplete()), incomplete()),
+    "single": lambda: (fitted(incomplete(np.float32)), incomplete(np.float32)),
     "dense": lambda: (fitted(l1_bound=None, trim=0), X),
     "wanted": lambda: (fitted(n_features=2), X),
     "numpy": lambda: (
@@ -139,7 +139,7 @@ def test_the_same_model_makes_the_same_file(tmp_path):
 
 def test_extra_goes_with_it(path):
     extra = {
-        "standardise": {"rows": None, "columns": {"by": "median", "centre": X[0], "scale": X[1]}},
+        "standardize": {"rows": None, "columns": {"by": "median", "center": X[0], "scale": X[1]}},
         "dict": {"array": "arrays/0.npy"},
         "values": [1, 2.5, np.nan, -np.inf, True, None, (1, "é"), np.float32(0.1), []],
         "names": np.array(["a", "b"]),
@@ -147,7 +147,7 @@ def test_extra_goes_with_it(path):
     save(MODEL, path, extra=extra)
     saved = read_model(path)
     assert saved.rskc_version == rskc.__version__
-    assert same(saved.extra["standardise"]["columns"]["scale"], X[1])
+    assert same(saved.extra["standardize"]["columns"]["scale"], X[1])
     assert saved.extra["dict"] == extra["dict"]
     assert same(saved.extra["names"], extra["names"])
     assert repr(saved.extra["values"]) == repr(extra["values"])

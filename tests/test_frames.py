@@ -113,11 +113,11 @@ def test_words_are_refused(library, model):
         model.fit(KINDS[library]({"a": ["x", None, "z"], "b": [1.0, 2.0, 3.0]}))
 
 
-def test_missing_cells_are_holes(library, model):
-    holes = KINDS[library]({"a": [1.0, None, 3.0], "b": [1.0, 2.0, 3.0]})
-    model.set_params(trim=0).fit(holes)
+def test_missing_cells_are_missing_cells(library, model):
+    missing = KINDS[library]({"a": [1.0, None, 3.0], "b": [1.0, 2.0, 3.0]})
+    model.set_params(trim=0).fit(missing)
     assert model.n_missing_ == 1
-    assert_array_equal(model.predict(holes), model.labels_)
+    assert_array_equal(model.predict(missing), model.labels_)
 
 
 @pytest.mark.parametrize("output", KINDS)

@@ -1,4 +1,4 @@
-"""The measures: laws, small cases by hand, and R's RSKC on the same partitions and centres."""
+"""The measures: laws, small cases by hand, and R's RSKC on the same partitions and centers."""
 
 import gzip
 import json
@@ -204,7 +204,7 @@ def test_labels_that_cannot_be_compared_are_refused(a, b, message):
 
 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 30))
-def test_a_silhouette_compares_the_two_nearest_centres(seed, K, n):
+def test_a_silhouette_compares_the_two_nearest_centers(seed, K, n):
     distances = np.random.default_rng(seed).integers(0, 5, (n, K)) / 4
     found = revised_silhouette(Distances(distances), None)
     ordered = np.sort(distances, axis=1)
@@ -249,7 +249,7 @@ def test_one_cluster_has_no_silhouette():
         revised_silhouette(model, X)
 
 
-# ---- Silhouettes of cases and centres that miss something
+# ---- Silhouettes of cases and centers that miss something
 
 
 def test_infinite_distances_give_numbers():
@@ -267,7 +267,7 @@ def test_infinite_distances_give_numbers():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("l1_bound", [1, 1.5, None])
-def test_silhouettes_of_data_with_holes(dtype, K, l1_bound):
+def test_silhouettes_of_data_with_missing_cells(dtype, K, l1_bound):
     X = make_figure1(n_samples=60, n_features=6, random_state=0).data.astype(dtype)
     X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
     X[:, 0] = np.where(np.isnan(X[:, 0]), 1, X[:, 0])
@@ -445,11 +445,11 @@ def references():
 
 
 def silhouette_like(record, run):
-    """Ours, at the centres and weights of R."""
-    X, centres = np.array(record["data"], float), np.array(run["centers"], float)
+    """Ours, at the centers and weights of R."""
+    X, centers = np.array(record["data"], float), np.array(run["centers"], float)
     engine = engine_for(X)
-    placed = engine.place(centres[:, None, :])
-    labels = np.zeros((len(centres), len(X)), np.int32)
+    placed = engine.place(centers[:, None, :])
+    labels = np.zeros((len(centers), len(X)), np.int32)
     distances = engine.distances(labels, placed, np.array([run["weights"]])).T * engine.unit
     return revised_silhouette(Distances(distances), X)
 

@@ -20,7 +20,7 @@ from sklearn.metrics import rand_score
 from sklearn.utils import get_tags
 
 from rskc import RobustSparseKMeans
-from rskc.engines import HolesEngine, MemoryEngine, engine_for, memory, passes_numpy
+from rskc.engines import MemoryEngine, MissingEngine, engine_for, memory, passes_numpy
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, Problem, solve
 from rskc.solver.alternate import alternate, examine
@@ -36,7 +36,7 @@ except ImportError:
 
 needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
 each_pass = pytest.mark.parametrize("passes", [passes_numpy, *([_passes] if _passes else [])])
-# That a cluster may be wild is no complaint about holes.
+# That a cluster may be outlying is no complaint about missing cells.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 
 RSKC_PRECISION = 1e-4  # of its bisection, see test_reference.py
@@ -63,13 +63,13 @@ def clusters(n=60, p=12, K=3, n_active=4, gap=6.0, seed=0):
     return X, target
 
 
-def with_holes(X, share=0.08, seed=1):
-    """A copy with holes; each row and column keeps a cell."""
+def with_missing(X, share=0.08, seed=1):
+    """A copy with missing cells; each row and column keeps a cell."""
     rng = np.random.default_rng(seed)
-    holes = rng.random(X.shape) < share
-    holes[np.arange(len(X)), rng.integers(0, X.shape[1], len(X))] = False
-    holes[rng.integers(0, len(X), X.shape[1]), np.arange(X.shape[1])] = False
-    return np.where(holes, X.dtype.type(np.nan), X)
+    missing = rng.random(X.shape) < share
+    missing[np.arange(len(X)), rng.integers(0, X.shape[1], len(X))] = False
+    missing[rng.integers(0, len(X), X.shape[1]), np.arange(X.shape[1])] = False
+    return np.where(missing, X.dtype.type(np.nan), X)
 
 
 def make_model(n_clusters=3, **changes):
@@ -85,9 +85,9 @@ def quiet_fit(model, X):
 # ---- The definition, in plain NumPy
 
 
-def plain_distances(X, centres, weights):
+def plain_distances(X, centers, weights):
     """d(i, k) over the features observed in both, scaled up by the observed weight."""
-    squares = (X[:, None, :] - centres) ** 2
+    squares = (X[:, None, :] - centers) ** 2
     seen = ~np.isnan(squares) * weights
     sums, observed = np.nansum(seen * squares, axis=2), seen.sum(axis=2)
     out = np.full(sums.shape, np.inf)
@@ -121,8 +121,8 @@ def plain_within(X, groups, K, weights):
     return np.nansum(weights * (X[kept] - plain_means(X, groups, K)[groups[kept]]) ** 2)
 
 
-def holed_table(rng, n, p, share=0.25):
-    """Random numbers with holes: rows and columns without a cell included."""
+def incomplete_table(rng, n, p, share=0.25):
+    """Random numbers with missing cells: rows and columns without a cell included."""
     X = rng.normal(size=(n, p))
     X[rng.random(X.shape) < share] = np.nan
     return X
@@ -131,36 +131,36 @@ def holed_table(rng, n, p, share=0.25):
 class Scene(NamedTuple):
     X: np.ndarray
     groups: np.ndarray  # (runs, n)
-    centres: np.ndarray  # (runs, K, p), some not observed in all features
+    centers: np.ndarray  # (runs, K, p), some not observed in all features
     weights: np.ndarray  # (runs, p), some 0
 
 
 def scene(seed, n=30, p=7, K=3, runs=2):
     rng = np.random.default_rng(seed)
-    X, groups = holed_table(rng, n, p), rng.integers(-1, K, (runs, n), np.int32)
+    X, groups = incomplete_table(rng, n, p), rng.integers(-1, K, (runs, n), np.int32)
     X[:2] = np.nan
     X[2, 1:] = np.nan
-    centres = rng.normal(size=(runs, K, p))
-    centres[rng.random(centres.shape) < 0.2] = np.nan
+    centers = rng.normal(size=(runs, K, p))
+    centers[rng.random(centers.shape) < 0.2] = np.nan
     weights = rng.random((runs, p)) * (rng.random((runs, p)) < 0.7)
     weights[:, -1] = 0.5
-    return Scene(X, groups, centres, weights)
+    return Scene(X, groups, centers, weights)
 
 
 @each_pass
 @given(seed=st.integers(0, 10**6))
 def test_distances_are_those_of_the_definition(passes, seed):
-    X, groups, centres, weights = scene(seed)
-    engine, labels = HolesEngine(X, passes=passes), np.maximum(groups, 0)
-    found = engine.distances(labels, engine.place(centres), weights) * engine.unit
-    equal = engine.distances(labels, engine.place(centres)) * engine.unit
+    X, groups, centers, weights = scene(seed)
+    engine, labels = MissingEngine(X, passes=passes), np.maximum(groups, 0)
+    found = engine.distances(labels, engine.place(centers), weights) * engine.unit
+    equal = engine.distances(labels, engine.place(centers)) * engine.unit
     for r, label in enumerate(labels):
         own = np.arange(len(X)), label
         assert_allclose(
-            found[r], plain_distances(X, centres[r], weights[r])[own], rtol=1e-9, atol=1e-12
+            found[r], plain_distances(X, centers[r], weights[r])[own], rtol=1e-9, atol=1e-12
         )
         assert_allclose(
-            equal[r], plain_distances(X, centres[r], np.ones(7))[own], rtol=1e-9, atol=1e-12
+            equal[r], plain_distances(X, centers[r], np.ones(7))[own], rtol=1e-9, atol=1e-12
         )
 
 
@@ -168,7 +168,7 @@ def test_distances_are_those_of_the_definition(passes, seed):
 @given(seed=st.integers(0, 10**6))
 def test_means_and_between_sums_are_those_of_the_definition(passes, seed):
     X, groups, _, weights = scene(seed)
-    engine = HolesEngine(X, passes=passes)
+    engine = MissingEngine(X, passes=passes)
     sums = engine.sums(groups, 3)
     between = engine.between(sums, groups, weights) * engine.unit
     for r, group in enumerate(groups):
@@ -178,13 +178,13 @@ def test_means_and_between_sums_are_those_of_the_definition(passes, seed):
 
 @each_pass
 @given(seed=st.integers(0, 10**6))
-def test_cases_go_to_the_nearest_centre_by_the_definition(passes, seed):
-    X, _, centres, weights = scene(seed)
-    engine = HolesEngine(X, passes=passes)
+def test_cases_go_to_the_nearest_center_by_the_definition(passes, seed):
+    X, _, centers, weights = scene(seed)
+    engine = MissingEngine(X, passes=passes)
     table = engine.table(weights)
-    labels, costs = table.assign(table.place(centres))
-    for r in range(len(centres)):
-        plain = plain_distances(X, centres[r], weights[r])
+    labels, costs = table.assign(table.place(centers))
+    for r in range(len(centers)):
+        plain = plain_distances(X, centers[r], weights[r])
         blind = np.isinf(plain).all(axis=1)
         reached = plain[np.arange(len(X)), labels[r]]
         assert_allclose(reached[~blind], plain[~blind].min(axis=1), rtol=1e-9, atol=1e-12)
@@ -194,7 +194,7 @@ def test_cases_go_to_the_nearest_centre_by_the_definition(passes, seed):
 
 
 def move(passes, X, weights, groups, K, max_rounds=10):
-    table = HolesEngine(X, passes=passes).table(weights)
+    table = MissingEngine(X, passes=passes).table(weights)
     groups, sums, moves = table.single_moves(groups, K, max_rounds)
     fresh = table.sums(groups, K)
     assert_allclose(sums.totals, fresh.totals, atol=1e-9)
@@ -203,7 +203,7 @@ def move(passes, X, weights, groups, K, max_rounds=10):
 
 
 def observed_partitions(rng, X, K, m):
-    """Random groups of cases that are not blank, m of them trimmed."""
+    """Random groups of cases that are not unobserved, m of them trimmed."""
     cases = np.flatnonzero(~np.isnan(X).all(axis=1))
     groups = np.full((3, len(X)), -1, np.int32)
     for group in groups:
@@ -218,7 +218,7 @@ def observed_partitions(rng, X, K, m):
 @pytest.mark.parametrize("seed", range(20))
 def test_both_make_the_same_single_moves(seed, K, m):
     rng = np.random.default_rng(seed)
-    X, weights = holed_table(rng, 20, 5), rng.random((3, 5))
+    X, weights = incomplete_table(rng, 20, 5), rng.random((3, 5))
     before = observed_partitions(rng, X, K, m)
     # One round: where moves and exchanges go round in circles, rounding decides where they stop.
     groups, moves = move(_passes, X, weights, before, K, max_rounds=1)
@@ -232,7 +232,7 @@ def test_both_make_the_same_single_moves(seed, K, m):
 @given(seed=st.integers(0, 10**6), K=st.integers(2, 4))
 def test_single_moves_lower_the_sum_over_observed_cells(passes, seed, K):
     rng = np.random.default_rng(seed)
-    X, weights = holed_table(rng, 20, 5), rng.random((3, 5))
+    X, weights = incomplete_table(rng, 20, 5), rng.random((3, 5))
     before = observed_partitions(rng, X, K, 0)
     groups, moves = move(passes, X, weights, before, K)
     for r, w in enumerate(weights):
@@ -241,19 +241,19 @@ def test_single_moves_lower_the_sum_over_observed_cells(passes, seed, K):
 
 
 @pytest.mark.parametrize("far", [1e6, 1e9])
-def test_what_lies_far_away_under_a_hole_takes_no_digits_from_the_rest(far):
-    """A centre far out where the case has a hole, and a wild cell where the centre has none."""
+def test_what_lies_far_away_under_a_missing_cell_takes_no_digits_from_the_rest(far):
+    """A center far out where the case is missing, an outlying cell where the center has none."""
     X = np.random.default_rng(0).normal(size=(20, 3))
     X[0, 2] = np.nan
     X[1, 1] = far
-    centres = np.array([[0.5, np.nan, far], [np.nan, 0.5, 0.5]])
-    engine = HolesEngine(X)
+    centers = np.array([[0.5, np.nan, far], [np.nan, 0.5, 0.5]])
+    engine = MissingEngine(X)
     labels, weights = np.zeros((1, 20), np.int32), np.array([[1.0, 2.0, 0.5]])
-    found = engine.distances(labels, engine.place(centres[None]), weights)[0] * engine.unit
-    assert_allclose(found, plain_distances(X, centres, weights[0])[:, 0], rtol=1e-9)
+    found = engine.distances(labels, engine.place(centers[None]), weights)[0] * engine.unit
+    assert_allclose(found, plain_distances(X, centers, weights[0])[:, 0], rtol=1e-9)
     table = engine.table(weights)
-    assigned, costs = table.assign(table.place(centres[None]))
-    plain = plain_distances(X, centres, weights[0])
+    assigned, costs = table.assign(table.place(centers[None]))
+    plain = plain_distances(X, centers, weights[0])
     assert_array_equal(assigned[0], plain.argmin(axis=1))
     assert costs[0, 0] * engine.unit == pytest.approx(plain[0].min(), rel=1e-9)
 
@@ -270,28 +270,28 @@ def solve_with(engine, K, options, seed=0, starts=8):
 
 @FIT_OPTIONS
 @pytest.mark.parametrize("shape", [(120, 8), (40, 100)], ids=["tall", "wide"])
-def test_without_holes_it_is_the_fit_of_complete_data(shape, options):
+def test_without_missing_cells_it_is_the_fit_of_complete_data(shape, options):
     X, _ = clusters(*shape, gap=3.0)
     complete = solve_with(engine_for(X), 3, options)
-    holed = solve_with(engine_for(X, holes=True), 3, options)
+    incomplete = solve_with(engine_for(X, missing=True), 3, options)
     assert isinstance(engine_for(X), MemoryEngine)
-    assert not isinstance(engine_for(X), HolesEngine)
-    assert rand_score(holed.labels, complete.labels) == 1
-    assert_array_equal(holed.trimmed_weighted, complete.trimmed_weighted)
-    assert_array_equal(holed.trimmed_unweighted, complete.trimmed_unweighted)
-    assert_allclose(holed.weights, complete.weights, rtol=0, atol=1e-10)
-    assert holed.objective == pytest.approx(complete.objective, rel=1e-10)
-    assert holed.inertia == pytest.approx(complete.inertia, rel=1e-10)
+    assert not isinstance(engine_for(X), MissingEngine)
+    assert rand_score(incomplete.labels, complete.labels) == 1
+    assert_array_equal(incomplete.trimmed_weighted, complete.trimmed_weighted)
+    assert_array_equal(incomplete.trimmed_unweighted, complete.trimmed_unweighted)
+    assert_allclose(incomplete.weights, complete.weights, rtol=0, atol=1e-10)
+    assert incomplete.objective == pytest.approx(complete.objective, rel=1e-10)
+    assert incomplete.inertia == pytest.approx(complete.inertia, rel=1e-10)
 
 
-@pytest.mark.parametrize("base", ["complete", "holed"])
+@pytest.mark.parametrize("base", ["complete", "incomplete"])
 @pytest.mark.parametrize("bound", [1.3, 1.5])
-def test_a_hole_in_a_feature_without_weight_changes_no_label(base, bound):
+def test_a_missing_cell_in_a_feature_without_weight_changes_no_label(base, bound):
     """Weights move a little: the method scales cases by the weights that made the partition, and
     in the first iteration every feature has one. At a fixed point nothing would move."""
     X, _ = clusters(gap=2.5)
-    if base == "holed":
-        X = with_holes(X, 0.05)
+    if base == "incomplete":
+        X = with_missing(X, 0.05)
     one = quiet_fit(make_model(trim=0, l1_bound=bound), X)
     assert one.feature_weights_[-1] == 0
     pierced = X.copy()
@@ -303,8 +303,8 @@ def test_a_hole_in_a_feature_without_weight_changes_no_label(base, bound):
 
 
 @pytest.mark.parametrize("method", ["predict", "transform", "score_samples", "is_outlier"])
-def test_a_hole_in_a_feature_without_weight_moves_no_case(method):
-    X = with_holes(clusters(gap=2.5)[0])
+def test_a_missing_cell_in_a_feature_without_weight_moves_no_case(method):
+    X = with_missing(clusters(gap=2.5)[0])
     model = quiet_fit(make_model(l1_bound=1.5), X)
     idle = np.flatnonzero(model.feature_weights_ == 0)
     pierced = X.copy()
@@ -314,21 +314,21 @@ def test_a_hole_in_a_feature_without_weight_moves_no_case(method):
 
 
 @given(seed=st.integers(0, 10**6))
-def test_a_hole_in_a_feature_without_weight_changes_no_step(seed):
+def test_a_missing_cell_in_a_feature_without_weight_changes_no_step(seed):
     X, groups, _, weights = scene(seed)
     weights[:, 0] = 0
     pierced = X.copy()
     pierced[::2, 0] = np.nan
     steps = [
         engine.between(engine.sums(groups, 3), groups, weights) * engine.unit
-        for engine in map(HolesEngine, (X, pierced))
+        for engine in map(MissingEngine, (X, pierced))
     ]
     assert_allclose(steps[1][:, 1:], steps[0][:, 1:], atol=1e-10)
 
 
 @FIT_OPTIONS
-def test_inertia_centres_and_labels_are_of_one_state(options):
-    X = with_holes(clusters(gap=2.5)[0], 0.15)
+def test_inertia_centers_and_labels_are_of_one_state(options):
+    X = with_missing(clusters(gap=2.5)[0], 0.15)
     model = quiet_fit(make_model(**options), X)
     kept = ~model.trimmed_weighted_
     own = plain_distances(X, model.cluster_centers_, model.feature_weights_).min(axis=1)
@@ -341,8 +341,8 @@ def test_inertia_centres_and_labels_are_of_one_state(options):
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 @pytest.mark.parametrize("n_trim", [0, 6])
 def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_trim):
-    X = with_holes(clusters(gap=2.5)[0], 0.15)
-    engine, problem = HolesEngine(X), Problem(3, n_trim, 1.5)
+    X = with_missing(clusters(gap=2.5)[0], 0.15)
+    engine, problem = MissingEngine(X), Problem(3, n_trim, 1.5)
     starts = DrawnStarts(("random",), np.random.default_rng(0).random((10, 3)))
     partitions = search(engine, problem, engine.equal_weights(), starts).partitions
     states = [s for some, _ in alternate(engine, problem, partitions) for s in some]
@@ -360,7 +360,7 @@ def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_
 def test_the_order_of_cases_and_features_does_not_matter(axis, options):
     if axis == 0 and "n_features" in options:
         pytest.skip("the order of cases changes the starts; with 3 of 4 features the end too")
-    X = with_holes(clusters()[0])
+    X = with_missing(clusters()[0])
     order = np.random.default_rng(3).permutation(X.shape[axis])
     one = quiet_fit(make_model(**options), X)
     other = quiet_fit(make_model(**options), np.take(X, order, axis=axis))
@@ -386,26 +386,26 @@ def assert_same_bits(one, other):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_all_nan_are_alike(dtype):
-    """There are many, by sign and payload; all of them are holes, and the same hole."""
-    X = with_holes(clusters()[0].astype(dtype))
-    holes = np.isnan(X)
+    """There are many, by sign and payload; all of them are the same missing cell."""
+    X = with_missing(clusters()[0].astype(dtype))
+    missing = np.isnan(X)
     bits = np.uint32 if dtype == np.float32 else np.uint64
     other = X.copy()
-    other.view(bits)[holes] |= bits(1 << (8 * bits().itemsize - 1))  # the sign
-    other.view(bits)[holes] += np.arange(holes.sum()).astype(bits) + bits(1)
-    assert np.isnan(other[holes]).all()
+    other.view(bits)[missing] |= bits(1 << (8 * bits().itemsize - 1))  # the sign
+    other.view(bits)[missing] += np.arange(missing.sum()).astype(bits) + bits(1)
+    assert np.isnan(other[missing]).all()
     assert_same_bits(make_model().fit(other), make_model().fit(X))
-    few = np.column_stack([np.ones(holes.sum(), dtype), other[holes]])
+    few = np.column_stack([np.ones(missing.sum(), dtype), other[missing]])
     with pytest.raises(ValueError, match="the 1 distinct cases"):
         make_model(2).fit(few)
 
 
 @given(seed=st.integers(0, 10**6), shift=st.sampled_from([-7.0, 0.25, 3.0]))
-def test_what_a_hole_is_filled_with_does_not_leak(seed, shift):
-    """Holes are filled with the frame's location: another frame is another filling."""
-    X, groups, centres, weights = scene(seed)
-    engine = HolesEngine(X)
-    moved = HolesEngine(X, frame=engine.frame._replace(location=engine.frame.location + shift))
+def test_what_a_missing_cell_is_filled_with_does_not_leak(seed, shift):
+    """Missing cells are filled with the frame's location: another frame is another filling."""
+    X, groups, centers, weights = scene(seed)
+    engine = MissingEngine(X)
+    moved = MissingEngine(X, frame=engine.frame._replace(location=engine.frame.location + shift))
     assert (moved.X != engine.X)[np.isnan(X)].all()
     labels = np.maximum(groups, 0)
     sums, moved_sums = engine.sums(groups, 3), moved.sums(groups, 3)
@@ -413,12 +413,12 @@ def test_what_a_hole_is_filled_with_does_not_leak(seed, shift):
         (moved.restore(moved_sums.means()), engine.restore(sums.means())),
         (moved.between(moved_sums, groups, weights), engine.between(sums, groups, weights)),
         (
-            moved.distances(labels, moved.place(centres), weights),
-            engine.distances(labels, engine.place(centres), weights),
+            moved.distances(labels, moved.place(centers), weights),
+            engine.distances(labels, engine.place(centers), weights),
         ),
         (
-            moved.table(weights).assign(moved.table(weights).place(centres)).costs,
-            engine.table(weights).assign(engine.table(weights).place(centres)).costs,
+            moved.table(weights).assign(moved.table(weights).place(centers)).costs,
+            engine.table(weights).assign(engine.table(weights).place(centers)).costs,
         ),
     ]:
         assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
@@ -427,7 +427,7 @@ def test_what_a_hole_is_filled_with_does_not_leak(seed, shift):
 @FIT_OPTIONS
 @pytest.mark.parametrize("power", [-20, 9])
 def test_a_power_of_two_as_scale_changes_no_bit(power, options):
-    X = with_holes(clusters(gap=2.5)[0])
+    X = with_missing(clusters(gap=2.5)[0])
     one = quiet_fit(make_model(**options), X)
     other = quiet_fit(make_model(**options), X * 2.0**power)
     assert_array_equal(other.labels_, one.labels_)
@@ -440,10 +440,10 @@ def test_a_power_of_two_as_scale_changes_no_bit(power, options):
 @FIT_OPTIONS
 def test_any_number_of_threads_gives_the_same_bits(options, monkeypatch):
     monkeypatch.setattr(memory, "THREAD_WORK", 0)
-    X = with_holes(clusters(700, gap=2.5)[0])
+    X = with_missing(clusters(700, gap=2.5)[0])
     one, *others = [solve_with(engine_for(X, n_threads=n), 3, options) for n in (1, 2, 4)]
     for other in others:
-        for name in ("labels", "weights", "centres", "costs", "trimmed_weighted"):
+        for name in ("labels", "weights", "centers", "costs", "trimmed_weighted"):
             assert_array_equal(getattr(other, name), getattr(one, name), err_msg=name)
         assert other.objective == one.objective
 
@@ -451,7 +451,7 @@ def test_any_number_of_threads_gives_the_same_bits(options, monkeypatch):
 @needs_compiler
 @FIT_OPTIONS
 def test_numpy_finds_what_the_compiled_passes_find(options):
-    X = with_holes(clusters()[0])
+    X = with_missing(clusters()[0])
     one, other = (solve_with(engine_for(X, passes=p), 3, options) for p in (_passes, passes_numpy))
     assert_array_equal(one.labels, other.labels)
     assert_array_equal(one.trimmed_weighted, other.trimmed_weighted)
@@ -462,7 +462,7 @@ def test_numpy_finds_what_the_compiled_passes_find(options):
 @FIT_OPTIONS
 def test_float32_stays_float32(options):
     X, target = clusters()
-    X = with_holes(X)
+    X = with_missing(X)
     single = quiet_fit(make_model(**options), X.astype(np.float32))
     double = quiet_fit(make_model(**options), X)
     assert single.cluster_centers_.dtype == single.transform(X.astype(np.float32)).dtype
@@ -484,11 +484,11 @@ def test_float32_stays_float32(options):
     K=st.integers(1, 3),
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_any_holes_give_a_sound_result(seed, n, p, share, trim, bound, K):
-    X = holed_table(np.random.default_rng(seed), n, p, share)
+def test_any_missing_cells_give_a_sound_result(seed, n, p, share, trim, bound, K):
+    X = incomplete_table(np.random.default_rng(seed), n, p, share)
     X[:K, 0] = np.arange(K)  # K distinct cases
-    blank = np.isnan(X).all(axis=1)
-    if (~blank).sum() * (1 - trim) < K:
+    unobserved = np.isnan(X).all(axis=1)
+    if (~unobserved).sum() * (1 - trim) < K:
         return
     model = make_model(K, trim=trim, l1_bound=bound, n_init=2).fit(X)
     weights, dead = model.feature_weights_, np.isnan(X).all(axis=0)
@@ -525,7 +525,7 @@ class Golden(NamedTuple):
 
 @cache
 def goldens():
-    """The tables with holes, by name."""
+    """The tables with missing cells, by name."""
     files = sorted((Path(__file__).parent / "reference").glob("golden*.json.gz"))
     records = [json.loads(gzip.decompress(path.read_bytes())) for path in files]
     return {
@@ -575,7 +575,7 @@ def steps_like(golden, run):
         made_with = np.array(entry["weights"])
 
 
-def test_all_goldens_with_holes_are_here():
+def test_all_goldens_with_missing_cells_are_here():
     assert list(goldens()) == ["golden07", "golden10", "golden19"]
     assert all(np.isnan(golden.X).sum() > 100 for golden in goldens().values())
     assert sum(len(golden.runs) for golden in goldens().values()) == 36
@@ -634,13 +634,13 @@ def test_with_trimming_the_objective_per_kept_case_is_at_least_as_large(golden, 
 
 @FIT_OPTIONS
 def test_rows_without_a_cell_have_no_say(options):
-    X = with_holes(clusters()[0])
+    X = with_missing(clusters()[0])
     rows = [0, 17, 62]
-    blank = np.full((len(X) + 3, X.shape[1]), np.nan)
-    rest = np.setdiff1d(np.arange(len(blank)), rows)
-    blank[rest] = X
+    unobserved = np.full((len(X) + 3, X.shape[1]), np.nan)
+    rest = np.setdiff1d(np.arange(len(unobserved)), rows)
+    unobserved[rest] = X
     without = quiet_fit(make_model(**options), X)
-    model = quiet_fit(make_model(**options), blank)
+    model = quiet_fit(make_model(**options), unobserved)
     assert_array_equal(model.labels_[rows], 0)
     assert model.trimmed_[rows].all()
     assert model.outliers_[rows].all()
@@ -652,8 +652,8 @@ def test_rows_without_a_cell_have_no_say(options):
     assert model.n_trim_ == without.n_trim_
     assert model.outlier_threshold_ == without.outlier_threshold_
     assert model.n_missing_ == without.n_missing_ + 3 * X.shape[1]
-    assert_array_equal(model.predict(blank), model.labels_)
-    assert_array_equal(model.is_outlier(blank), model.outliers_)
+    assert_array_equal(model.predict(unobserved), model.labels_)
+    assert_array_equal(model.is_outlier(unobserved), model.outliers_)
 
 
 def test_a_row_that_shows_nothing_of_what_has_weight():
@@ -675,11 +675,11 @@ def test_a_row_that_shows_nothing_of_what_has_weight():
 
 
 @pytest.mark.parametrize("method", ["predict", "transform", "score_samples", "is_outlier"])
-@pytest.mark.parametrize("kind", ["blank", "blind"])
+@pytest.mark.parametrize("kind", ["unobserved", "blind"])
 def test_new_rows_that_miss_everything(method, kind):
     model = make_model(l1_bound=1.8).fit(clusters()[0])
     new = np.zeros((3, 12))
-    new[1, : 12 if kind == "blank" else 4] = np.nan
+    new[1, : 12 if kind == "unobserved" else 4] = np.nan
     assert model.get_support(indices=True).max() < 4
     expected = {"predict": 0, "transform": np.inf, "score_samples": -np.inf, "is_outlier": True}
     found = getattr(model, method)(new)
@@ -690,7 +690,7 @@ def test_new_rows_that_miss_everything(method, kind):
 
 @FIT_OPTIONS
 def test_a_column_without_a_cell_gets_no_weight(options):
-    X = with_holes(clusters()[0])
+    X = with_missing(clusters()[0])
     without = quiet_fit(make_model(**options), X)
     dead = np.insert(X, [0, 7], np.nan, axis=1)
     with pytest.warns(UserWarning, match="^2 features have no observed cell .* weight 0: 0, 8."):
@@ -726,7 +726,7 @@ def test_a_column_without_a_cell_is_named():
 
 @FIT_OPTIONS
 def test_a_feature_observed_in_one_cluster_only(options):
-    """It tells no clusters apart: no weight where there is a choice, and NaN in other centres."""
+    """It tells no clusters apart: no weight where there is a choice, and NaN in other centers."""
     X, target = clusters()
     X[target != 1, 5] = np.nan
     model = make_model(**options).fit(X)
@@ -748,7 +748,7 @@ def test_a_feature_observed_in_one_cluster_only(options):
 @pytest.mark.parametrize("cell", [np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_infinity_is_no_hole(cell, dtype):
-    X = with_holes(clusters()[0]).astype(dtype)
+    X = with_missing(clusters()[0]).astype(dtype)
     model = make_model().fit(X)
     X[3, 2] = cell
     with pytest.raises(ValueError, match="infinity"):
@@ -758,7 +758,7 @@ def test_infinity_is_no_hole(cell, dtype):
             getattr(model, method)(X)
 
 
-def test_nothing_but_holes_is_refused():
+def test_nothing_but_missing_cells_is_refused():
     with pytest.raises(ValueError, match=r"^X has no observed cell in any of its 20 cases.*\.$"):
         make_model().fit(np.full((20, 3), np.nan))
 
@@ -772,7 +772,7 @@ def test_cases_judged_by_little_are_named():
 
 
 def test_missing_cells_are_counted_and_allowed():
-    X = with_holes(clusters()[0])
+    X = with_missing(clusters()[0])
     assert get_tags(make_model()).input_tags.allow_nan
     assert make_model().fit(X).n_missing_ == np.isnan(X).sum() > 0
     assert make_model().fit(np.nan_to_num(X)).n_missing_ == 0
@@ -783,7 +783,7 @@ def test_missing_cells_are_counted_and_allowed():
 
 
 def cells(X):
-    """Rows with None for a hole."""
+    """Rows with None for a missing cell."""
     return [[None if np.isnan(cell) else cell for cell in row] for row in X.tolist()]
 
 
@@ -800,7 +800,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
 def test_frames_with_nulls_are_arrays_with_nan(make):
-    X = with_holes(np.round(10 * clusters()[0]))
+    X = with_missing(np.round(10 * clusters()[0]))
     frame, model = make(X), make_model().fit(X)
     frame.columns = frame_names = [f"x{j}" for j in range(12)]
     framed = make_model().fit(frame)
@@ -812,7 +812,7 @@ def test_frames_with_nulls_are_arrays_with_nan(make):
 
 
 def test_the_summary_counts_missing_cells():
-    X = with_holes(clusters()[0])
+    X = with_missing(clusters()[0])
     model = quiet_fit(make_model(l1_bound=1.5), X)
     assert f"{np.isnan(X).sum()} of {X.size} cells missing" in model.summary()
     assert "3 clusters of 60 cases: 20, 20, 20" in model.summary()

@@ -64,10 +64,10 @@ def whole_weights(rng, rows, q):
 # ---- Definitions
 
 
-def squared_distances(X, centres, weights):
-    """Weighted squared distance of each case to each centre, (runs, n, K)."""
-    X, weights = X.astype(np.float64), np.broadcast_to(weights, (len(centres), X.shape[1]))
-    return np.einsum("rikj,rj->rik", (X[None, :, None] - centres[:, None]) ** 2, weights)
+def squared_distances(X, centers, weights):
+    """Weighted squared distance of each case to each center, (runs, n, K)."""
+    X, weights = X.astype(np.float64), np.broadcast_to(weights, (len(centers), X.shape[1]))
+    return np.einsum("rikj,rj->rik", (X[None, :, None] - centers[:, None]) ** 2, weights)
 
 
 def own_columns(values, labels):
@@ -106,7 +106,7 @@ def assert_same_sums(found, expected):
 
 @each_pass
 @each_dtype
-def test_a_table_holds_the_weighted_columns_centred_and_scaled(passes, dtype):
+def test_a_table_holds_the_weighted_columns_centered_and_scaled(passes, dtype):
     rng = np.random.default_rng(0)
     X, location = whole(rng, (600, 5), dtype), whole(rng, 5)
     engine = engine_of(passes, X, location, factor=0.25)
@@ -122,7 +122,7 @@ def test_a_table_holds_the_weighted_columns_centred_and_scaled(passes, dtype):
 
 @each_pass
 @each_dtype
-def test_wild_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype):
+def test_outlying_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype):
     X = np.zeros((20, 3), dtype)
     X[4, 1], X[5, 1] = np.finfo(dtype).max, -np.finfo(dtype).max
     engine = engine_of(passes, X, limit=1e6)
@@ -145,15 +145,15 @@ def test_wild_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype):
     runs=st.integers(1, 4),
     own=st.booleans(),
 )
-def test_assign_finds_the_nearest_centre_and_the_lower_number_in_a_tie(
+def test_assign_finds_the_nearest_center_and_the_lower_number_in_a_tie(
     passes, dtype, seed, n, q, K, runs, own
 ):
     rng = np.random.default_rng(seed)
-    X, centres = whole(rng, (n, q), dtype, 3), whole(rng, (runs, K, q), size=3)
+    X, centers = whole(rng, (n, q), dtype, 3), whole(rng, (runs, K, q), size=3)
     weights = whole_weights(rng, runs if own else 1, q)
     table = table_of(passes, X, weights)
-    labels, costs = table.assign(table.place(centres))
-    expected = squared_distances(X, centres, weights)
+    labels, costs = table.assign(table.place(centers))
+    expected = squared_distances(X, centers, weights)
     assert labels.dtype == np.int32
     assert costs.dtype == dtype
     assert_array_equal(labels, expected.argmin(axis=2))
@@ -167,10 +167,10 @@ def test_assign_finds_the_nearest_centre_and_the_lower_number_in_a_tie(
 )
 def test_assign_over_many_blocks(passes, dtype, n, q, K, runs):
     rng = np.random.default_rng(n)
-    X, centres, ones = whole(rng, (n, q), dtype), whole(rng, (runs, K, q)), np.ones((1, q))
-    labels, costs = table_of(passes, X, ones).assign(centres)
+    X, centers, ones = whole(rng, (n, q), dtype), whole(rng, (runs, K, q)), np.ones((1, q))
+    labels, costs = table_of(passes, X, ones).assign(centers)
     for r in range(0, runs, 4):
-        expected = squared_distances(X, centres[r : r + 1], ones)[0]
+        expected = squared_distances(X, centers[r : r + 1], ones)[0]
         assert_array_equal(labels[r], expected.argmin(axis=1))
         assert_array_equal(costs[r], expected.min(axis=1))
 
@@ -180,9 +180,9 @@ def test_assign_over_many_blocks(passes, dtype, n, q, K, runs):
 def test_costs_are_near_the_truth_and_never_below_0(passes, dtype):
     rng = np.random.default_rng(1)
     X, weights = rng.normal(size=(500, 30)).astype(dtype), rng.random((3, 30))
-    centres = X[rng.integers(0, 500, (3, 8))].astype(float)
-    labels, costs = table_of(passes, X, weights).assign(centres)
-    expected = squared_distances(X, centres, weights)
+    centers = X[rng.integers(0, 500, (3, 8))].astype(float)
+    labels, costs = table_of(passes, X, weights).assign(centers)
+    expected = squared_distances(X, centers, weights)
     rounding = 100 * np.finfo(dtype).eps
     assert_allclose(own_columns(expected, labels), expected.min(axis=2), atol=rounding)
     assert_allclose(costs, expected.min(axis=2), rtol=1e-6, atol=rounding)
@@ -192,9 +192,9 @@ def test_costs_are_near_the_truth_and_never_below_0(passes, dtype):
 @each_pass
 def test_a_table_for_some_runs_is_the_table_without_the_others(passes):
     rng = np.random.default_rng(2)
-    X, weights, centres = rng.normal(size=(80, 6)), rng.random((5, 6)), rng.normal(size=(5, 3, 6))
+    X, weights, centers = rng.normal(size=(80, 6)), rng.random((5, 6)), rng.normal(size=(5, 3, 6))
     table, some = table_of(passes, X, weights), np.array([3, 0])
-    every, part = table.assign(centres), table.of_runs(some).assign(centres[some])
+    every, part = table.assign(centers), table.of_runs(some).assign(centers[some])
     assert_array_equal(part.labels, every.labels[some])
     assert_allclose(part.costs, every.costs[some], rtol=1e-12)
 
@@ -252,7 +252,7 @@ def test_trim_of_many_cases(passes, dtype, shape):
 @each_pass
 @each_dtype
 @pytest.mark.parametrize("m", [1, 3])
-def test_wild_costs_leave_no_trace_in_the_sum_of_the_others(passes, dtype, m):
+def test_outlying_costs_leave_no_trace_in_the_sum_of_the_others(passes, dtype, m):
     costs = np.ones((1, 50), dtype)
     costs[0, [4, 20, 30][:m]] = 1e25
     groups, kept = call_trim(passes, np.zeros((1, 50), np.int32), costs, m)
@@ -301,16 +301,16 @@ def test_sums_over_several_stripes(passes, dtype):
     runs=st.integers(1, 3),
     own=st.booleans(),
 )
-def test_distances_to_the_own_centre(passes, dtype, seed, n, q, runs, own):
+def test_distances_to_the_own_center(passes, dtype, seed, n, q, runs, own):
     rng = np.random.default_rng(seed)
     X, location = whole(rng, (n, q), dtype), whole(rng, q)
     weights = whole_weights(rng, runs if own else 1, q)
-    centres, labels = whole(rng, (runs, 3, q)), rng.integers(0, 3, (runs, n), np.int32)
+    centers, labels = whole(rng, (runs, 3, q)), rng.integers(0, 3, (runs, n), np.int32)
     engine = engine_of(passes, X, location)
-    weighted = own_columns(squared_distances(X - location, centres, weights), labels)
-    assert_array_equal(engine.distances(labels, centres, weights), weighted)
-    plain = own_columns(squared_distances(X - location, centres, np.ones(q)), labels)
-    assert_array_equal(engine.distances(labels, centres), plain)
+    weighted = own_columns(squared_distances(X - location, centers, weights), labels)
+    assert_array_equal(engine.distances(labels, centers, weights), weighted)
+    plain = own_columns(squared_distances(X - location, centers, np.ones(q)), labels)
+    assert_array_equal(engine.distances(labels, centers), plain)
 
 
 @each_pass
@@ -327,9 +327,9 @@ def test_duplicated_cases_count_twice(passes, dtype):
 def test_the_order_of_the_cases_does_not_matter(passes):
     rng = np.random.default_rng(7)
     X, weights, order = rng.normal(size=(600, 9)), rng.random((1, 9)), rng.permutation(600)
-    centres = rng.normal(size=(2, 4, 9))
+    centers = rng.normal(size=(2, 4, 9))
     table, mixed = table_of(passes, X, weights), table_of(passes, X[order], weights)
-    found, mixed_found = table.assign(centres), mixed.assign(centres)
+    found, mixed_found = table.assign(centers), mixed.assign(centers)
     assert_array_equal(mixed_found.labels, found.labels[:, order])
     kept, mixed_kept = table.trim(found, 30), mixed.trim(mixed_found, 30)
     assert_array_equal(mixed_kept.groups, kept.groups[:, order])
@@ -476,17 +476,17 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, monkeypatch):
     rng = np.random.default_rng(10)
     n, q, K, runs = LARGE + 8192, 7, 4, 3
     X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((runs, q))
-    centres, location = rng.normal(size=(runs, K, q)), rng.normal(size=q)
+    centers, location = rng.normal(size=(runs, K, q)), rng.normal(size=q)
     few = partitions(rng, runs, 300, K, 9)
 
     def everything(threads):
         engine = engine_of(_passes, X, location, threads)
         table = engine.table(weights)
-        assignment = table.assign(centres)
+        assignment = table.assign(centers)
         groups, within = table.trim(assignment, n // 9)
         sums, all_sums = table.sums(groups, K), engine.sums(groups, K)
         table.shift(sums, groups, np.roll(groups, 5, axis=1))
-        distances = engine.distances(assignment.labels, centres, weights)
+        distances = engine.distances(assignment.labels, centers, weights)
         moved, moved_sums, moves = move(_passes, X[:300], weights, few, K, threads)
         return [
             *(table.cases(np.arange(n)), table.norms(), *assignment, groups, within),

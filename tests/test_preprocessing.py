@@ -24,8 +24,10 @@ KINDS = list(product(("median", "mean"), ("mad", "std")))
 each_kind = pytest.mark.parametrize(("center", "scale"), KINDS)
 
 cells = st.integers(-5, 5).map(float)
-holed = st.one_of(cells, st.just(np.nan))
-tables = hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=holed)
+incomplete = st.one_of(cells, st.just(np.nan))
+tables = hnp.arrays(
+    float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=incomplete
+)
 
 
 def quietly(transformer, X):
@@ -67,7 +69,7 @@ def test_squared_distances_are_those_of_correlation(dtype):
 
 @each_kind
 @given(table=tables)
-def test_each_row_is_standardised_by_its_observed_cells(center, scale, table):
+def test_each_row_is_standardized_by_its_observed_cells(center, scale, table):
     expected = [naive(row, center, scale) for row in table]
     assert_allclose(quietly(RowStandardizer(center, scale), table), expected, atol=1e-12)
 
@@ -83,7 +85,7 @@ def test_level_and_unit_of_a_row_are_forgotten(center, scale, table, factor, shi
 
 
 @each_kind
-def test_rows_are_standardised_one_by_one(center, scale):
+def test_rows_are_standardized_one_by_one(center, scale):
     order, transformer = (
         np.random.default_rng(1).permutation(len(X)),
         RowStandardizer(center, scale),
@@ -92,7 +94,7 @@ def test_rows_are_standardised_one_by_one(center, scale):
     assert_array_equal(transformer.transform(X[order]), Z[order])
     assert_array_equal(transformer.transform(X[:1]), Z[:1])
     assert_allclose(transformer.transform(X[:, ::-1])[:, ::-1], Z, atol=1e-14)
-    assert_array_equal(clone(transformer).transform(X), Z)  # nothing is learnt
+    assert_array_equal(clone(transformer).transform(X), Z)  # nothing is learned
 
 
 def test_by_hand():
@@ -104,7 +106,7 @@ def test_by_hand():
 
 @each_kind
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_constant_rows_are_centred_to_zero_and_named(center, scale, dtype):
+def test_constant_rows_are_centered_to_zero_and_named(center, scale, dtype):
     rows = X.astype(dtype)
     rows[[2, 5]] = [[0.1], [-1e30]]  # 0.1 * 7 / 7 is not 0.1
     rows[7, 1:] = np.nan
@@ -112,7 +114,7 @@ def test_constant_rows_are_centred_to_zero_and_named(center, scale, dtype):
     transformer = RowStandardizer(center, scale)
     with pytest.warns(UserWarning, match="scale 0") as said:
         Z = transformer.fit_transform(rows)
-    message = f"3 cases have scale 0 ({scale}) and can be centred only: 2, 5, 7."
+    message = f"3 cases have scale 0 ({scale}) and can be centered only: 2, 5, 7."
     assert [str(warning.message) for warning in said] == [message]
     assert_array_equal(Z[[2, 5]], 0)
     assert_array_equal(Z[7], [0] + [np.nan] * 6)
@@ -156,11 +158,11 @@ def test_the_data_stay_as_they_were():
 
 @pytest.mark.parametrize("cell", [np.inf, -np.inf])
 def test_infinity_is_refused(cell):
-    wild = X.copy()
-    wild[3, 3] = cell
+    outlying = X.copy()
+    outlying[3, 3] = cell
     for method in ("fit", "transform"):
         with pytest.raises(ValueError, match="infinity"):
-            getattr(RowStandardizer(), method)(wild)
+            getattr(RowStandardizer(), method)(outlying)
 
 
 @pytest.mark.parametrize(

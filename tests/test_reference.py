@@ -46,7 +46,7 @@ class Golden(NamedTuple):
         return np.array(entry["labels"], np.int32) - 1
 
     def error(self, labels):
-        """CER to the truth over the cases that are not wild."""
+        """CER to the truth over the cases that are not outlying."""
         clean = ~self.outlier
         return classification_error_rate(labels[clean], self.cluster[clean])
 
@@ -150,16 +150,16 @@ def test_weights_agree(golden, run):
 
 
 class AsReturned:
-    """RSKC's centres and weights as a model."""
+    """RSKC's centers and weights as a model."""
 
     def __init__(self, run):
-        self.centres, self.weights = np.array(run["centers"]), np.array(run["weights"])
+        self.centers, self.weights = np.array(run["centers"]), np.array(run["weights"])
 
     def transform(self, X):
         engine = engine_for(X)
-        centres = engine.place(self.centres[:, None, :])
-        labels = np.zeros((len(centres), len(X)), np.int32)
-        return engine.distances(labels, centres, self.weights[None]).T * engine.unit
+        centers = engine.place(self.centers[:, None, :])
+        labels = np.zeros((len(centers), len(X)), np.int32)
+        return engine.distances(labels, centers, self.weights[None]).T * engine.unit
 
 
 @each_run(sparse)

@@ -26,10 +26,10 @@ from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.report import Report, _script, make_report
 from rskc.report._advice import advise
 from rskc.report._charts import charts_of
-from rskc.report._colours import DARK_PAPER, contrast, lightened
+from rskc.report._colors import DARK_PAPER, contrast, lightened
 from rskc.report._curves import curves_of
 from rskc.report._facts import gather
-from rskc.report._summary import summarise
+from rskc.report._summary import summarize
 from rskc.report._words import listed, number, percent, plain_numbers, shown
 from rskc.report.page import TEMPLATES, embedded_json, render
 from rskc.selection import (
@@ -64,7 +64,7 @@ NASTY = {
 
 
 def make_data(n=60, p=6):
-    """Three clusters in two of the features, a wild case, and one wild in a feature of noise."""
+    """Three clusters in two of the features, an outlying case, and one outlying in noise."""
     X = np.random.default_rng(0).normal(size=(n, p))
     X[: n // 3, :2] += 8
     X[-n // 3 :, :2] -= 8
@@ -91,7 +91,7 @@ def model(X):
 
 @pytest.fixture(scope="module")
 def summary(model, X):
-    return summarise(model, X, labels=np.repeat(["a", "b", "c"], 20))
+    return summarize(model, X, labels=np.repeat(["a", "b", "c"], 20))
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ def strongest(model):
 
 def test_features_that_hardly_shift_are_not_named():
     X = make_data(6000, 8)
-    summary = summarise(fit(X, l1_bound=2.8, n_init=1), X)
+    summary = summarize(fit(X, l1_bound=2.8, n_init=1), X)
     assert summary["result"]["n_selected"] > 2
     for row in summary["clusters"]:
         assert {*row["above"], *row["below"]} <= {"x0", "x1"}
@@ -216,7 +216,7 @@ def test_tables_hold_everything(model, X, summary):
     order = np.argsort(-model.feature_weights_, kind="stable")
     assert features["feature"] == [f"x{j}" for j in order]
     assert_allclose(features["weight"], model.feature_weights_[order], rtol=1e-3)
-    assert_allclose(features["centre_1"], model.cluster_centers_[1, order], rtol=1e-3)
+    assert_allclose(features["center_1"], model.cluster_centers_[1, order], rtol=1e-3)
     assert features["rank"] == list(range(1, 7))
     assert summary["cases"]["note"] == summary["features"]["note"] == ""
 
@@ -249,7 +249,7 @@ def test_words_for_charts_have_numbers(summary):
 def test_many_cases_are_sampled_and_outliers_kept():
     X = make_data(9000, 5)
     model = fit(X, n_init=1)
-    summary = summarise(model, X)
+    summary = summarize(model, X)
     points = summary["figures"]["clusters"]["points"]
     assert len(points["x"]) == 2000
     assert sum(points["outlier"]) == model.outliers_.sum()
@@ -264,7 +264,7 @@ def test_too_many_outliers_to_draw_are_drawn_in_part():
     X = np.random.default_rng(0).standard_t(1.2, size=(8000, 2))
     model = fit(X, 2, n_init=1)
     assert model.outliers_.sum() > 1000
-    figure = summarise(model, X)["figures"]["outliers"]
+    figure = summarize(model, X)["figures"]["outliers"]
     farthest = str(int(np.argmax(model.distances_)))
     assert farthest in figure["points"]["case"]
     assert any("the farthest among them" in note for note in figure["notes"])
@@ -279,20 +279,20 @@ def test_kinds_of_tables(kind, X):
         "float32": lambda: X.astype(np.float32),
         "list": lambda: X.tolist(),
     }[kind]()
-    summary = summarise(fit(table), table)
+    summary = summarize(fit(table), table)
     assert summary["cases"]["data"]["case"][1] == ("case 1" if kind == "pandas" else "1")
     named = kind in ("pandas", "polars")
     assert summary["result"]["top_feature"][:-1] == ("gene " if named else "x")
 
 
 def test_given_names_come_first(model, X):
-    summary = summarise(model, X, case_names=[f"N{i}" for i in range(60)], title="My data")
+    summary = summarize(model, X, case_names=[f"N{i}" for i in range(60)], title="My data")
     assert summary["cases"]["data"]["case"][0] == "N0"
     assert summary["title"] == "My data"
 
 
 def test_one_cluster(X):
-    summary = summarise(fit(X, 1, l1_bound=None), X)
+    summary = summarize(fit(X, 1, l1_bound=None), X)
     assert summary["result"]["silhouette"] is None
     assert "silhouettes" not in summary["figures"]
     assert summary["headline"].startswith("1 cluster found in 60 cases; all 6 features count alike")
@@ -302,7 +302,7 @@ def test_one_cluster(X):
 
 
 def test_one_feature(X):
-    summary = summarise(fit(X[:, :1], l1_bound=None), X[:, :1])
+    summary = summarize(fit(X[:, :1], l1_bound=None), X[:, :1])
     assert "there is one feature" in summary["headline"]
     Reader(render(summary))
 
@@ -312,7 +312,7 @@ def test_missing_cells():
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
     X[7] = np.nan
     model = fit(X, trim=0.05)
-    summary = summarise(model, X)
+    summary = summarize(model, X)
     assert summary["data"]["n_missing"] == np.isnan(X).sum()
     assert summary["data"]["n_blind"] >= 1
     assert summary["cases"]["data"]["distance"][7] is None
@@ -326,7 +326,7 @@ def test_missing_cells():
 
 def test_settings_and_snippet_repeat_the_run(model, X):
     run = {"command": "rskc fit 'x.csv'", "file": "x.csv\nimport os", "sha256": "ab" * 32}
-    settings = summarise(model, X, run=run)["settings"]
+    settings = summarize(model, X, run=run)["settings"]
     assert {"label": "Command", "value": "rskc fit 'x.csv'"} in settings["run"]
     snippet = settings["snippet"]
     assert "RobustSparseKMeans(3, l1_bound=1.4, random_state=0)" in snippet
@@ -341,7 +341,7 @@ def test_settings_and_snippet_repeat_the_run(model, X):
 
 def test_snippet_of_arrays_and_functions(X):
     model = fit(X, init=X[[0, 30, 50]], trim=10 / 60)
-    snippet = summarise(model, X)["settings"]["snippet"]
+    snippet = summarize(model, X)["settings"]["snippet"]
     assert "init = ...  # an array of shape (3, 6)" in snippet
     assert f"trim={10 / 60!r}" in snippet
     assert "init=init" in snippet
@@ -366,7 +366,7 @@ def test_wrong_input_is_refused(model, X):
 
 
 def test_searches_have_sections(model, X, searches):
-    summary = summarise(model, X, searches=searches)
+    summary = summarize(model, X, searches=searches)
     json.dumps(summary, allow_nan=False)
     kinds = [section["kind"] for section in summary["searches"]]
     assert kinds == [type(search).__name__ for search in searches]
@@ -384,13 +384,13 @@ def test_searches_have_sections(model, X, searches):
 
 def test_one_search_need_not_be_in_a_list(model, X, searches):
     for search in (searches[0], searches[-1]):
-        assert len(summarise(model, X, searches=search)["searches"]) == 1
+        assert len(summarize(model, X, searches=search)["searches"]) == 1
 
 
 def test_search_that_suggests_otherwise(searches):
     data = make_simulation(model=1, random_state=0).data
     model = fit(data, 2, l1_bound=6, trim=0.05)
-    advice = summarise(model, data, searches=searches[:1])["advice"]
+    advice = summarize(model, data, searches=searches[:1])["advice"]
     assert any("Clest suggests n_clusters=3" in item["text"] for item in advice)
 
 
@@ -444,7 +444,7 @@ def clusters(*sizes, silhouette=0.6):
         ({"clusters": clusters(97, 3)}, "Small clusters", "fewer clusters"),
         ({"result__l1_bound": 50**0.5}, "No sparsity", "GapL1"),
         ({"result__l1_bound": 1.0, "result__top_share": 1.0}, "A single feature", "raise l1_bound"),
-        ({"result__top_share": 0.97}, "One feature decides", "standardise"),
+        ({"result__top_share": 0.97}, "One feature decides", "standardize"),
         ({"result__silhouette": 0.1}, "Clusters overlap", "another number of clusters"),
         ({"clusters": clusters(50, 50, silhouette=0.1)}, "A weak cluster", "fewer clusters"),
         ({"result__n_outliers": 30}, "More outliers than trimmed", "trim=0.3"),
@@ -494,10 +494,10 @@ def test_advice_of_real_fits(X):
     unsettled = fit(make_simulation(model=1, random_state=0).data, max_iter=1)
     assert unsettled.warnings_
     data = make_simulation(model=1, random_state=0).data
-    abouts = [item["about"] for item in summarise(unsettled, data)["advice"]]
+    abouts = [item["about"] for item in summarize(unsettled, data)["advice"]]
     assert "Not settled" in abouts
     loose = fit(X, l1_bound=100)
-    assert "No sparsity" in [item["about"] for item in summarise(loose, X)["advice"]]
+    assert "No sparsity" in [item["about"] for item in summarize(loose, X)["advice"]]
 
 
 # The page
@@ -664,7 +664,7 @@ def test_usual_page_is_small(page):
 
 
 def all_specs(model, X, searches):
-    summary = summarise(model, X, searches=searches)
+    summary = summarize(model, X, searches=searches)
     return charts_of(summary) + curves_of(summary)
 
 
@@ -690,12 +690,12 @@ def test_keys_have_shapes_that_the_page_knows(model, X, searches):
     for chart in all_specs(model, X, searches):
         for entry in chart["key"]:
             assert f'"{entry["shape"]}"' in known or entry["shape"] == "line"
-            assert re.fullmatch(r"var\(--\w+\)", entry["colour"])
+            assert re.fullmatch(r"var\(--\w+\)", entry["color"])
 
 
-@pytest.mark.parametrize("colour", PALETTE)
-def test_colours_show_in_the_dark(colour):
-    assert contrast(lightened(colour), DARK_PAPER) >= 3
+@pytest.mark.parametrize("color", PALETTE)
+def test_colors_show_in_the_dark(color):
+    assert contrast(lightened(color), DARK_PAPER) >= 3
 
 
 def test_text_has_contrast():
@@ -704,12 +704,12 @@ def test_text_has_contrast():
     assert len(blocks) == 3
     found = []
     for block in blocks:
-        colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
-        found.append(colours)
+        colors = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+        found.append(colors)
         for paper in ("paper", "raised", "warn", "chosen"):
             for ink in ("ink", "muted", "accent"):
-                assert contrast(colours[ink], colours[paper]) >= 4.5, (ink, paper)
-        assert contrast(colours["soft"], colours["paper"]) >= 3
+                assert contrast(colors[ink], colors[paper]) >= 4.5, (ink, paper)
+        assert contrast(colors["soft"], colors["paper"]) >= 3
     assert found[0] == found[2]  # print is light
 
 
@@ -736,7 +736,7 @@ def test_failed_write_leaves_the_old_file(tmp_path):
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6, 1e150])
 def test_any_scale(X, factor):
-    summary = summarise(fit(factor * X), factor * X)
+    summary = summarize(fit(factor * X), factor * X)
     json.dumps(summary, allow_nan=False)
     for chart in charts_of(summary):
         json.dumps(chart, allow_nan=False)
@@ -745,9 +745,9 @@ def test_any_scale(X, factor):
 @pytest.mark.parametrize("K", [25, 45])
 def test_many_clusters(K):
     X = np.random.default_rng(0).normal(size=(300, 3))
-    summary = summarise(fit(X, K, trim=0, n_init=1), X)
+    summary = summarize(fit(X, K, trim=0, n_init=1), X)
     assert len(summary["clusters"]) == K
-    assert "centre_0" not in summary["features"]["data"]  # a table of so many columns is no use
+    assert "center_0" not in summary["features"]["data"]  # a table of so many columns is no use
     keys = {chart["id"]: len(chart["key"]) for chart in charts_of(summary)}
     assert keys["clusters"] >= K if K <= 40 else keys["clusters"] <= 1
     assert keys["silhouettes"] <= 2

@@ -291,7 +291,7 @@ def background(watch):
     return watch.page.evaluate("getComputedStyle(document.body).backgroundColor")
 
 
-def label_colour(watch):
+def label_color(watch):
     code = "getComputedStyle(document.querySelector('#chart-weights .role-axis-label text')).fill"
     return watch.page.evaluate(code)
 
@@ -300,10 +300,10 @@ def test_dark(browser, path, watch):
     with Watch(browser, path, color_scheme="dark") as dark:
         assert dark.complaints == []
         assert background(dark) == "rgb(20, 23, 27)"
-        assert label_colour(dark) == "rgb(236, 239, 242)"
+        assert label_color(dark) == "rgb(236, 239, 242)"
         dark.page.emulate_media(color_scheme="light")  # without loading anew
         assert background(dark) == "rgb(255, 255, 255)"
-        assert label_colour(dark) == label_colour(watch) == "rgb(29, 33, 38)"
+        assert label_color(dark) == label_color(watch) == "rgb(29, 33, 38)"
 
 
 @pytest.mark.parametrize("width", [320, 360, 768])
@@ -320,7 +320,7 @@ def test_print(browser, path, tmp_path):
     with Watch(browser, path, color_scheme="dark") as paper:
         paper.page.emulate_media(media="print")
         assert background(paper) == "rgb(255, 255, 255)"
-        assert label_colour(paper) == "rgb(29, 33, 38)"
+        assert label_color(paper) == "rgb(29, 33, 38)"
         assert paper.page.locator("nav").is_hidden()
         assert paper.page.locator(".tools").first.is_hidden()
         for name in CHARTS:

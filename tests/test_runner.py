@@ -525,8 +525,8 @@ def test_a_checkpoint_of_another_version_is_refused(name, value, tmp_path):
 def test_a_checkpoint_that_knows_more_or_less_is_refused(change, tmp_path):
     path = tmp_path / "checkpoint"
     interrupted(small_clest(), path, 2)
-    alter(path, change or "insert into identity values ('colour', 'blue')")
-    with pytest.raises(ValueError, match=r"level=None|colour=blue") as error:
+    alter(path, change or "insert into identity values ('color', 'blue')")
+    with pytest.raises(ValueError, match=r"level=None|color=blue") as error:
         small_clest(checkpoint=path).fit(blobs())
     assert_one_sentence(error)
 
@@ -813,30 +813,30 @@ def test_a_reference_set_is_as_large_and_no_copy(kind):
 
 
 @each_kind
-def test_holes_are_carried_over(kind):
+def test_missing_cells_are_carried_over(kind):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 6))
-    holes = rng.random(X.shape) < 0.2
-    holes[3] = True
-    holes[:, 4] = True
-    X[holes] = np.nan
+    missing = rng.random(X.shape) < 0.2
+    missing[3] = True
+    missing[:, 4] = True
+    X[missing] = np.nan
     before = X.copy()
     drawn = draw(kind, X)
-    assert_array_equal(np.isnan(drawn), holes)
+    assert_array_equal(np.isnan(drawn), missing)
     assert_array_equal(X, before)
 
 
 @each_kind
-def test_a_wild_cell_does_not_stretch_the_box(kind):
+def test_an_outlying_cell_does_not_stretch_the_box(kind):
     X = np.random.default_rng(0).standard_normal((60, 8))
-    wild = X.copy()
-    wild[5, 3] = 1e6
-    clean, spoilt = draw_many(kind, X, 50), draw_many(kind, wild, 50)
+    outlying = X.copy()
+    outlying[5, 3] = 1e6
+    clean, spoilt = draw_many(kind, X, 50), draw_many(kind, outlying, 50)
     assert_allclose(spoilt.std(axis=0), clean.std(axis=0), rtol=0.25)
     assert_allclose(spoilt.mean(axis=0), clean.mean(axis=0), atol=1)
-    wild[5, 3] = -1e12
+    outlying[5, 3] = -1e12
     # It is drawn in to 3.5 MADs, which is farther than the lowest cell of this column.
-    assert_allclose(draw_many(kind, wild, 50).std(axis=0), clean.std(axis=0), rtol=0.6)
+    assert_allclose(draw_many(kind, outlying, 50).std(axis=0), clean.std(axis=0), rtol=0.6)
 
 
 @each_kind

@@ -54,7 +54,7 @@ def noise(kind, seed, shape=(60, 20)):
     return rng.uniform(size=shape) if kind == "uniform" else rng.standard_normal(shape)
 
 
-def with_holes(X, share=0.1, seed=0):
+def with_missing(X, share=0.1, seed=0):
     X = X.copy()
     X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
     return X
@@ -292,7 +292,7 @@ def test_clest_takes_other_clusterers(reference):
 
 
 def test_clest_with_missing_values():
-    clest = quick_clest().fit(with_holes(corners(3)))
+    clest = quick_clest().fit(with_missing(corners(3)))
     assert clest.n_clusters_ == 3
     assert classification_error_rate(clest.best_estimator_.labels_, np.arange(60) % 3) < 0.1
 
@@ -313,11 +313,11 @@ def test_data_without_clusters_have_one_nearly_always(kind):
 
 
 def close_clusters(seed):
-    """Four clusters of which some lie close together, and four wild cells."""
+    """Four clusters of which some lie close together, and four outlying cells."""
     rng = np.random.default_rng(seed)
-    centres = np.zeros((4, 60))
-    centres[:, :15] = rng.normal(0, 2, (4, 15))
-    X = centres[np.arange(100) * 4 // 100] + rng.standard_normal((100, 60))
+    centers = np.zeros((4, 60))
+    centers[:, :15] = rng.normal(0, 2, (4, 15))
+    X = centers[np.arange(100) * 4 // 100] + rng.standard_normal((100, 60))
     for _ in range(4):
         X[rng.integers(100), rng.integers(60)] = 25
     return X
@@ -373,7 +373,7 @@ def test_a_search_is_an_estimator(search):
     assert search.estimator.n_init == 3
     assert type(search).__name__ in repr(search)
     with pytest.raises(ValueError, match="Invalid parameter"):
-        copy.set_params(colour="blue")
+        copy.set_params(color="blue")
     with pytest.raises(NotFittedError):
         clone(search).predict(corners(3))
 
@@ -587,7 +587,7 @@ def test_the_bound_is_right_on_twenty_data_sets():
 
 def test_the_bound_with_missing_values():
     table = small_simulation()
-    X = with_holes(table.data)
+    X = with_missing(table.data)
     X[7] = np.nan
     support = gap_l1(X).best_estimator_.get_support()
     assert 8 <= support.sum() <= 30
@@ -712,8 +712,8 @@ def test_the_gap_finds_few_clusters_in_normal_noise():
     assert found.count(1) >= 12, found
 
 
-def test_the_gap_with_missing_values_and_a_blank_case():
-    X = with_holes(corners(3))
+def test_the_gap_with_missing_values_and_an_unobserved_case():
+    X = with_missing(corners(3))
     X[4] = np.nan
     gap = GapK(SMALL, (1, 2, 3, 4), n_references=5, **ALONE).fit(X)
     assert gap.n_clusters_ == 3
@@ -803,7 +803,7 @@ def test_prediction_strength_finds_the_simulation_and_nothing_in_noise():
 
 def test_prediction_strength_with_missing_values():
     search = PredictionStrength(SMALL, range(1, 6), n_splits=5, **ALONE)
-    assert search.fit(with_holes(corners(3))).n_clusters_ == 3
+    assert search.fit(with_missing(corners(3))).n_clusters_ == 3
 
 
 @pytest.mark.parametrize(
@@ -839,8 +839,8 @@ def test_the_suggested_share_by_hand():
     renamed = [2, 2, 2, 0, 0, 0, 1, 1, 1]
     assert suggest(trims, [fake_fit(truth), fake_fit(renamed), fake_fit(truth)]) == 0
     # What differs is trimmed in one of the two.
-    wild = [2, *truth[1:]]
-    assert suggest(trims, [fake_fit(wild), fake_fit(truth, [0]), fake_fit(truth, [0])]) == 0
+    outlying = [2, *truth[1:]]
+    assert suggest(trims, [fake_fit(outlying), fake_fit(truth, [0]), fake_fit(truth, [0])]) == 0
     assert settings_module._moved(fake_fit(truth), fake_fit(joined)) == pytest.approx(11 / 36)
 
 
@@ -863,8 +863,8 @@ def test_one_case_need_be_trimmed_of_model_1():
 
 @small_clusters
 @pytest.mark.parametrize("kind", ["shared_cell", "clump_rows", "far_rows"])
-def test_the_wild_share_is_suggested(kind):
-    """4 of 60 are wild: 0.08 is the least share tried that trims as many."""
+def test_the_outlying_share_is_suggested(kind):
+    """4 of 60 are outlying: 0.08 is the least share tried that trims as many."""
     table = make_contaminated(kind, random_state=0)
     curves = trim_curves(table.data, 3.5)
     assert 0.06 <= curves.suggested_trim_ <= 0.1
@@ -907,7 +907,7 @@ def test_the_table_of_trimming_curves():
 
 
 def test_trimming_curves_with_missing_values():
-    curves = trim_curves(with_holes(corners(3)), 2, [0, 0.1])
+    curves = trim_curves(with_missing(corners(3)), 2, [0, 0.1])
     assert curves.suggested_trim_ == 0
     assert np.isfinite(curves.table_.drop(columns="moved")).all(axis=None)
 
@@ -990,7 +990,7 @@ def test_close_bounds_have_columns_of_their_own():
 
 
 def test_the_path_with_missing_values_and_refusals():
-    X = with_holes(corners(3))
+    X = with_missing(corners(3))
     X[3] = np.nan
     path = feature_path(RobustSparseKMeans(3, random_state=0), X, 3)
     assert np.isfinite(path.objective).all()
@@ -1055,7 +1055,7 @@ def test_consensus_by_hand():
     assert_allclose(settings_module._consensus(trimmed, 1), [1, 1])
 
 
-def test_neighbours_by_hand():
+def test_neighbors_by_hand():
     a, b = [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1]
     error = classification_error_rate(np.array(a), np.array(b))
     fits = [fake_fit(labels) for labels in (a, a, b, a, b, b)]  # 1 number, 3 bounds, 2 shares
@@ -1094,7 +1094,7 @@ def test_a_grid_without_sparsity():
 
 
 def test_a_grid_with_missing_values_finds_the_truth():
-    grid = GridSearch(SMALL, None, 3, [0, 0.1], **ALONE).fit(with_holes(corners(3)))
+    grid = GridSearch(SMALL, None, 3, [0, 0.1], **ALONE).fit(with_missing(corners(3)))
     assert len(grid.table_) == 6
     assert classification_error_rate(grid.best_estimator_.labels_, np.arange(60) % 3) < 0.1
 

@@ -36,7 +36,7 @@ def make(name, **how):
 
 
 def corners(n=400, p=8, far=8.0, seed=0):
-    """Three clusters of unit noise, each out along an axis of its own, and some wild cases."""
+    """Three clusters of unit noise, each out along an axis of its own, and some outlying cases."""
     rng = np.random.default_rng(seed)
     X = far * np.eye(3, p)[np.arange(n) % 3] + rng.standard_normal((n, p))
     X[:: n // 8] += rng.uniform(20, 40, (len(X[:: n // 8]), p))

@@ -76,7 +76,7 @@ def test_trimmed_k_means(model):
     assert errors.mean() <= 0.03
 
 
-# ---- Wild cases that resemble one another and so pose as a cluster
+# ---- Outlying cases that resemble one another and so pose as a cluster
 
 
 def spoilt_error(kind, seed):
@@ -87,18 +87,18 @@ def spoilt_error(kind, seed):
 
 
 def removed_error(seed):
-    """The same cases, the wild ones removed beforehand."""
+    """The same cases, the outlying ones removed beforehand."""
     table = make_contaminated("shared_cell", random_state=seed)
     clean = ~table.outliers
     labels = fit(table.data[clean], 0, 3.5).labels_
     return classification_error_rate(labels, table.target[clean])
 
 
-def test_wild_cases_cost_little_more_than_their_absence():
-    """RSKC's mean CER on a shared wild cell is .206."""
+def test_outlying_cases_cost_little_more_than_their_absence():
+    """RSKC's mean CER on a shared outlying cell is .206."""
     kinds = ("shared_cell", "clump_cells", "clump_rows", "far_rows")
     removed = np.mean([removed_error(seed) for seed in range(15)])
     spoilt = {kind: np.mean([spoilt_error(kind, seed) for seed in range(15)]) for kind in kinds}
-    print(f"wild cases removed: {removed:.4f};", spoilt)
+    print(f"outlying cases removed: {removed:.4f};", spoilt)
     assert max(spoilt.values()) <= removed + 0.015
     assert spoilt["shared_cell"] <= 0.03

@@ -61,7 +61,7 @@ def test_pipeline_is_the_steps_one_by_one():
     assert_array_equal(pipeline.get_feature_names_out(), names)
 
 
-def test_grid_search_maximises_the_score():
+def test_grid_search_maximizes_the_score():
     grid = GridSearchCV(make_model(), {"n_clusters": [1, 3], "trim": [0.1]}, cv=3)
     grid.fit(X[np.random.default_rng(0).permutation(len(X))])
     assert grid.best_params_["n_clusters"] == 3

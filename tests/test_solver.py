@@ -191,26 +191,26 @@ def test_the_best_partitions_are_distinct_and_in_order():
 def lloyd_problem(seed, n=120, p=4, K=4, m=10, runs=20):
     rng = np.random.default_rng(seed)
     table = engine_for(rng.normal(size=(n, p))).table(np.ones((1, p)))
-    centres = table.cases(random_cases(table, rng.random((runs, K)), 0))
-    return table, centres, Problem(K, m)
+    centers = table.cases(random_cases(table, rng.random((runs, K)), 0))
+    return table, centers, Problem(K, m)
 
 
 @pytest.mark.parametrize("m", [0, 1, 10, 40])
 def test_the_kept_within_sum_never_rises(m):
-    table, centres, problem = lloyd_problem(0, m=m)
+    table, centers, problem = lloyd_problem(0, m=m)
     before = np.inf
     for max_iter in range(1, 25):
-        found = lloyd(table, centres, replace(problem, max_iter=max_iter))
+        found = lloyd(table, centers, replace(problem, max_iter=max_iter))
         assert (found.within <= before * (1 + 1e-12)).all()
         before = found.within
     assert found.converged.all()
-    assert not lloyd(table, centres, replace(problem, max_iter=1)).converged.all()
+    assert not lloyd(table, centers, replace(problem, max_iter=1)).converged.all()
 
 
 @pytest.mark.parametrize("m", [0, 10])
-def test_lloyd_ends_where_centres_and_labels_agree(m):
-    table, centres, problem = lloyd_problem(1, m=m)
-    found = lloyd(table, centres, problem)
+def test_lloyd_ends_where_centers_and_labels_agree(m):
+    table, centers, problem = lloyd_problem(1, m=m)
+    found = lloyd(table, centers, problem)
     assignment = table.assign(table.sums(found.groups, 4).means())
     assert_array_equal(assignment.labels, found.labels)
     groups, within = table.trim(assignment, m)
@@ -219,24 +219,24 @@ def test_lloyd_ends_where_centres_and_labels_agree(m):
     assert_array_equal((found.groups < 0).sum(axis=1), m)
 
 
-@pytest.mark.parametrize("wild", [1e6, 1e12, 1e30])
-def test_lloyd_ends_so_beside_wild_cases_too(wild):
-    """A wild case that comes and goes must not spoil sums that are kept up by difference."""
+@pytest.mark.parametrize("outlying", [1e6, 1e12, 1e30])
+def test_lloyd_ends_so_beside_outlying_cases_too(outlying):
+    """An outlying case that comes and goes must not spoil sums that are kept up by difference."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(80, 3))
-    X[:5, 0] += wild * rng.random(5)
+    X[:5, 0] += outlying * rng.random(5)
     table = engine_for(X).table(np.ones((1, 3)))
-    centres = table.cases(random_cases(table, rng.random((100, 4)), 0))
-    found = lloyd(table, centres, Problem(4, 5))
+    centers = table.cases(random_cases(table, rng.random((100, 4)), 0))
+    found = lloyd(table, centers, Problem(4, 5))
     groups = table.trim(table.assign(table.sums(found.groups, 4).means()), 5).groups
     assert_array_equal(groups[:, 5:], found.groups[:, 5:])
 
 
 def test_a_run_is_the_same_alone_and_in_a_batch():
-    table, centres, problem = lloyd_problem(2)
-    together = lloyd(table, centres, problem)
+    table, centers, problem = lloyd_problem(2)
+    together = lloyd(table, centers, problem)
     for run in range(0, 20, 5):
-        alone = lloyd(table, centres[run : run + 1], problem)
+        alone = lloyd(table, centers[run : run + 1], problem)
         assert_array_equal(alone.groups[0], together.groups[run])
         assert alone.within[0] == pytest.approx(together.within[run])
 
@@ -306,14 +306,14 @@ def test_spread_starts_take_distinct_places_among_duplicates():
 
 @pytest.mark.parametrize("first", [0, 17, 54])
 @pytest.mark.parametrize("kind", ["far rows", "clump"])
-def test_robust_starts_are_never_wild_cases(first, kind):
+def test_robust_starts_are_never_outlying_cases(first, kind):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(60, 5))
-    wild = np.arange(first, first + 6)
-    X[wild] = rng.normal(0, 1000, (6, 5)) if kind == "far rows" else rng.normal(50, 0.1, (6, 5))
+    outlying = np.arange(first, first + 6)
+    X[outlying] = rng.normal(0, 1000, (6, 5)) if kind == "far rows" else rng.normal(50, 0.1, (6, 5))
     table, uniforms = engine_for(X).table(np.ones((1, 5))), rng.random((500, 4))
-    assert not np.isin(robust_cases(table, uniforms, 6), wild).any()
-    assert np.isin(plusplus_cases(table, uniforms, 6), wild).any(axis=1).mean() > 0.9
+    assert not np.isin(robust_cases(table, uniforms, 6), outlying).any()
+    assert np.isin(plusplus_cases(table, uniforms, 6), outlying).any(axis=1).mean() > 0.9
 
 
 def test_robust_starts_spread_over_the_clusters():
@@ -332,7 +332,7 @@ def test_batches_of_starts_are_cut_without_a_trace(work_bytes, monkeypatch):
     table = engine_for(np.random.default_rng(0).normal(size=(50, 3))).table(np.ones((1, 3)))
     starts = DrawnStarts(("random", "robust"), np.random.default_rng(6).random((21, 4)))
     whole = list(starts.batches(table, 5))
-    assert_array_equal(next(starts.fewer(6).batches(table, 5)).centres, whole[0].centres[:6])
+    assert_array_equal(next(starts.fewer(6).batches(table, 5)).centers, whole[0].centers[:6])
     monkeypatch.setattr(memory, "WORK_BYTES", work_bytes)
     cut = list(starts.batches(table, 5))
     assert len(whole) == 1 < len(cut)
@@ -350,7 +350,7 @@ def test_given_starts_are_the_means_of_their_groups():
     assert len(list(starts.fewer(1).batches(table, 0))) == 1
     for batch, group in zip(batches, groups, strict=True):
         means = np.stack([X[group == k].mean(axis=0) for k in range(3)])
-        assert_allclose(batch.centres[0], table.place(means[None])[0], atol=1e-12)
+        assert_allclose(batch.centers[0], table.place(means[None])[0], atol=1e-12)
 
 
 # ---- Alternation
@@ -409,12 +409,12 @@ def test_guarded_states_come_first():
             engine, Problem(3, n_trim, 1.5), partitions, [0, 1], np.ones((2, engine.n_features))
         )
         assert [state.guarded for state in states] == guarded
-        wilder = replace(states[0], objective=1e9, rest=1e9)
-        assert wilder.beats(states[1]) == guarded[0]
+        more_outlying = replace(states[0], objective=1e9, rest=1e9)
+        assert more_outlying.beats(states[1]) == guarded[0]
 
 
-def test_what_is_left_without_a_wild_cluster():
-    """A state whose objective hangs on five wild cases has little left without them."""
+def test_what_is_left_without_an_outlying_cluster():
+    """A state whose objective hangs on five outlying cases has little left without them."""
     X = np.random.default_rng(1).normal(size=(60, 3))
     X[:5] += 100
     labels = np.where(np.arange(60) < 5, 2, np.arange(60) % 2)
@@ -426,11 +426,11 @@ def test_what_is_left_without_a_wild_cluster():
     assert state.rest < 1
 
 
-@pytest.mark.parametrize("wild", [1e9, 1e20, 1e30])
-def test_a_case_that_only_the_unweighted_rule_trims_leaves_no_trace(wild):
+@pytest.mark.parametrize("outlying", [1e9, 1e20, 1e30])
+def test_a_case_that_only_the_unweighted_rule_trims_leaves_no_trace(outlying):
     X = np.random.default_rng(2).normal(size=(60, 4))
     labels, kept = np.arange(60) % 3, np.arange(60) > 0
-    X[0, 2] = wild
+    X[0, 2] = outlying
     engine = engine_for(X)
     far, _, sums = alternate.examine(engine, Problem(3, 1, 1.5), as_partitions(labels))
     assert_array_equal(np.flatnonzero(far[0]), [0])
@@ -442,7 +442,7 @@ def test_a_case_that_only_the_unweighted_rule_trims_leaves_no_trace(wild):
 
 PROBLEMS = {
     "RSK": (make_contaminated("shared_cell", random_state=0), Problem(3, 6, 3.5)),
-    "RSK, wild rows": (make_contaminated("far_rows", random_state=1), Problem(3, 6, 3.5)),
+    "RSK, outlying rows": (make_contaminated("far_rows", random_state=1), Problem(3, 6, 3.5)),
     "RSK, tall": (make_masking(random_state=0), Problem(3, 30, 1.5)),
     "SK": (make_figure1(90, 200, random_state=0), Problem(3, 0, 1.4)),
     "TK": (make_simulation(1, 0), Problem(3, 1)),
@@ -461,14 +461,14 @@ def test_a_solution_is_one_consistent_state(table, problem):
     X, K, m = table.data, problem.n_clusters, problem.n_trim
     found = solve_for(X, problem)
     assert found.converged
-    distances = ((X[:, None, :] - found.centres) ** 2) @ found.weights
+    distances = ((X[:, None, :] - found.centers) ** 2) @ found.weights
     assert_array_equal(found.labels, distances.argmin(axis=1))
     assert_allclose(found.costs, distances.min(axis=1), rtol=1e-9)
     assert found.trimmed_weighted.sum() == m
     assert found.trimmed_unweighted.sum() == (m if problem.sparse else 0)
     inside = ~found.trimmed_weighted
     means = np.stack([X[inside & (found.labels == k)].mean(axis=0) for k in range(K)])
-    assert_allclose(found.centres, means, rtol=1e-9, atol=1e-9)
+    assert_allclose(found.centers, means, rtol=1e-9, atol=1e-9)
     kept = inside & ~found.trimmed_unweighted
     between = between_sum(X[kept], found.labels[kept], K)
     assert found.objective == pytest.approx(found.weights @ between, rel=1e-9)
@@ -494,7 +494,7 @@ def test_a_solution_does_not_see_the_unit(table, problem):
         assert_array_equal(scaled.labels, found.labels)
         assert_array_equal(scaled.trimmed_weighted, found.trimmed_weighted)
         assert_allclose(scaled.weights, found.weights, atol=1e-12)
-        assert_array_equal(scaled.centres, found.centres * scale)
+        assert_array_equal(scaled.centers, found.centers * scale)
 
 
 @needs_compiler
@@ -516,10 +516,10 @@ def test_given_starts_lead_to_the_truth():
     assert classification_error_rate(found.labels, figure.target) == 0
 
 
-def wild_clusters(found, outliers):
-    """How many clusters consist of wild cases only."""
+def outlying_clusters(found, outliers):
+    """How many clusters consist of outlying cases only."""
     inside = ~found.trimmed_weighted
-    members = [outliers[inside & (found.labels == k)] for k in range(len(found.centres))]
+    members = [outliers[inside & (found.labels == k)] for k in range(len(found.centers))]
     return sum(bool(member.all()) for member in members)
 
 
@@ -532,13 +532,13 @@ def error_over(cases, labels, table):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", KINDS)
-def test_wild_cases_do_not_become_a_cluster(kind, seed):
+def test_outlying_cases_do_not_become_a_cluster(kind, seed):
     table = make_contaminated(kind, random_state=seed)
     clean = ~table.outliers
     found = solve(engine_for(table.data), Problem(3, 6, 3.5), drawn(3, 60, seed))
     without = solve(engine_for(table.data[clean]), Problem(3, 0, 3.5), drawn(3, 60, seed))
     expected = classification_error_rate(without.labels, table.target[clean])
-    assert wild_clusters(found, table.outliers) == 0
+    assert outlying_clusters(found, table.outliers) == 0
     assert error_over(clean, found.labels, table) <= expected + 0.03
 
 
@@ -549,8 +549,8 @@ def solve_spoilt(kind, n_trim, seed):
 
 
 @cache
-def mean_error_without_wild_cases(n_trim):
-    """CER of the same cases, the wild ones removed beforehand and as many others trimmed."""
+def mean_error_without_outlying_cases(n_trim):
+    """CER of the same cases, the outlying ones removed beforehand and as many others trimmed."""
     errors = []
     for seed in range(8):
         table = make_contaminated("shared_cell", n_features=50, random_state=seed)
@@ -562,28 +562,28 @@ def mean_error_without_wild_cases(n_trim):
 
 @pytest.mark.parametrize("n_trim", [15, 20, 25])
 @pytest.mark.parametrize("kind", KINDS)
-def test_wild_cases_do_not_become_a_cluster_where_no_state_can_be_guarded(kind, n_trim):
+def test_outlying_cases_do_not_become_a_cluster_where_no_state_can_be_guarded(kind, n_trim):
     """K * trim near 1: no partition keeps more than n_trim cases in each of its clusters."""
     pairs = [solve_spoilt(kind, n_trim, seed) for seed in range(8)]
-    assert sum(wild_clusters(found, table.outliers) for table, found in pairs) == 0
+    assert sum(outlying_clusters(found, table.outliers) for table, found in pairs) == 0
     errors = [error_over(~table.outliers, found.labels, table) for table, found in pairs]
-    assert np.mean(errors) <= mean_error_without_wild_cases(n_trim) + 0.05
+    assert np.mean(errors) <= mean_error_without_outlying_cases(n_trim) + 0.05
 
 
 def test_the_masking_example_needs_both_trimmed_sets():
-    """Cells that are wild where there is no weight: only the unweighted rule can see them."""
+    """Cells that are outlying where there is no weight: only the unweighted rule can see them."""
     table = make_masking(random_state=0)
     found = solve(engine_for(table.data), Problem(3, 30, 1.5), drawn(3))
     assert found.trimmed_unweighted[table.outliers].all()
     assert found.weights[:2].min() > 10 * found.weights[2:].max()
 
 
-@pytest.mark.parametrize("wild", [1e6, 1e30])
-def test_how_wild_masking_cells_are_changes_nothing(wild):
+@pytest.mark.parametrize("outlying", [1e6, 1e30])
+def test_how_outlying_masking_cells_are_changes_nothing(outlying):
     table, problem = make_masking(random_state=0), Problem(3, 30, 1.35)
     expected = solve(engine_for(table.data), problem, drawn(3))
     X = table.data.copy()
-    X[:3, 3:] *= wild
+    X[:3, 3:] *= outlying
     found = solve(engine_for(X), problem, drawn(3))
     assert_allclose(found.weights, expected.weights, atol=1e-9)
     clean = ~table.outliers
@@ -611,13 +611,13 @@ def test_bounds_that_round_badly_hold_too(between, bound):
 # ---- Very many cases
 
 
-@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize(("n_trim", "l1_bound"), [(0, None), (120, None), (120, 2.0), (0, 2.0)])
-def test_a_search_on_a_sample_ends_where_one_on_all_cases_does(n_trim, l1_bound, holes):
+def test_a_search_on_a_sample_ends_where_one_on_all_cases_does(n_trim, l1_bound, missing):
     X = np.random.default_rng(0).normal(size=(3000, 12))
     X[:, :4] += 3 * (np.arange(3000) % 3)[:, None]
     X[: n_trim // 2, -1] += 40
-    if holes:
+    if missing:
         X[np.random.default_rng(1).random(X.shape) < 0.03] = np.nan
     problem, uniforms = Problem(3, n_trim, l1_bound), np.random.default_rng(2).random((20, 3))
     sample = np.sort(np.random.default_rng(3).choice(3000, 600, replace=False))
@@ -637,15 +637,15 @@ def test_a_rival_of_the_sample_is_named_by_its_cases():
     table = make_contaminated("clump_rows", random_state=0)
     X = np.tile(table.data, (5, 1))
     X += np.random.default_rng(0).normal(0, 0.01, X.shape)
-    wild = np.tile(table.outliers, 5)
+    outlying = np.tile(table.outliers, 5)
     sample = np.flatnonzero(np.arange(len(X)) % 5 < 3)
     problem = Problem(3, int(0.1 * len(X)), 3.5)
     starts = DrawnStarts(("random", "robust"), np.random.default_rng(0).random((40, 3)), sample)
     found = solve(engine_for(X), problem, starts)
     assert found.rival is not None
-    assert wild[found.rival.cases].all()
-    assert found.rival.size == pytest.approx(wild.sum(), rel=0.5)
-    assert found.trimmed_weighted[wild].mean() > 0.9
+    assert outlying[found.rival.cases].all()
+    assert found.rival.size == pytest.approx(outlying.sum(), rel=0.5)
+    assert found.trimmed_weighted[outlying].mean() > 0.9
 
 
 @pytest.mark.parametrize(
@@ -693,7 +693,7 @@ def test_a_path_of_bounds_on_very_many_cases_searches_a_sample(monkeypatch):
 
 @pytest.mark.parametrize("l1_bound", [None, 1.8])
 def test_of_millions_of_cases_a_few_may_move_at_rest(l1_bound, monkeypatch):
-    """Labels are those of the centres all the same, and these are nearly the means."""
+    """Labels are those of the centers all the same, and these are nearly the means."""
     X = np.random.default_rng(0).normal(size=(5000, 5))
     model = RobustSparseKMeans(4, trim=0.05, l1_bound=l1_bound, tol=0.01, random_state=0)
     exact = clone(model).fit(X)

@@ -20,7 +20,7 @@ CASES = ["case", "cluster", "distance", "outlier"]
 CASES += ["trimmed", "trimmed_weighted", "trimmed_unweighted"]
 
 
-def holed():
+def incomplete():
     """A case without a cell, one of which little is known, and a feature without a cell."""
     table = X.copy()
     table[5] = np.nan
@@ -36,8 +36,8 @@ def named(index, X=X):
 TABLES = {
     "array": lambda: X,
     "single": lambda: X.astype(np.float32),
-    "holes": holed,
-    "frame": lambda: named([f"case {i}" for i in range(60)], holed()),
+    "missing": incomplete,
+    "frame": lambda: named([f"case {i}" for i in range(60)], incomplete()),
     "polars": lambda: pl.DataFrame(X),
 }
 SETTINGS = {
@@ -55,7 +55,7 @@ SETTINGS = {
 def fit(X, **changes):
     options = {"n_clusters": 3, "n_init": 4, "random_state": 0} | changes
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of holes: kept in warnings_
+        warnings.simplefilter("ignore", UserWarning)  # of missing cells: kept in warnings_
         return RobustSparseKMeans(**options).fit(X)
 
 
@@ -85,14 +85,14 @@ def model(request, kind):
 def test_features_frame(model):
     frame, weights = model.features_frame(), model.feature_weights_
     K = len(model.cluster_centers_)
-    centres = [f"centre_{k}" for k in range(K)]
-    assert list(frame.columns) == ["feature", "weight", "rank", "selected", *centres]
+    centers = [f"center_{k}" for k in range(K)]
+    assert list(frame.columns) == ["feature", "weight", "rank", "selected", *centers]
     assert frame["feature"].tolist() == list(
         getattr(model, "feature_names_in_", [f"x{j}" for j in range(6)])
     )
     assert_array_equal(frame["weight"], weights)
     assert_array_equal(frame["selected"], model.get_support())
-    assert_array_equal(frame[centres], model.cluster_centers_.T)
+    assert_array_equal(frame[centers], model.cluster_centers_.T)
     assert sorted(frame["rank"]) == list(range(1, 7))
     ranked = weights[np.argsort(frame["rank"])]
     assert (np.diff(ranked) <= 0).all()
@@ -130,7 +130,7 @@ def test_cases_frame_with_the_data(model, table):
 
 
 def test_a_case_without_a_cell_is_infinitely_far():
-    row = fit(holed()).cases_frame(holed()).loc[5]
+    row = fit(incomplete()).cases_frame(incomplete()).loc[5]
     assert row["distance"] == np.inf
     assert row["outlier"]
     assert row["trimmed"]
@@ -238,11 +238,11 @@ def test_a_summary_says_what_was_asked_and_found(model, table):
         ({"l1_bound": 1.5}, "weights of L2 norm 1 and an L1 norm of at most 1.5 "),
         ({}, "an L1 norm of at most 1.725, chosen halfway"),
         ({"n_features": 2}, "features 2, which took an L1 bound of 1."),
-        ({"n_init": 1}, "from 1 restart with auto centres, seed 0"),
-        ({"init": "robust", "n_init": "auto"}, "from restarts with robust centres, seed 0"),
+        ({"n_init": 1}, "from 1 restart with auto centers, seed 0"),
+        ({"init": "robust", "n_init": "auto"}, "from restarts with robust centers, seed 0"),
         ({"random_state": None}, "no seed"),
-        ({"init": START}, "3, from given centres"),
-        ({"init": lambda X, K, random_state: X[:K]}, "3, from centres of a function"),
+        ({"init": START}, "3, from given centers"),
+        ({"init": lambda X, K, random_state: X[:K]}, "3, from centers of a function"),
         ({"outlier_cutoff": 2}, "beyond the median distance plus 2 MAD"),
     ],
 )
@@ -260,9 +260,9 @@ def test_the_largest_weights_come_with_names():
 
 
 def test_cases_are_named_the_farthest_first_and_ten_at_most():
-    wild = X.copy()
-    wild[40:55] += 1000 * np.arange(1, 16)[:, None]
-    model = fit(named([f"case {i}" for i in range(60)], wild), trim=0.3, l1_bound=2.0)
+    outlying = X.copy()
+    outlying[40:55] += 1000 * np.arange(1, 16)[:, None]
+    model = fit(named([f"case {i}" for i in range(60)], outlying), trim=0.3, l1_bound=2.0)
     text = " ".join(model.summary().split())
     assert model.outliers_[40:55].all()
     listed = ", ".join(f"case {i}" for i in range(54, 44, -1))
@@ -270,7 +270,7 @@ def test_cases_are_named_the_farthest_first_and_ten_at_most():
 
 
 def test_what_is_not_known_is_said():
-    text = " ".join(fit(holed()).summary().split())
+    text = " ".join(fit(incomplete()).summary().split())
     assert "nothing known of 1 case in features with weight" in text
     assert "nothing known" not in fit(X).summary()
 
@@ -278,7 +278,7 @@ def test_what_is_not_known_is_said():
 def test_warnings_are_kept():
     model = RobustSparseKMeans(3, n_init=4, random_state=0, l1_bound=9, max_iter=1)
     with pytest.warns(UserWarning, match=r"\.$") as said:
-        model.fit(holed())
+        model.fit(incomplete())
     assert model.warnings_ == [str(warning.message) for warning in said]
     assert len(model.warnings_) >= 3
     assert all(warning.filename == __file__ for warning in said)
@@ -291,7 +291,7 @@ def test_warnings_are_kept():
 
 
 def test_long_and_broken_names_are_shortened():
-    frame = pd.DataFrame(holed(), columns=[c * 10_000 for c in "abcdef"])
+    frame = pd.DataFrame(incomplete(), columns=[c * 10_000 for c in "abcdef"])
     frame.index = [f"{i}\n\t" + "long " * 2000 for i in range(60)]
     model = fit(frame, l1_bound=2.0, max_iter=1)
     assert max(map(len, lines_of(model))) < 100
@@ -314,7 +314,7 @@ def test_settings_changed_later_do_not_break_it():
 
 
 def test_warnings_name_cases_as_the_frame_does():
-    wild = make_contaminated("clump_rows", random_state=0).data
-    frame = pd.DataFrame(wild, index=[f"patient {i}" for i in range(len(wild))])
+    outlying = make_contaminated("clump_rows", random_state=0).data
+    frame = pd.DataFrame(outlying, index=[f"patient {i}" for i in range(len(outlying))])
     with pytest.warns(SmallClusterWarning, match="patient"):
         RobustSparseKMeans(3, trim=0.1, l1_bound=3.5, random_state=0).fit(frame)

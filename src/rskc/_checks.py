@@ -84,20 +84,20 @@ def check_distinct(engine: Engine, n_clusters: int) -> None:
         )
 
 
-def check_centres(init: Any, K: int, p: int) -> np.ndarray:
+def check_centers(init: Any, K: int, p: int) -> np.ndarray:
     try:
-        centres = np.asarray(centres_in_memory(init), dtype=np.float64)
+        centers = np.asarray(centers_in_memory(init), dtype=np.float64)
     except (TypeError, ValueError):
-        centres = np.empty(0)
-    if centres.shape == (K, p) and np.isfinite(centres).all():
-        return centres
+        centers = np.empty(0)
+    if centers.shape == (K, p) and np.isfinite(centers).all():
+        return centers
     raise ValueError(
-        "init must name a kind of start or hold finite centres of shape (n_clusters, n_features) = "
+        "init must name a kind of start or hold finite centers of shape (n_clusters, n_features) = "
         f"({K}, {p}); got {' '.join(repr(init).split()):.60}."
     )
 
 
-def centres_in_memory(init: Any) -> Any:
+def centers_in_memory(init: Any) -> Any:
     """Return ``init`` as it is, or as NumPy's if it is on a device or in blocks of Dask."""
     if not (is_dask(init) or hasattr(init, "__array_namespace__") or is_on_device(init)):
         return init
@@ -112,7 +112,7 @@ def check_finite(engine: Engine, solution: Any) -> None:
 def squares_overflow(engine: Engine) -> ValueError:
     return ValueError(
         f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. Rescale "
-        "its columns, or raise trim if these cells are wild."
+        "its columns, or raise trim if these cells are outlying."
     )
 
 

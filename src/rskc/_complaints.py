@@ -18,7 +18,7 @@ Names = Callable[[np.ndarray], np.ndarray]
 
 
 class SmallClusterWarning(UserWarning):
-    """A solution with a larger objective has a cluster that may be nothing but wild cases."""
+    """A solution with a larger objective has a cluster that may be nothing but outlying cases."""
 
 
 class Complaint(NamedTuple):
@@ -67,13 +67,13 @@ def _of_rival(solution: Any, n_trim: int, name_cases: Names) -> Complaint:
     return Complaint(
         f"Another solution has a larger objective ({rival.mean:.4g} against {solution.mean:.4g} "
         f"per kept case), but one of its clusters has {rival.size} cases only "
-        f"({listed(name_cases(rival.cases))}), and with trim as it is {n_trim} cases may be wild. "
+        f"({listed(name_cases(rival.cases))}), and up to {n_trim} cases may be outliers. "
         "If these are a true cluster, lower trim.",
         SmallClusterWarning,
     )
 
 
-def of_holes(
+def of_missing(
     engine: Engine, weights: np.ndarray, names: np.ndarray, name_cases: Names
 ) -> Iterator[Complaint]:
     """What to say of missing cells."""

@@ -39,21 +39,21 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
     _frame: Any
 
     def predict(self, X):
-        """Return the nearest centre of each case, by weighted distance."""
+        """Return the nearest center of each case, by weighted distance."""
         check_is_fitted(self, "cluster_centers_")
         if is_dask(X):
             return self._by_blocks(PredictionMixin.predict, X, np.int32)
         return self._nearest(self._engine(X))
 
     def transform(self, X):
-        """Return the weighted squared distances (n_samples, n_clusters) of cases to centres.
+        """Return the weighted squared distances (n_samples, n_clusters) of cases to centers.
 
         Those of a Dask array or dataframe are a Dask array, whatever ``set_output`` says.
         """
         check_is_fitted(self, "cluster_centers_")
         if is_dask(X):
-            centres = in_memory(self.cluster_centers_)
-            return self._by_blocks(PredictionMixin._transformed, X, centres.dtype, len(centres))
+            centers = in_memory(self.cluster_centers_)
+            return self._by_blocks(PredictionMixin._transformed, X, centers.dtype, len(centers))
         return super().transform(X)
 
     def fit_transform(self, X, y=None, **unsupported):
@@ -61,50 +61,50 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         return self.fit(X, y, **unsupported).transform(X)
 
     def _transformed(self, X):
-        centres = in_memory(self.cluster_centers_)
+        centers = in_memory(self.cluster_centers_)
         engine = self._engine(X)
-        return engine.transform(engine.place(centres[None])[0], in_memory(self.feature_weights_))
+        return engine.transform(engine.place(centers[None])[0], in_memory(self.feature_weights_))
 
     def score_samples(self, X):
-        """Return minus the weighted squared distance of each case to its nearest centre."""
+        """Return minus the weighted squared distance of each case to its nearest center."""
         check_is_fitted(self, "cluster_centers_")
         if is_dask(X):
             return self._by_blocks(PredictionMixin.score_samples, X, np.float64)
         engine = self._engine(X)
-        labels, centres = engine.arrays.as_run(self._nearest(engine)), self._centres(engine)
-        distances = engine.distances(labels, centres, in_memory(self.feature_weights_)[None])
+        labels, centers = engine.arrays.as_run(self._nearest(engine)), self._centers(engine)
+        distances = engine.distances(labels, centers, in_memory(self.feature_weights_)[None])
         return -engine.arrays.only(distances) * engine.unit
 
     def score(self, X, y=None):
         """Return minus the weighted within sum of squares of X.
 
-        The share ``trim`` of its cases that are farthest from their centres is left out. It
+        The share ``trim`` of its cases that are farthest from their centers is left out. It
         compares seeds and starts but no settings: with other weights, more clusters or more
         trimming the sum falls by itself.
         """
         scores = np.sort(in_memory(self.score_samples(X)))
-        scores = scores[np.isfinite(scores)]  # of blank cases nothing can be said
+        scores = scores[np.isfinite(scores)]  # of unobserved cases nothing can be said
         return float(scores[count_of(self.trim, len(scores)) :].sum())
 
     def is_outlier(self, X):
-        """Say of each case whether it is farther from its centre than ``outlier_threshold_``."""
+        """Say of each case whether it is farther from its center than ``outlier_threshold_``."""
         return -self.score_samples(X) > self.outlier_threshold_
 
     def _nearest(self, engine: Engine) -> Any:
         with one_blas_thread:
             table = engine.table(in_memory(self.feature_weights_)[None])
-            centres = table.place(in_memory(self.cluster_centers_)[None])
-            return engine.arrays.only(table.assign(centres).labels)
+            centers = table.place(in_memory(self.cluster_centers_)[None])
+            return engine.arrays.only(table.assign(centers).labels)
 
-    def _centres(self, engine: Engine) -> np.ndarray:
-        """The centres (1, K, p) in the frame."""
+    def _centers(self, engine: Engine) -> np.ndarray:
+        """The centers (1, K, p) in the frame."""
         return engine.place(in_memory(self.cluster_centers_)[None])
 
     def _engine(self, X) -> Engine:
         X = self._validate(X, reset=False)
-        holes = True if np.isnan(in_memory(self.cluster_centers_)).any() else None
+        missing = True if np.isnan(in_memory(self.cluster_centers_)).any() else None
         n_threads = n_threads_for(self.n_threads)
-        return engine_for(X, holes=holes, frame=self._frame, n_threads=n_threads)
+        return engine_for(X, missing=missing, frame=self._frame, n_threads=n_threads)
 
     def _validate(self, X, reset: bool) -> Any:
         if is_dask(X):

@@ -36,14 +36,14 @@ def names_of_cases(X: Any) -> np.ndarray | None:
 def features_frame(model: Any) -> Any:
     import pandas as pd
 
-    weights, centres = model.feature_weights_, model.cluster_centers_
+    weights, centers = model.feature_weights_, model.cluster_centers_
     columns = {
         "feature": _feature_names(model),
         "weight": weights,
         "rank": np.argsort(_by_weight(weights)) + 1,
         "selected": weights > 0,
     }
-    return pd.DataFrame(columns | {f"centre_{k}": centre for k, centre in enumerate(centres)})
+    return pd.DataFrame(columns | {f"center_{k}": center for k, center in enumerate(centers)})
 
 
 def cases_frame(model: Any, X: Any) -> Any:
@@ -65,7 +65,7 @@ def cases_frame(model: Any, X: Any) -> Any:
 
 
 def _second_choices(model: Any, X: Any) -> dict[str, Any]:
-    """Second nearest centre and revised silhouette; missing if there is one centre only."""
+    """Second nearest center and revised silhouette; missing if there is one center only."""
     import pandas as pd
 
     n, m = len(model.labels_), len(model.predict(X))
@@ -113,12 +113,12 @@ def _asked(model: Any) -> Iterator[tuple[str, str]]:
 
 def _starts(model: Any) -> str:
     if callable(model.init):
-        return "centres of a function"
+        return "centers of a function"
     if not isinstance(model.init, str):
-        return "given centres"
+        return "given centers"
     number = "restarts" if isinstance(model.n_init, str) else _counted(model.n_init, "restart")
     seed = "no seed" if model.random_state is None else f"seed {model.random_state!s:.20}"
-    return f"{number} with {model.init} centres, {seed}"
+    return f"{number} with {model.init} centers, {seed}"
 
 
 def _sparsity(model: Any) -> str:
@@ -137,7 +137,7 @@ def _found(model: Any) -> Iterator[tuple[str, str]]:
     yield "features", f"{np.count_nonzero(model.feature_weights_)} of {p} have weight{_top(model)}"
     yield "trimmed", _named_cases(model, model.trimmed_)
     yield "outliers", _named_cases(model, model.outliers_)
-    yield "missing", _holes(model, n * p)
+    yield "missing", _missing(model, n * p)
     iterations = _counted(model.n_iter_, "iteration")
     yield "objective", f"{model.objective_:.6g} after {iterations}"
 
@@ -162,7 +162,7 @@ def _named_cases(model: Any, mask: np.ndarray) -> str:
     return f"{_counted(len(cases), 'case')}: {_few(names, n=len(cases))}"
 
 
-def _holes(model: Any, n_cells: int) -> str:
+def _missing(model: Any, n_cells: int) -> str:
     words, blind = f"{model.n_missing_} of {n_cells} cells missing", np.isinf(model.distances_)
     if not blind.any():
         return words

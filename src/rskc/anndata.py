@@ -63,7 +63,7 @@ def cluster(
 
         - ``obs["rskc"]``: cluster, a category;
         - ``obs["rskc_outlier"]`` and ``obs["rskc_distance"]``: whether it looks like an outlier,
-          and the weighted squared distance to its centre;
+          and the weighted squared distance to its center;
         - ``var["rskc_weight"]``: weight of the variable, unless ``use_rep`` has others;
         - ``uns["rskc"]``: parameters and figures of the fit.
 

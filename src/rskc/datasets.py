@@ -1,7 +1,7 @@
 """Data with a known truth: the paper's generators, and contamination that is hard on K-means.
 
 Every table here has three Gaussian clusters that differ in the first few features only; the rest
-is noise. What varies is how many features matter and where the wild cells are.
+is noise. What varies is how many features matter and where the outlying cells are.
 
 References
 ----------
@@ -31,7 +31,7 @@ class Dataset(NamedTuple):
     target : ndarray of shape (n_samples,)
         The true cluster of each case: 0, 1 or 2.
     outliers : ndarray of bool of shape (n_samples,)
-        The cases with at least one wild cell.
+        The cases with at least one outlying cell.
     informative : ndarray of bool of shape (n_features,)
         The features in which the clusters differ.
     """
@@ -45,7 +45,7 @@ class Dataset(NamedTuple):
 def make_figure1(n_samples: int = 300, n_features: int = 1000, random_state: Any = None) -> Dataset:
     """Draw the data of the paper's Figure 1: two features matter, all others are noise.
 
-    Three clusters with identity covariance and the centres ``(mu, mu, 0, ..., 0)``,
+    Three clusters with identity covariance and the centers ``(mu, mu, 0, ..., 0)``,
     mu = -3, 0, 3. No outliers.
 
     Parameters
@@ -75,12 +75,12 @@ def make_figure1(n_samples: int = 300, n_features: int = 1000, random_state: Any
 
 
 def make_masking(n_samples: int = 300, random_state: Any = None, *, size: float = 500.0) -> Dataset:
-    """Draw the paper's masking example: wild cells in features that carry no weight.
+    """Draw the paper's masking example: outlying cells in features that carry no weight.
 
-    Three clusters with identity covariance and the centres ``(mu, mu, 0, 0, 0)``,
+    Three clusters with identity covariance and the centers ``(mu, mu, 0, 0, 0)``,
     mu = -2, 0, 2. The last two cells of the first three cases are drawn anew from N(size, 1).
-    Trimming by the weighted distance alone cannot see these cases, and if they are wild enough they
-    then attract all the weight; the second, unweighted trimmed set is there for them.
+    Trimming by the weighted distance alone cannot see these cases, and if they are outlying enough
+    they then attract all the weight; the second, unweighted trimmed set is there for them.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def make_masking(n_samples: int = 300, random_state: Any = None, *, size: float 
     random_state : None, int or numpy.random.Generator, default=None
         Seed; an int gives the same data every time.
     size : float, default=500
-        How wild the cells are. The paper calls them large; the clusters contribute about 800 to the
-        between sum of squares of a feature, and a cell of 25 in a cluster of 100 cases only 6.
+        How outlying the cells are. The paper calls them large; the clusters contribute about 800 to
+        the between sum of squares of a feature, and a cell of 25 in a cluster of 100 cases only 6.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def make_simulation(
         0: clean. 1: the first case is 25 in the last feature. 2: the first case is 25 in the
         first feature.
     random_state : None, int or numpy.random.Generator, default=None
-        Seed; an int gives the same data every time. The models of one seed differ in the wild
+        Seed; an int gives the same data every time. The models of one seed differ in the outlying
         cell only.
     n_samples : int, default=60
         Number of cases, at least 3; the clusters differ by one case at most.
@@ -144,10 +144,10 @@ def make_simulation(
     Examples
     --------
     >>> from rskc.datasets import make_simulation
-    >>> clean, wild = (make_simulation(model, random_state=0) for model in (0, 1))
-    >>> float(wild.data[0, -1])
+    >>> clean, outlying = (make_simulation(model, random_state=0) for model in (0, 1))
+    >>> float(outlying.data[0, -1])
     25.0
-    >>> int((clean.data != wild.data).sum())
+    >>> int((clean.data != outlying.data).sum())
     1
     """
     check_choice("model", model, (0, 1, 2))
@@ -166,7 +166,7 @@ def make_contaminated(
     n_outliers: int = 4,
     random_state: Any = None,
 ) -> Dataset:
-    """Draw clusters with a few wild cases that resemble one another and so pose as a cluster.
+    """Draw clusters with a few outlying cases that resemble one another and so pose as a cluster.
 
     Three clusters with identity covariance; in the informative features, which come first, their
     means are -1.5, 0 and 1.5. `n_outliers` cases, drawn at random, are then spoilt.
@@ -174,11 +174,11 @@ def make_contaminated(
     Parameters
     ----------
     kind : {"shared_cell", "clump_cells", "clump_rows", "far_rows"}
-        What the wild cases look like:
+        What the outlying cases look like:
 
         - ``"shared_cell"``: exactly 25 in the last feature;
-        - ``"clump_cells"``: N(8, 1) in the last three features, mildly wild;
-        - ``"clump_rows"``: N(5, 0.3^2) in every feature, a tight clump of wild rows;
+        - ``"clump_cells"``: N(8, 1) in the last three features, mildly outlying;
+        - ``"clump_rows"``: N(5, 0.3^2) in every feature, a tight clump of outlying rows;
         - ``"far_rows"``: N(1000, 1) in every feature.
     n_samples : int, default=60
         Number of cases, at least 3; the clusters differ by one case at most.
@@ -188,15 +188,15 @@ def make_contaminated(
         Number of features in which the clusters differ; at least one feature more for
         ``"shared_cell"`` and three more for ``"clump_cells"`` must be left as noise.
     n_outliers : int, default=4
-        Number of wild cases, 0 to `n_samples`.
+        Number of outlying cases, 0 to `n_samples`.
     random_state : None, int or numpy.random.Generator, default=None
         Seed; an int gives the same data every time. The kinds of one seed share the clean cells
-        and the wild cases.
+        and the outlying cases.
 
     Returns
     -------
     Dataset
-        Data, true clusters (of the wild cases too: where they were before), outliers and
+        Data, true clusters (of the outlying cases too: where they were before), outliers and
         informative features.
 
     Examples
@@ -218,7 +218,7 @@ def make_contaminated(
 
 
 class _Contamination(NamedTuple):
-    """How many of the last features are wild (None: all), and what stands there."""
+    """How many of the last features are outlying (None: all), and what stands there."""
 
     n_cells: int | None
     draw: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]

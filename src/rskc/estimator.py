@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc._checks import (
     check_bound,
-    check_centres,
+    check_centers,
     check_choice,
     check_distinct,
     check_finite,
@@ -24,7 +24,7 @@ from rskc._checks import (
     check_wanted,
     squares_overflow,
 )
-from rskc._complaints import Complaint, of_bound, of_holes, of_solution
+from rskc._complaints import Complaint, of_bound, of_missing, of_solution
 from rskc._inputs import brought_home, in_memory, model_in_memory
 from rskc._prediction import PredictionMixin, count_of
 from rskc._runtime import n_threads_for, one_blas_thread, talking
@@ -46,9 +46,9 @@ ROUNDING = 1e-24
 class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     """Robust and sparse K-means.
 
-    Finds clusters that show in a few of many features, while a share of the cases may be wild. Each
-    feature gets a weight, 0 for those that do not matter; the cases farthest from their centres, in
-    the weighted and in the unweighted sense, have no say in centres and weights.
+    Finds clusters that show in a few of many features, while a share of the cases may be outlying.
+    Each feature gets a weight, 0 for those that do not matter; the cases farthest from their
+    centers, in the weighted and in the unweighted sense, have no say in centers and weights.
 
     Without trimming (``trim=0``) it is sparse K-means, without sparsity (``l1_bound=None``) trimmed
     K-means, and without both K-means.
@@ -67,9 +67,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         A wanted number of features instead of a bound. The bound is chosen so that just so many
         weights are above 0.
     init : {"auto", "random", "k-means++", "robust"}, array or callable, default="auto"
-        Starting centres. "random": cases drawn at random. "k-means++": cases far from one another.
-        "robust": the same, but the cases farthest from all others cannot be drawn, so that wild
-        ones do not capture a centre. "auto": random ones and, in turn, robust ones if cases are
+        Starting centers. "random": cases drawn at random. "k-means++": cases far from one another.
+        "robust": the same, but the cases farthest from all others cannot be drawn, so that outlying
+        ones do not capture a center. "auto": random ones and, in turn, robust ones if cases are
         trimmed, else k-means++. An array (n_clusters, n_features_in_) is one start; a callable
         gets ``X``, ``n_clusters`` and ``random_state`` and returns such an array.
     n_init : int or "auto", default="auto"
@@ -83,10 +83,10 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Restarts stop when their within sum of squares falls by less than this share of itself, and
         the alternation when the weights change by less than this share. What is returned is
         brought to rest in any case, so that its labels are those that ``predict`` gives; of a
-        million cases or more the share ``tol`` may have moved since the centres were made. 0 runs
+        million cases or more the share ``tol`` may have moved since the centers were made. 0 runs
         everything until nothing changes.
     outlier_cutoff : float, default=3.5
-        A case is an outlier if its weighted distance to its centre is above the median of these
+        A case is an outlier if its weighted distance to its center is above the median of these
         distances by more than so many times their MAD (times 1.4826).
     random_state : int, RandomState or None, default=None
         Seed of the restarts. The same seed gives the same result for any number of threads.
@@ -99,7 +99,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each case, trimmed or not: that of its nearest centre.
+        Cluster of each case, trimmed or not: that of its nearest center.
     cluster_centers_ : ndarray of shape (n_clusters, n_features_in_)
         Means, in the space of the data, of the cases that the weighted rule keeps.
     feature_weights_ : ndarray of shape (n_features_in_,)
@@ -114,7 +114,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     outliers_ : ndarray of bool of shape (n_samples,)
         Cases whose weighted distance is above ``outlier_threshold_``.
     distances_ : ndarray of shape (n_samples,)
-        Weighted squared distance of each case to its centre.
+        Weighted squared distance of each case to its center.
     outlier_threshold_ : float
         The median of the weighted distances plus ``outlier_cutoff`` times their MAD.
     objective_ : float
@@ -144,7 +144,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     ConvergenceWarning
         If ``max_iter`` ended it.
     SmallClusterWarning
-        If another solution has a larger objective, but a cluster of no more cases than may be wild.
+        If another solution has a larger objective, but a cluster of no more cases than may be
+        outlying.
 
     Notes
     -----
@@ -152,8 +153,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     ``transform``, in ``score_samples`` and in the outlier rule.
 
     NaN marks a missing cell. Nothing is imputed and no case is dropped: distances are over the
-    features observed in both case and centre, scaled up by the observed weight, and means are over
-    observed cells (a centre is NaN in a feature of which its cluster has none). A case of which
+    features observed in both case and center, scaled up by the observed weight, and means are over
+    observed cells (a center is NaN in a feature of which its cluster has none). A case of which
     nothing that has weight is observed gets label 0 and an infinite distance, is flagged as an
     outlier, and has no say. A feature without an observed cell gets weight 0.
 
@@ -173,8 +174,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     --------
     >>> from rskc import RobustSparseKMeans
     >>> from rskc.datasets import make_simulation
-    >>> wild = make_simulation(model=1, random_state=0)
-    >>> model = RobustSparseKMeans(3, trim=1 / 60, l1_bound=6.2, random_state=0).fit(wild.data)
+    >>> outlying = make_simulation(model=1, random_state=0)
+    >>> model = RobustSparseKMeans(3, trim=1 / 60, l1_bound=6.2, random_state=0).fit(outlying.data)
     >>> int(model.get_support().sum())
     49
     >>> bool(model.trimmed_[0])
@@ -269,7 +270,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
 
         Its columns: ``feature``, the name, or x0, x1, ...; ``weight``; ``rank``, 1 for the largest
         weight, ties in the order of the data; ``selected``, whether the weight is above 0; and the
-        centres ``centre_0``, ``centre_1``, ....
+        centers ``center_0``, ``center_1``, ....
         """
         check_is_fitted(self, "cluster_centers_")
         return features_frame(model_in_memory(self))
@@ -278,7 +279,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """Return a pandas.DataFrame with a row a case of the fit.
 
         Its columns: ``case``, the name in the index of the fitted frame, or the number;
-        ``cluster``; ``distance``, the weighted squared one to the centre; ``outlier``; ``trimmed``,
+        ``cluster``; ``distance``, the weighted squared one to the center; ``outlier``; ``trimmed``,
         ``trimmed_weighted`` and ``trimmed_unweighted``. With ``X``, the data of the fit, also
         ``second_cluster`` and ``silhouette``, the revised one; with one cluster these are missing.
         """
@@ -328,7 +329,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """Make of X and the parameters what the solver takes, and the surroundings it runs in."""
         verbose = check_integer("verbose", self.verbose, 0)
         with one_blas_thread, talking(verbose), np.errstate(over="ignore", invalid="ignore"):
-            engine = engine_for(X, drop_blank=True, n_threads=n_threads_for(self.n_threads))
+            engine = engine_for(X, drop_unobserved=True, n_threads=n_threads_for(self.n_threads))
             problem = self._problem(engine.n_cases, engine.n_features)
             check_distinct(engine, problem.n_clusters)
             try:
@@ -339,7 +340,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     def _problem(self, n: int, p: int) -> Problem:
         """Check the parameters against the shape of the data."""
         K = check_integer("n_clusters", self.n_clusters, 1)
-        trim = check_real("trim", self.trim, 0, 0.5, ": the share of cases that may be wild")
+        trim = check_real("trim", self.trim, 0, 0.5, ": the share of cases that may be outlying")
         n_trim = count_of(trim, n)
         if n - n_trim < K:
             raise ValueError(
@@ -370,9 +371,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
             given = [self.init(X, K, random_state=random_state) for _ in range(n_init)]
         else:
             given = [self.init]
-        centres = np.stack([check_centres(centre, K, p) for centre in given])
+        centers = np.stack([check_centers(center, K, p) for center in given])
         table = engine.table(np.ones((1, p)))
-        labels = [table.assign(table.place(centre[None])) for centre in centres]
+        labels = [table.assign(table.place(center[None])) for center in centers]
         return GivenStarts([table.trim(label, problem.n_trim).groups for label in labels], K)
 
     def _n_starts(self, engine: Engine, problem: Problem) -> int:
@@ -400,7 +401,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         return [
             *of_bound(self.l1_bound, problem, engine.n_features),
             *of_solution(problem, solution, name_cases),
-            *of_holes(engine, solution.weights, names, name_cases),
+            *of_missing(engine, solution.weights, names, name_cases),
         ]
 
     def _threshold(self, engine: Engine, solution: Solution) -> float:
@@ -410,9 +411,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
 
     def _store(self, engine: Engine, problem: Problem, solution: Solution) -> None:
         self._frame = engine.frame
-        self.n_missing_ = engine.n_missing + engine.n_blank * engine.n_features
+        self.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
         self.labels_ = engine.returned(solution.labels, 0)
-        self.cluster_centers_ = engine.as_result(solution.centres)
+        self.cluster_centers_ = engine.as_result(solution.centers)
         self.feature_weights_ = engine.as_result(solution.weights)
         self.trimmed_weighted_ = engine.returned(solution.trimmed_weighted, True)
         self.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)

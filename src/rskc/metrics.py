@@ -1,7 +1,7 @@
 """How good a result is: its partition beside a truth or another one and on its own, its features.
 
 The measures stay small on large data: partitions are compared by the table of label pairs that
-occur, and silhouettes need the n x K distances to the centres. Labels may be of any type; missing
+occur, and silhouettes need the n x K distances to the centers. Labels may be of any type; missing
 ones (None, NaN, NaT, NA) are one label, apart from all others.
 """
 
@@ -117,15 +117,15 @@ def sensitivity(true: Any, labels: Any) -> Any:
 
 
 class RevisedSilhouette(NamedTuple):
-    """How much nearer each case is to its centre than to the next one.
+    """How much nearer each case is to its center than to the next one.
 
     Attributes
     ----------
     values : ndarray of shape (n_samples,)
-        ``(b - a) / b``: 1 at the nearest centre, 0 halfway between two; 0 where b is 0, and where
+        ``(b - a) / b``: 1 at the nearest center, 0 halfway between two; 0 where b is 0, and where
         both are infinite; 1 where only b is.
     nearest, second : ndarray of int of shape (n_samples,)
-        The nearest and the second nearest centre; of centres that tie the lower number first.
+        The nearest and the second nearest center; of centers that tie the lower number first.
     a, b : ndarray of shape (n_samples,)
         Weighted squared distances to these two.
     """
@@ -140,9 +140,9 @@ class RevisedSilhouette(NamedTuple):
 def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
     """Compute the revised silhouette of each case of X.
 
-    Unlike the silhouette it compares cases with centres and not with one another, so that it needs
+    Unlike the silhouette it compares cases with centers and not with one another, so that it needs
     n x K distances only. Missing cells are left out of these, as in ``transform``. A case of which
-    nothing that has weight is observed is infinitely far from all centres: nothing speaks for one
+    nothing that has weight is observed is infinitely far from all centers: nothing speaks for one
     or the other, and its value is 0.
 
     Parameters
@@ -156,7 +156,7 @@ def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
     Returns
     -------
     silhouette : RevisedSilhouette
-        Values in [0, 1], the two centres, and the distances to them.
+        Values in [0, 1], the two centers, and the distances to them.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
     distances = in_memory(model.transform(X))
     if distances.shape[1] < 2:
         raise ValueError(
-            "The revised silhouette compares the nearest centre with the second nearest, and "
+            "The revised silhouette compares the nearest center with the second nearest, and "
             "n_clusters=1 has none; fit a model with n_clusters >= 2."
         )
     nearest, a = _least(distances)

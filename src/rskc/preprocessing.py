@@ -16,17 +16,17 @@ MAD_FACTOR = 1.4826
 
 
 class RowStandardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Standardise each case: subtract the centre of its cells and divide by their scale.
+    """Standardize each case: subtract the center of its cells and divide by their scale.
 
     Clustering then goes by the shape of a case and not by its level, as for gene expression. With
     mean and standard deviation the squared Euclidean distance of two complete cases is
     ``2 * n_features * (1 - correlation)``. With median and MAD, the paper's choice, it is about
-    that, and wild cells have no say in centre and scale.
+    that, and outlying cells have no say in center and scale.
 
     Parameters
     ----------
     center : {"median", "mean"}, default="median"
-        Centre of a case.
+        Center of a case.
     scale : {"mad", "std"}, default="mad"
         Scale of a case. "mad": median distance of its cells to their median, times 1.4826, whatever
         ``center`` is. "std": standard deviation, dividing by the number of cells.
@@ -41,12 +41,12 @@ class RowStandardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Warns
     -----
     UserWarning
-        If cases have scale 0, as a constant one has. They are centred and not scaled. A MAD is 0 if
-        more than half of the cells are equal.
+        If cases have scale 0, as a constant one has. They are centered and not scaled. A MAD is 0
+        if more than half of the cells are equal.
 
     Notes
     -----
-    ``fit`` learns nothing: each case is standardised on its own. NaN marks a missing cell; centre
+    ``fit`` learns nothing: each case is standardized on its own. NaN marks a missing cell; center
     and scale are over the observed cells, and a missing cell stays missing.
 
     Examples
@@ -66,7 +66,7 @@ class RowStandardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.scale = scale
 
     def fit(self, X, y=None):
-        """Check the parameters and X; nothing is learnt.
+        """Check the parameters and X; nothing is learned.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class RowStandardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X):
-        """Standardise each case of X.
+        """Standardize each case of X.
 
         Parameters
         ----------
@@ -93,22 +93,22 @@ class RowStandardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            A standardised copy; float32 stays float32.
+            A standardized copy; float32 stays float32.
         """
         X = self._validate(X, reset=False)
-        find_centre = _medians if self.center == "median" else _means
+        find_center = _medians if self.center == "median" else _means
         find_scale = _mads if self.scale == "mad" else _deviations
         scale = find_scale(X)
         flat = np.flatnonzero(scale == 0)
         if len(flat):
             warnings.warn(
                 f"{counted(len(flat), 'case has', 'cases have')} scale 0 ({self.scale}) and can be "
-                f"centred only: {listed(flat)}.",
+                f"centered only: {listed(flat)}.",
                 UserWarning,
                 stacklevel=3,  # beyond set_output's wrapper
             )
         scale[flat] = 1
-        return (X - find_centre(X)[:, None]) / scale[:, None]
+        return (X - find_center(X)[:, None]) / scale[:, None]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -145,7 +145,8 @@ def _mads(X: np.ndarray) -> np.ndarray:
 def _means(X: np.ndarray) -> np.ndarray:
     """Mean of each row over its observed cells; NaN if it has none.
 
-    Within the range of the row, so that a constant one is centred to 0 and not to a rounding error.
+    Within the range of the row, so that a constant one is centered to 0 and not to a rounding
+    error.
     """
     seen = ~np.isnan(X)
     sums = np.sum(X, axis=1, where=seen, dtype=np.float64)

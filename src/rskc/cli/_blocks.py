@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.cli._counts import Counts
-from rskc.cli._options import Reading, Standardising
+from rskc.cli._options import Reading, Standardizing
 from rskc.cli._results import Result
-from rskc.cli._scaling import Scaling, learn, rows_standardised
+from rskc.cli._scaling import Scaling, learn, rows_standardized
 from rskc.cli._tables import Data, left_out, notes_of
 from rskc.cli._voice import Voice
 
-# Cases that the page shows, that model.rskc keeps, and that columns are standardised by.
+# Cases that the page shows, that model.rskc keeps, and that columns are standardized by.
 MOST_SHOWN = 10_000
 ARRAYS = ("labels_", "distances_", "outliers_", "trimmed_weighted_", "trimmed_unweighted_")
 
@@ -34,26 +34,26 @@ class BlockData(Data):
         return self.table.n_cases, len(self.table.features)
 
 
-def read_blocks(path: Path, reading: Reading, standardising: Standardising, voice: Voice) -> Data:
-    """Open a table; read no more of it than columns are standardised by."""
+def read_blocks(path: Path, reading: Reading, standardizing: Standardizing, voice: Voice) -> Data:
+    """Open a table; read no more of it than columns are standardized by."""
     from rskc.files import open_blocks
 
     start, arguments = time.perf_counter(), reading.arguments()
     with voice.busy(f"Looking at {path.name or path}"):
         table = open_blocks(path, **arguments)
-        scaling, notes = _scaling(table, standardising)
+        scaling, notes = _scaling(table, standardizing)
     X = lazily(table, scaling)
     return BlockData(table, X, scaling, arguments, notes, time.perf_counter() - start)
 
 
-def _scaling(table: Any, asked: Standardising) -> tuple[Scaling, list[str]]:
+def _scaling(table: Any, asked: Standardizing) -> tuple[Scaling, list[str]]:
     if asked.standardize != "columns":
         return Scaling(asked.standardize, asked.scale), []
     frame = _drawn(table)
     scaling, notes = learn("columns", asked.scale, frame)
     if len(frame) < table.n_cases:
         notes.append(
-            f"Columns are standardised by what {len(frame):,} of the {table.n_cases:,} cases say, "
+            f"Columns are standardized by what {len(frame):,} of the {table.n_cases:,} cases say, "
             "drawn at random."
         )
     return scaling, notes
@@ -98,22 +98,22 @@ def lazily(table: Any, scaling: Scaling) -> Any:
 
 
 class _Numbers:
-    """Reads a block and standardises it."""
+    """Reads a block and standardizes it."""
 
     def __init__(self, table: Any, scaling: Scaling):
         self.table, self.scaling = replace(table, pieces=[]), scaling
 
     def __call__(self, piece: Any) -> Any:
-        return standardised(self.scaling, self.table.read_numbers(piece))
+        return standardized(self.scaling, self.table.read_numbers(piece))
 
 
-def standardised(scaling: Scaling, frame: Any) -> Any:
-    """A block, standardised; in blocks nothing is said of constant rows, whose numbers differ."""
+def standardized(scaling: Scaling, frame: Any) -> Any:
+    """A block, standardized; in blocks nothing is said of constant rows, whose numbers differ."""
     if scaling.of != "rows":
         return scaling.apply(frame)
     import pandas as pd
 
-    values = rows_standardised(frame.to_numpy(), scaling.kind)
+    values = rows_standardized(frame.to_numpy(), scaling.kind)
     return pd.DataFrame(values, index=frame.index, columns=frame.columns, copy=False)
 
 
@@ -143,7 +143,7 @@ class _Cases:
             setattr(model, name, array)
         model.trimmed_ = model.trimmed_weighted_ | model.trimmed_unweighted_
         model.case_names_in_ = block.data.index.to_numpy()
-        cases = model.cases_frame(standardised(self.scaling, block.data))
+        cases = model.cases_frame(standardized(self.scaling, block.data))
         labels = None if block.labels is None else block.labels[rows]
         return Part(cases, block.data.iloc[rows], labels, rows)
 
@@ -242,7 +242,7 @@ def classes(labels: np.ndarray) -> np.ndarray:
 def _of_shown(result: Result, shown: Shown, counts: Counts) -> Result:
     """The result with what is shown of its data in memory, and counts over all cases."""
     data, table = result.data, _table(result, shown, counts)
-    X = standardised(data.scaling, table.data)
+    X = standardized(data.scaling, table.data)
     few = len(shown.cases) < counts.n_cases
     notes = left_out(table) if few else notes_of(table)
     small = Data(table, X, data.scaling, data.reading, [*notes, *data.notes], data.seconds)
@@ -305,7 +305,7 @@ class _Predicted:
         frame = self.table.read(piece).data
         if self.names is not None:
             frame = frame.reindex(columns=self.names)
-        return self.predict(self.model, standardised(self.scaling, frame))
+        return self.predict(self.model, standardized(self.scaling, frame))
 
 
 def predicted_parts(table: Any, model: Any, scaling: Scaling, predict: Callable) -> Iterator[Any]:

@@ -21,7 +21,7 @@ class Counts:
     outliers: np.ndarray = field(init=False)
     n_known: np.ndarray = field(init=False)  # cases with a silhouette
     silhouettes: np.ndarray = field(init=False)  # their sums
-    farthest: Any = None  # the outliers that are farthest from their centres
+    farthest: Any = None  # the outliers that are farthest from their centers
 
     def __post_init__(self) -> None:
         self.sizes, self.outliers, self.n_known = np.zeros((3, self.n_clusters), int)
@@ -31,16 +31,16 @@ class Counts:
         """Count some cases more."""
         import pandas as pd
 
-        clusters, wild = cases["cluster"].to_numpy(), cases["outlier"].to_numpy()
+        clusters, outlying = cases["cluster"].to_numpy(), cases["outlier"].to_numpy()
         values = cases["silhouette"].to_numpy(float)
         known = np.isfinite(values)
         self.n_cases += len(cases)
         self.n_trimmed += int(cases["trimmed"].sum())
         self.sizes += self._per_cluster(clusters)
-        self.outliers += self._per_cluster(clusters[wild])
+        self.outliers += self._per_cluster(clusters[outlying])
         self.n_known += self._per_cluster(clusters[known])
         self.silhouettes += np.bincount(clusters[known], values[known], self.n_clusters)
-        outlying = pd.concat([self.farthest, cases.loc[wild, ["case", "distance"]]])
+        outlying = pd.concat([self.farthest, cases.loc[outlying, ["case", "distance"]]])
         outlying = outlying.sort_values("distance", ascending=False, kind="stable")
         self.farthest = outlying.head(MOST_NAMES)
 

@@ -175,14 +175,14 @@ def _separator(text: str | None) -> str | None:
 
 
 @dataclass(frozen=True)
-class Standardising:
+class Standardizing:
     """Whether cells are made comparable first."""
 
     standardize: Annotated[
         Literal["none", "rows", "columns"],
         Option(
             metavar="WHAT",
-            help="rows, columns or none: centre and scale each row first, so that the shape of a "
+            help="rows, columns or none: center and scale each row first, so that the shape of a "
             "case counts and not its level; or each column, so that units do not count.",
             rich_help_panel=TABLE,
         ),
@@ -191,8 +191,8 @@ class Standardising:
         Literal["robust", "classic"],
         Option(
             metavar="HOW",
-            help="robust or classic: by median and MAD, which wild cells do not sway, or by mean "
-            "and SD.",
+            help="robust (median and MAD, which outlying cells do not sway) or classic (mean and "
+            "SD).",
             rich_help_panel=TABLE,
         ),
     ] = "robust"
@@ -200,13 +200,13 @@ class Standardising:
 
 @dataclass(frozen=True)
 class Trimming:
-    """The share of wild cases."""
+    """The share of outlying cases."""
 
     trim: Annotated[
         float,
         Option(
             metavar="SHARE",
-            help="Share of the cases that may be wild, 0 to 0.5.",
+            help="Share of the cases that may be outlying, 0 to 0.5.",
             rich_help_panel=MODEL,
         ),
     ] = 0.1

@@ -72,7 +72,7 @@ class Result:
             "date": datetime.now().astimezone().isoformat(timespec="seconds"),
             "table": _table(self.data, self.counts.n_cases),
             "reading": self.data.reading,
-            "standardisation": {
+            "standardization": {
                 "of": self.data.scaling.of,
                 "scale": self.data.scaling.kind,
                 "words": self.data.scaling.words(),
@@ -149,9 +149,11 @@ def headline(result: Result) -> str:
     matter = f"{selected:,} of {counted(p, 'feature')} matter{'s' if selected == 1 else ''}"
     if found["l1_bound"] is None:
         matter = f"all {counted(p, 'feature')} count alike"
-    wild = found["n_outliers"]
-    looks = "looks like an outlier" if wild == 1 else "look like outliers"
-    outliers = f"{counted(wild, 'case')} {looks}" if wild else "no case looks like an outlier"
+    outlying = found["n_outliers"]
+    looks = "looks like an outlier" if outlying == 1 else "look like outliers"
+    outliers = (
+        f"{counted(outlying, 'case')} {looks}" if outlying else "no case looks like an outlier"
+    )
     return (
         f"{counted(found['n_clusters'], 'cluster')} of {counted(n, 'case')}; {matter}; {outliers}."
     )
@@ -211,10 +213,10 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
 def write_page(path: Path, result: Result, title: str | None) -> None:
     """Write the HTML page."""
     from rskc.report import Report
-    from rskc.report._summary import summarise
+    from rskc.report._summary import summarize
 
     data = result.data
-    summary = summarise(
+    summary = summarize(
         result.model,
         data.X,
         searches=result.searches,
@@ -224,7 +226,7 @@ def write_page(path: Path, result: Result, title: str | None) -> None:
             "command": shlex.join(result.command),
             "file": data.table.path.name,
             **({} if data.table.sha256 is None else {"sha256": data.table.sha256}),
-            "standardisation": data.scaling.words(),
+            "standardization": data.scaling.words(),
             "date": datetime.now().astimezone().isoformat(timespec="seconds"),
         },
     )

@@ -10,22 +10,22 @@ import numpy as np
 
 ROWS = {"robust": ("median", "mad"), "classic": ("mean", "std")}
 WORDS = {
-    "robust": "centred at the median and divided by the MAD",
-    "classic": "centred at the mean and divided by the standard deviation",
+    "robust": "centered at the median and divided by the MAD",
+    "classic": "centered at the mean and divided by the standard deviation",
 }
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is centred and scaled: "none", "rows" or "columns"; these with what they learnt."""
+    """What is centered and scaled: "none", "rows" or "columns"; these with what they learned."""
 
     of: str = "none"
     kind: str = "robust"
-    centres: np.ndarray | None = None
+    centers: np.ndarray | None = None
     scales: np.ndarray | None = None
 
     def apply(self, frame: Any) -> Any:
-        """Standardise a frame; warns of rows that are constant."""
+        """Standardize a frame; warns of rows that are constant."""
         if self.of == "none":
             return frame
         values = self._rows(frame) if self.of == "rows" else self._columns(frame)
@@ -40,7 +40,7 @@ class Scaling:
 
     def _columns(self, frame: Any) -> np.ndarray:
         values = frame.to_numpy()
-        made = (values - self.centres) / self.scales
+        made = (values - self.centers) / self.scales
         return made.astype(values.dtype, copy=False)
 
     def words(self) -> str:
@@ -49,45 +49,45 @@ class Scaling:
 
     def extra(self) -> dict[str, Any]:
         """For the model's file."""
-        return {"of": self.of, "kind": self.kind, "centres": self.centres, "scales": self.scales}
+        return {"of": self.of, "kind": self.kind, "centers": self.centers, "scales": self.scales}
 
     @classmethod
     def from_extra(cls, extra: Mapping[str, Any] | None, p: int) -> Scaling:
         """From the model's file, if it fits its model."""
         scaling = cls(**(extra or {}))
-        arrays: Any = (scaling.centres, scaling.scales) if scaling.of == "columns" else ()
+        arrays: Any = (scaling.centers, scaling.scales) if scaling.of == "columns" else ()
         if scaling.kind not in ROWS or any(np.shape(array) != (p,) for array in arrays):
-            raise ValueError("the standardisation in the model's file does not fit the model.")
+            raise ValueError("the standardization in the model's file does not fit the model.")
         return scaling
 
 
 def learn(of: str, kind: str, frame: Any) -> tuple[Scaling, list[str]]:
-    """Find centres and scales of the columns, if it is these; and say what was out of the usual."""
+    """Find centers and scales of the columns, if it is these; and say what was out of the usual."""
     if of != "columns":
         return Scaling(of, kind), []
     values = frame.to_numpy(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        centres, scales = (_robust if kind == "robust" else _classic)(values)
+        centers, scales = (_robust if kind == "robust" else _classic)(values)
         spread = _classic(values)[1]
     rough = (scales == 0) & (spread > 0)
     scales = np.where(rough, spread, scales)
-    usable = np.isfinite(scales) & (scales > 0) & np.isfinite(centres)
+    usable = np.isfinite(scales) & (scales > 0) & np.isfinite(centers)
     scaling = Scaling(
-        of, kind, np.where(usable | (scales == 0), centres, 0.0), np.where(usable, scales, 1.0)
+        of, kind, np.where(usable | (scales == 0), centers, 0.0), np.where(usable, scales, 1.0)
     )
     return scaling, _told(frame.columns[rough])
 
 
-def rows_standardised(values: np.ndarray, kind: str) -> np.ndarray:
+def rows_standardized(values: np.ndarray, kind: str) -> np.ndarray:
     """What RowStandardizer makes of cases, without a word on those that are constant."""
     from rskc.preprocessing import _deviations, _mads, _means, _medians
 
-    centres, scales = (
+    centers, scales = (
         (_medians(values), _mads(values))
         if kind == "robust"
         else (_means(values), _deviations(values))
     )
-    return (values - centres[:, None]) / np.where(scales == 0, 1, scales)[:, None]
+    return (values - centers[:, None]) / np.where(scales == 0, 1, scales)[:, None]
 
 
 def _told(names: Any) -> list[str]:

@@ -14,7 +14,7 @@ MOST_CLUSTERS = 20
 FILES = {
     "report.html": "the page that explains it all: open it in a browser",
     "labels.csv": "cluster, distance and more of each case",
-    "features.csv": "weight and centres of each feature",
+    "features.csv": "weight and centers of each feature",
     "table.csv": "what the search tried",
     "model.rskc": "the model, for rskc predict",
     "summary.json": "settings and results, enough to repeat it",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._options import Reading, Standardising
+from rskc.cli._options import Reading, Standardizing
 from rskc.cli._scaling import Scaling, learn
 from rskc.cli._voice import Voice, heard
 
@@ -18,7 +18,7 @@ class Data:
     """A table, and what is clustered of it."""
 
     table: Any
-    X: Any  # pandas.DataFrame, standardised
+    X: Any  # pandas.DataFrame, standardized
     scaling: Scaling
     reading: dict[str, Any]  # arguments of read_table
     notes: list[str]
@@ -30,14 +30,14 @@ class Data:
         return self.X.shape
 
 
-def read(path: Path, reading: Reading, standardising: Standardising, voice: Voice) -> Data:
-    """Read a table and standardise it."""
+def read(path: Path, reading: Reading, standardizing: Standardizing, voice: Voice) -> Data:
+    """Read a table and standardize it."""
     from rskc.files import read_table
 
     start, arguments = time.perf_counter(), reading.arguments()
     with voice.busy(f"Reading {path.name}"):
         table = read_table(path, **arguments)
-        scaling, notes = learn(standardising.standardize, standardising.scale, table.data)
+        scaling, notes = learn(standardizing.standardize, standardizing.scale, table.data)
         with heard() as warned:
             X = scaling.apply(table.data)
     notes = [*notes_of(table), *notes, *warned]
@@ -45,7 +45,7 @@ def read(path: Path, reading: Reading, standardising: Standardising, voice: Voic
 
 
 def reread(path: Path, arguments: dict[str, Any], scaling: Scaling, voice: Voice) -> Data:
-    """Read the table of a fit again, and standardise it as then."""
+    """Read the table of a fit again, and standardize it as then."""
     from rskc.files import read_table
 
     start = time.perf_counter()
@@ -60,9 +60,9 @@ def reread(path: Path, arguments: dict[str, Any], scaling: Scaling, voice: Voice
 def notes_of(table: Any) -> Iterator[str]:
     """What someone who thinks the table is just numbers would like to know."""
     yield from _counting(table.data)
-    blank = table.data.index[table.data.isna().all(axis=1)] if table.n_missing else []
-    if len(blank):
-        which = _few([repr(name) for name in blank])
+    unobserved = table.data.index[table.data.isna().all(axis=1)] if table.n_missing else []
+    if len(unobserved):
+        which = _few([repr(name) for name in unobserved])
         yield f"No value at all, so that the cluster means nothing: {which}."
     yield from left_out(table)
     if table.empty:

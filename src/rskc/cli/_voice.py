@@ -60,7 +60,7 @@ class Voice:
             typer.echo(json_of(facts))
 
     def complain(self, sentence: str) -> None:
-        """Print an error, in one line that nothing wraps or colours."""
+        """Print an error, in one line that nothing wraps or colors."""
         typer.echo(f"rskc: {sentence}", err=True)
 
     @contextmanager

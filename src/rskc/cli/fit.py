@@ -16,7 +16,7 @@ from rskc.cli._options import (
     Reading,
     ResultsOfFit,
     SparsityOrSearch,
-    Standardising,
+    Standardizing,
     TablePath,
     Trimming,
 )
@@ -55,7 +55,7 @@ def fit(
     sparsity: SparsityOrSearch,
     basics: Basics,
     reading: Reading,
-    standardising: Standardising,
+    standardizing: Standardizing,
     engine: Engine,
     results: ResultsOfFit,
     voice: Voice,
@@ -71,7 +71,7 @@ def fit(
         results_folder(folder, results.force) as part,
         work_on(table, engine, basics.threads, voice) as (read, write),
     ):
-        data = read(table, reading, standardising, voice)
+        data = read(table, reading, standardizing, voice)
         result = clustered(data, clusters, trimming, sparsity, basics, voice)
         with voice.busy("Writing the results"):
             result = write(part, result, report=not results.no_report, title=results.title)

@@ -56,8 +56,8 @@ def predict(
 ) -> None:
     """Put the cases of another table into the clusters of a fit.
 
-    Columns are found by their names, in whatever order. What was standardised for the fit is
-    standardised in the same way.
+    Columns are found by their names, in whatever order. What was standardized for the fit is
+    standardized in the same way.
     """
     out = None if out == Path("-") else out
     check_no_file(out, force)
@@ -147,7 +147,7 @@ def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:
     """The columns that the model knows, in its order; refused if some that count are missing.
 
     A feature without weight changes no distance, so a table of the selected ones will do; not if
-    rows are standardised, by all of their cells.
+    rows are standardized, by all of their cells.
     """
     names, frame = getattr(model, "feature_names_in_", None), table.data
     if names is None:

@@ -121,7 +121,7 @@ def reproduce(
 
     masking: why one trimming rule is not enough.
 
-    simulation: four methods, on clean data and with a wild cell.
+    simulation: four methods, on clean data and with an outlying cell.
 
     breast-cancer: 78 tumours by 4,751 genes; the data you need to have.
 

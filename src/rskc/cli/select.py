@@ -21,7 +21,7 @@ from rskc.cli._options import (
     Results,
     Searching,
     Sparsity,
-    Standardising,
+    Standardizing,
     TablePath,
     Trimming,
 )
@@ -107,7 +107,7 @@ def select_k(
     basics: Basics,
     searching: Searching,
     reading: Reading,
-    standardising: Standardising,
+    standardizing: Standardizing,
     engine: Engine,
     results: Results,
     voice: Voice,
@@ -126,7 +126,7 @@ def select_k(
     """Choose the number of clusters."""
     estimator = basics.estimator(2, **vars(trimming), **vars(sparsity))
     search = method.search(estimator, clusters, **_how(searching, basics))
-    run(search, table, Run(reading, standardising, engine, basics.threads, results, voice))
+    run(search, table, Run(reading, standardizing, engine, basics.threads, results, voice))
 
 
 @command("select-l1", "rskc select-l1 table.csv --clusters 3", panel=PANEL)
@@ -137,7 +137,7 @@ def select_l1(
     basics: Basics,
     searching: Searching,
     reading: Reading,
-    standardising: Standardising,
+    standardizing: Standardizing,
     engine: Engine,
     results: Results,
     voice: Voice,
@@ -161,7 +161,7 @@ def select_l1(
         raise typer.BadParameter("--bounds none leaves nothing to choose from.")
     estimator = basics.estimator(clusters, **vars(trimming))
     search = GapL1(estimator, bounds, n_permutations=permutations, **_how(searching, basics))
-    run(search, table, Run(reading, standardising, engine, basics.threads, results, voice))
+    run(search, table, Run(reading, standardizing, engine, basics.threads, results, voice))
 
 
 @command("select-trim", "rskc select-trim table.csv --clusters 3 --trims 0,0.05,0.1", panel=PANEL)
@@ -172,7 +172,7 @@ def select_trim(
     basics: Basics,
     searching: Searching,
     reading: Reading,
-    standardising: Standardising,
+    standardizing: Standardizing,
     engine: Engine,
     results: Results,
     voice: Voice,
@@ -193,7 +193,7 @@ def select_trim(
     search = TrimCurves(
         basics.estimator(clusters, **vars(sparsity)), **given, **_how(searching, basics)
     )
-    run(search, table, Run(reading, standardising, engine, basics.threads, results, voice))
+    run(search, table, Run(reading, standardizing, engine, basics.threads, results, voice))
 
 
 @command("compare", "rskc compare table.csv --clusters 2-4 --bounds 4 --trims 0,0.1", panel=PANEL)
@@ -202,7 +202,7 @@ def compare(
     basics: Basics,
     searching: Searching,
     reading: Reading,
-    standardising: Standardising,
+    standardizing: Standardizing,
     engine: Engine,
     results: Results,
     voice: Voice,
@@ -239,7 +239,7 @@ def compare(
 
     estimator = basics.estimator(clusters[0])
     search = GridSearch(estimator, clusters, bounds, trims, **_how(searching, basics))
-    run(search, table, Run(reading, standardising, engine, basics.threads, results, voice))
+    run(search, table, Run(reading, standardizing, engine, basics.threads, results, voice))
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ class Run:
     """What all searches are told alike."""
 
     reading: Reading
-    standardising: Standardising
+    standardizing: Standardizing
     engine: Engine
     threads: int | None
     results: Results
@@ -272,7 +272,7 @@ def run(search: Any, table: Path, how: Run) -> None:
     check_report(report)
     folder = nullcontext() if results.out is None else results_folder(results.out, results.force)
     with folder as part, work_on(table, how.engine, how.threads, voice) as (read, write):
-        data = read(table, how.reading, how.standardising, voice)
+        data = read(table, how.reading, how.standardizing, voice)
         result = fit_searched([search], data, typed_command(), voice)
         with voice.busy("Writing the results"):
             result = write(part, result, report=report, title=results.title)

@@ -10,7 +10,7 @@ from typer import Option
 
 from rskc.cli._app import command, typed_command
 from rskc.cli._folder import results_folder
-from rskc.cli._options import RESULTS, Basics, Reading, Standardising
+from rskc.cli._options import RESULTS, Basics, Reading, Standardizing
 from rskc.cli._results import check_report, write_results
 from rskc.cli._show import show_result
 from rskc.cli._tables import read
@@ -18,7 +18,7 @@ from rskc.cli._voice import Voice
 from rskc.cli._work import fit_searched
 
 TABLE, RESULT = "expression.csv", "expression-rskc"
-N_PATIENTS, N_GENES, N_TELLING, N_WILD = 90, 200, 20, 3
+N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING = 90, 200, 20, 3
 FEW: dict[str, Any] = {
     "n_splits": 6,
     "n_references": 19,
@@ -26,7 +26,7 @@ FEW: dict[str, Any] = {
 TRIM = 0.1
 PATIENTS = (
     f"Three groups of patients differ in {N_TELLING} genes; all other genes are noise, and "
-    f"{2 * N_WILD} patients have a wild cell."
+    f"{2 * N_OUTLYING} patients have an outlying cell."
 )
 CHOICE = (
     "How many clusters, and how many genes? Both are tried out on parts of the table and on "
@@ -58,7 +58,7 @@ def demo(
     _say(voice, "2. Clusters and features", CHOICE)
     voice.say_in_one_line(f"   {shlex.join(similar)}")
     with results_folder(out / RESULT, force) as part:
-        data = read(table, Reading(label_column="group"), Standardising(), voice)
+        data = read(table, Reading(label_column="group"), Standardizing(), voice)
         result = fit_searched(_searches(), data, typed_command(), voice)
         write_results(part, result, report=True, title="A tour of rskc")
     show_result(result, out / RESULT, voice)
@@ -96,16 +96,16 @@ def _write_table(path: Path, force: bool) -> bool:
 
 
 def _patients() -> Any:
-    """Three groups that differ in a few genes; a few patients have a wild cell."""
+    """Three groups that differ in a few genes; a few patients have an outlying cell."""
     import numpy as np
     import pandas as pd
 
     from rskc.datasets import make_contaminated
 
-    size = (N_PATIENTS, N_GENES, N_TELLING, N_WILD)
+    size = (N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING)
     made = make_contaminated("shared_cell", *size, random_state=1)
     cells = made.data.round(3)
-    cells[np.flatnonzero(~made.outliers)[:: N_PATIENTS // N_WILD], 0] = 25.0
+    cells[np.flatnonzero(~made.outliers)[:: N_PATIENTS // N_OUTLYING], 0] = 25.0
     genes = [f"gene{j:03d}" for j in range(1, N_GENES + 1)]
     frame = pd.DataFrame(cells, columns=genes)
     frame.insert(0, "patient", [f"P{i:03d}" for i in range(1, N_PATIENTS + 1)])

@@ -16,7 +16,7 @@ class Cases(NamedTuple):
     """The cases of a table, seen by a model: those of its fit, or new ones."""
 
     labels: np.ndarray
-    distances: np.ndarray  # weighted and squared, to the nearest centre; inf: nothing observed
+    distances: np.ndarray  # weighted and squared, to the nearest center; inf: nothing observed
     outliers: np.ndarray  # whether this is above the threshold of the model
     names: np.ndarray
 
@@ -74,26 +74,26 @@ def strongest(weights: np.ndarray, n_top: int | None = None) -> np.ndarray:
     return order[: np.count_nonzero(weights > 0)][:n_top]
 
 
-def unweighted_distances(X: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Squared distance of each case to the centre of its cluster, over all features.
+def unweighted_distances(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Squared distance of each case to the center of its cluster, over all features.
 
-    ``p / observed * sum_{j observed} (x_ij - c_j)^2``, p being the features of which the centres
+    ``p / observed * sum_{j observed} (x_ij - c_j)^2``, p being the features of which the centers
     know anything; inf where nothing is observed.
     """
-    p = np.count_nonzero(~np.isnan(centres).all(axis=0))
+    p = np.count_nonzero(~np.isnan(centers).all(axis=0))
     distances = np.full(len(X), np.inf)
     for start in range(0, len(X), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        squares = (X[rows].astype(np.float64) - centres[labels[rows]]) ** 2
+        squares = (X[rows].astype(np.float64) - centers[labels[rows]]) ** 2
         observed = np.count_nonzero(~np.isnan(squares), axis=1)
         total = np.nansum(squares, axis=1)
         np.divide(p * total, observed, out=distances[rows], where=observed > 0)
     return distances
 
 
-def fill_with_centres(X: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Put missing cells at the centre of their cluster, or at the mean of the centres."""
-    known = np.count_nonzero(~np.isnan(centres), axis=0)
-    mean = np.nansum(centres, axis=0) / np.maximum(known, 1)
-    centres = np.where(np.isnan(centres), mean, centres)
-    return np.where(np.isnan(X), centres[labels], X)
+def fill_with_centers(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Put missing cells at the center of their cluster, or at the mean of the centers."""
+    known = np.count_nonzero(~np.isnan(centers), axis=0)
+    mean = np.nansum(centers, axis=0) / np.maximum(known, 1)
+    centers = np.where(np.isnan(centers), mean, centers)
+    return np.where(np.isnan(X), centers[labels], X)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.displays._style import GREY, INK, PALETTE, size_in_points
+from rskc.displays._style import GRAY, INK, PALETTE, size_in_points
 
 CHOSEN = PALETTE[5]
 _TICK_POINTS = 7.0
@@ -95,7 +95,7 @@ def write_counts(axis: Any, ax: Any, bounds: np.ndarray, counts: Any, first: Any
     shown = keep_apart(points, width, first)
     axis.set_xticks(np.asarray(bounds)[shown], [labels[i] for i in shown], fontsize=_TICK_POINTS)
     axis.set_xticks([], minor=True)
-    axis.tick_params(length=2, color=GREY)
+    axis.tick_params(length=2, color=GRAY)
 
 
 def keep_apart(positions: np.ndarray, gap: float, first: Any = ()) -> list[int]:
@@ -120,10 +120,10 @@ def chosen_look(size: float = 12.0) -> dict[str, Any]:
     return {"marker": "o", "ms": size, "mfc": "none", "mec": CHOSEN, "mew": 2.0, "ls": "none"}
 
 
-def curve_look(colour: str = PALETTE[0]) -> dict[str, Any]:
+def curve_look(color: str = PALETTE[0]) -> dict[str, Any]:
     """Points with error bars, joined by a line."""
     return {
-        "color": colour,
+        "color": color,
         "marker": "o",
         "ms": 4.5,
         "lw": 1.2,

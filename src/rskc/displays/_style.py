@@ -1,4 +1,4 @@
-"""What the displays share in looks: axes, colours and markers, names, room for text.
+"""What the displays share in looks: axes, colors and markers, names, room for text.
 
 Everything that is given as a name by the user goes through ``plain`` before it is drawn, and
 through ``for_legend`` if it enters a legend. matplotlib is imported inside functions only.
@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.isotonic import isotonic_regression
 
 # The first seven are those of Okabe and Ito. The others were picked one by one, each as far as
-# can be from those before, among colours neither pale, dark nor shrill. Any two of the twenty are
+# can be from those before, among colors neither pale, dark nor shrill. Any two of the twenty are
 # at least 17 apart in CIELAB, to normal eyes and to those without red or green cones: no less than
 # the closest two of the first seven.
 PALETTE = [
@@ -21,9 +21,9 @@ PALETTE = [
     *("#872D2D", "#A5E196", "#783C5A", "#4B69E1", "#87E1C3", "#2D3CA5", "#692D78"),
     *("#F04B69", "#E1D269", "#7896FF", "#A5A54B", "#69E1F0", "#A51E00"),
 ]
-# One for every seven clusters: beyond seven, colour alone is hard to read.
+# One for every seven clusters: beyond seven, color alone is hard to read.
 MARKERS = "osDv^"
-GREY = "#8C8C8C"
+GRAY = "#8C8C8C"
 INK = "#303030"
 
 MANY_CASES = 20_000  # beyond this, points are small and rasterised
@@ -57,23 +57,23 @@ def headline(ax: Any, title: str, *notes: str) -> None:
     ax.set_title("\n".join([title, *filter(None, notes)]), fontsize=10, loc="left")
 
 
-# Colours and markers of clusters
+# Colors and markers of clusters
 
 
-def cluster_colours(K: int) -> list[str]:
-    """Colours of K clusters; beyond 20 they repeat, with other markers."""
+def cluster_colors(K: int) -> list[str]:
+    """Colors of K clusters; beyond 20 they repeat, with other markers."""
     return [PALETTE[k % len(PALETTE)] for k in range(K)]
 
 
 def cluster_markers(K: int) -> list[str]:
-    """Markers of K clusters: the pair of colour and marker is unique up to K = 100."""
-    colours = len(PALETTE)
-    return [MARKERS[(k % colours // 7 + k // colours) % len(MARKERS)] for k in range(K)]
+    """Markers of K clusters: the pair of color and marker is unique up to K = 100."""
+    colors = len(PALETTE)
+    return [MARKERS[(k % colors // 7 + k // colors) % len(MARKERS)] for k in range(K)]
 
 
-def darker(colour: str, share: float = 0.5) -> str:
-    """Mix a colour with black."""
-    parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+def darker(color: str, share: float = 0.5) -> str:
+    """Mix a color with black."""
+    parts = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(part * (1 - share)):02X}" for part in parts)
 
 
@@ -136,7 +136,7 @@ def spread_out(positions: Sequence[float] | np.ndarray, gap: float) -> np.ndarra
 
 
 def backing(**shape: Any) -> dict[str, Any]:
-    """A white box behind text that stands on colours, for ``bbox``."""
+    """A white box behind text that stands on colors, for ``bbox``."""
     return {
         "boxstyle": "round,pad=0.2",
         "facecolor": "white",
@@ -146,7 +146,7 @@ def backing(**shape: Any) -> dict[str, Any]:
 
 
 def halo(width: float = 2.0) -> list:
-    """A white rim that makes text readable on any colour."""
+    """A white rim that makes text readable on any color."""
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=width, foreground="white")]
@@ -217,7 +217,7 @@ def _cost(middle, half, boxes, crowd, frame) -> float:
 
 
 def _annotate(ax, name, point, offset, size):
-    line = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 2}
+    line = {"arrowstyle": "-", "linewidth": 0.5, "color": GRAY, "shrinkA": 0, "shrinkB": 2}
     where = {"xytext": offset, "textcoords": "offset points", "ha": "center", "va": "center"}
     return ax.annotate(
         name, point, fontsize=size, color=INK, arrowprops=line, path_effects=halo(), **where

@@ -14,7 +14,7 @@ from rskc.displays._searches import (
     probability,
 )
 from rskc.displays._style import (
-    GREY,
+    GRAY,
     INK,
     PALETTE,
     axes_for,
@@ -26,7 +26,7 @@ from rskc.displays._style import (
 
 _ASIDE = 0.2  # of a place: observed to the left, reference to the right
 _WIDTH = 0.28  # of a place: of a cloud of points and the bar through it
-_OBSERVED, _REFERENCE = PALETTE[0], GREY
+_OBSERVED, _REFERENCE = PALETTE[0], GRAY
 _P_POINTS = 30.0  # a place of fewer points has its p-value upright
 
 
@@ -130,7 +130,7 @@ class ClestDisplay:
     def _draw_points(self, places: np.ndarray) -> None:
         self.points_ = {}
         looks = {"s": 11, "alpha": 0.6, "linewidths": 0}
-        for name, rates, aside, colour, marker, noun in (
+        for name, rates, aside, color, marker, noun in (
             ("observed", self.observed, -_ASIDE, _OBSERVED, "o", "split"),
             ("reference", self.reference, _ASIDE, _REFERENCE, "s", "set"),
         ):
@@ -138,18 +138,18 @@ class ClestDisplay:
             x = places + aside + _scatter(len(rates))[:, None]
             label = f"{name}, {count(len(rates), noun)}"
             self.points_[name] = self.ax_.scatter(
-                x.ravel(), rates.ravel(), c=colour, marker=marker, label=label, **looks
+                x.ravel(), rates.ravel(), c=color, marker=marker, label=label, **looks
             )
 
     def _draw_bars(self, places: np.ndarray) -> None:
         self.bars_ = {}
-        for name, rates, summary, aside, colour in (
+        for name, rates, summary, aside, color in (
             ("median", self.observed, np.median, -_ASIDE, _OBSERVED),
             ("mean", self.reference, np.mean, _ASIDE, INK),
         ):
             ends = places + aside - 0.6 * _WIDTH, places + aside + 0.6 * _WIDTH
             self.bars_[name] = self.ax_.hlines(
-                summary(rates, axis=0), *ends, color=colour, linewidth=2.2, zorder=3, label=name
+                summary(rates, axis=0), *ends, color=color, linewidth=2.2, zorder=3, label=name
             )
 
     def _draw_band(self, places: np.ndarray) -> None:
@@ -183,5 +183,5 @@ class ClestDisplay:
 
 
 def _scatter(n: int) -> np.ndarray:
-    """Spread n points over the width of a cloud, neighbours far apart (golden ratio)."""
+    """Spread n points over the width of a cloud, neighbors far apart (golden ratio)."""
     return _WIDTH * ((np.arange(n) * 0.6180339887 + 0.5) % 1 - 0.5)

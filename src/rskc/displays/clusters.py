@@ -1,4 +1,4 @@
-"""The cases in two dimensions, coloured by cluster."""
+"""The cases in two dimensions, colored by cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rskc.displays._cases import (
     check_fitted,
     check_seen,
     feature_names,
-    fill_with_centres,
+    fill_with_centers,
     look_up,
     strongest,
     table_of,
@@ -23,7 +23,7 @@ from rskc.displays._style import (
     MANY_CASES,
     axes_for,
     backing,
-    cluster_colours,
+    cluster_colors,
     cluster_markers,
     count,
     darker,
@@ -35,20 +35,20 @@ from rskc.displays._style import (
 
 _MARGIN = 0.35  # of the range of the cases, on each side: beyond it outliers stand on the edge
 
-_MOST_ENTRIES = 40  # clusters in the legend; with more of them, the centres tell their numbers
+_MOST_ENTRIES = 40  # clusters in the legend; with more of them, the centers tell their numbers
 
 
 class Plane(NamedTuple):
-    """Cases and centres in two dimensions, and what these are."""
+    """Cases and centers in two dimensions, and what these are."""
 
     positions: np.ndarray
-    centres: np.ndarray
+    centers: np.ndarray
     axis_names: tuple[str, str]
     n_filled: int  # cases of which a cell in use is missing
 
 
 class ClusterDisplay:
-    """One point a case, with a colour for each cluster; outliers are crosses.
+    """One point a case, with a color for each cluster; outliers are crosses.
 
     Cases of which no feature with weight is observed are left out. Outliers that are far from all
     other cases stand on the edge of the picture, so that they do not squeeze the rest.
@@ -61,8 +61,8 @@ class ClusterDisplay:
         Clusters.
     outliers : ndarray of bool of shape (n_samples,)
         Cases to be drawn as crosses.
-    centres : ndarray of shape (n_clusters, 2)
-        Where the centres are.
+    centers : ndarray of shape (n_clusters, 2)
+        Where the centers are.
     axis_names : tuple of str
         What the two dimensions are.
     notes : tuple of str, default=()
@@ -74,8 +74,8 @@ class ClusterDisplay:
         Where it was drawn.
     points_, crosses_ : dict of int to PathCollection
         The cases of each cluster that are no outliers, and the outliers.
-    centres_ : dict of int to Text
-        The centres of the clusters that have cases.
+    centers_ : dict of int to Text
+        The centers of the clusters that have cases.
     legend_ : Legend
     """
 
@@ -84,7 +84,7 @@ class ClusterDisplay:
         positions: Any,
         labels: Any,
         outliers: Any,
-        centres: Any,
+        centers: Any,
         *,
         axis_names: tuple[str, str] = ("", ""),
         notes: tuple[str, ...] = (),
@@ -92,7 +92,7 @@ class ClusterDisplay:
         self.positions = positions
         self.labels = labels
         self.outliers = outliers
-        self.centres = centres
+        self.centers = centers
         self.axis_names = axis_names
         self.notes = notes
 
@@ -100,7 +100,7 @@ class ClusterDisplay:
     def from_estimator(cls, model: Any, X: Any, *, kind: str = "auto", ax: Any = None) -> Self:
         """Place the cases of X in two dimensions and draw them.
 
-        Missing cells are put at the centre of their cluster, for the drawing only.
+        Missing cells are put at the center of their cluster, for the drawing only.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class ClusterDisplay:
             plane.positions,
             cases.labels,
             cases.outliers,
-            plane.centres,
+            plane.centers,
             axis_names=plane.axis_names,
             notes=_notes(plane.n_filled, np.count_nonzero(~seen)),
         )
@@ -143,7 +143,7 @@ class ClusterDisplay:
         self.figure_ = self.ax_.figure
         limits = self._limits()
         self._draw_cases(np.clip(self.positions, *limits))
-        self._draw_centres()
+        self._draw_centers()
         tidy(self.ax_)
         pad = 0.02 * (limits[1] - limits[0])
         (left, low), (right, high) = limits[0] - pad, limits[1] + pad
@@ -155,11 +155,11 @@ class ClusterDisplay:
         return self
 
     def _limits(self) -> np.ndarray:
-        """Lower left and upper right corner: all centres and cases that are no outliers, with
+        """Lower left and upper right corner: all centers and cases that are no outliers, with
         room for outliers around them.
         """
         tame = self.positions[~self.outliers] if not self.outliers.all() else self.positions
-        tame = np.concatenate([tame, self.centres[np.unique(self.labels)]])
+        tame = np.concatenate([tame, self.centers[np.unique(self.labels)]])
         low, high = tame.min(axis=0), tame.max(axis=0)
         room = _MARGIN * np.where(high > low, high - low, 1.0)
         everything = np.concatenate([tame, self.positions])
@@ -170,39 +170,39 @@ class ClusterDisplay:
 
     def _draw_cases(self, positions: np.ndarray) -> None:
         self.points_, self.crosses_ = {}, {}
-        K, many = len(self.centres), len(positions) > MANY_CASES
+        K, many = len(self.centers), len(positions) > MANY_CASES
         size = 2.0 if many else np.clip(6000 / max(len(positions), 1), 7, 30)
         points = {"s": size, "linewidths": 0, "alpha": 0.4 if many else 0.75, "rasterized": many}
         crosses = {"s": size + 12, "linewidths": 1.2, "marker": "x", "zorder": 2}
         if many:  # thousands of crosses must not bury the clusters
             crosses |= {"s": 6, "linewidths": 0.5, "zorder": 0.9, "rasterized": True}
-        for k, colour, marker in zip(range(K), cluster_colours(K), cluster_markers(K), strict=True):
-            tame, wild = (positions[(self.labels == k) & (self.outliers == w)] for w in (0, 1))
-            self.points_[k] = self.ax_.scatter(*tame.T, c=colour, marker=marker, **points)
-            self.crosses_[k] = self.ax_.scatter(*wild.T, c=darker(colour, 0.25), **crosses)
+        for k, color, marker in zip(range(K), cluster_colors(K), cluster_markers(K), strict=True):
+            tame, outlying = (positions[(self.labels == k) & (self.outliers == w)] for w in (0, 1))
+            self.points_[k] = self.ax_.scatter(*tame.T, c=color, marker=marker, **points)
+            self.crosses_[k] = self.ax_.scatter(*outlying.T, c=darker(color, 0.25), **crosses)
 
-    def _draw_centres(self) -> None:
+    def _draw_centers(self) -> None:
         """Write the numbers of the clusters that have cases in white discs."""
         disc = backing(boxstyle="circle,pad=0.25", edgecolor=INK, linewidth=1)
         style = {"ha": "center", "va": "center", "fontsize": 7.5, "color": INK, "zorder": 4}
-        self.centres_ = {
-            int(k): self.ax_.text(*self.centres[k], str(k), bbox=disc, **style)
+        self.centers_ = {
+            int(k): self.ax_.text(*self.centers[k], str(k), bbox=disc, **style)
             for k in np.unique(self.labels)
         }
 
     def _write_legend(self) -> None:
         from matplotlib.lines import Line2D
 
-        K = len(self.centres)
+        K = len(self.centers)
         sizes = np.bincount(self.labels, minlength=K)
-        looks = zip(cluster_colours(K), cluster_markers(K), sizes, strict=True)
+        looks = zip(cluster_colors(K), cluster_markers(K), sizes, strict=True)
         handles = [
-            _handle(Line2D, marker, colour, f"{k} (n = {size:,})")
-            for k, (colour, marker, size) in enumerate(looks)
+            _handle(Line2D, marker, color, f"{k} (n = {size:,})")
+            for k, (color, marker, size) in enumerate(looks)
             if K <= _MOST_ENTRIES
         ]
-        if n_wild := np.count_nonzero(self.outliers):
-            handles.append(_handle(Line2D, "x", INK, count(n_wild, "outlier")))
+        if n_outlying := np.count_nonzero(self.outliers):
+            handles.append(_handle(Line2D, "x", INK, count(n_outlying, "outlier")))
         self.legend_ = self.ax_.legend(
             handles=handles,
             title="cluster" if K <= _MOST_ENTRIES else None,
@@ -216,17 +216,17 @@ class ClusterDisplay:
         )
 
     def _title(self) -> str:
-        n, K = len(self.labels), len(self.centres)
-        return f"{count(n, 'case')} in {count(K, 'cluster')}; circles: centres"
+        n, K = len(self.labels), len(self.centers)
+        return f"{count(n, 'case')} in {count(K, 'cluster')}; circles: centers"
 
 
-def _handle(line: Any, marker: str, colour: str, label: str) -> Any:
+def _handle(line: Any, marker: str, color: str, label: str) -> Any:
     size = 6 if marker != "x" else 5
-    return line([], [], marker=marker, color=colour, label=for_legend(label), ms=size, ls="none")
+    return line([], [], marker=marker, color=color, label=for_legend(label), ms=size, ls="none")
 
 
 def _notes(n_filled: Any, n_hidden: Any) -> tuple[str, ...]:
-    filled = f"{count(n_filled, 'case')} with missing cells, these put at the cluster's centre"
+    filled = f"{count(n_filled, 'case')} with missing cells, these put at the cluster's center"
     hidden = f"not shown: {count(n_hidden, 'case')} without an observed feature"
     return (filled if n_filled else "", hidden if n_hidden else "")
 
@@ -240,44 +240,44 @@ def _plane(model: Any, X: np.ndarray, cases: Cases, kind: str) -> Plane:
     few = len(features) < (3 if kind == "auto" else 2)
     if kind == "features" or few:
         features = features[:2]
-    X, centres = X[:, features], model.cluster_centers_[:, features]
+    X, centers = X[:, features], model.cluster_centers_[:, features]
     n_filled = np.count_nonzero(np.isnan(X).any(axis=1))
-    X = fill_with_centres(X, cases.labels, centres)
-    centres = fill_with_centres(centres, np.arange(len(centres)), centres)
+    X = fill_with_centers(X, cases.labels, centers)
+    centers = fill_with_centers(centers, np.arange(len(centers)), centers)
     if kind == "features" or few:
         names = [plain(name, 40) for name in feature_names(model, features)]
         plane = _by_rank if len(features) == 1 else _by_features
-        return plane(X, centres, cases.labels, names, n_filled)
+        return plane(X, centers, cases.labels, names, n_filled)
     scale = np.sqrt(model.feature_weights_[features])
-    return _by_components(X * scale, centres * scale, cases.outliers, n_filled)
+    return _by_components(X * scale, centers * scale, cases.outliers, n_filled)
 
 
-def _by_features(X, centres, labels, names, n_filled) -> Plane:
-    return Plane(X, centres, (names[0], names[1]), n_filled)
+def _by_features(X, centers, labels, names, n_filled) -> Plane:
+    return Plane(X, centers, (names[0], names[1]), n_filled)
 
 
-def _by_rank(X, centres, labels, names, n_filled) -> Plane:
+def _by_rank(X, centers, labels, names, n_filled) -> Plane:
     """One feature, and the place of each case among all, sorted by the feature."""
     order = np.lexsort((labels, X[:, 0]))
     ranks = np.empty(len(X))
     ranks[order] = np.arange(len(X))
-    middles = [np.median(ranks[labels == k]) if k in labels else 0 for k in range(len(centres))]
+    middles = [np.median(ranks[labels == k]) if k in labels else 0 for k in range(len(centers))]
     return Plane(
         np.column_stack([X[:, 0], ranks]),
-        np.column_stack([centres[:, 0], middles]),
+        np.column_stack([centers[:, 0], middles]),
         (names[0], "cases, in the order of this feature"),
         n_filled,
     )
 
 
-def _by_components(Z, centres, outliers, n_filled) -> Plane:
+def _by_components(Z, centers, outliers, n_filled) -> Plane:
     tame = Z[~outliers]
     if len(tame) < 3:  # too few to span a plane
-        tame = np.concatenate([Z, centres])
+        tame = np.concatenate([Z, centers])
     with np.errstate(invalid="ignore"):  # the shares of no variance at all
         pca = PCA(2, random_state=0).fit(tame)
     names = [
         f"PC {i} ({share:.0%} of the weighted variance)"
         for i, share in enumerate(np.nan_to_num(pca.explained_variance_ratio_), 1)
     ]
-    return Plane(pca.transform(Z), pca.transform(centres), (names[0], names[1]), n_filled)
+    return Plane(pca.transform(Z), pca.transform(centers), (names[0], names[1]), n_filled)

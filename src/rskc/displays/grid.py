@@ -1,4 +1,4 @@
-"""One figure of the fits at all combinations of bound and trimming share, as a table in colours."""
+"""One figure of the fits at all combinations of bound and trimming share, as a table in colors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from rskc._checks import check_choice
 from rskc.displays._searches import CHOSEN, check_search, chosen_rows, share
-from rskc.displays._style import GREY, INK, count, headline, pyplot, size_in_points
+from rskc.displays._style import GRAY, INK, count, headline, pyplot, size_in_points
 
 _COLUMNS = {
     "consensus": "consensus (adjusted Rand)",
     "silhouette": "mean revised silhouette",
-    "cer_bound": "CER to neighbouring bounds",
-    "cer_trim": "CER to neighbouring shares",
+    "cer_bound": "CER to neighboring bounds",
+    "cer_trim": "CER to neighboring shares",
     "objective": "objective per kept case",
     "within": "within sum of squares per kept case",
     "n_features": "features with weight",
@@ -25,7 +25,7 @@ _CELL_POINTS = 22.0, 10.0  # in smaller cells nothing is written
 
 
 class GridDisplay:
-    """A table in colours for each number of clusters: trimming shares x L1 bounds.
+    """A table in colors for each number of clusters: trimming shares x L1 bounds.
 
     Under each bound stands the number of features that have weight, a range if it depends on the
     trimming. A frame marks what was chosen.
@@ -145,7 +145,7 @@ class GridDisplay:
         self.images_ = []
         for i, ax in enumerate(self.axes_):
             self.images_.append(
-                ax.imshow(values[i], cmap=_colours(), vmin=low, vmax=high, aspect="auto")
+                ax.imshow(values[i], cmap=_colors(), vmin=low, vmax=high, aspect="auto")
             )
             headline(ax, count(int(self.n_clusters[i]), "cluster"))
             ax.set_xticks(range(len(self.l1_bounds)), self._bound_labels(i), fontsize=7)
@@ -193,10 +193,10 @@ class GridDisplay:
         }
 
 
-def _colours() -> Any:
+def _colors() -> Any:
     from matplotlib import colormaps
 
-    return colormaps["viridis"].with_extremes(bad=GREY)
+    return colormaps["viridis"].with_extremes(bad=GRAY)
 
 
 def _writer(values: np.ndarray) -> Callable[[float], str]:
@@ -209,7 +209,7 @@ def _writer(values: np.ndarray) -> Callable[[float], str]:
 
 
 def _ink_on(rgba: np.ndarray) -> str:
-    """Black or white, whichever is read better on a colour."""
+    """Black or white, whichever is read better on a color."""
     return INK if rgba[:3] @ [0.299, 0.587, 0.114] > 0.55 else "white"
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from rskc._checks import check_integer
 from rskc.displays._cases import check_fitted, feature_names, look_up, strongest, table_of
 from rskc.displays._style import (
-    GREY,
+    GRAY,
     INK,
     axes_for,
-    cluster_colours,
+    cluster_colors,
     count,
     headline,
     plain_names,
@@ -22,17 +22,17 @@ from rskc.displays._style import (
 )
 
 _MOST_ROWS = 2000  # of the image; of more cases, every so many is drawn
-_LOW, _HIGH = 0.02, 0.98  # quantiles at which the colours end
+_LOW, _HIGH = 0.02, 0.98  # quantiles at which the colors end
 _CASE_POINTS, _FEATURE_POINTS, _CLUSTER_POINTS = 6.5, 8.0, 10.0  # heights of a line of text
 
 
 class HeatmapDisplay:
-    """One row a case, one column a feature: the cells as colours.
+    """One row a case, one column a feature: the cells as colors.
 
-    Cases are ordered by cluster and then by their distance to its centre, nearest on top; features
-    by weight. The strip on the left shows the clusters, marks on the right the outliers, and grey
-    cells are missing. Colours end at the 2% and the 98% quantile of the cells, so that a wild cell
-    does not bleach the rest. Of more than 2,000 cases, evenly spaced ones are drawn; strip and
+    Cases are ordered by cluster and then by their distance to its center, nearest on top; features
+    by weight. The strip on the left shows the clusters, marks on the right the outliers, and gray
+    cells are missing. Colors end at the 2% and the 98% quantile of the cells, so that an outlying
+    cell does not bleach the rest. Of more than 2,000 cases, evenly spaced ones are drawn; strip and
     marks are for all.
 
     Parameters
@@ -42,7 +42,7 @@ class HeatmapDisplay:
     labels : ndarray of int of shape (n_samples,)
         Clusters.
     distances : ndarray of shape (n_samples,)
-        Distances of the cases to their centres, which order them.
+        Distances of the cases to their centers, which order them.
     outliers : ndarray of bool of shape (n_samples,)
         Cases to be marked.
     names : array-like of shape (n_samples,), default=None
@@ -52,7 +52,7 @@ class HeatmapDisplay:
     n_features : tuple of two ints, default=None
         Number of features with weight, and of all, for the title.
     standardized : bool, default=False
-        Whether each feature has mean 0 and standard deviation 1. The colours then diverge from 0.
+        Whether each feature has mean 0 and standard deviation 1. The colors then diverge from 0.
 
     Attributes
     ----------
@@ -152,11 +152,11 @@ class HeatmapDisplay:
         from matplotlib import colormaps
 
         n, m = self.values.shape
-        colours = colormaps["RdBu_r" if self.standardized else "viridis"].with_extremes(bad=GREY)
-        low, high = self._colour_limits()
+        colors = colormaps["RdBu_r" if self.standardized else "viridis"].with_extremes(bad=GRAY)
+        low, high = self._color_limits()
         self.image_ = self.ax_.imshow(
             np.ma.masked_invalid(self.values[self.rows_]),
-            cmap=colours,
+            cmap=colors,
             vmin=low,
             vmax=high,
             aspect="auto",
@@ -166,10 +166,10 @@ class HeatmapDisplay:
         self.colorbar_ = self.figure_.colorbar(
             self.image_, ax=self.ax_, extend="both", shrink=0.5, aspect=25, pad=0.02
         )
-        self.colorbar_.set_label("standardised value" if self.standardized else "value", size=8)
+        self.colorbar_.set_label("standardized value" if self.standardized else "value", size=8)
         self.colorbar_.ax.tick_params(labelsize=8)
 
-    def _colour_limits(self) -> tuple[float, float]:
+    def _color_limits(self) -> tuple[float, float]:
         seen = self.values[np.isfinite(self.values)]
         low, high = np.quantile(seen, [_LOW, _HIGH]) if len(seen) else (0.0, 1.0)
         if self.standardized:
@@ -183,11 +183,17 @@ class HeatmapDisplay:
         sizes = np.bincount(self.labels)
         starts, width = np.cumsum(sizes) - sizes, 0.025 * m
         self.strip_ = self.ax_.barh(
-            starts, width, sizes, -1.5 * width, align="edge", color=cluster_colours(len(sizes))
+            starts, width, sizes, -1.5 * width, align="edge", color=cluster_colors(len(sizes))
         )
-        wild = np.flatnonzero(self.outliers[order]) + 0.5
+        outlying = np.flatnonzero(self.outliers[order]) + 0.5
         (self.marks_,) = self.ax_.plot(
-            np.full(len(wild), m + 0.6 * width), wild, ls="none", marker="<", ms=4, mew=0, color=INK
+            np.full(len(outlying), m + 0.6 * width),
+            outlying,
+            ls="none",
+            marker="<",
+            ms=4,
+            mew=0,
+            color=INK,
         )
         self.ax_.hlines(starts[1:][sizes[1:] > 0], 0, m, color="white", linewidth=1)
         self.ax_.set(xlim=(-1.5 * width, m + 1.2 * width), ylim=(n, 0))
@@ -195,15 +201,16 @@ class HeatmapDisplay:
 
     def _write_title(self) -> None:
         n, m = self.values.shape
-        shown, wild = len(self.rows_), np.count_nonzero(self.outliers)
+        shown, outlying = len(self.rows_), np.count_nonzero(self.outliers)
         what = f"{count(n, 'case')} x {count(m, 'feature')}"
         if self.n_features is not None and self.n_features[0] > m:
             what += f" of largest weight, of {self.n_features[0]:,}"
-        holes = ", grey: missing" if np.isnan(self.values).any() else ""
+        missing = ", gray: missing" if np.isnan(self.values).any() else ""
         headline(
             self.ax_,
             what,
-            (f"marks on the right: {count(wild, 'outlier')}" if wild else "no outliers") + holes,
+            (f"marks on the right: {count(outlying, 'outlier')}" if outlying else "no outliers")
+            + missing,
             f"rows: {shown:,} of them, evenly spaced" if shown < n else "",
         )
 

@@ -15,7 +15,7 @@ from rskc.displays._cases import (
     unweighted_distances,
 )
 from rskc.displays._style import (
-    GREY,
+    GRAY,
     INK,
     MANY_CASES,
     PALETTE,
@@ -27,9 +27,9 @@ from rskc.displays._style import (
     tidy,
 )
 
-# Rule: colour, marker, size. The index is trimmed_weighted + 2 * trimmed_unweighted.
+# Rule: color, marker, size. The index is trimmed_weighted + 2 * trimmed_unweighted.
 _LOOKS = {
-    "none": (GREY, "o", 1.0),
+    "none": (GRAY, "o", 1.0),
     "weighted": (PALETTE[5], "^", 2.0),
     "unweighted": (PALETTE[0], "s", 1.6),
     "both": (INK, "D", 1.7),
@@ -46,9 +46,9 @@ _FLOOR = 1e-3  # on a log scale, what is below this share of the median stands o
 
 
 class OutlierDisplay:
-    """One point a case: its weighted and its unweighted squared distance to its centre.
+    """One point a case: its weighted and its unweighted squared distance to its center.
 
-    Colour and marker tell which of the two rules trimmed the case. A solid line is the threshold
+    Color and marker tell which of the two rules trimmed the case. A solid line is the threshold
     above which the weighted distance makes a case an outlier.
 
     A dashed line stands at the smallest distance among the cases that a rule trimmed, if the rule
@@ -65,7 +65,7 @@ class OutlierDisplay:
     Parameters
     ----------
     weighted, unweighted : ndarray of shape (n_samples,)
-        Squared distances to the centre of the own cluster.
+        Squared distances to the center of the own cluster.
     trimmed_weighted, trimmed_unweighted : ndarray of bool of shape (n_samples,)
         Which cases the two rules trimmed.
     threshold : float
@@ -161,9 +161,9 @@ class OutlierDisplay:
         many = len(points) > MANY_CASES
         size = 3.0 if many else np.clip(5000 / max(len(points), 1), 8, 20)
         self.points_ = {}
-        for rule, (colour, marker, factor) in _LOOKS.items():
+        for rule, (color, marker, factor) in _LOOKS.items():
             mine = points[rules == rule]
-            style = {"s": size * factor, "c": colour, "marker": marker, "linewidths": 0}
+            style = {"s": size * factor, "c": color, "marker": marker, "linewidths": 0}
             label = f"{_LEGEND[rule]} ({len(mine):,})"
             self.points_[rule] = self.ax_.scatter(
                 *mine.T, label=label, alpha=0.8, rasterized=many, zorder=2.5, **style
@@ -189,7 +189,7 @@ class OutlierDisplay:
         for axis, limits, is_log in ((ax.xaxis, x_limits, x_log), (ax.yaxis, y_limits, y_log)):
             if is_log:
                 _write_decades(axis, *limits)
-        ax.set_xlabel("weighted squared distance to the centre" + ", log scale" * x_log)
+        ax.set_xlabel("weighted squared distance to the center" + ", log scale" * x_log)
         ax.set_ylabel("unweighted squared distance" + ", log scale" * y_log)
         tidy(ax)
 
@@ -206,12 +206,12 @@ class OutlierDisplay:
             rule for rule, cut in trimmed.items() if cut[seen].any() and rule not in self.lines_
         ]
         n, hidden = np.count_nonzero(seen), np.count_nonzero(~seen)
-        n_wild = np.count_nonzero(self.weighted[seen] > self.threshold)
+        n_outlying = np.count_nonzero(self.weighted[seen] > self.threshold)
         n_trimmed = np.count_nonzero(self._rules()[seen] != "none")
         other = f"no {' or '.join(mixed)} cut-off: trimmed by other weights than these"
         headline(
             self.ax_,
-            f"{count(n, 'case')}: {count(n_wild, 'outlier')}, {n_trimmed:,} trimmed",
+            f"{count(n, 'case')}: {count(n_outlying, 'outlier')}, {n_trimmed:,} trimmed",
             other if mixed else "",
             f"not shown: {count(hidden, 'case')} without an observed feature" if hidden else "",
         )
@@ -265,12 +265,12 @@ def _boundary(distances: np.ndarray, trimmed: np.ndarray) -> tuple[float, float]
 
 
 def _draw_boundary(rule: str, low: float, high: float, line: Any, band: Any) -> Any:
-    colour = _LOOKS[rule][0]
+    color = _LOOKS[rule][0]
     if high <= low * (1 + 1e-6):  # the two differ by rounding at most
         label = f"{rule} cut-off {low:.4g}"
-        return line(low, color=colour, lw=1, ls=(0, (4, 3)), zorder=2, label=label)
+        return line(low, color=color, lw=1, ls=(0, (4, 3)), zorder=2, label=label)
     label = f"{rule} cut-off {low:.4g} to {high:.4g}"
-    return band(low, high, color=colour, alpha=0.25, linewidth=1, zorder=1, label=label)
+    return band(low, high, color=color, alpha=0.25, linewidth=1, zorder=1, label=label)
 
 
 def _write_decades(axis: Any, low: float, high: float) -> None:

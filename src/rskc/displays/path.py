@@ -10,7 +10,7 @@ from rskc._checks import check_integer
 from rskc.displays._cases import strongest
 from rskc.displays._searches import axis_of_features, scale_of_bounds, write_counts
 from rskc.displays._style import (
-    GREY,
+    GRAY,
     INK,
     PALETTE,
     axes_for,
@@ -22,17 +22,17 @@ from rskc.displays._style import (
     tidy,
 )
 
-MOST_LINES = 300  # of features without a name; more are a grey block, and slow
+MOST_LINES = 300  # of features without a name; more are a gray block, and slow
 _NAME_POINTS = 9.0  # height of a line of text
-_COLOURS = PALETTE[:6]
-_STYLES = ("-", "--", ":")  # beyond six lines, colours come again
+_COLORS = PALETTE[:6]
+_STYLES = ("-", "--", ":")  # beyond six lines, colors come again
 
 
 class FeaturePathDisplay:
     """One line a feature: its weight at each L1 bound.
 
-    Features are strong by the sum of their weights over all bounds. The strongest have a colour and
-    their name on the right, the others are thin and grey; of these, at most 300 are drawn.
+    Features are strong by the sum of their weights over all bounds. The strongest have a color and
+    their name on the right, the others are thin and gray; of these, at most 300 are drawn.
 
     Parameters
     ----------
@@ -48,13 +48,13 @@ class FeaturePathDisplay:
     ax_, figure_ : Axes and Figure
         Where it was drawn.
     features_ : ndarray of int
-        The features that have a colour, the strongest first.
+        The features that have a color, the strongest first.
     lines_ : list of Line2D
         Their weights.
     texts_ : list of Annotation
         Their names.
     others_ : LineCollection
-        The grey lines.
+        The gray lines.
     feature_axis_ : SecondaryAxis
         Numbers of features with weight.
     """
@@ -73,7 +73,7 @@ class FeaturePathDisplay:
         path : FeaturePath
             What ``rskc.selection.feature_path`` returns.
         n_top : int, default=10
-            Number of features with a colour and a name.
+            Number of features with a color and a name.
         ax : Axes, default=None
             Where to draw; None for a new figure.
 
@@ -112,14 +112,14 @@ class FeaturePathDisplay:
         from matplotlib.collections import LineCollection
 
         lines = [np.column_stack([self.l1_bounds, self.weights[:, j]]) for j in features]
-        look: dict[str, Any] = {"colors": GREY, "linewidths": 0.5, "alpha": 0.5, "zorder": 1.5}
+        look: dict[str, Any] = {"colors": GRAY, "linewidths": 0.5, "alpha": 0.5, "zorder": 1.5}
         self.others_ = self.ax_.add_collection(LineCollection(lines, **look), autolim=False)
 
     def _draw_features(self) -> None:
         self.lines_ = []
         alone = "o" if len(self.l1_bounds) == 1 else None
         for i, j in enumerate(self.features_):
-            look = {"color": _COLOURS[i % 6], "ls": _STYLES[i // 6 % 3], "marker": alone}
+            look = {"color": _COLORS[i % 6], "ls": _STYLES[i // 6 % 3], "marker": alone}
             self.lines_ += self.ax_.plot(
                 self.l1_bounds, self.weights[:, j], lw=1.6, zorder=3 - 0.01 * i, **look
             )
@@ -151,7 +151,7 @@ class FeaturePathDisplay:
         x = self.ax_.transAxes.inverted().transform(
             self.ax_.transData.transform((self.l1_bounds[-1], 0))
         )[0]
-        join = {"arrowstyle": "-", "lw": 0.6, "color": _COLOURS[i % 6], "shrinkA": 0, "shrinkB": 0}
+        join = {"arrowstyle": "-", "lw": 0.6, "color": _COLORS[i % 6], "shrinkA": 0, "shrinkB": 0}
         join |= {"relpos": (0, 0.5)}  # from the left end of the name, not from its middle
         where = {"xycoords": "axes fraction", "textcoords": "axes fraction", "va": "center"}
         return self.ax_.annotate(

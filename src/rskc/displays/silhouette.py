@@ -8,11 +8,11 @@ import numpy as np
 
 from rskc.displays._cases import case_names, check_fitted, check_seen
 from rskc.displays._style import (
-    GREY,
+    GRAY,
     INK,
     axes_for,
     backing,
-    cluster_colours,
+    cluster_colors,
     count,
     darker,
     headline,
@@ -29,7 +29,7 @@ _NARROW = 270.0  # in axes of fewer points, only the mean is written in a cluste
 
 
 class SilhouetteDisplay:
-    """One bar a case: how much nearer it is to its centre than to the next one.
+    """One bar a case: how much nearer it is to its center than to the next one.
 
     The paper's figure. Bars are sorted within clusters, clusters follow one another, and outliers
     are darker. In each cluster is written its mean without outliers, and that of the outliers.
@@ -108,21 +108,21 @@ class SilhouetteDisplay:
     def _draw_bars(self, rows: np.ndarray, positions: np.ndarray) -> None:
         self.bars_, self.outlier_bars_ = {}, {}
         thickness = 0.8 if len(rows) <= _FEW else 1.0
-        colours = cluster_colours(self.labels.max() + 1)
+        colors = cluster_colors(self.labels.max() + 1)
         for k in np.unique(self.labels[rows]):
             mine = self.labels[rows] == k
-            values, places, wild = (
+            values, places, outlying = (
                 part[mine] for part in (self.values[rows], positions, self.outliers[rows])
             )
-            self.bars_[int(k)] = _draw_steps(self.ax_, values, places, thickness, colours[k])
-            if wild.any():
-                values = np.where(wild, values, np.nan)
-                colour = darker(colours[k], 0.6)
-                bars = _draw_steps(self.ax_, values, places, thickness, colour)
+            self.bars_[int(k)] = _draw_steps(self.ax_, values, places, thickness, colors[k])
+            if outlying.any():
+                values = np.where(outlying, values, np.nan)
+                color = darker(colors[k], 0.6)
+                bars = _draw_steps(self.ax_, values, places, thickness, color)
                 self.outlier_bars_[int(k)] = bars
 
     def _draw_frame(self, rows: np.ndarray, positions: np.ndarray) -> None:
-        ax, n_wild = self.ax_, np.count_nonzero(self.outliers[rows])
+        ax, n_outlying = self.ax_, np.count_nonzero(self.outliers[rows])
         tidy(ax)
         ax.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
         ax.set_xlabel("revised silhouette")
@@ -131,13 +131,13 @@ class SilhouetteDisplay:
         headline(
             ax,
             f"{count(len(rows), 'case')}, mean silhouette {mean:.2f} (dashed)",
-            f"darker: {count(n_wild, 'outlier')}" if n_wild else "no outliers",
+            f"darker: {count(n_outlying, 'outlier')}" if n_outlying else "no outliers",
             f"not shown: {count(hidden, 'case')} without an observed feature" if hidden else "",
         )
 
     def _write_names(self, rows: np.ndarray, positions: np.ndarray, height: float) -> None:
         if positions[-1] + 2 > height / _NAME_POINTS:
-            self.ax_.set_ylabel("cases, sorted within their cluster", color=GREY, fontsize=8)
+            self.ax_.set_ylabel("cases, sorted within their cluster", color=GRAY, fontsize=8)
             return
         names = rows if self.names is None else np.asarray(self.names, object)[rows]
         self.ax_.set_yticks(positions, plain_names(names), fontsize=_NAME_POINTS)
@@ -161,19 +161,19 @@ class SilhouetteDisplay:
     def _split(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Silhouettes of the cases of a cluster that are no outliers, and of those that are."""
         mine = rows[self.labels[rows] == k]
-        wild = self.outliers[mine]
-        return self.values[mine[~wild]], self.values[mine[wild]]
+        outlying = self.outliers[mine]
+        return self.values[mine[~outlying]], self.values[mine[outlying]]
 
 
-def _describe(k: int, tame: np.ndarray, wild: np.ndarray) -> str:
+def _describe(k: int, tame: np.ndarray, outlying: np.ndarray) -> str:
     """Give the mean of a cluster without its outliers, and of these, as the paper does."""
     parts = [f"mean {tame.mean():.2f} (n = {len(tame):,})"] if len(tame) else []
-    parts += [f"outliers {wild.mean():.2f} (n = {len(wild):,})"] if len(wild) else []
+    parts += [f"outliers {outlying.mean():.2f} (n = {len(outlying):,})"] if len(outlying) else []
     return f"cluster {k}: {', '.join(parts)}"
 
 
-def _describe_briefly(k: int, tame: np.ndarray, wild: np.ndarray) -> str:
-    return f"{k}: {(tame if len(tame) else wild).mean():.2f}"
+def _describe_briefly(k: int, tame: np.ndarray, outlying: np.ndarray) -> str:
+    return f"{k}: {(tame if len(tame) else outlying).mean():.2f}"
 
 
 def _stack(labels: np.ndarray) -> np.ndarray:
@@ -184,7 +184,7 @@ def _stack(labels: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
-def _draw_steps(ax, values, places, thickness, colour):
+def _draw_steps(ax, values, places, thickness, color):
     """Draw bars as one filled path, past ``ax.stairs``, which looks at every corner for limits.
 
     A display of 100,000 cases takes 0.4 s; with ``ax.stairs`` it took 4.4 s.
@@ -197,5 +197,5 @@ def _draw_steps(ax, values, places, thickness, colour):
         edges = np.column_stack([places - thickness / 2, places + thickness / 2]).ravel()
         heights = np.full(2 * len(values) - 1, np.nan)
         heights[::2] = values
-    look = {"facecolor": colour, "linewidth": 0, "fill": True}
+    look = {"facecolor": color, "linewidth": 0, "fill": True}
     return ax.add_artist(StepPatch(heights, edges, orientation="horizontal", **look))

@@ -14,13 +14,13 @@ from rskc.displays._searches import (
     legend_beside,
     places_of,
 )
-from rskc.displays._style import GREY, axes_for, count, headline, tidy
+from rskc.displays._style import GRAY, axes_for, count, headline, tidy
 
 
 class StrengthDisplay:
     """The prediction strength of each number of clusters, with standard errors.
 
-    Grey points are single splits, the dashed line is the threshold, and what was chosen has a ring.
+    Gray points are single splits, the dashed line is the threshold, and what was chosen has a ring.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class StrengthDisplay:
     chosen : int
         The number that was chosen.
     splits : ndarray of shape (n_splits, numbers), default=None
-        Strength of each split; None for no grey points.
+        Strength of each split; None for no gray points.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class StrengthDisplay:
     def _draw_splits(self, places: np.ndarray) -> Any:
         splits = np.asarray(self.splits)
         x = np.tile(places, (len(splits), 1))
-        look = {"s": 9, "c": GREY, "alpha": 0.45, "linewidths": 0, "zorder": 2}
+        look = {"s": 9, "c": GRAY, "alpha": 0.45, "linewidths": 0, "zorder": 2}
         return self.ax_.scatter(x, splits, label=count(len(splits), "split"), **look)
 
     def _title(self) -> str:

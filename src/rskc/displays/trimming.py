@@ -11,7 +11,7 @@ from rskc.displays._searches import DASHED, check_search, keep_apart, legend_bes
 from rskc.displays._style import (
     MARKERS,
     axes_for,
-    cluster_colours,
+    cluster_colors,
     count,
     darker,
     headline,
@@ -112,16 +112,16 @@ class TrimCurvesDisplay:
 
     def _draw_curves(self) -> None:
         self.curves_, self.rings_ = {}, {}
-        colours, asides = cluster_colours(len(self.n_clusters)), self._asides()
+        colors, asides = cluster_colors(len(self.n_clusters)), self._asides()
         for i, K in enumerate(np.asarray(self.n_clusters).tolist()):
-            x, heights, colour = self.trims + asides[i], self.values[i], colours[i]
-            marker = {"marker": MARKERS[i % len(MARKERS)], "mec": darker(colour), "mew": 0.5}
+            x, heights, color = self.trims + asides[i], self.values[i], colors[i]
+            marker = {"marker": MARKERS[i % len(MARKERS)], "mec": darker(color), "mew": 0.5}
             (self.curves_[K],) = self.ax_.plot(
-                x, heights, color=colour, ms=5, lw=1.5, label=self._describe(i), **marker
+                x, heights, color=color, ms=5, lw=1.5, label=self._describe(i), **marker
             )
             if self._is_settled(i):
                 own = int(np.argmin(np.abs(np.asarray(self.trims) - self.suggested[i])))
-                ring = {"marker": "o", "ms": 12, "mfc": "none", "mec": darker(colour, 0.3)}
+                ring = {"marker": "o", "ms": 12, "mfc": "none", "mec": darker(color, 0.3)}
                 (self.rings_[K],) = self.ax_.plot(
                     x[own], np.nan_to_num(heights[own]), mew=1.6, ls="none", zorder=3, **ring
                 )

@@ -9,7 +9,7 @@ import numpy as np
 from rskc._checks import check_integer
 from rskc.displays._cases import check_fitted, feature_names, strongest
 from rskc.displays._style import (
-    GREY,
+    GRAY,
     PALETTE,
     axes_for,
     count,
@@ -92,7 +92,7 @@ class WeightsDisplay:
     def _write_more(self, place: int, more: int) -> Any:
         least = self.weights[-1]
         text = f"and {more:,} more of {self.n_features:,}, down to {least:.2g}"
-        return self.ax_.text(0, place, f" {text}", va="center", fontsize=8, color=GREY)
+        return self.ax_.text(0, place, f" {text}", va="center", fontsize=8, color=GRAY)
 
     def _title(self) -> str:
         n = len(self.weights)

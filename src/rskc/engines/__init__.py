@@ -9,54 +9,56 @@ from __future__ import annotations
 
 import numpy as np
 
-from rskc.engines.holes import HolesEngine
 from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Sums, Table
-from rskc.engines.memory import MemoryEngine, MemoryTable, has_holes, passes_info
+from rskc.engines.memory import MemoryEngine, MemoryTable, has_missing, passes_info
+from rskc.engines.missing import MissingEngine
 
 __all__ = [
     "Assignment",
     "Cases",
     "Engine",
     "Grouping",
-    "HolesEngine",
     "MemoryEngine",
     "MemoryTable",
+    "MissingEngine",
     "Sums",
     "Table",
     "engine_for",
-    "has_holes",
+    "has_missing",
     "passes_info",
 ]
 
 
-def engine_for(X, *, holes: bool | None = None, drop_blank: bool = False, **options) -> Engine:
+def engine_for(
+    X, *, missing: bool | None = None, drop_unobserved: bool = False, **options
+) -> Engine:
     """Return the engine for the kind of array that X is.
 
     Parameters
     ----------
     X : ndarray, Dask array or array on a device, of shape (n, p)
         The data, float32 or float64.
-    holes : bool or None
+    missing cells : bool or None
         Whether to count with missing cells; None to look whether there are any.
-    drop_blank : bool
+    drop_unobserved : bool
         Whether to leave out cases of which nothing is observed.
     **options
         ``frame``, ``n_threads``, ``passes``.
     """
     if not isinstance(X, np.ndarray):
-        return _engine_elsewhere(X, holes=holes, drop_blank=drop_blank, **options)
-    if holes is None:
-        holes = has_holes(X)
-    if not holes:
+        return _engine_elsewhere(X, missing=missing, drop_unobserved=drop_unobserved, **options)
+    if missing is None:
+        missing = has_missing(X)
+    if not missing:
         return MemoryEngine(X, **options)
-    blank = np.isnan(X).all(axis=1)
-    if not drop_blank or not blank.any():
-        return HolesEngine(X, **options)
-    if blank.all():
+    unobserved = np.isnan(X).all(axis=1)
+    if not drop_unobserved or not unobserved.any():
+        return MissingEngine(X, **options)
+    if unobserved.all():
         raise ValueError(f"X has no observed cell in any of its {len(X)} cases; give it some data.")
-    seen = np.ascontiguousarray(X[~blank])
-    engine = (HolesEngine if has_holes(seen) else MemoryEngine)(seen, **options)
-    engine.leave_out(blank)
+    seen = np.ascontiguousarray(X[~unobserved])
+    engine = (MissingEngine if has_missing(seen) else MemoryEngine)(seen, **options)
+    engine.leave_out(unobserved)
     return engine
 
 
@@ -66,6 +68,6 @@ def _engine_elsewhere(X, **options) -> Engine:
         from rskc.engines.blocks import blocks_engine
 
         return blocks_engine(X, **options)
-    from rskc.engines.device.holes import device_engine
+    from rskc.engines.device.missing import device_engine
 
     return device_engine(X, **options)

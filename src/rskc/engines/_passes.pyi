@@ -49,7 +49,7 @@ def own_distances(
     factor: float,
     weights: Array,
     labels: Array,
-    centres: Array,
+    centers: Array,
     n_threads: int,
     out: Array,
 ) -> None: ...
@@ -65,7 +65,7 @@ def single_moves(
     counts: Array,
     moves: Array,
 ) -> None: ...
-def single_moves_holes(
+def single_moves_missing(
     X: Array,
     block: int,
     weights: Array,

@@ -20,8 +20,8 @@ cdef extern from "kernels.h":
     void nearest_double(const double*, const double*, int, int, double*, double*) noexcept nogil
     void store_nearest_float(const float*, const float*, const float*, int, int32_t*, float*) noexcept nogil
     void store_nearest_double(const double*, const double*, const double*, int, int32_t*, double*) noexcept nogil
-    void centre_row_float(const float*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
-    void centre_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
+    void center_row_float(const float*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
+    void center_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
     void add_row_float(const float*, const double*, double, int, double*) noexcept nogil
     void add_row_double(const double*, const double*, double, int, double*) noexcept nogil
     double framed_distance_float(const float*, const double*, double, const double*, const double*, int) noexcept nogil
@@ -30,15 +30,15 @@ cdef extern from "kernels.h":
     double trim_run_double(const int32_t*, const double*, int64_t, int64_t, double*, int32_t*) noexcept nogil
     int64_t single_moves_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
     int64_t single_moves_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
-    int64_t single_moves_holes_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
-    int64_t single_moves_holes_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
+    int64_t single_moves_missing_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
+    int64_t single_moves_missing_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
 
 ctypedef fused real:
     float
     double
 
 # Cases of a table lie in blocks of so many, column by column within a block: then the
-# product of a block with the centres needs no packing, and BLAS is twice as fast for few centres.
+# product of a block with the centers needs no packing, and BLAS is twice as fast for few centers.
 BLOCK = 256
 
 cdef enum:
@@ -98,9 +98,9 @@ cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const dou
         rows = min(<int64_t>ROWS_AT_ONCE, block.rows - start)
         for i in range(rows):
             if floating is float:
-                centre_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
+                center_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
             else:
-                centre_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
+                center_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
         for j in range(q):
             for i in range(rows):
                 out[j * block.rows + start + i] = <real>work[i * q + j]
@@ -110,9 +110,9 @@ cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const dou
 def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
            const floating[:, ::1] constants, const floating[:, ::1] norms, int n_threads,
            int32_t[:, ::1] labels, floating[:, ::1] costs):
-    """Nearest centre of every case of a table, for every run.
+    """Nearest center of every case of a table, for every run.
 
-    scaled = -2 w c and constants = sum w c^2 of each centre; norms = sum w x^2 of each case, one
+    scaled = -2 w c and constants = sum w c^2 of each center; norms = sum w x^2 of each case, one
     row for all runs or one a run.
     """
     cdef:
@@ -315,8 +315,8 @@ cdef inline void move_row(const floating *x, const double *location, double fact
 
 def own_distances(const floating[:, ::1] X, const double[::1] location, double factor,
                   const double[:, ::1] weights, const int32_t[:, ::1] labels,
-                  const double[:, :, ::1] centres, int n_threads, double[:, ::1] out):
-    """out = weighted squared distance of (X - location) * factor to the centre its label names.
+                  const double[:, :, ::1] centers, int n_threads, double[:, ::1] out):
+    """out = weighted squared distance of (X - location) * factor to the center its label names.
 
     weights: one row for all runs or one a run.
     """
@@ -324,17 +324,17 @@ def own_distances(const floating[:, ::1] X, const double[::1] location, double f
     cdef int own = weights.shape[0] > 1
     for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
         for r in range(runs):
-            out[r, i] = framed_distance(&X[i, 0], &location[0], factor, &centres[r, labels[r, i], 0],
+            out[r, i] = framed_distance(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0],
                                         &weights[r * own, 0], X.shape[1])
 
 
 cdef inline double framed_distance(const floating *x, const double *location, double factor,
-                                   const double *centre, const double *weights,
+                                   const double *center, const double *weights,
                                    int64_t p) noexcept nogil:
     if floating is float:
-        return framed_distance_float(x, location, factor, centre, weights, <int>p)
+        return framed_distance_float(x, location, factor, center, weights, <int>p)
     else:
-        return framed_distance_double(x, location, factor, centre, weights, <int>p)
+        return framed_distance_double(x, location, factor, center, weights, <int>p)
 
 
 def row_norms(const floating[::1] X, int block, const double[:, ::1] weights, int n_threads,
@@ -373,19 +373,19 @@ def single_moves(const floating[::1] X, int block, const double[:, ::1] weights,
     run_moves(X, block, weights, weights, 0, max_rounds, n_threads, groups, totals, counts, moves)
 
 
-def single_moves_holes(const floating[::1] X, int block, const double[:, ::1] weights,
+def single_moves_missing(const floating[::1] X, int block, const double[:, ::1] weights,
                        const double[:, ::1] scale, int max_rounds, int n_threads,
                        int32_t[:, ::1] groups, double[:, :, ::1] totals, double[:, ::1] counts,
                        int64_t[::1] moves):
     """The same for a table of values and marks (n, 2q).
 
-    scale = what distances are multiplied by for the holes of each case; one row, or one a run.
+    scale = what distances are multiplied by for the missing cells of each case; one row, or one a run.
     """
     run_moves(X, block, weights, scale, 1, max_rounds, n_threads, groups, totals, counts, moves)
 
 
 cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
-               const double[:, ::1] scale, int holes, int max_rounds, int n_threads,
+               const double[:, ::1] scale, int missing, int max_rounds, int n_threads,
                int32_t[:, ::1] groups, double[:, :, ::1] totals, double[:, ::1] counts,
                int64_t[::1] moves):
     cdef:
@@ -394,7 +394,7 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
         int width = <int>totals.shape[2]
         floating *copy = NULL
         const floating *rows = &X[0]
-        double *centres
+        double *centers
     if block > 1:
         copy = <floating*>malloc(<size_t>n * width * sizeof(floating))
         if copy == NULL:
@@ -403,25 +403,25 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
             unblock(&X[r * block * width], min(<int64_t>block, n - r * block), width, copy + r * block * width)
         rows = copy
     with nogil, parallel(num_threads=n_threads):
-        centres = <double*>malloc(<size_t>K * q * sizeof(double))
+        centers = <double*>malloc(<size_t>K * q * sizeof(double))
         for r in prange(runs, schedule="dynamic"):
-            moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * holes, 0], holes, n, q, K,
-                                    max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], centres)
-        free(centres)
+            moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * missing, 0], missing, n, q, K,
+                                    max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], centers)
+        free(centers)
     free(copy)
 
 
 cdef inline int64_t moves_of_run(const floating *rows, const double *weights, const double *scale,
-                                 int holes, int64_t n, int q, int K, int max_rounds, int32_t *groups,
-                                 double *totals, double *counts, double *centres) noexcept nogil:
+                                 int missing, int64_t n, int q, int K, int max_rounds, int32_t *groups,
+                                 double *totals, double *counts, double *centers) noexcept nogil:
     if floating is float:
-        if holes:
-            return single_moves_holes_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centres)
-        return single_moves_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centres)
+        if missing:
+            return single_moves_missing_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centers)
+        return single_moves_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centers)
     else:
-        if holes:
-            return single_moves_holes_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centres)
-        return single_moves_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centres)
+        if missing:
+            return single_moves_missing_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centers)
+        return single_moves_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centers)
 
 
 cdef void unblock(const floating *x, int64_t n, int64_t q, floating *rows) noexcept nogil:

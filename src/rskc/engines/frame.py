@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 # In tables, cells beyond this many times the largest spread of a column are cut off there: sums
-# then keep some digits of the others when a wild case joins and leaves a cluster, and squares stay
-# finite. What is returned is summed anew, from the data themselves.
-WILD = 1e9
+# then keep some digits of the others when an outlying case joins and leaves a cluster, and squares
+# stay finite. What is returned is summed anew, from the data themselves.
+OUTLYING = 1e9
 # Cells of the rows that are looked at for how large columns are that are mostly constant.
 FRAME_CELLS = 2**22
 
@@ -34,9 +34,10 @@ class Frame(NamedTuple):
     def from_rows(cls, few: np.ndarray, many: np.ndarray) -> Frame:
         """Frame data of which some 31 rows are given, and more for columns that hardly vary.
 
-        Centre first: |x|^2 - 2xc + |c|^2 loses digits when the centre of the data is far from 0.
-        A median, so that a wild cell of 1e30 does not drag its column away: of some 31 rows, since
-        any place among the data will do, and a median over all of 300 x 1000 cells takes 4 ms.
+        Center first: |x|^2 - 2xc + |c|^2 loses digits when the center of the data is far from 0.
+        A median, so that an outlying cell of 1e30 does not drag its column away: of some 31 rows,
+        since any place among the data will do, and a median over all of 300 x 1000 cells takes 4
+        ms.
         """
         ordered = np.sort(few.astype(np.float64), axis=0)
         last = len(ordered) - 1
@@ -46,7 +47,7 @@ class Frame(NamedTuple):
             spread[j] = _rare_deviation(many[:, j], location[j])
         typical = spread.max() if spread.any() else 1.0
         factor = 2.0 ** np.clip(-np.floor(np.log2(typical)), -1000, 1000)
-        return cls(location, float(factor), np.full(len(spread), WILD * typical * factor))
+        return cls(location, float(factor), np.full(len(spread), OUTLYING * typical * factor))
 
     def place(self, points: np.ndarray) -> np.ndarray:
         """Bring points from the space of the data into the frame."""
@@ -71,7 +72,7 @@ class Place(NamedTuple):
     columns: np.ndarray
     frame: Frame
 
-    def centres(self, centres: np.ndarray) -> np.ndarray:
-        """Bring centres (runs, K, p) from the space of the data into that of the table."""
-        placed, limits = self.frame.place(centres), self.frame.limits[self.columns]
+    def centers(self, centers: np.ndarray) -> np.ndarray:
+        """Bring centers (runs, K, p) from the space of the data into that of the table."""
+        placed, limits = self.frame.place(centers), self.frame.limits[self.columns]
         return np.clip(placed[:, :, self.columns], -limits, limits)

@@ -16,7 +16,7 @@ import numpy as np
 
 
 class Assignment(NamedTuple):
-    """The nearest centre of every case and what the case costs there, a row for each run."""
+    """The nearest center of every case and what the case costs there, a row for each run."""
 
     labels: Any  # (runs, n) int32
     costs: Any  # (runs, n), weighted squared distances in the units of the table
@@ -172,9 +172,9 @@ class Cases(Protocol):
 
 
 class Table(Protocol):
-    """The columns that carry weight, centred: what step (a), a trimmed K-means, works on.
+    """The columns that carry weight, centered: what step (a), a trimmed K-means, works on.
 
-    Centres are given in the coordinates of the table. Groups are labels, with -1 for a trimmed
+    Centers are given in the coordinates of the table. Groups are labels, with -1 for a trimmed
     case.
     """
 
@@ -182,14 +182,14 @@ class Table(Protocol):
     n_columns: int
     arrays: Cases
     work_bytes: int  # what labels, groups, costs and sums of a batch of runs may take
-    rotated: bool  # coordinates of its own, in which centres of the data cannot be placed
+    rotated: bool  # coordinates of its own, in which centers of the data cannot be placed
 
     def of_runs(self, index: np.ndarray) -> Table:
         """Return the table for some of the runs only (each may have its own weights)."""
         ...
 
-    def assign(self, centres: np.ndarray) -> Assignment:
-        """Find the nearest of the centres (runs, K, columns)."""
+    def assign(self, centers: np.ndarray) -> Assignment:
+        """Find the nearest of the centers (runs, K, columns)."""
         ...
 
     def trim(self, assignment: Assignment, m: int) -> Grouping:
@@ -224,8 +224,8 @@ class Table(Protocol):
         """Return the coordinates (..., columns) of some cases; of tables that are seeds."""
         ...
 
-    def place(self, centres: np.ndarray) -> np.ndarray:
-        """Bring centres (runs, K, p) from the space of the data into that of the table."""
+    def place(self, centers: np.ndarray) -> np.ndarray:
+        """Bring centers (runs, K, p) from the space of the data into that of the table."""
         ...
 
     def typical_norm(self) -> float:
@@ -234,12 +234,12 @@ class Table(Protocol):
 
 
 class Engine(Protocol):
-    """The data in their frame: centred, and scaled by a power of 2."""
+    """The data in their frame: centered, and scaled by a power of 2."""
 
     n_cases: int
     n_features: int
     n_missing: int  # cells
-    n_blank: int  # cases of which nothing is observed, which were left out
+    n_unobserved: int  # cases of which nothing is observed, which were left out
     arrays: Cases
     work_bytes: int  # what labels, groups and masks of branches side by side may take
     frame: Any  # what another engine needs to see other data in the same frame
@@ -298,34 +298,34 @@ class Engine(Protocol):
         ...
 
     def numbers(self, cases: np.ndarray) -> np.ndarray:
-        """Return the numbers that cases have in the data, blank ones counted."""
+        """Return the numbers that cases have in the data, unobserved ones counted."""
         ...
 
-    def returned(self, array: Any, blank: Any) -> Any:
-        """Return an array (n,) as the user shall have it, with a value for blank cases."""
+    def returned(self, array: Any, unobserved: Any) -> Any:
+        """Return an array (n,) as the user shall have it, with a value for unobserved cases."""
         ...
 
     def as_result(self, array: np.ndarray) -> Any:
         """Return an array that is not as long as the data as the user shall have it."""
         ...
 
-    def transform(self, centres: np.ndarray, weights: np.ndarray) -> Any:
-        """Weighted squared distances (n, K) of all cases to centres (K, p) that are in the frame.
+    def transform(self, centers: np.ndarray, weights: np.ndarray) -> Any:
+        """Weighted squared distances (n, K) of all cases to centers (K, p) that are in the frame.
 
         In the units and the precision of the data.
         """
         ...
 
-    def place(self, centres: np.ndarray) -> np.ndarray:
-        """Bring centres (runs, K, p) from the space of the data into the frame."""
+    def place(self, centers: np.ndarray) -> np.ndarray:
+        """Bring centers (runs, K, p) from the space of the data into the frame."""
         ...
 
-    def restore(self, centres: np.ndarray) -> np.ndarray:
+    def restore(self, centers: np.ndarray) -> np.ndarray:
         """Bring them back."""
         ...
 
-    def distances(self, labels: Any, centres: np.ndarray, weights: np.ndarray | None = None) -> Any:
-        """Squared distance (runs, n) of each case to the centre that its label names, in the frame.
+    def distances(self, labels: Any, centers: np.ndarray, weights: np.ndarray | None = None) -> Any:
+        """Squared distance (runs, n) of each case to the center that its label names, in the frame.
 
         Over all features, weighted by ``weights`` (1 or runs, p) if these are given.
         """

@@ -1,6 +1,6 @@
 /* The inner loops of the passes, once for float and once for double.
 
-   They are C because the compiler then vectorises them, and target_clones lets one wheel run
+   They are C because the compiler then vectorizes them, and target_clones lets one wheel run
    with AVX-512, AVX2 or plain SSE2, whichever the machine has. */
 #ifndef RSKC_KERNELS_H
 #define RSKC_KERNELS_H

@@ -1,6 +1,6 @@
 /* Included by kernels.h with T = float and T = double. */
 
-/* d holds K columns of `rows` scalar products; d + constant[k] is the distance to centre k up to
+/* d holds K columns of `rows` scalar products; d + constant[k] is the distance to center k up to
    the case's own norm. Keeps the least and its k; the lower k wins a tie. */
 RSKC_CLONES
 static void NAME(nearest)(const T *RSKC_RESTRICT d, const T *RSKC_RESTRICT constant, int K, int rows,
@@ -37,7 +37,7 @@ static void NAME(store_nearest)(const T *RSKC_RESTRICT best, const T *RSKC_RESTR
 
 /* out = (x - location) * factor, cut off at +-limits, for q columns; columns NULL: the first q. */
 RSKC_CLONES
-static void NAME(centre_row)(const T *RSKC_RESTRICT x, const int64_t *RSKC_RESTRICT columns,
+static void NAME(center_row)(const T *RSKC_RESTRICT x, const int64_t *RSKC_RESTRICT columns,
                              const double *RSKC_RESTRICT location, double factor,
                              const double *RSKC_RESTRICT limits, int64_t q,
                              double *RSKC_RESTRICT out) {
@@ -189,13 +189,13 @@ static double NAME(trim_run)(const int32_t *labels, const T *costs, int64_t n, i
     return kept;
 }
 
-#define HOLES 0
+#define MISSING 0
 #define MOVES(x) NAME(x)
 #include "moves_typed.h"
-#undef HOLES
+#undef MISSING
 #undef MOVES
-#define HOLES 1
-#define MOVES(x) NAME(x##_holes)
+#define MISSING 1
+#define MOVES(x) NAME(x##_missing)
 #include "moves_typed.h"
-#undef HOLES
+#undef MISSING
 #undef MOVES

@@ -43,7 +43,7 @@ ARRAYS = NumpyCases()
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def has_holes(X: np.ndarray) -> bool:
+def has_missing(X: np.ndarray) -> bool:
     """Whether a cell is missing; the sum tells, mostly, without an array as large as X."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(np.sum(X)) and np.isnan(X).any())
@@ -98,9 +98,9 @@ class MemoryTable:
         part.weights, part._norms = self.weights[index], self.norms()[index]
         return part
 
-    def assign(self, centres):
-        weighted = self.weights[:, None, :] * centres
-        constants = np.einsum("rkj,rkj->rk", weighted, centres)
+    def assign(self, centers):
+        weighted = self.weights[:, None, :] * centers
+        constants = np.einsum("rkj,rkj->rk", weighted, centers)
         return self._nearest(-2 * weighted, constants)
 
     def _nearest(self, factors, constants):
@@ -197,15 +197,15 @@ class MemoryTable:
         start = first * self.width + index - first
         return self.rows[start[..., None] + stride[..., None] * np.arange(columns)]
 
-    def place(self, centres):
-        return self._place.centres(centres)
+    def place(self, centers):
+        return self._place.centers(centers)
 
     def _threads(self, work_per_case):
         return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
 
 
 class MemoryEngine:
-    """Passes over a C-ordered float32 or float64 array without holes."""
+    """Passes over a C-ordered float32 or float64 array without missing cells."""
 
     arrays: Cases = ARRAYS
     work_bytes = WORK_BYTES
@@ -218,11 +218,14 @@ class MemoryEngine:
         with np.errstate(over="ignore", under="ignore"):
             self.unit = float(np.power(self.frame.factor, -2.0))
         self._rotated = self._last = None
-        self.n_blank, self.seen = 0, None
+        self.n_unobserved, self.seen = 0, None
 
-    def leave_out(self, blank):
-        """Take note of blank cases (of all): the data of this engine are without them."""
-        self.n_blank, self.seen = int(np.count_nonzero(blank)), np.flatnonzero(~blank)
+    def leave_out(self, unobserved):
+        """Take note of unobserved cases (of all): the data of this engine are without them."""
+        self.n_unobserved, self.seen = (
+            int(np.count_nonzero(unobserved)),
+            np.flatnonzero(~unobserved),
+        )
 
     def part(self, cases):
         return MemoryEngine(
@@ -232,10 +235,10 @@ class MemoryEngine:
     def numbers(self, cases):
         return cases if self.seen is None else self.seen[cases]
 
-    def returned(self, array, blank):
+    def returned(self, array, unobserved):
         if self.seen is None:
             return array
-        whole = np.full(self.n_cases + self.n_blank, blank, array.dtype)
+        whole = np.full(self.n_cases + self.n_unobserved, unobserved, array.dtype)
         whole[self.seen] = array
         return whole
 
@@ -286,18 +289,18 @@ class MemoryEngine:
         )
         return moved
 
-    def distances(self, labels, centres, weights=None):
+    def distances(self, labels, centers, weights=None):
         if weights is None:
             weights = np.ones((1, self.n_features))
         out = np.empty(labels.shape)
         threads = self._threads(len(labels) * self.n_features)
         location, factor, _ = self.frame
-        self.passes.own_distances(self.X, location, factor, weights, labels, centres, threads, out)
+        self.passes.own_distances(self.X, location, factor, weights, labels, centers, threads, out)
         return out
 
-    def transform(self, centres, weights):
-        labels = np.zeros((len(centres), self.n_cases), np.int32)
-        distances = self.distances(labels, centres[:, None, :], weights[None])
+    def transform(self, centers, weights):
+        labels = np.zeros((len(centers), self.n_cases), np.int32)
+        distances = self.distances(labels, centers[:, None, :], weights[None])
         return (distances.T * self.unit).astype(self.X.dtype)
 
     def as_result(self, array):
@@ -316,11 +319,11 @@ class MemoryEngine:
             self.passes.trim(labels, distances, m, self._threads(20 * len(labels)), groups, kept)
         return Farthest(groups < 0, distances.max(axis=1))
 
-    def place(self, centres):
-        return self.frame.place(centres)
+    def place(self, centers):
+        return self.frame.place(centers)
 
-    def restore(self, centres):
-        return (centres / self.frame.factor + self.frame.location).astype(self.X.dtype)
+    def restore(self, centers):
+        return (centers / self.frame.factor + self.frame.location).astype(self.X.dtype)
 
     def _columns_table(self, weights, dtype):
         columns = self._columns(weights)
@@ -383,7 +386,7 @@ def span_coordinates(rows: np.ndarray) -> np.ndarray:
     """Coordinates (n, rank) with the same scalar products as the rows (n, q).
 
     A pivoted Cholesky factor of the Gram matrix: its error is of the size that the scalar products
-    have anyway, and for 78 x 4751 it takes 1 ms where a QR factorisation takes 8.
+    have anyway, and for 78 x 4751 it takes 1 ms where a QR factorization takes 8.
     """
     return gram_coordinates(rows @ rows.T)
 
@@ -391,7 +394,7 @@ def span_coordinates(rows: np.ndarray) -> np.ndarray:
 def gram_coordinates(gram: np.ndarray) -> np.ndarray:
     """Coordinates (n, rank) with these scalar products (n, n).
 
-    Rows are brought to length 1 for it, so that one wild case does not decide what counts as 0.
+    Rows are brought to length 1 for it, so that one outlying case does not decide what counts as 0.
     """
     norms = np.sqrt(gram.diagonal())
     norms[norms == 0] = 1.0

@@ -47,7 +47,7 @@ def table(X, columns, location, factor, limits, block, n_threads, out):
 
 
 def assign(X, block, scaled, constants, norms, n_threads, labels, costs):
-    """Nearest centre of every case of a table, for every run."""
+    """Nearest center of every case of a table, for every run."""
     runs, K, q = scaled.shape
     X = _rows(X, q, block)
     for rows in _blocks(len(X), X.itemsize * runs * K):
@@ -89,13 +89,13 @@ def shift_sums(X, block, location, factor, before, after, n_threads, totals, cou
                     counts[r, k] += sign * len(cases)
 
 
-def own_distances(X, location, factor, weights, labels, centres, n_threads, out):
-    """Distances of (X - location) * factor, weighted and squared, to the centre of the label."""
+def own_distances(X, location, factor, weights, labels, centers, n_threads, out):
+    """Distances of (X - location) * factor, weighted and squared, to the center of the label."""
     own = len(weights) > 1
     for r, label in enumerate(labels):
         for rows in _blocks(len(X), 16 * X.shape[1]):
-            with np.errstate(over="ignore"):  # a wild cell may be infinitely far away
-                errors = (X[rows] - location) * factor - centres[r][label[rows]]
+            with np.errstate(over="ignore"):  # an outlying cell may be infinitely far away
+                errors = (X[rows] - location) * factor - centers[r][label[rows]]
                 out[r, rows] = errors**2 @ weights[r if own else 0]
 
 
@@ -114,14 +114,14 @@ def single_moves(X, block, weights, max_rounds, n_threads, groups, totals, count
         moves[r] = run.all_rounds(max_rounds)
 
 
-def single_moves_holes(
+def single_moves_missing(
     X, block, weights, scale, max_rounds, n_threads, groups, totals, counts, moves
 ):
     """The same for a table of values and marks (n, 2q)."""
     X = _rows(X, 2 * weights.shape[1], block)
     for r in range(len(groups)):
         own = r % len(weights)
-        run = _HoledRun(X, weights[own], groups[r], totals[r], counts[r])
+        run = _MissingRun(X, weights[own], groups[r], totals[r], counts[r])
         run.scale = scale[own]
         moves[r] = run.all_rounds(max_rounds)
 
@@ -135,7 +135,7 @@ class _Run:
         self.X, self.weights = X.astype(np.float64), weights
         self.groups, self.totals, self.counts = groups, totals, counts
         self.scale = np.ones(len(X))
-        self.centres = np.array([self.centre_of(k) for k in range(len(counts))])
+        self.centers = np.array([self.center_of(k) for k in range(len(counts))])
 
     def all_rounds(self, max_rounds):
         moves = 0
@@ -146,19 +146,19 @@ class _Run:
                 break
         return moves
 
-    def centre_of(self, k):
+    def center_of(self, k):
         return self.totals[k] / max(self.counts[k], 1)
 
     def changes(self, cases, clusters, step):
         """What the within sum changes by when cases enter clusters (1) or leave them (-1)."""
-        d = ((self.X[cases] - self.centres[clusters]) ** 2) @ self.weights
+        d = ((self.X[cases] - self.centers[clusters]) ** 2) @ self.weights
         return d * self.counts[clusters] / (self.counts[clusters] + step)
 
     def transfer(self, i, k, sign):
         self.counts[k] += sign
         self.totals[k] += sign * self.X[i]
         if self.counts[k] > 0:
-            self.centres[k] = self.centre_of(k)
+            self.centers[k] = self.center_of(k)
 
     def entering(self, i):
         k = np.arange(len(self.counts))
@@ -211,10 +211,10 @@ class _Run:
         return moves
 
 
-class _HoledRun(_Run):
+class _MissingRun(_Run):
     """The same where totals count the observed cells of each cluster and feature."""
 
-    def centre_of(self, k):
+    def center_of(self, k):
         values, cells = np.split(self.totals[k], 2)
         return np.where(cells > 0.5, values / np.maximum(cells, 1), 0)
 
@@ -222,4 +222,4 @@ class _HoledRun(_Run):
         values, marks = np.split(self.X[cases], 2, axis=-1)
         cells = np.split(self.totals[clusters], 2, axis=-1)[1]
         share = np.where(cells + step > 0.5, cells / np.maximum(cells + step, 1), 0)
-        return (marks * share * (values - self.centres[clusters]) ** 2) @ self.weights
+        return (marks * share * (values - self.centers[clusters]) ** 2) @ self.weights

@@ -103,9 +103,9 @@ class BlockTable:
         return Block(pd.DataFrame(cells, index=index, columns=self.features, copy=False), labels)
 
     def _check_finite(self, piece: Piece, cells: np.ndarray) -> None:
-        wild = np.isinf(cells).any(axis=0)
-        if wild.any():
-            name = shown(self.features[int(wild.argmax())])
+        outlying = np.isinf(cells).any(axis=0)
+        if outlying.any():
+            name = shown(self.features[int(outlying.argmax())])
             raise TableError(
                 f"{shown(piece.path, 200)}: column {name}: a cell is infinite, or too large for a "
                 "number; correct it, or leave it empty."

@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import rskc
-from rskc._checks import centres_in_memory
+from rskc._checks import centers_in_memory
 from rskc._inputs import model_in_memory
 from rskc._writing import atomic_write
 from rskc.engines.frame import Frame
@@ -104,7 +104,7 @@ def save(
     path : str or path
         Where to; written whole or not at all.
     extra : mapping, default=None
-        What else belongs to the model, such as how its data were standardised: text, numbers and
+        What else belongs to the model, such as how its data were standardized: text, numbers and
         arrays, in dictionaries, lists and tuples. ``read_model`` returns it.
 
     Raises
@@ -201,7 +201,7 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
         return name
 
     given = model.get_params(deep=False)
-    given["init"] = centres_in_memory(given["init"])
+    given["init"] = centers_in_memory(given["init"])
     params = {name: _encoded(f"{name}={value!r:.60}", value, add) for name, value in given.items()}
     attributes = {name: _encoded(name, value, add) for name, value in _attributes(model).items()}
     contents = {

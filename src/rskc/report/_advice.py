@@ -13,7 +13,7 @@ LOW_IN_CLUSTER = 0.15
 NEARLY_ALL = 0.9  # of the squared weights, whose sum is 1
 MANY_MISSING = 0.5
 MANY_BLIND = 0.02
-SMALL_SHARE = 0.02  # of the cases, for a cluster that may be nothing but wild ones
+SMALL_SHARE = 0.02  # of the cases, for a cluster that may be nothing but outlying ones
 LONGEST_WARNING = 600
 
 
@@ -113,7 +113,7 @@ def _one_feature(facts: dict[str, Any]) -> Pairs:
         "One feature decides",
         f"{shown(result['top_feature'], 40)} has {percent(result['top_share'])} of the squared "
         "weight, so that the clusters are those of this feature; see whether its scale is larger "
-        "than that of the others, and standardise the columns if so.",
+        "than that of the others, and standardize the columns if so.",
     )
 
 
@@ -124,7 +124,7 @@ def _separation(facts: dict[str, Any]) -> Pairs:
     if mean < LOW_SILHOUETTE:
         yield (
             "Clusters overlap",
-            f"The mean silhouette is {mean:.2f}: many cases are about as near to another centre; "
+            f"The mean silhouette is {mean:.2f}: many cases are about as near to another center; "
             "try another number of clusters, and see with Clest whether there are any.",
         )
         return
@@ -134,35 +134,37 @@ def _separation(facts: dict[str, Any]) -> Pairs:
         yield (
             "A weak cluster",
             f"Silhouettes are low in cluster{'s' * (len(low) > 1)} {names}: these cases are about "
-            "as near to another centre; try fewer clusters.",
+            "as near to another center; try fewer clusters.",
         )
 
 
 def _trimming(facts: dict[str, Any]) -> Pairs:
-    n, n_trim, wild = (
+    n, n_trim, outlying = (
         facts["data"]["n_cases"],
         facts["result"]["n_trim"],
         facts["result"]["n_outliers"],
     )
-    if wild > 2 * n_trim and wild - n_trim >= max(5, 0.02 * n):
+    if outlying > 2 * n_trim and outlying - n_trim >= max(5, 0.02 * n):
         yield (
             "More outliers than trimmed",
-            f"{count(wild, 'case')} look like outliers, and only {n_trim:,} are trimmed: the "
-            f"others pull at the centres; try trim={_share_for(wild, n)}, or choose it with "
+            f"{count(outlying, 'case')} look like outliers, and only {n_trim:,} are trimmed: the "
+            f"others pull at the centers; try trim={_share_for(outlying, n)}, or choose it with "
             "TrimCurves.",
         )
-    elif n_trim >= 4 and wild < n_trim / 4:
-        found = f"only {wild:,} look like outliers" if wild else "none looks like an outlier"
+    elif n_trim >= 4 and outlying < n_trim / 4:
+        found = (
+            f"only {outlying:,} look like outliers" if outlying else "none looks like an outlier"
+        )
         yield (
             "Fewer outliers than trimmed",
             f"{count(n_trim, 'case')} are trimmed by each rule and {found}: good cases have no "
-            f"say; try trim={_share_for(wild, n)}, or choose it with TrimCurves.",
+            f"say; try trim={_share_for(outlying, n)}, or choose it with TrimCurves.",
         )
 
 
-def _share_for(wild: int, n: int) -> str:
+def _share_for(outlying: int, n: int) -> str:
     """The share that trims so many cases: rounded up, as the number of cases is rounded down."""
-    return f"{min(math.ceil(1000 * max(wild, 1) / n) / 1000, 0.49):g}"
+    return f"{min(math.ceil(1000 * max(outlying, 1) / n) / 1000, 0.49):g}"
 
 
 def _missing(facts: dict[str, Any]) -> Pairs:

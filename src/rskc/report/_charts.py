@@ -3,7 +3,7 @@
 A chart is a dict: ``id``, ``title``, ``alt`` (what it shows, in words), ``caption``, ``notes``,
 ``key`` (the legend, which the page writes), ``spec`` (Vega-Lite) and ``data`` (columns by name of
 the data set; the page makes rows of them). Names given by the user are values of data and never
-names of fields. Colours that depend on light and dark are variables of the style sheet.
+names of fields. Colors that depend on light and dark are variables of the style sheet.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rskc.displays._style import cluster_markers, count
-from rskc.report._colours import BLUE, INK, ORANGE, SOFT
+from rskc.report._colors import BLUE, INK, ORANGE, SOFT
 from rskc.report._vega import (
     CROSS,
     HINT,
@@ -34,7 +34,7 @@ RULE_LOOKS = {
     "unweighted": (BLUE, "square", "trimmed: unweighted"),
     "both": (INK, "diamond", "trimmed: both"),
 }
-CUT_COLOURS = {"weighted": ORANGE, "unweighted": BLUE}
+CUT_COLORS = {"weighted": ORANGE, "unweighted": BLUE}
 
 
 def charts_of(summary: dict[str, Any]) -> list[dict[str, Any]]:
@@ -56,19 +56,19 @@ def charts_of(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def clusters_chart(figure: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
-    K, wild = summary["result"]["n_clusters"], summary["result"]["n_outliers"]
+    K, outlying = summary["result"]["n_clusters"], summary["result"]["n_outliers"]
     key = cluster_key(summary)
-    if wild:
-        key.append({"shape": "cross", "colour": INK, "label": count(wild, "outlier")})
+    if outlying:
+        key.append({"shape": "cross", "color": INK, "label": count(outlying, "outlier")})
     return {
         "title": "The clusters",
-        "caption": "Each point is a case; the numbers stand at the centres of the clusters. Cases "
+        "caption": "Each point is a case; the numbers stand at the centers of the clusters. Cases "
         f"close together are alike in the features that have weight. {HINT}",
         "key": key,
         "spec": chart(
-            420, [_cases_layer(figure, K), _crosses_layer(figure, K), *_centre_layers(figure)]
+            420, [_cases_layer(figure, K), _crosses_layer(figure, K), *_center_layers(figure)]
         ),
-        "data": {"points": figure["points"], "centres": figure["centres"]},
+        "data": {"points": figure["points"], "centers": figure["centers"]},
     }
 
 
@@ -123,7 +123,7 @@ def _crosses_layer(figure: dict[str, Any], K: int) -> dict[str, Any]:
     }
 
 
-def _centre_layers(figure: dict[str, Any]) -> list[dict[str, Any]]:
+def _center_layers(figure: dict[str, Any]) -> list[dict[str, Any]]:
     where = _plane(figure)
     disc = {
         "type": "point",
@@ -138,9 +138,9 @@ def _centre_layers(figure: dict[str, Any]) -> list[dict[str, Any]]:
     }
     text = {"type": "text", "fontSize": 12, "fontWeight": "bold", "fill": INK, "clip": True}
     return [
-        {"data": {"name": "centres"}, "mark": disc, "encoding": where},
+        {"data": {"name": "centers"}, "mark": disc, "encoding": where},
         {
-            "data": {"name": "centres"},
+            "data": {"name": "centers"},
             "mark": text,
             "encoding": {**where, "text": field("cluster", "nominal")},
         },
@@ -148,15 +148,15 @@ def _centre_layers(figure: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def silhouettes_chart(figure: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
-    wild = sum(figure["bars"]["outlier"])
+    outlying = sum(figure["bars"]["outlier"])
     key = cluster_key(summary, MOST_TO_REPEAT)
-    key += [{"shape": "square", "colour": INK, "label": "outliers"}] if wild else []
-    key += [{"shape": "line", "colour": INK, "label": "mean of the cluster"}]
+    key += [{"shape": "square", "color": INK, "label": "outliers"}] if outlying else []
+    key += [{"shape": "line", "color": INK, "label": "mean of the cluster"}]
     return {
         "title": "How clearly each case belongs",
-        "caption": "One bar a case: 1 if it lies on the centre of its cluster, 0 if it is as near "
+        "caption": "One bar a case: 1 if it lies on the center of its cluster, 0 if it is as near "
         "to the next one. Clusters whose bars are long are clear; cases with short bars could "
-        "as well belong to the neighbour.",
+        "as well belong to the neighbor.",
         "key": key,
         "spec": chart(260, _silhouette_layers(figure, summary["result"]["n_clusters"])),
         "data": {"bars": figure["bars"], "means": figure["means"]},
@@ -231,10 +231,10 @@ def cells_chart(figure: dict[str, Any], summary: dict[str, Any]) -> dict[str, An
     n_rows, K = len(figure["rows"]["row"]), summary["result"]["n_clusters"]
     layers = [_cells_layer(figure, n_rows), _strip_layer(K), _marks_layer()]
     key = cluster_key(summary, MOST_TO_REPEAT)
-    key += [{"shape": "triangle-left", "colour": INK, "label": "outlier"}] * any(
+    key += [{"shape": "triangle-left", "color": INK, "label": "outlier"}] * any(
         figure["rows"]["outlier"]
     )
-    key += [{"shape": "square", "colour": SOFT, "label": "missing"}] * figure["missing"]
+    key += [{"shape": "square", "color": SOFT, "label": "missing"}] * figure["missing"]
     height = min(max(12 * n_rows, 160), 620)
     names = {"name": "features", "value": figure["features"]}
     cases = {"name": "cases", "value": figure["rows"]["case"]}
@@ -242,7 +242,7 @@ def cells_chart(figure: dict[str, Any], summary: dict[str, Any]) -> dict[str, An
         "title": "Cases and features side by side",
         "caption": "Each row is a case, each column a feature, the largest weight on the left. Red "
         "is above the mean of the feature, blue below; where clusters differ, so do their blocks "
-        "of colour. The strip on the left shows the clusters.",
+        "of color. The strip on the left shows the clusters.",
         "key": key,
         "spec": chart(
             height,
@@ -259,7 +259,7 @@ def _cells_layer(figure: dict[str, Any], n_rows: int) -> dict[str, Any]:
     limit = figure["limit"]
     scale = {"scheme": "redblue", "reverse": True, "domain": [-limit, limit], "clamp": True}
     legend = {
-        "title": "standardised value",
+        "title": "standardized value",
         "orient": "top",
         "gradientLength": 160,
         "gradientThickness": 10,
@@ -280,7 +280,7 @@ def _cells_layer(figure: dict[str, Any], n_rows: int) -> dict[str, Any]:
                 "condition": {"test": "!isValid(datum.value)", "value": SOFT},
                 **field("value", "quantitative", scale=scale, legend=legend),
             },
-            "tooltip": tips(case="case", feature="feature", told="standardised"),
+            "tooltip": tips(case="case", feature="feature", told="standardized"),
         },
     }
 
@@ -316,21 +316,19 @@ def _marks_layer() -> dict[str, Any]:
 def outliers_chart(figure: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
     layers = [_line_layer("x", figure["threshold"], INK, [])]
     key = [
-        {"shape": shape, "colour": colour, "label": f"{label} ({figure['counts'][rule]:,})"}
-        for rule, (colour, shape, label) in RULE_LOOKS.items()
+        {"shape": shape, "color": color, "label": f"{label} ({figure['counts'][rule]:,})"}
+        for rule, (color, shape, label) in RULE_LOOKS.items()
         if figure["counts"][rule]
     ]
     told = number(figure["threshold"])
-    key.append({"shape": "line", "colour": INK, "label": f"outlier threshold {told}"})
+    key.append({"shape": "line", "color": INK, "label": f"outlier threshold {told}"})
     for rule, axis in (("weighted", "x"), ("unweighted", "y")):
         if (cut := figure["cuts"][rule]) is not None:
-            layers += [_cut_layer(axis, CUT_COLOURS[rule], *cut)]
-            key.append(
-                {"shape": "dash", "colour": CUT_COLOURS[rule], "label": _cut_told(rule, *cut)}
-            )
+            layers += [_cut_layer(axis, CUT_COLORS[rule], *cut)]
+            key.append({"shape": "dash", "color": CUT_COLORS[rule], "label": _cut_told(rule, *cut)})
     return {
         "title": "The outliers",
-        "caption": "Each point is a case: to the right if it is far from its centre in the "
+        "caption": "Each point is a case: to the right if it is far from its center in the "
         "features that have weight, upwards if it is far in all features together. Cases to the "
         f"right of the solid line are called outliers. {HINT}",
         "key": key,
@@ -346,7 +344,7 @@ def _cut_told(rule: str, low: float, high: float) -> str:
 
 def _distances_layer(figure: dict[str, Any]) -> dict[str, Any]:
     few = len(figure["points"]["x"]) <= 400
-    colours, shapes, _ = zip(*RULE_LOOKS.values(), strict=True)
+    colors, shapes, _ = zip(*RULE_LOOKS.values(), strict=True)
     return {
         "data": {"name": "points"},
         "params": [ZOOM],
@@ -354,7 +352,7 @@ def _distances_layer(figure: dict[str, Any]) -> dict[str, Any]:
         | {"size": 55 if few else 28, "stroke": "var(--edge)", "strokeWidth": 0.5},
         "encoding": {
             **_distance_axes(figure),
-            "fill": _by_rule(colours),
+            "fill": _by_rule(colors),
             "shape": _by_rule(shapes),
             "tooltip": tips(
                 number_format(figure["points"]["x"]),
@@ -369,7 +367,7 @@ def _distances_layer(figure: dict[str, Any]) -> dict[str, Any]:
 
 
 def _distance_axes(figure: dict[str, Any]) -> dict[str, Any]:
-    titles = ("weighted squared distance to the centre", "unweighted squared distance")
+    titles = ("weighted squared distance to the center", "unweighted squared distance")
     ends = {"x": figure["threshold"], "y": 0.0}
     return {
         axis: field(
@@ -399,12 +397,12 @@ def _ticks(log: bool, number: str) -> dict[str, Any]:
     return {"tickCount": 6, "format": number} | ({"labelOverlap": "greedy"} if log else {})
 
 
-def _line_layer(axis: str, value: float, colour: str, dash: list[int]) -> dict[str, Any]:
+def _line_layer(axis: str, value: float, color: str, dash: list[int]) -> dict[str, Any]:
     return {
         "data": {"values": [{}]},
         "mark": {
             "type": "rule",
-            "stroke": colour,
+            "stroke": color,
             "strokeDash": dash,
             "strokeWidth": 1.4,
             "clip": True,
@@ -413,13 +411,13 @@ def _line_layer(axis: str, value: float, colour: str, dash: list[int]) -> dict[s
     }
 
 
-def _cut_layer(axis: str, colour: str, low: float, high: float) -> dict[str, Any]:
+def _cut_layer(axis: str, color: str, low: float, high: float) -> dict[str, Any]:
     """A dashed line, or a band where trimmed and kept cases lie mixed."""
     if high <= low * (1 + 1e-6):
-        return _line_layer(axis, low, colour, [5, 4])
+        return _line_layer(axis, low, color, [5, 4])
     return {
         "data": {"values": [{}]},
-        "mark": {"type": "rect", "fill": colour, "stroke": colour, "clip": True, "tooltip": None}
+        "mark": {"type": "rect", "fill": color, "stroke": color, "clip": True, "tooltip": None}
         | {"opacity": 1, "fillOpacity": 0.2, "strokeOpacity": 0.6},
         "encoding": {axis: {"datum": low, "type": "quantitative"}, f"{axis}2": {"datum": high}},
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rskc.report._colours import BLUE, INK, ORANGE, SOFT, cluster_colours
+from rskc.report._colors import BLUE, INK, ORANGE, SOFT, cluster_colors
 from rskc.report._vega import NUMBER, chart, field, tips
 
 CER = "classification error rate"
@@ -25,12 +25,12 @@ def curves_of(summary: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _line(x: dict, y: dict, colour: Any, tooltip: list, dash: Any = None) -> dict[str, Any]:
+def _line(x: dict, y: dict, color: Any, tooltip: list, dash: Any = None) -> dict[str, Any]:
     mark = {"type": "line", "point": {"filled": True, "size": 45, "opacity": 1}}
     return {
         "data": {"name": "curve"},
         "mark": mark | ({"strokeDash": dash} if dash else {}),
-        "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
+        "encoding": {"x": x, "y": y, "color": color, "tooltip": tooltip},
     }
 
 
@@ -46,16 +46,16 @@ def _errors(x: dict, name: str) -> dict[str, Any]:
 
 
 def _ring(x: dict, y: dict, test: str) -> list[dict[str, Any]]:
-    """A ring around what was chosen, on a lighter one so that it shows on any colour."""
+    """A ring around what was chosen, on a lighter one so that it shows on any color."""
     return [
         {
             "data": {"name": "curve"},
             "transform": [{"filter": test}],
             "mark": {"type": "point", "filled": False, "size": 260, "opacity": 1, "tooltip": None}
-            | {"stroke": colour, "strokeWidth": width},
+            | {"stroke": color, "strokeWidth": width},
             "encoding": {"x": x, "y": y},
         }
-        for colour, width in (("var(--paper)", 5), (INK, 2))
+        for color, width in (("var(--paper)", 5), (INK, 2))
     ]
 
 
@@ -82,7 +82,7 @@ def _bounds_axis() -> dict[str, Any]:
 
 
 def _ring_key() -> dict[str, str]:
-    return {"shape": "ring", "colour": INK, "label": "chosen"}
+    return {"shape": "ring", "color": INK, "label": "chosen"}
 
 
 def _clest(section: dict[str, Any]) -> dict[str, Any]:
@@ -108,8 +108,8 @@ def _clest(section: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         "key": [
-            {"shape": "line", "colour": BLUE, "label": "error (median); dots: single splits"},
-            {"shape": "dash", "colour": ORANGE, "label": "error without clusters (mean)"},
+            {"shape": "line", "color": BLUE, "label": "error (median); dots: single splits"},
+            {"shape": "dash", "color": ORANGE, "label": "error without clusters (mean)"},
             _ring_key(),
         ],
         "spec": chart(280, layers),
@@ -136,7 +136,7 @@ def _strength(section: dict[str, Any]) -> dict[str, Any]:
     made = _with_errors(section, x, "strength", "n_clusters", tooltip)
     made["spec"]["layer"].append(_rule(section["threshold"]))
     label = f"threshold {section['threshold']:g}"
-    made["key"].append({"shape": "dash", "colour": SOFT, "label": label})
+    made["key"].append({"shape": "dash", "color": SOFT, "label": label})
     return made
 
 
@@ -151,7 +151,7 @@ def _with_errors(
     ]
     return {
         "key": [
-            {"shape": "line", "colour": BLUE, "label": f"{name} and its standard error"},
+            {"shape": "line", "color": BLUE, "label": f"{name} and its standard error"},
             _ring_key(),
         ],
         "spec": chart(280, layers),
@@ -161,8 +161,8 @@ def _with_errors(
 
 def _trims(section: dict[str, Any]) -> dict[str, Any]:
     numbers = sorted(set(section["curve"]["n_clusters"]))
-    colours = cluster_colours(len(numbers))
-    scale = {"domain": numbers, "range": colours}
+    colors = cluster_colors(len(numbers))
+    scale = {"domain": numbers, "range": colors}
     ticks = {"format": "~%", "grid": False, "tickCount": 6}
     x = field("trim", "quantitative", "share trimmed", axis=ticks)
     y = field("change", "quantitative", "change if more is trimmed")
@@ -175,10 +175,10 @@ def _trims(section: dict[str, Any]) -> dict[str, Any]:
     )
     lines = _line(x, y, field("n_clusters", "nominal", legend=None, scale=scale), tooltip)
     key = [
-        {"shape": "line", "colour": c, "label": f"{K:g} cluster{'s' * (K != 1)}"}
-        for K, c in zip(numbers, colours, strict=True)
+        {"shape": "line", "color": c, "label": f"{K:g} cluster{'s' * (K != 1)}"}
+        for K, c in zip(numbers, colors, strict=True)
     ]
-    key += [{"shape": "dash", "colour": SOFT, "label": f"no more than {section['same']:.0%}"}]
+    key += [{"shape": "dash", "color": SOFT, "label": f"no more than {section['same']:.0%}"}]
     return {
         "key": [*key, _ring_key()],
         "spec": chart(260, [lines, _rule(section["same"]), *_ring(x, y, "datum.chosen == 1")]),
@@ -228,7 +228,7 @@ def _after(transform: list, layer: dict[str, Any]) -> dict[str, Any]:
 
 def _path(section: dict[str, Any]) -> dict[str, Any]:
     names, n = section["names"], len(section["names"])
-    colours = cluster_colours(n)
+    colors = cluster_colors(n)
     layer = {
         "data": {"name": "curve"},
         "transform": [{"calculate": "features[datum.line]", "as": "feature"}],
@@ -237,15 +237,15 @@ def _path(section: dict[str, Any]) -> dict[str, Any]:
             "x": _bounds_axis(),
             "y": field("weight", "quantitative", "weight"),
             "color": field(
-                "line", "nominal", legend=None, scale={"domain": list(range(n)), "range": colours}
+                "line", "nominal", legend=None, scale={"domain": list(range(n)), "range": colors}
             ),
             "tooltip": tips(feature="feature", l1_bound="L1 bound", weight="weight"),
         },
     }
     return {
         "key": [
-            {"shape": "line", "colour": colour, "label": name}
-            for name, colour in zip(names, colours, strict=True)
+            {"shape": "line", "color": color, "label": name}
+            for name, color in zip(names, colors, strict=True)
         ],
         "spec": chart(300, [layer], params=[{"name": "features", "value": names}]),
         "data": {"curve": section["curve"]},

@@ -52,7 +52,7 @@ class Facts:
         return self.model.feature_weights_
 
     @property
-    def centres(self) -> np.ndarray:
+    def centers(self) -> np.ndarray:
         return self.model.cluster_centers_
 
     @property
@@ -65,7 +65,7 @@ class Facts:
 
     @property
     def K(self) -> int:
-        return len(self.centres)
+        return len(self.centers)
 
     @cached_property
     def seen(self) -> np.ndarray:
@@ -88,7 +88,7 @@ class Facts:
 
     @cached_property
     def unweighted(self) -> np.ndarray:
-        return unweighted_distances(self.X, self.labels, self.centres)
+        return unweighted_distances(self.X, self.labels, self.centers)
 
     @cached_property
     def rules(self) -> np.ndarray:
@@ -128,7 +128,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
 
 
 def _check_same_data(model: Any, X: Any) -> None:
-    """See by the distances whether X is the data of the fit, standardised in the same way."""
+    """See by the distances whether X is the data of the fit, standardized in the same way."""
     known, found = model.distances_, -model.score_samples(X)
     both = np.isfinite(known) & np.isfinite(found)
     scale = np.maximum(np.abs(known[both]), np.median(known[both]) if both.any() else 0)
@@ -136,7 +136,7 @@ def _check_same_data(model: Any, X: Any) -> None:
     if apart.mean() > 0.5 if both.any() else np.isfinite(known).any():
         raise ValueError(
             "X is not the data that the model was fitted to: most of its cases have other "
-            "distances to their centres. Give what was given to fit, standardised in the same way."
+            "distances to their centers. Give what was given to fit, standardized in the same way."
         )
 
 

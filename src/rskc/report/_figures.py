@@ -51,12 +51,12 @@ def chosen_cases(facts: Facts, candidates: np.ndarray, most: int) -> np.ndarray:
     if len(candidates) <= most:
         return candidates
     rng = np.random.default_rng(0)
-    wild, tame = (candidates[facts.outliers[candidates] == w] for w in (1, 0))
-    if len(wild) > most // 2:  # a part of them: the farthest, and a draw, lest a gap appear
-        wild = wild[np.argsort(-facts.distances[wild], kind="stable")]
-        farthest, others = np.split(wild, [most // 10])
-        wild = np.concatenate([farthest, rng.permutation(others)[: most // 5]])
-    return np.sort(np.concatenate([wild, rng.permutation(tame)[: most - len(wild)]]))
+    outlying, tame = (candidates[facts.outliers[candidates] == w] for w in (1, 0))
+    if len(outlying) > most // 2:  # a part of them: the farthest, and a draw, lest a gap appear
+        outlying = outlying[np.argsort(-facts.distances[outlying], kind="stable")]
+        farthest, others = np.split(outlying, [most // 10])
+        outlying = np.concatenate([farthest, rng.permutation(others)[: most // 5]])
+    return np.sort(np.concatenate([outlying, rng.permutation(tame)[: most - len(outlying)]]))
 
 
 def _said_of_choice(facts: Facts, candidates: np.ndarray, rows: np.ndarray) -> str:
@@ -64,12 +64,12 @@ def _said_of_choice(facts: Facts, candidates: np.ndarray, rows: np.ndarray) -> s
     if len(rows) == len(candidates):
         return ""
     text = f"Drawn: {len(rows):,} of {count(len(candidates), 'case')}"
-    wild, drawn = (int(facts.outliers[c].sum()) for c in (candidates, rows))
-    if not wild:
+    outlying, drawn = (int(facts.outliers[c].sum()) for c in (candidates, rows))
+    if not outlying:
         return f"{text}, taken at random."
-    which = f"all {count(wild, 'outlier')}" if wild > 1 else "the outlier"
-    if drawn < wild:
-        which = f"{drawn:,} of {count(wild, 'outlier')}, the farthest among them"
+    which = f"all {count(outlying, 'outlier')}" if outlying > 1 else "the outlier"
+    if drawn < outlying:
+        which = f"{drawn:,} of {count(outlying, 'outlier')}, the farthest among them"
     return f"{text}: {which}, and others taken at random."
 
 
@@ -94,7 +94,7 @@ def clusters(facts: Facts) -> dict[str, Any]:
     cases = Cases(facts.labels, facts.distances, facts.outliers, np.arange(facts.n))
     cases = Cases(*(part[seen] for part in cases))
     plane = _plane(facts.model, facts.X[seen], cases, "auto")
-    picture = ClusterDisplay(plane.positions, cases.labels, cases.outliers, plane.centres)
+    picture = ClusterDisplay(plane.positions, cases.labels, cases.outliers, plane.centers)
     low, high = picture._limits()
     rows = chosen_cases(facts, seen, MOST_POINTS)
     places = plane.positions[np.searchsorted(seen, rows)]
@@ -104,7 +104,7 @@ def clusters(facts: Facts) -> dict[str, Any]:
         "axes": shown_all(plane.axis_names, CHART_WIDTH),
         "domain": [plain_numbers([a, b]) for a, b in zip(low - pad, high + pad, strict=True)],
         "points": _points(facts, rows, np.clip(places, low, high)),
-        "centres": {**_places(plane.centres[used]), "cluster": plain_numbers(used)},
+        "centers": {**_places(plane.centers[used]), "cluster": plain_numbers(used)},
         "alt": _alt_of_clusters(facts, plane),
         "notes": _notes(
             f"{_beyond(beyond)} beyond the frame, drawn on its edge." if beyond else "",
@@ -132,7 +132,7 @@ def _points(facts: Facts, rows: np.ndarray, places: np.ndarray) -> dict[str, lis
 def _said_of_filled(n: int) -> str:
     if not n:
         return ""
-    cells = "these are put at the centre of the cluster, for the drawing only"
+    cells = "these are put at the center of the cluster, for the drawing only"
     return f"{count(n, 'case')} with missing cells: {cells}."
 
 
@@ -144,7 +144,7 @@ def _alt_of_clusters(facts: Facts, plane: Any) -> str:
     sizes = [f"cluster {k} with {count(size, 'case')}" for k, size in enumerate(facts.sizes)]
     return (
         f"Scatter plot of the cases by {shown(plane.axis_names[0], CHART_WIDTH)} and "
-        f"{shown(plane.axis_names[1], CHART_WIDTH)}, coloured by cluster: {listed(sizes, 12)}; "
+        f"{shown(plane.axis_names[1], CHART_WIDTH)}, colored by cluster: {listed(sizes, 12)}; "
         f"{count(int(facts.outliers.sum()), 'outlier')} drawn as crosses."
     )
 
@@ -250,10 +250,10 @@ def _said_of_mixture(facts: Facts, cuts: dict[str, Any]) -> str:
 
 
 def _alt_of_outliers(facts: Facts) -> str:
-    n_wild, n_trimmed = int(facts.outliers.sum()), int((facts.rules > 0).sum())
+    n_outlying, n_trimmed = int(facts.outliers.sum()), int((facts.rules > 0).sum())
     text = (
         f"Scatter plot of the weighted and the unweighted squared distance of each case to its "
-        f"centre. {count(n_wild, 'case')} beyond the outlier threshold "
+        f"center. {count(n_outlying, 'case')} beyond the outlier threshold "
         f"{number(facts.model.outlier_threshold_)}; {n_trimmed:,} trimmed."
     )
     far = np.argsort(-np.where(facts.seen & facts.outliers, facts.distances, -1), kind="stable")
@@ -264,7 +264,7 @@ def _alt_of_outliers(facts: Facts) -> str:
 
 
 def cells(facts: Facts) -> dict[str, Any]:
-    """The cells of the features with the largest weights, standardised, cases by cluster."""
+    """The cells of the features with the largest weights, standardized, cases by cluster."""
     features = facts.support[:MOST_COLUMNS]
     values = _standardize(facts.X[:, features].astype(np.float64), facts.tame)
     picture = HeatmapDisplay(values, None, None, None, standardized=True)
@@ -285,7 +285,7 @@ def cells(facts: Facts) -> dict[str, Any]:
             "case": _names(facts, rows),
         },
         "features": names,
-        "limit": plain_numbers(picture._colour_limits())[1],
+        "limit": plain_numbers(picture._color_limits())[1],
         "missing": bool(np.isnan(values[rows]).any()),
         "alt": f"Heat map of {count(len(rows), 'case')}, ordered by cluster, and the "
         f"{count(m, 'feature')} with the largest weights, from {shown(names[0], 32)} on: red cells "

@@ -20,7 +20,7 @@ LABELS = {
     "command": "Command",
     "file": "File",
     "sha256": "SHA-256 of the file",
-    "standardisation": "Standardisation",
+    "standardization": "Standardization",
     "date": "Date",
 }
 MEANINGS = {
@@ -28,7 +28,7 @@ MEANINGS = {
     "trim": "share of the cases that each of the two rules trims",
     "l1_bound": "bound on the sum of the weights: the lower, the fewer features",
     "n_features": "wanted number of features",
-    "init": "how starting centres are found",
+    "init": "how starting centers are found",
     "n_init": "number of restarts",
     "max_iter": "most iterations",
     "tol": "change at which iterations end",
@@ -104,7 +104,7 @@ def versions() -> dict[str, str]:
 def snippet(facts: Facts, run: Mapping[str, Any]) -> str:
     """Python that repeats the run, given the data."""
     shape = f"{count(facts.n, 'case')} x {count(facts.p, 'feature')}"
-    known = [(key, run[key]) for key in ("file", "standardisation") if run.get(key)]
+    known = [(key, run[key]) for key in ("file", "standardization") if run.get(key)]
     lines = [
         "from rskc import RobustSparseKMeans",
         "from rskc.report import make_report",

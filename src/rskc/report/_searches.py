@@ -145,7 +145,7 @@ def _of_gap_k(search: GapK) -> dict[str, Any]:
     return {
         "title": "How many clusters: the gap",
         "found": f"The gap suggests {_clusters(K)}.",
-        "explain": "The gap tells how much closer the cases are to their centres than in made-up "
+        "explain": "The gap tells how much closer the cases are to their centers than in made-up "
         "data without clusters. Taken is the least number whose gap the next one does not beat "
         "by more than its standard error.",
         "suggests": {"n_clusters": K},
@@ -185,7 +185,7 @@ def _of_trims(search: TrimCurves) -> dict[str, Any]:
     return {
         "title": "How much to trim: trimming curves",
         "found": f"Trimming curves suggest {told}, for {_clusters(search._n_clusters)}.",
-        "explain": "As long as wild cases are left, the partition jumps when a little more is "
+        "explain": "As long as outlying cases are left, the partition jumps when a little more is "
         f"trimmed; once they are gone it stays, and at most {SAME:.0%} of pairs of cases change.",
         "suggests": {"trim": float(trim)},
         "alt": f"Lines of the change of the partition if more is trimmed, by trimming share from "

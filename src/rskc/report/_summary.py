@@ -21,7 +21,7 @@ MOST_NAMED = 4  # features named for a cluster, above the mean and below
 WORTH_NAMING = 0.1  # of the largest shift of any cluster
 
 
-def summarise(
+def summarize(
     model: Any,
     X: Any,
     *,
@@ -122,11 +122,11 @@ def _leaders(shift: np.ndarray) -> np.ndarray:
 
 
 def _shifts(facts: Facts) -> np.ndarray:
-    """How far each centre is from the overall mean, by weight: (n_clusters, features with weight).
+    """How far each center is from the overall mean, by weight: (n_clusters, features with weight).
 
-    The square of an entry is what the feature adds to the distance between centre and mean.
+    The square of an entry is what the feature adds to the distance between center and mean.
     """
-    shift = facts.centres[:, facts.support] - facts.means
+    shift = facts.centers[:, facts.support] - facts.means
     return np.nan_to_num(shift * np.sqrt(facts.weights[facts.support]))
 
 
@@ -160,9 +160,9 @@ def headline(summary: Mapping[str, Any]) -> str:
         features = (
             f"{selected:,} of {count(p, 'feature')} {'matters' if selected == 1 else 'matter'}"
         )
-    wild = result["n_outliers"]
-    looks = "looks like an outlier" if wild == 1 else "look like outliers"
-    outliers = f"{count(wild, 'case')} {looks}" if wild else "no case looks like an outlier"
+    outlying = result["n_outliers"]
+    looks = "looks like an outlier" if outlying == 1 else "look like outliers"
+    outliers = f"{count(outlying, 'case')} {looks}" if outlying else "no case looks like an outlier"
     found = f"{count(result['n_found'], 'cluster')} found in {count(n, 'case')}"
     return f"{found}; {features}; {outliers}."
 
@@ -189,9 +189,9 @@ def _on_clusters(summary: Mapping[str, Any]) -> str:
     if mean is None:
         return text
     return (
-        f"{text} On average the squared distance of a case to the centre of its own group is "
+        f"{text} On average the squared distance of a case to the center of its own group is "
         f"{percent(mean)} less than to the next one (the mean silhouette is {mean:.2f}; 0 would be "
-        f"halfway between two centres): {_apart(mean)}."
+        f"halfway between two centers): {_apart(mean)}."
     )
 
 
@@ -221,19 +221,19 @@ def _on_features(summary: Mapping[str, Any]) -> str:
 
 def _on_outliers(summary: Mapping[str, Any]) -> str:
     result = summary["result"]
-    wild, n_trimmed = result["n_outliers"], result["n_trimmed"]
+    outlying, n_trimmed = result["n_outliers"], result["n_trimmed"]
     if n_trimmed:
         text = (
             f"So that unusual cases cannot distort the groups, the {n_trimmed:,} that lay farthest "
-            "from their centres had no say in where these are."
+            "from their centers had no say in where these are."
         )
     else:
-        text = "All cases had a say in where the centres are: nothing was trimmed."
-    if not wild:
-        return f"{text} In the end, none is unusually far from its centre."
-    far = "One case is" if wild == 1 else f"{wild:,} cases are"
+        text = "All cases had a say in where the centers are: nothing was trimmed."
+    if not outlying:
+        return f"{text} In the end, none is unusually far from its center."
+    far = "One case is" if outlying == 1 else f"{outlying:,} cases are"
     look = "worth a look, be it an error or something new"
-    return f"{text} {far} unusually far from every centre: {look}."
+    return f"{text} {far} unusually far from every center: {look}."
 
 
 def _on_missing(summary: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from rskc.report._words import plain_numbers, shown_all
 # Bytes of JSON, of both tables and of that of the features. 100,000 cases with short names take
 # 3.0 MB; with the 0.9 MB of Vega and the charts the page stays below 5 MB.
 MOST_BYTES, MOST_FOR_FEATURES = 3_300_000, 1_200_000
-MOST_CENTRES = 12
+MOST_CENTERS = 12
 TRIMMED = ("no", "weighted", "unweighted", "both")
 
 
@@ -31,9 +31,9 @@ def features_table(facts: Facts) -> dict[str, Any]:
         "rank": np.arange(1, facts.p + 1),
         "weight": facts.weights[order],
     }
-    for k in range(facts.K) if facts.K <= MOST_CENTRES else ():
-        columns.append(_column(f"centre_{k}", f"Centre {k}", "number"))
-        values[f"centre_{k}"] = facts.centres[k, order]
+    for k in range(facts.K) if facts.K <= MOST_CENTERS else ():
+        columns.append(_column(f"center_{k}", f"Center {k}", "number"))
+        values[f"center_{k}"] = facts.centers[k, order]
     if facts.model.n_missing_:
         columns.append(_column("missing", "Missing cells", "number"))
         values["missing"] = np.count_nonzero(np.isnan(facts.X), axis=0)[order]
@@ -50,7 +50,7 @@ def cases_table(facts: Facts, labels: Any = None, taken: int = 0) -> dict[str, A
         values["class"] = np.array(shown_all(classes.names, 40), object)[classes.codes]
     far_first = np.argsort(-facts.distances, kind="stable")
     keep = _fitting(values, far_first, MOST_BYTES - taken)
-    return _table(columns, values, keep, "cases farthest from their centres")
+    return _table(columns, values, keep, "cases farthest from their centers")
 
 
 def _case_columns(facts: Facts) -> tuple[list[dict[str, str]], dict[str, np.ndarray]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rskc.displays._style import cluster_markers
-from rskc.report._colours import cluster_colours
+from rskc.report._colors import cluster_colors
 
 CROSS = "M-1,-1L1,1M1,-1L-1,1"
 SHAPES = {"o": "circle", "s": "square", "D": "diamond", "v": "triangle-down", "^": "triangle-up"}
@@ -50,8 +50,8 @@ def chart(height: int, layers: list[dict[str, Any]], **more: Any) -> dict[str, A
 
 
 def by_cluster(K: int) -> dict[str, Any]:
-    """Colour by cluster; the page writes the legend."""
-    scale = {"domain": list(range(K)), "range": cluster_colours(K)}
+    """Color by cluster; the page writes the legend."""
+    scale = {"domain": list(range(K)), "range": cluster_colors(K)}
     return field("cluster", "nominal", scale=scale, legend=None)
 
 
@@ -60,8 +60,8 @@ def cluster_key(summary: dict[str, Any], most: int = MOST_IN_KEY) -> list[dict[s
     K = summary["result"]["n_clusters"]
     if most < K:
         return []
-    looks = zip(cluster_colours(K), cluster_markers(K), summary["clusters"], strict=True)
+    looks = zip(cluster_colors(K), cluster_markers(K), summary["clusters"], strict=True)
     return [
-        {"shape": SHAPES[marker], "colour": colour, "label": f"cluster {k} (n = {c['size']:,})"}
-        for k, (colour, marker, c) in enumerate(looks)
+        {"shape": SHAPES[marker], "color": color, "label": f"cluster {k} (n = {c['size']:,})"}
+        for k, (color, marker, c) in enumerate(looks)
     ]

@@ -13,10 +13,10 @@ from typing import Any
 
 from rskc._writing import atomic_write
 from rskc.report._charts import charts_of
-from rskc.report._colours import palette_style
+from rskc.report._colors import palette_style
 from rskc.report._curves import curves_of
 from rskc.report._script import vega_script
-from rskc.report._summary import summarise
+from rskc.report._summary import summarize
 from rskc.report._words import number, percent
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -104,7 +104,7 @@ several of these, default=()
         Heading of the page.
     run : mapping, default=None
         What else is known of the run, to be shown: ``command``, ``file``, ``sha256``,
-        ``standardisation``, ``date`` or whatever; values are written as text.
+        ``standardization``, ``date`` or whatever; values are written as text.
 
     Returns
     -------
@@ -123,15 +123,15 @@ several of these, default=()
     >>> from rskc import RobustSparseKMeans
     >>> from rskc.datasets import make_simulation
     >>> from rskc.report import make_report
-    >>> wild = make_simulation(model=1, random_state=0)
-    >>> model = RobustSparseKMeans(3, trim=1 / 60, l1_bound=6.2, random_state=0).fit(wild.data)
-    >>> make_report(model, wild.data)
+    >>> outlying = make_simulation(model=1, random_state=0)
+    >>> model = RobustSparseKMeans(3, trim=1 / 60, l1_bound=6.2, random_state=0).fit(outlying.data)
+    >>> make_report(model, outlying.data)
     <Report: 3 clusters found in 60 cases; 49 of 500 features matter; ...>
     """
     _templates()  # what is not installed is missed before any work
     _vega()
     return Report(
-        summarise(
+        summarize(
             model,
             X,
             searches=searches,

@@ -46,7 +46,7 @@ def breast_cancer(
     n_jobs: int | None = -1,
     progress: Any = True,
 ) -> Reproduction:
-    """Rows standardised by median and MAD, K=2, l1_bound=6, trimming 0, 1, 5 and 10 cases.
+    """Rows standardized by median and MAD, K=2, l1_bound=6, trimming 0, 1, 5 and 10 cases.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _silhouettes(X: Any, fits: dict[int, RobustSparseKMeans]) -> Any:
     for m, paper in PAPER_SILHOUETTES.items():
         means = silhouette_means(revised_silhouette(fits[m], X), fits[m].outliers_)
         means = means.sort_values("size", ascending=False, kind="stable")
-        for found, (tame, wild) in zip(means.itertuples(), paper, strict=True):
+        for found, (tame, outlying) in zip(means.itertuples(), paper, strict=True):
             rows.append(
                 {
                     "trimmed": m,
@@ -152,7 +152,7 @@ def _silhouettes(X: Any, fits: dict[int, RobustSparseKMeans]) -> Any:
                     "mean": _two_digits(found.mean_without_outliers),
                     "mean, paper": _two_digits(tame),
                     "of outliers": _two_digits(found.mean_of_outliers),
-                    "of outliers, paper": _two_digits(wild),
+                    "of outliers, paper": _two_digits(outlying),
                 }
             )
     return pd.DataFrame(rows)
@@ -177,7 +177,7 @@ def _verdict(tables: dict[str, Any]) -> str:
     errors, genes, silhouettes = tables.values()
     numbers = sorted(set(genes["K, paper's rule"]))
     same = list(errors["CER"]) == list(errors["CER, paper"]) and numbers == [K]
-    tame, wild = (_apart(silhouettes, name) for name in ("mean", "of outliers"))
+    tame, outlying = (_apart(silhouettes, name) for name in ("mean", "of outliers"))
     equal = (errors["all"] - errors["all, RSKC"]).abs().max() < 1e-4
     apart = (errors["untrimmed"] - errors["untrimmed, RSKC"]).abs().idxmax()
     most = errors.iloc[apart]
@@ -193,7 +193,11 @@ def _verdict(tables: dict[str, Any]) -> str:
         f"untrimmed ones they differ most with {most['trimmed']} trimmed ({most['untrimmed']:.3f} "
         f"against {most['untrimmed, RSKC']:.3f}): which cases are trimmed is not all the same. The "
         f"mean silhouettes of the clusters are up to {tame:.2f} from the paper's"
-        + ("." if np.isnan(wild) else f", and those of the outliers, which are few, {wild:.2f}.")
+        + (
+            "."
+            if np.isnan(outlying)
+            else f", and those of the outliers, which are few, {outlying:.2f}."
+        )
     )
 
 

@@ -43,15 +43,15 @@ def digits(seed: int = 0) -> Reproduction:
 
 
 def _figure(model: Any, X: np.ndarray) -> Any:
-    """Silhouettes, the weights as a picture, and the centres."""
+    """Silhouettes, the weights as a picture, and the centers."""
     figure = new_figure(11, 6)
     left, right = figure.subfigures(1, 2, width_ratios=(1.1, 1))
     SilhouetteDisplay.from_estimator(model, X, ax=left.subplots())
     axes = right.subplots(3, 4).ravel()
     axes[0].imshow(model.feature_weights_.reshape(8, 8), cmap="cividis")
     axes[0].set_title("weights", fontsize=9)
-    for k, centre in enumerate(model.cluster_centers_):
-        axes[k + 1].imshow(centre.reshape(8, 8), cmap="Greys")
+    for k, center in enumerate(model.cluster_centers_):
+        axes[k + 1].imshow(center.reshape(8, 8), cmap="Greys")
         axes[k + 1].set_title(f"cluster {k}", fontsize=9)
     for ax in axes:
         ax.axis("off")

@@ -15,7 +15,7 @@ BOUND = 1.4  # just below the root of 2: two features at least
 
 @small_clusters_expected()
 def figure1(seed: int = 0) -> Reproduction:
-    """n=300, p=1000, centres (mu, mu, 0, ..., 0), mu = -3, 0, 3: K-means and sparse K-means.
+    """n=300, p=1000, centers (mu, mu, 0, ..., 0), mu = -3, 0, 3: K-means and sparse K-means.
 
     K-means is Lloyd's, as in the paper; beside it stands rskc's own, with single moves.
     """

@@ -26,14 +26,14 @@ class _Result(NamedTuple):
 
 @small_clusters_expected()
 def masking(seed: int = 0) -> Reproduction:
-    """n=300, p=5, clusters in features 1 and 2, three cases wild in features 4 and 5."""
+    """n=300, p=5, clusters in features 1 and 2, three cases outlying in features 4 and 5."""
     import pandas as pd
 
     data = make_masking(random_state=seed)
     tame = ~data.outliers
     figure, axes = row_of_panels(4)
     draw = partial(scatter, X=data.data, truth=data.target, marked=data.outliers)
-    draw(axes[0], labels=data.target, title="true clusters (X: wild)")
+    draw(axes[0], labels=data.target, title="true clusters (X: outlying)")
     rows = []
     for ax, result in zip(axes[1:], _results(data.data, seed), strict=True):
         error = classification_error_rate(result.labels[tame], data.target[tame])
@@ -41,12 +41,12 @@ def masking(seed: int = 0) -> Reproduction:
         weights = {f"weight {j + 1}": w for j, w in enumerate(result.weights)}
         rows.append({"method": result.name, "CER": error, **weights})
     axes[0].set(xlabel="feature 1", ylabel="feature 2")
-    best = classification_error_rate(_nearest_true_centre(data.data)[tame], data.target[tame])
+    best = classification_error_rate(_nearest_true_center(data.data)[tame], data.target[tame])
     return Reproduction(
         "masking",
-        "Masking: wild cells in features of no weight",
+        "Masking: outlying cells in features of no weight",
         figure,
-        {"CER without the three wild cases, and weights": pd.DataFrame(rows)},
+        {"CER without the three outlying cases, and weights": pd.DataFrame(rows)},
         _verdict(rows, best),
     )
 
@@ -63,10 +63,10 @@ def _results(X: np.ndarray, seed: int) -> list[_Result]:
     ]
 
 
-def _nearest_true_centre(X: np.ndarray) -> np.ndarray:
+def _nearest_true_center(X: np.ndarray) -> np.ndarray:
     """The best that can be had: the clusters overlap."""
-    centres = np.array([-2.0, 0.0, 2.0])
-    return np.argmin(((X[:, :2, None] - centres) ** 2).sum(axis=1), axis=1)
+    centers = np.array([-2.0, 0.0, 2.0])
+    return np.argmin(((X[:, :2, None] - centers) ** 2).sum(axis=1), axis=1)
 
 
 def _verdict(rows: list[dict], best: float) -> str:
@@ -78,7 +78,7 @@ def _verdict(rows: list[dict], best: float) -> str:
         f"{'As in the paper' if agrees else 'Other than in the paper'}: the naive method, which "
         "computes the weights without the cases that the weighted rule trims but with all others, "
         f"and sparse K-means put {noise[0]:.0%} and {noise[1]:.0%} of the squared weight on "
-        f"features 4 and 5, where the wild cells are (CER {naive:.3f} and {sparse:.3f}). Robust "
+        f"features 4 and 5, the outlying ones (CER {naive:.3f} and {sparse:.3f}). Robust "
         f"and sparse K-means puts {1 - noise[2]:.0%} on the others and has a CER of {robust:.3f}; "
-        f"the clusters overlap, and cases put to the nearest true centre have {best:.3f}."
+        f"the clusters overlap, and cases put to the nearest true center have {best:.3f}."
     )

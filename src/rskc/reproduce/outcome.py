@@ -75,7 +75,7 @@ class Reproduction:
 
 @contextmanager
 def small_clusters_expected() -> Iterator[None]:
-    """Keep back the warning of a cluster of wild cases: it is what the experiments show."""
+    """Keep back the warning of a cluster of outlying cases: it is what the experiments show."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SmallClusterWarning)
         yield

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.displays._style import cluster_colours, pyplot
+from rskc.displays._style import cluster_colors, pyplot
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -31,18 +31,18 @@ def scatter(
     title: str,
     marked: np.ndarray | None = None,
 ) -> None:
-    """Draw the cases in two features, coloured by cluster; marked ones as crosses."""
-    colours = np.array(cluster_colours(int(labels.max()) + 1))[_renumbered(labels, truth)]
-    ax.scatter(X[:, 0], X[:, 1], c=colours, s=10, linewidths=0, alpha=0.8)
+    """Draw the cases in two features, colored by cluster; marked ones as crosses."""
+    colors = np.array(cluster_colors(int(labels.max()) + 1))[_renumbered(labels, truth)]
+    ax.scatter(X[:, 0], X[:, 1], c=colors, s=10, linewidths=0, alpha=0.8)
     if marked is not None and marked.any():
-        wild, look = X[marked], {"s": 60, "marker": "X", "edgecolors": "black"}
-        ax.scatter(wild[:, 0], wild[:, 1], c=colours[marked], **look)
+        outlying, look = X[marked], {"s": 60, "marker": "X", "edgecolors": "black"}
+        ax.scatter(outlying[:, 0], outlying[:, 1], c=colors[marked], **look)
     ax.set_title(title, fontsize=10, loc="left")
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def _renumbered(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Number clusters like the true ones that they share most cases with, for the same colours."""
+    """Number clusters like the true ones that they share most cases with, for the same colors."""
     from scipy.optimize import linear_sum_assignment
 
     K = int(max(labels.max(), truth.max())) + 1

@@ -40,7 +40,7 @@ def plain_method(X: np.ndarray, problem: Problem, n_init: int, seed: int) -> Pla
 def naive_method(X: np.ndarray, problem: Problem, n_init: int, seed: int) -> PlainResult:
     """Leave out of step (e) the cases of the weighted rule alone.
 
-    The paper shows why that is not enough: a case that is wild in a feature of no weight is not
+    The paper shows why that is not enough: a case that is outlying in a feature of no weight is not
     trimmed, and gives that feature all the weight.
     """
     return _alternate(X, problem, n_init, seed, _between_of_weighted_rule)
@@ -68,7 +68,7 @@ def _best_restart(
     starts = DrawnStarts(("random",), rng.random_sample((n_init, problem.n_clusters)))
     batches = starts.batches(table, problem.n_trim)
     K = problem.n_clusters
-    first, *others = (lloyd(table, batch.centres, problem).best(1, K) for batch in batches)
+    first, *others = (lloyd(table, batch.centers, problem).best(1, K) for batch in batches)
     return first.join(*others).best(1, K)
 
 

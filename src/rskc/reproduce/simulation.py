@@ -24,7 +24,7 @@ from rskc.solver import Problem
 K, N, N_TRUE = 3, 60, 50
 BOUND = 6.2  # the paper's
 MODELS = {
-    "clean": "no wild cell",
+    "clean": "no outlying cell",
     "model 1": "a noise feature is 25 in one case",
     "model 2": "a true feature is 25 in one case",
 }
@@ -53,9 +53,9 @@ RSKC_CER = {
     "RSK": (0.0048, 0.0061, 0.0160),
 }
 KINDS = {
-    "shared_cell": "4 cases share a wild cell",
+    "shared_cell": "4 cases share an outlying cell",
     "clump_cells": "a mild clump in 3 cells",
-    "clump_rows": "a clump of wild rows",
+    "clump_rows": "a clump of outlying rows",
     "far_rows": "rows at 1000",
 }
 
@@ -69,7 +69,7 @@ def simulation(
 ) -> Reproduction:
     """Models 0, 1 and 2, by K-means, trimmed, sparse, and robust and sparse K-means.
 
-    And a harder table: wild cases that resemble one another, with and without what rskc adds to
+    And a harder table: outlying cases that resemble one another, with and without what rskc adds to
     the method.
 
     Parameters
@@ -102,7 +102,7 @@ def simulation(
         ),
         f"Mean number of non-zero weights of RSK on {len(clean)} clean data sets, by l1_bound "
         f"(the paper takes {BOUND})": _bounds_table(bounds),
-        "Harder: wild cases that resemble one another. Mean CER of the other cases on "
+        "Harder: outlying cases that resemble one another. Mean CER of the other cases on "
         f"{len(hard) // len(KINDS)} data sets each": _hard_table(harder),
     }
     title = f"The simulation, {n} data sets of each model"
@@ -155,7 +155,7 @@ def _fit_methods(seed: int, key: Key) -> Result:
 
 
 def _fit_hard(seed: int, key: Key) -> Result:
-    """One data set with wild cases alike: rskc, and the method as published."""
+    """One data set with outlying cases alike: rskc, and the method as published."""
     kind, number = key[0], _seed(seed, key[1])
     data = make_contaminated(tuple(KINDS)[kind], random_state=number)
     tame = ~data.outliers
@@ -221,7 +221,7 @@ def _hard_table(results: list[Result]) -> Any:
     import pandas as pd
 
     means = np.array([result["cer"] for result in results]).reshape(len(KINDS), -1, 3).mean(axis=1)
-    names = ("rskc", "as published", "wild cases removed")
+    names = ("rskc", "as published", "outlying cases removed")
     return pd.DataFrame({"data": list(KINDS.values()), **dict(zip(names, means.T, strict=True))})
 
 
@@ -245,8 +245,8 @@ def _draw_boxes(ax: Any, values: np.ndarray) -> None:
     boxes = ax.boxplot(
         values, patch_artist=True, widths=0.6, flierprops=dots, medianprops=middle, zorder=2
     )
-    for box, colour in zip(boxes["boxes"], PALETTE, strict=False):
-        box.set(facecolor=colour, alpha=0.7)
+    for box, color in zip(boxes["boxes"], PALETTE, strict=False):
+        box.set(facecolor=color, alpha=0.7)
     tidy(ax)
     ax.set_xticks(range(1, len(METHODS) + 1), METHODS)
     ax.grid(axis="y", linewidth=0.5, alpha=0.4)
@@ -261,7 +261,7 @@ def _verdict(results: dict[str, np.ndarray]) -> str:
     fails = all(cer["SK"][1:] > 0.2)
     return (
         f"{'As in the paper' if close and fails else 'Other than in the paper'}: robust and "
-        f"sparse K-means withstands the wild cell (CER {robust}; RSKC, on other data sets, .0048, "
+        f"sparse K-means withstands the outlying cell (CER {robust}; RSKC, on other data, .0048, "
         ".0061, .0160), and sparse K-means does not (CER "
         f"{cer['SK'][1]:.3f} and {cer['SK'][2]:.3f}, {non_zero:.0f} features on average). "
         f"Other than in RSKC, K-means and trimmed K-means do well on clean data (CER "

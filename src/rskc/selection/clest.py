@@ -33,7 +33,7 @@ class Clest(Search):
     """Number of clusters by prediction: Clest of Dudoit and Fridlyand.
 
     Again and again, the cases are split into two thirds for learning and one third for testing.
-    Clusters are learned from the first, and the test cases put to their centres; the test cases
+    Clusters are learned from the first, and the test cases put to their centers; the test cases
     are clustered on their own as well; the classification error rate (CER) tells how far the two
     agree. With the right number of clusters they do. How far they agree by chance is measured on
     reference sets without clusters, one split each.
@@ -120,9 +120,9 @@ class Clest(Search):
     >>> from rskc import RobustSparseKMeans
     >>> from rskc.datasets import make_simulation
     >>> from rskc.selection import Clest
-    >>> wild = make_simulation(model=1, random_state=0)
+    >>> outlying = make_simulation(model=1, random_state=0)
     >>> model = RobustSparseKMeans(trim=0.05, l1_bound=6, n_init=10)
-    >>> clest = Clest(model, n_clusters=range(2, 5), random_state=0).fit(wild.data)
+    >>> clest = Clest(model, n_clusters=range(2, 5), random_state=0).fit(outlying.data)
     >>> clest.n_clusters_
     3
     """

@@ -45,8 +45,9 @@ class GapL1(Search):
 
     The objective grows with the bound, whether the features tell clusters apart or not. So it is
     compared with that of data in which each column was permuted on its own: these have the same
-    columns, the same wild cells and holes, and no clusters. The gap is the difference of the logs.
-    Cases are trimmed in both, so that wild ones do not decide how many features are used.
+    columns, the same outlying cells and missing cells, and no clusters. The gap is the difference
+    of the logs. Cases are trimmed in both, so that outlying ones do not decide how many features
+    are used.
 
     Parameters
     ----------
@@ -103,9 +104,9 @@ class GapL1(Search):
     >>> from rskc import RobustSparseKMeans
     >>> from rskc.datasets import make_simulation
     >>> from rskc.selection import GapL1
-    >>> wild = make_simulation(model=1, random_state=0)
+    >>> outlying = make_simulation(model=1, random_state=0)
     >>> gap = GapL1(RobustSparseKMeans(3, trim=0.05), n_permutations=5, random_state=0)
-    >>> 40 <= gap.fit(wild.data).best_estimator_.get_support().sum() <= 60
+    >>> 40 <= gap.fit(outlying.data).best_estimator_.get_support().sum() <= 60
     np.True_
     """
 
@@ -279,8 +280,8 @@ def _between_of_set(
     sets: _Sets, model: Any, bound: float, low: list, high: list, key: Key
 ) -> Result:
     number = key[-1]
-    neighbours = [_warm(near[number]) for near in (low, high)]
-    return _told(solve_between(model, sets[number], bound, neighbours))
+    neighbors = [_warm(near[number]) for near in (low, high)]
+    return _told(solve_between(model, sets[number], bound, neighbors))
 
 
 def _warm(found: Result) -> Warm:
@@ -351,9 +352,9 @@ class GapK(Search):
     >>> from rskc import RobustSparseKMeans
     >>> from rskc.datasets import make_simulation
     >>> from rskc.selection import GapK
-    >>> wild = make_simulation(model=1, random_state=0)
+    >>> outlying = make_simulation(model=1, random_state=0)
     >>> model = RobustSparseKMeans(trim=0.05, l1_bound=6, n_init=10)
-    >>> GapK(model, range(1, 6), n_references=5, random_state=0).fit(wild.data).n_clusters_
+    >>> GapK(model, range(1, 6), n_references=5, random_state=0).fit(outlying.data).n_clusters_
     3
     """
 

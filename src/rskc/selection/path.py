@@ -109,11 +109,11 @@ def solve_bounds(
 
 
 def solve_between(
-    model: RobustSparseKMeans, X: np.ndarray, bound: float, neighbours: list[Warm]
+    model: RobustSparseKMeans, X: np.ndarray, bound: float, neighbors: list[Warm]
 ) -> Solution:
-    """Solve for a bound from the solutions for its neighbours."""
+    """Solve for a bound from the solutions for its neighbors."""
     with model._prepared(X) as (engine, problem):
-        return solve_near(engine, replace(problem, l1_bound=bound, n_features=None), neighbours)
+        return solve_near(engine, replace(problem, l1_bound=bound, n_features=None), neighbors)
 
 
 def check_sparse(estimator: Any) -> RobustSparseKMeans:

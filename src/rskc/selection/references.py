@@ -9,15 +9,16 @@ from typing import Protocol
 import numpy as np
 
 # Cells farther than this many MADs from the median of their column are drawn in to that distance
-# before the box is measured: one wild cell would stretch it along an axis that nothing else has.
-WILD_MADS = 3.5
+# before the box is measured: one outlying cell would stretch it along an axis that nothing else
+# has.
+OUTLYING_MADS = 3.5
 
 
 class Reference(Protocol):
     """A box in which cases are drawn evenly."""
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw a data set as large as the one it stands for, with its holes."""
+        """Draw a data set as large as the one it stands for, with its missing cells."""
         ...
 
 
@@ -27,19 +28,19 @@ class UniformReference:
 
     low: np.ndarray
     high: np.ndarray
-    holes: np.ndarray | None  # (n, p) mask
+    missing: np.ndarray | None  # (n, p) mask
     n_cases: int
 
     @classmethod
     def of(cls, X: np.ndarray) -> UniformReference:
         """Measure the box of some data."""
-        filled, holes = _filled(X)
-        return cls(filled.min(axis=0), filled.max(axis=0), holes, len(X))
+        filled, missing = _filled(X)
+        return cls(filled.min(axis=0), filled.max(axis=0), missing, len(X))
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
-        return _with_holes(
-            rng.uniform(self.low, self.high, (self.n_cases, len(self.low))), self.holes
+        return _with_missing(
+            rng.uniform(self.low, self.high, (self.n_cases, len(self.low))), self.missing
         )
 
 
@@ -54,22 +55,22 @@ class PcaReference:
     axes: np.ndarray  # (rank, p)
     low: np.ndarray  # (rank,)
     high: np.ndarray
-    holes: np.ndarray | None
+    missing: np.ndarray | None
     n_cases: int
 
     @classmethod
     def of(cls, X: np.ndarray) -> PcaReference:
         """Measure the box of some data."""
-        filled, holes = _filled(X)
+        filled, missing = _filled(X)
         mean = filled.mean(axis=0)
         left, sizes, axes = _singular(filled - mean)
         scores = left * sizes
-        return cls(mean, axes, scores.min(axis=0), scores.max(axis=0), holes, len(X))
+        return cls(mean, axes, scores.min(axis=0), scores.max(axis=0), missing, len(X))
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
         scores = rng.uniform(self.low, self.high, (self.n_cases, len(self.low)))
-        return _with_holes(scores @ self.axes + self.mean, self.holes)
+        return _with_missing(scores @ self.axes + self.mean, self.missing)
 
 
 REFERENCES: dict[str, Callable[[np.ndarray], Reference]] = {
@@ -79,29 +80,29 @@ REFERENCES: dict[str, Callable[[np.ndarray], Reference]] = {
 
 
 def permuted(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Permute each column on its own; a hole moves like any other cell."""
+    """Permute each column on its own; a missing cell moves like any other cell."""
     return rng.permuted(X, axis=0)
 
 
-def _singular(centred: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if not np.isfinite(centred).all():
+def _singular(centered: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if not np.isfinite(centered).all():
         raise ValueError("The squares of X overflow: its cells are too large. Rescale its columns.")
-    return np.linalg.svd(centred, full_matrices=False)
+    return np.linalg.svd(centered, full_matrices=False)
 
 
 def _filled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Draw wild cells in, and fill holes with the median; return the holes, if any."""
+    """Clip outlying cells and fill missing ones with the median; return their mask, if any."""
     missing = np.isnan(X)
-    holes = missing if missing.any() else None
-    known = np.where(missing.all(axis=0), 0.0, X) if holes is not None else X
+    missing = missing if missing.any() else None
+    known = np.where(missing.all(axis=0), 0.0, X) if missing is not None else X
     median = np.nanmedian(known, axis=0)
     mad = 1.4826 * np.nanmedian(np.abs(known - median), axis=0)
-    reach = np.where(mad > 0, WILD_MADS * mad, np.inf)
+    reach = np.where(mad > 0, OUTLYING_MADS * mad, np.inf)
     drawn_in = np.clip(known, median - reach, median + reach)
-    return np.where(np.isnan(drawn_in), median, drawn_in), holes
+    return np.where(np.isnan(drawn_in), median, drawn_in), missing
 
 
-def _with_holes(X: np.ndarray, holes: np.ndarray | None) -> np.ndarray:
-    if holes is not None:
-        X[holes] = np.nan
+def _with_missing(X: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
+    if missing is not None:
+        X[missing] = np.nan
     return X

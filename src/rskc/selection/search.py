@@ -22,9 +22,10 @@ from rskc.selection.subsample import PRECISIONS, check_max_samples, gather, with
 
 # The most cases of a table that a search works on, unless told otherwise. All of a large table are
 # no better: of ever more cases any number of clusters is foreseen, since the best partition into so
-# many is ever less in doubt. On 100,000 x 20 with 4 clusters and 3% wild cases, Clest said 4 for
-# 1,000 to 10,000 cases (23 of 23 searches) and 5 or 6 for all (4 of 4): one cluster too many agreed
-# by at most 0.65 with 5,000 cases, 0.87 with 10,000, and 0.91 or more with all; 0.9 is enough.
+# many is ever less in doubt. On 100,000 x 20 with 4 clusters and 3% outlying cases, Clest said 4
+# for 1,000 to 10,000 cases (23 of 23 searches) and 5 or 6 for all (4 of 4): one cluster too many
+# agreed by at most 0.65 with 5,000 cases, 0.87 with 10,000, and 0.91 or more with all; 0.9 is
+# enough.
 MAX_SAMPLES = 5000
 # Parameters that change how a search runs and not what it finds.
 HOW = ("n_jobs", "progress", "checkpoint", "random_state")

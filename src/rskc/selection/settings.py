@@ -31,8 +31,8 @@ TRIMS = tuple(np.round(np.arange(0, 0.21, 0.02), 2).tolist())
 class TrimCurves(Search):
     """Trimming share by trimming more and more, until it no longer matters.
 
-    As long as wild cases are left, the partition jumps from one share to the next; once they are
-    gone it stays. For each number of clusters the curves show where.
+    As long as outlying cases are left, the partition jumps from one share to the next; once they
+    are gone it stays. For each number of clusters the curves show where.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class TrimCurves(Search):
     >>> from rskc import RobustSparseKMeans
     >>> from rskc.datasets import make_simulation
     >>> from rskc.selection import TrimCurves
-    >>> wild = make_simulation(model=1, random_state=0)
-    >>> curves = TrimCurves(RobustSparseKMeans(3, l1_bound=6.2), random_state=0).fit(wild.data)
+    >>> data = make_simulation(model=1, random_state=0)
+    >>> curves = TrimCurves(RobustSparseKMeans(3, l1_bound=6.2), random_state=0).fit(data.data)
     >>> curves.suggested_trim_
     0.02
     """
@@ -162,7 +162,7 @@ class GridSearch(Search):
         ``objective`` per kept case; ``inertia`` and ``within``, per kept case; ``n_features`` with
         a weight above 0; ``n_outliers``; ``silhouette``, the mean revised one of the cases that
         are not outliers; ``cer_bound`` and ``cer_trim``, the CER to the partitions with the
-        neighbouring bounds and shares, the mean if there are two; ``consensus``, the mean adjusted
+        neighboring bounds and shares, the mean if there are two; ``consensus``, the mean adjusted
         Rand index to the partitions of all other settings with as many clusters, over the cases
         that neither trims; ``chosen``.
     best_params_ : dict
@@ -180,9 +180,9 @@ class GridSearch(Search):
     >>> from rskc import RobustSparseKMeans
     >>> from rskc.datasets import make_simulation
     >>> from rskc.selection import GridSearch
-    >>> wild = make_simulation(model=1, random_state=0)
+    >>> data = make_simulation(model=1, random_state=0)
     >>> model = RobustSparseKMeans(n_init=10)
-    >>> grid = GridSearch(model, range(2, 5), [4, 5, 6], [0, 0.05], random_state=0).fit(wild.data)
+    >>> grid = GridSearch(model, range(2, 5), [4, 5, 6], [0, 0.05], random_state=0).fit(data.data)
     >>> len(grid.table_)
     18
     """
@@ -301,7 +301,7 @@ def _moved(a: Result, b: Result) -> float:
 
 
 def _moved_along(fits: list[Result], shape: tuple[int, ...], axis: int) -> np.ndarray:
-    """Mean CER of each partition to its neighbours along one axis of the grid."""
+    """Mean CER of each partition to its neighbors along one axis of the grid."""
     numbers = np.arange(len(fits)).reshape(shape)
     sums, counts = np.zeros(len(fits)), np.zeros(len(fits))
     lower, upper = (np.delete(numbers, end, axis=axis).ravel() for end in (-1, 0))

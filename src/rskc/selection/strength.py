@@ -24,7 +24,7 @@ class PredictionStrength(Search):
     """Number of clusters by the prediction strength of Tibshirani and Walther.
 
     The cases are split in half. Both halves are clustered, and the second is also put to the
-    centres of the first. For each cluster of the second half: which share of its pairs of cases
+    centers of the first. For each cluster of the second half: which share of its pairs of cases
     are together there as well? The least share over the clusters is the prediction strength of a
     split. Cases that the clustering of the second half trims are left out.
 
@@ -66,10 +66,10 @@ class PredictionStrength(Search):
     >>> from rskc import RobustSparseKMeans
     >>> from rskc.datasets import make_simulation
     >>> from rskc.selection import PredictionStrength
-    >>> wild = make_simulation(model=1, random_state=0)
+    >>> outlying = make_simulation(model=1, random_state=0)
     >>> model = RobustSparseKMeans(trim=0.05, l1_bound=6, n_init=10)
     >>> search = PredictionStrength(model, range(1, 6), n_splits=5, random_state=0)
-    >>> search.fit(wild.data).n_clusters_
+    >>> search.fit(outlying.data).n_clusters_
     3
     """
 

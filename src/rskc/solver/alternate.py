@@ -4,12 +4,12 @@ The objective, the weighted between sum of squares for each kept case, need not 
 iteration to the next: the trimmed sets change. So a branch goes on to where it repeats itself, and
 of all the states that the branches pass through the best is returned.
 
-Which is best is the delicate part, because a cluster made of wild cases has the largest objective
-of all. Up to ``n_trim`` cases may be wild. A state is *guarded* if each of its clusters has more
-cases than that, so that none can consist of wild ones, or at least keeps more than half the cases
-of an average cluster: where much is trimmed (K * trim near 1) more cannot be asked. Guarded states
-come first, and among them the largest objective; if a cluster of ``n_trim`` cases or fewer is
-there, the objective that is left when such clusters are taken away.
+Which is best is the delicate part, because a cluster made of outlying cases has the largest
+objective of all. Up to ``n_trim`` cases may be outlying. A state is *guarded* if each of its
+clusters has more cases than that, so that none can consist of outlying ones, or at least keeps more
+than half the cases of an average cluster: where much is trimmed (K * trim near 1) more cannot be
+asked. Guarded states come first, and among them the largest objective; if a cluster of ``n_trim``
+cases or fewer is there, the objective that is left when such clusters are taken away.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 # Factors for missing cells may raise the objective by so much when states are compared.
 MOST_FACTOR = 1.1
 # A squared distance, in typical deviations, beyond which sums lose digits of the others.
-WILD_DISTANCE = 1e12
+OUTLYING_DISTANCE = 1e12
 # Objectives that differ by less than this share are the same, and the first is taken.
 SAME = 1e-10
 
@@ -49,7 +49,7 @@ class State:
     objective: float  # sum_j w_j B_j over the cases in neither trimmed set
     n_kept: int  # the number of these
     kept_sizes: np.ndarray  # (K,) cases in each group
-    guarded: bool  # whether no cluster can be nothing but wild cases
+    guarded: bool  # whether no cluster can be nothing but outlying cases
     rest: float  # objective per kept case, without clusters of n_trim cases or fewer
     converged: bool
 
@@ -90,7 +90,9 @@ def examine(engine: Engine, problem: Problem, partitions: Partitions) -> Examine
     distances = engine.distances(partitions.labels, sums.means())
     far, largest = engine.farthest(distances, problem.n_trim)
     kept = engine.arrays.without(partitions.groups, far)
-    if largest.max() > WILD_DISTANCE:  # subtracting such cases would leave their rounding behind
+    if (
+        largest.max() > OUTLYING_DISTANCE
+    ):  # subtracting such cases would leave their rounding behind
         return Examined(far, kept, engine.sums(kept, problem.n_clusters))
     engine.shift(sums, partitions.groups, kept)
     return Examined(far, kept, sums)
@@ -131,7 +133,7 @@ def reweigh(
 
 
 def is_guarded(problem: Problem, sizes: np.ndarray, kept_sizes: np.ndarray) -> bool:
-    """Whether no cluster can be nothing but wild cases.
+    """Whether no cluster can be nothing but outlying cases.
 
     ``sizes`` (K,) are those of the clusters with all their cases, ``kept_sizes`` without trimmed
     ones.

@@ -67,13 +67,13 @@ class Partitions:
         return self.take(runs[np.argsort(self.within[runs], kind="stable")[:most]])
 
 
-def lloyd(table: Table, centres: np.ndarray, problem: Problem) -> Partitions:
-    """Trimmed K-means from each of the starting centres (runs, K, columns), all in one batch.
+def lloyd(table: Table, centers: np.ndarray, problem: Problem) -> Partitions:
+    """Trimmed K-means from each of the starting centers (runs, K, columns), all in one batch.
 
     A run leaves the batch when nothing in it changes, or when its within sum falls by no more than
     ``tol`` of itself.
     """
-    batch = _Batch(table, centres, problem.n_trim)
+    batch = _Batch(table, centers, problem.n_trim)
     for _ in range(problem.max_iter):
         settled = batch.step(problem.tol)
         if settled.any():
@@ -88,23 +88,23 @@ def lloyd(table: Table, centres: np.ndarray, problem: Problem) -> Partitions:
 class _Batch:
     """The runs that still move, and their sums; and those that have come to rest."""
 
-    def __init__(self, table: Table, centres: np.ndarray, n_trim: int):
-        self.table, self.n_trim, self.centres = table, n_trim, centres
-        self.runs = np.arange(len(centres))
+    def __init__(self, table: Table, centers: np.ndarray, n_trim: int):
+        self.table, self.n_trim, self.centers = table, n_trim, centers
+        self.runs = np.arange(len(centers))
         self.at_rest: list[tuple[np.ndarray, Partitions]] = []
-        assignment = table.assign(centres)
+        assignment = table.assign(centers)
         self.groups, self.within = table.trim(assignment, n_trim)
-        self.sums = table.sums(self.groups, centres.shape[1])
-        self._update_centres(assignment)
+        self.sums = table.sums(self.groups, centers.shape[1])
+        self._update_centers(assignment)
 
     def step(self, tol: float) -> np.ndarray:
         """Make one iteration; say which runs have settled."""
-        assignment = self.table.assign(self.centres)
+        assignment = self.table.assign(self.centers)
         new = self.table.regroup(assignment, self.n_trim, self.sums, self.groups)
         # A sum that no longer falls goes round in ties or in rounding.
         settled = (new.moved == 0) | (new.within >= self.within * (1 - tol))
         self.groups, self.labels, self.within = new.groups, assignment.labels, new.within
-        self._update_centres(assignment)
+        self._update_centers(assignment)
         return settled
 
     def leave(self, settled: np.ndarray, converged: bool = True) -> None:
@@ -118,7 +118,7 @@ class _Batch:
             return
         self.table, self.runs = self.table.of_runs(stay), self.runs[stay]
         self.groups, self.labels = take(self.groups, stay), take(self.labels, stay)
-        self.centres, self.sums = self.centres[stay], self.sums.of_runs(stay)
+        self.centers, self.sums = self.centers[stay], self.sums.of_runs(stay)
         self.within = self.within[stay]
 
     def found(self) -> Partitions:
@@ -128,20 +128,20 @@ class _Batch:
             return first
         return first.join(*others).take(np.argsort(np.concatenate(runs)))
 
-    def _update_centres(self, assignment: Assignment) -> None:
+    def _update_centers(self, assignment: Assignment) -> None:
         empty = self.sums.counts == 0
         if empty.any():
             arrays = self.table.arrays
             filled = arrays.fill_empty(self.groups, self.sums.counts, assignment.costs)
             self.table.shift(self.sums, self.groups, filled)
             self.groups, empty = filled, self.sums.counts == 0
-        self.centres = np.where(empty[:, :, None], self.centres, self.sums.means())
+        self.centers = np.where(empty[:, :, None], self.centers, self.sums.means())
 
 
 def moves_pay(table: Table, K: int) -> bool:
     """Whether single moves can gain anything that Lloyd does not.
 
-    A case pulls the centre of its cluster towards itself, the more the fewer cases the cluster has
+    A case pulls the center of its cluster towards itself, the more the fewer cases the cluster has
     for its columns: with 2 cases a column the pull is no more than the variance of one column. For
     few cases they cost nothing; where a round takes a hundred million multiplications, too much.
     """
@@ -152,7 +152,7 @@ def moves_pay(table: Table, K: int) -> bool:
 def improve(table: Table, groups: Any, problem: Problem) -> Partitions:
     """Improve partitions by moving single cases until no move lowers the within sum.
 
-    Lloyd is stuck early when n is small and p large, since a case pulls its own centre towards
+    Lloyd is stuck early when n is small and p large, since a case pulls its own center towards
     itself: on the paper's clean simulation single moves bring the CER of K-means from .155 to .014.
     A partition that no single move improves is one that Lloyd does not change either, and one
     whose trimmed cases are the farthest; Lloyd is called where rounding or ties make it otherwise.

@@ -45,7 +45,7 @@ class Warm(NamedTuple):
 
 @dataclass(frozen=True)
 class Rival:
-    """A solution with a larger objective whose smallest cluster may be nothing but wild cases."""
+    """A solution with a larger objective whose smallest cluster may be all outlying cases."""
 
     mean: float  # objective per kept case
     size: int  # of the smallest cluster
@@ -61,11 +61,11 @@ class Solution:
 
     weights: np.ndarray  # (p,)
     made_with: np.ndarray  # (p,) weights that made its trimmed sets
-    labels: Any  # (n,) of every case: its nearest centre
-    centres: np.ndarray  # (K, p) in the space of the data, means of the cases not in O_W
+    labels: Any  # (n,) of every case: its nearest center
+    centers: np.ndarray  # (K, p) in the space of the data, means of the cases not in O_W
     trimmed_weighted: Any  # (n,) O_W
     trimmed_unweighted: Any  # (n,) O_E
-    costs: Any  # (n,) weighted squared distance to the own centre
+    costs: Any  # (n,) weighted squared distance to the own center
     objective: float  # sum_j w_j B_j over the cases in neither trimmed set
     n_kept: int  # how many these are
     sizes: np.ndarray  # (K,) cases that have each label

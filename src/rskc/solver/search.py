@@ -32,9 +32,9 @@ SINGLE_SHARE = 1e-3
 
 
 class Batch(NamedTuple):
-    """Starting centres, and of which kind each is."""
+    """Starting centers, and of which kind each is."""
 
-    centres: np.ndarray  # (runs, K, columns)
+    centers: np.ndarray  # (runs, K, columns)
     kinds: np.ndarray  # (runs,)
 
 
@@ -110,7 +110,7 @@ def search_cases(n: int, p: int, K: int, random_state: np.random.RandomState) ->
 
 @dataclass(frozen=True)
 class GivenStarts:
-    """Starts at centres that somebody gave: here, the groups (1, n) that they make."""
+    """Starts at centers that somebody gave: here, the groups (1, n) that they make."""
 
     groups: list[Any]
     n_clusters: int
@@ -156,8 +156,8 @@ def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]
     """Run the restarts batch by batch, and keep the best partitions of each kind."""
     most = _n_kept(table, problem.n_clusters)
     kept: dict[int, Partitions] = {}
-    for centres, kinds in starts.batches(table, problem.n_trim):
-        runs = lloyd(table, centres, problem)
+    for centers, kinds in starts.batches(table, problem.n_trim):
+        runs = lloyd(table, centers, problem)
         for kind in np.unique(kinds):
             own = runs.take(np.flatnonzero(kinds == kind))
             own = kept[kind].join(own) if kind in kept else own

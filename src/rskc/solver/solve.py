@@ -90,11 +90,11 @@ def _solve_by_sample(
 
 
 def _carried(engine: Engine, problem: Problem, found: Solution) -> Found:
-    """K-means of all cases from the centres that a sample led to, with the same weights."""
+    """K-means of all cases from the centers that a sample led to, with the same weights."""
     # A feature of which the sample has no observed cell may have some.
     weights = found.made_with[None] if problem.sparse else engine.equal_weights()
     table = engine.table(weights)
-    return Found(lloyd(table, table.place(found.centres[None]), problem), table)
+    return Found(lloyd(table, table.place(found.centers[None]), problem), table)
 
 
 def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> Iterator[Solution]:
@@ -124,10 +124,10 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
         yield solution
 
 
-def solve_near(engine: Engine, problem: Problem, neighbours: Sequence[Warm]) -> Solution:
+def solve_near(engine: Engine, problem: Problem, neighbors: Sequence[Warm]) -> Solution:
     """Solve a sparse problem from solutions of problems with other bounds."""
-    made_with = np.array([warm.weights for warm in neighbours])
-    first, *others = (_as_partition(warm, engine.arrays) for warm in neighbours)
+    made_with = np.array([warm.weights for warm in neighbors])
+    first, *others = (_as_partition(warm, engine.arrays) for warm in neighbors)
     partitions = first.join(*others)
     return _sparse_solution(engine, problem, explore(engine, problem, partitions, None, made_with))
 
@@ -166,11 +166,11 @@ def _as_partition(warm: Warm | Solution, arrays: Cases) -> Partitions:
 
 
 class _Rest(NamedTuple):
-    """A partition at rest: its centres lead to its labels and its labels to its centres."""
+    """A partition at rest: its centers lead to its labels and its labels to its centers."""
 
     groups: Any  # (1, n)
     labels: Any  # (1, n)
-    centres: np.ndarray  # (1, K, p) in the space of the data
+    centers: np.ndarray  # (1, K, p) in the space of the data
     reached: bool
 
 
@@ -181,17 +181,17 @@ def _bring_to_rest(
     problem: Problem,
     regroup: Callable[[Assignment], Any],
 ) -> _Rest:
-    """Repeat centres and labels, as ``predict`` computes them, until they agree to the last bit.
+    """Repeat centers and labels, as ``predict`` computes them, until they agree to the last bit.
 
-    Of very many cases a few may still move; labels are then those of the centres.
+    Of very many cases a few may still move; labels are then those of the centers.
     """
     for _ in range(problem.max_iter):
-        centres = engine.restore(engine.sums(groups, problem.n_clusters).means())
-        assignment = table.assign(table.place(centres))
+        centers = engine.restore(engine.sums(groups, problem.n_clusters).means())
+        assignment = table.assign(table.place(centers))
         before, groups = groups, regroup(assignment)
         if table.arrays.differ(before, groups)[0] <= _few(problem, engine.n_cases):
-            return _Rest(groups, assignment.labels, centres, True)
-    return _Rest(groups, assignment.labels, centres, False)
+            return _Rest(groups, assignment.labels, centers, True)
+    return _Rest(groups, assignment.labels, centers, False)
 
 
 def _few(problem: Problem, n: int) -> int:
@@ -205,13 +205,13 @@ def _few(problem: Problem, n: int) -> int:
 def _of_rest(engine: Engine, problem: Problem, rest: _Rest, weights: np.ndarray) -> dict:
     """What a solution takes from a partition at rest and the weights (p,) that it rests with."""
     arrays, K = engine.arrays, problem.n_clusters
-    distances = engine.distances(rest.labels, engine.place(rest.centres), weights[None])
+    distances = engine.distances(rest.labels, engine.place(rest.centers), weights[None])
     costs = arrays.only(distances) * engine.unit
     trimmed = arrays.only(arrays.trimmed(rest.groups))
     return {
         "weights": weights,
         "labels": arrays.only(rest.labels),
-        "centres": rest.centres[0],
+        "centers": rest.centers[0],
         "trimmed_weighted": trimmed,
         "costs": costs,
         "inertia": arrays.total(costs, trimmed),
@@ -245,8 +245,8 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
 def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solution:
     """Sparse K-means, trimmed or not: the state chosen, its labels made with its own weights.
 
-    If that makes a cluster that may be nothing but wild cases, the best end of a branch is taken
-    instead: there nothing moves any more.
+    If that makes a cluster that may be nothing but outlying cases, the best end of a branch is
+    taken instead: there nothing moves any more.
     """
     solution = _settle(engine, problem, outcome.state)
     guarded = is_guarded(problem, solution.sizes, solution.kept_sizes)

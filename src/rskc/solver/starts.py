@@ -1,4 +1,4 @@
-"""Starting centres: which cases each restart begins with.
+"""Starting centers: which cases each restart begins with.
 
 Every draw is made before the first batch, so that cutting the restarts into batches changes
 nothing.
@@ -30,10 +30,10 @@ def plusplus_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarra
 
 
 def robust_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
-    """k-means++ that wild cases cannot capture.
+    """k-means++ that outlying cases cannot capture.
 
-    The ``n_trim`` cases farthest from the centres chosen so far cannot be drawn, and the first
-    centre is the most central of a few: the one with the least sum of distances to the others, the
+    The ``n_trim`` cases farthest from the centers chosen so far cannot be drawn, and the first
+    center is the most central of a few: the one with the least sum of distances to the others, the
     ``n_trim`` farthest left out.
     """
     trials = _first_trials(uniforms[:, 0], table.n_cases)

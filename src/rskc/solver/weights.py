@@ -1,4 +1,4 @@
-"""Step (e): the weights that maximise sum_j w_j B_j under ||w||_2 <= 1 and ||w||_1 <= s, exactly.
+"""Step (e): the weights that maximize sum_j w_j B_j under ||w||_2 <= 1 and ||w||_1 <= s, exactly.
 
 The solution is a soft threshold, w = S(B+, D) / ||S(B+, D)||_2. With the q largest entries active,
 D has a closed form, so one sort finds it; nothing is bisected, and nothing depends on the scale of

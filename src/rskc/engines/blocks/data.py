@@ -13,16 +13,19 @@ import numpy as np
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.plans import Blocks, Node, collect, unwrapped
 from rskc.engines.frame import Frame, sample_steps
-from rskc.engines.holes import observed_frame
+from rskc.engines.missing import observed_frame
 
 
 class BlockData:
     """A Dask array (n, p) after one pass that looked at all of it.
 
-    Blocks without any case, or in which all cases are blank and these are dropped, are left out.
+    Blocks without any case, or in which all cases are unobserved and these are dropped, are left
+    out.
     """
 
-    def __init__(self, X: da.Array, holes: bool | None, drop_blank: bool, frame: Frame | None):
+    def __init__(
+        self, X: da.Array, missing: bool | None, drop_unobserved: bool, frame: Frame | None
+    ):
         self.n_features, self.dtype, self.chunks = X.shape[1], np.dtype(X.dtype), X.chunks[0]
         graph = graph_of(X)
         keys = [(X.name, i, 0) for i in range(len(self.chunks))]
@@ -31,10 +34,10 @@ class BlockData:
         node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
         node.keep = self._fits(sum(self.chunks) * self.n_features * self.dtype.itemsize)
         looked = every.make(tasks.look, node, keep=True)
-        self._learn(every.ask(tasks.facts_of, looked, combine=collect), holes, drop_blank)
+        self._learn(every.ask(tasks.facts_of, looked, combine=collect), missing, drop_unobserved)
         self.blocks = Blocks(graph, [keys[i] for i in self.used])
         self._decide(self._of_used(node))
-        self.blank = self.blocks.make(tasks.blank_of, self._of_used(looked))
+        self.unobserved = self.blocks.make(tasks.unobserved_of, self._of_used(looked))
         self.node = self._rows_node(self._of_used(node))
         self.frame = frame or self._frame()
 
@@ -42,21 +45,23 @@ class BlockData:
         """Whether so many bytes of data are kept; not before one knows how many (NaN)."""
         return size <= self.budget / 2
 
-    def _learn(self, found: list[tasks.Inspected], holes: bool | None, drop_blank: bool) -> None:
+    def _learn(
+        self, found: list[tasks.Inspected], missing: bool | None, drop_unobserved: bool
+    ) -> None:
         if any(block.infinite for block in found):
             raise ValueError(
                 f"Input X contains infinity or a value too large for dtype({self.dtype.name!r})."
             )
         every = np.array([block.length for block in found])
-        blank = np.array([block.blank for block in found])
+        unobserved = np.array([block.unobserved for block in found])
         n_missing = sum(block.missing for block in found)
         self.all_lengths = every
-        self.dropped = blank if drop_blank else np.zeros_like(blank)
-        if not drop_blank:
-            n_missing += int(blank.sum()) * self.n_features
-        self.n_blank, self.n_missing = int(self.dropped.sum()), n_missing
+        self.dropped = unobserved if drop_unobserved else np.zeros_like(unobserved)
+        if not drop_unobserved:
+            n_missing += int(unobserved.sum()) * self.n_features
+        self.n_unobserved, self.n_missing = int(self.dropped.sum()), n_missing
         self.observed = np.any([block.observed for block in found], axis=0)
-        self.holes = n_missing > 0 or bool(holes)
+        self.missing = n_missing > 0 or bool(missing)
         self.used = np.flatnonzero(every > self.dropped)
         self.lengths = (every - self.dropped)[self.used]
         self.n_cases = int(self.lengths.sum())
@@ -80,18 +85,18 @@ class BlockData:
     def _decide(self, node: Node) -> None:
         """Decide what is kept of the blocks, and how many bytes that leaves."""
         self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
-        if self.holes:  # cells, where they are observed, and the numbers of the holes
+        if self.missing:  # cells, where they are observed, and the numbers of the missing cells
             size += self.n_cases * self.n_features + 16 * self.n_missing
         kept = self._fits(size)
-        self.keep_rows, self.keep_engines = kept and not self.holes, kept and self.holes
+        self.keep_rows, self.keep_engines = kept and not self.missing, kept and self.missing
         self.room = self.budget - (size if kept else 0)
 
     def _rows_node(self, node: Node) -> Node:
-        """The cases of each block, without blank ones if these are dropped."""
+        """The cases of each block, without unobserved ones if these are dropped."""
         node.keep = self.keep_rows
-        if self.n_blank == 0:
+        if self.n_unobserved == 0:
             return node
-        return self.blocks.make(tasks.seen_rows, node, self.blank, keep=self.keep_rows)
+        return self.blocks.make(tasks.seen_rows, node, self.unobserved, keep=self.keep_rows)
 
     def forget(self) -> None:
         """Let go of rows that are held: engines with copies of their own are."""
@@ -119,7 +124,7 @@ class BlockData:
         """The frame that an engine in memory has: it looks at some rows only."""
         few, many = sample_steps(self.n_cases, self.n_features)
         rows = self.rows(np.arange(0, self.n_cases, few))
-        if self.holes:
+        if self.missing:
             return observed_frame(self._with_observed(rows))
         if not hardly_varies(rows) or many == few:
             return Frame.from_rows(rows, rows)
@@ -160,8 +165,8 @@ class BlockData:
         return max(self.blocks.ask(tasks.largest_cell, self.node, combine=collect))
 
     def numbers(self, cases: np.ndarray) -> np.ndarray:
-        """The numbers of cases in the data, blank ones counted."""
-        if self.n_blank == 0 or len(cases) == 0:
+        """The numbers of cases in the data, unobserved ones counted."""
+        if self.n_unobserved == 0 or len(cases) == 0:
             return cases
         firsts = np.cumsum(self.lengths) - self.lengths
         block = np.searchsorted(firsts, cases, side="right") - 1
@@ -171,20 +176,20 @@ class BlockData:
             own = block == i
             function = partial(tasks.number_of_seen, length=int(self.all_lengths[self.used[i]]))
             wanted = self.blocks.hold([cases[own] - firsts[i]] * len(self.blocks))
-            asked = self.blocks.ask(function, self.blank, wanted, combine=collect, only=[i])
+            asked = self.blocks.ask(function, self.unobserved, wanted, combine=collect, only=[i])
             numbers[own] = starts[i] + asked[0]
         return numbers
 
-    def returned(self, node: Node, blank: Any, shape: tuple[int, ...] = ()) -> da.Array:
-        """A Dask array (n, *shape) with the chunks of the data, and a value for blank cases."""
-        made = partial(tasks.put_back, value=blank)
-        node = self.blocks.make(made, node, self.blank, keep=True)
+    def returned(self, node: Node, unobserved: Any, shape: tuple[int, ...] = ()) -> da.Array:
+        """A Dask array (n, *shape) chunked as the data, with a value for unobserved cases."""
+        made = partial(tasks.put_back, value=unobserved)
+        node = self.blocks.make(made, node, self.unobserved, keep=True)
         (dtype,) = set(self.blocks.ask(tasks.dtype_of, node, combine=collect))
         assert node.held is not None
         name = f"rskc-cases-{uuid4().hex}"
         rest = (0,) * len(shape)  # one chunk across
         graph: dict[Any, Any] = {
-            (name, i, *rest): np.full((length, *shape), blank, dtype)
+            (name, i, *rest): np.full((length, *shape), unobserved, dtype)
             for i, length in enumerate(self.all_lengths)
         }
         for i, part in zip(self.used, node.held, strict=True):
@@ -195,9 +200,9 @@ class BlockData:
 
 
 def graph_of(X: da.Array) -> dict[Any, Any]:
-    """The optimised graph of an array, with the futures of what a cluster holds already.
+    """The optimized graph of an array, with the futures of what a cluster holds already.
 
-    Dask's optimisation leaves these out, since the scheduler knows them.
+    Dask's optimization leaves these out, since the scheduler knows them.
     """
     held = {
         key: value

@@ -14,7 +14,6 @@ from rskc.engines.blocks.data import BlockData
 from rskc.engines.blocks.order import Selected
 from rskc.engines.blocks.plans import Node, collect
 from rskc.engines.blocks.tables import BlocksTable, RotatedTable, select_largest
-from rskc.engines.holes import HoledSums
 from rskc.engines.interface import Farthest, Listed, Sums
 from rskc.engines.memory import (
     FLOAT32,
@@ -25,6 +24,7 @@ from rskc.engines.memory import (
     WORK_BYTES,
     gram_coordinates,
 )
+from rskc.engines.missing import MissingSums
 
 # So many numbers of cases are named; how many there are is said of all.
 MOST_NAMED = 100
@@ -35,7 +35,11 @@ class BlocksEngine:
 
     def __init__(self, data: BlockData, n_threads: int = 1):
         self.data, self.blocks, self.n_threads = data, data.blocks, n_threads
-        self.frame, self.n_missing, self.n_blank = data.frame, data.n_missing, data.n_blank
+        self.frame, self.n_missing, self.n_unobserved = (
+            data.frame,
+            data.n_missing,
+            data.n_unobserved,
+        )
         self.n_cases, self.n_features = data.n_cases, data.n_features
         self.arrays: Any = BlockCases(self.blocks, data.lengths)
         with np.errstate(over="ignore", under="ignore"):
@@ -43,7 +47,7 @@ class BlocksEngine:
         # Threads within a task only where there are fewer blocks than threads.
         remote = self.blocks.scheduler.remote
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
-        made = partial(tasks.engine_of, holes=data.holes, frame=self.frame)
+        made = partial(tasks.engine_of, missing=data.missing, frame=self.frame)
         made = partial(made, n_threads=self.threads_a_task)
         self.node = self.blocks.make(made, data.node, keep=data.keep_engines)
         data.forget()
@@ -68,13 +72,13 @@ class BlocksEngine:
 
     def part(self, cases):
         rows = np.ascontiguousarray(self.gather(cases))
-        return tasks.engine_of(rows, self.data.holes, self.frame, self.n_threads)
+        return tasks.engine_of(rows, self.data.missing, self.frame, self.n_threads)
 
     def numbers(self, cases):
         return self.data.numbers(cases)
 
-    def returned(self, array, blank):
-        return self.data.returned(array.node, blank)
+    def returned(self, array, unobserved):
+        return self.data.returned(array.node, unobserved)
 
     def as_result(self, array):
         return array
@@ -86,7 +90,7 @@ class BlocksEngine:
         return self.data.largest_cell()
 
     def little_seen(self, weights, share):
-        if not self.data.holes:
+        if not self.data.missing:
             return Listed(0, np.empty(0, np.int64))
         found = partial(tasks.little_seen, weights=weights, share=share, most=MOST_NAMED)
         parts = self.blocks.ask(found, self.node, self.arrays.places, combine=collect)
@@ -94,7 +98,7 @@ class BlocksEngine:
         return Listed(sum(part.total for part in parts), first)
 
     def equal_weights(self):
-        if not self.data.holes:
+        if not self.data.missing:
             return np.ones((1, self.n_features))
         return self.data.observed[None].astype(np.float64)
 
@@ -115,7 +119,7 @@ class BlocksEngine:
 
     def _wide(self, weights):
         """Whether a rotation saves anything, and has room here for products of all pairs."""
-        if self.data.holes or len(weights) > 1 or np.count_nonzero(weights) <= self.n_cases:
+        if self.data.missing or len(weights) > 1 or np.count_nonzero(weights) <= self.n_cases:
             return False
         return 32 * self.n_cases**2 <= max(self.room(), WORK_BYTES)
 
@@ -123,7 +127,7 @@ class BlocksEngine:
         columns = self._columns(weights)
         own = np.ascontiguousarray(weights[:, columns])
         recipe = tasks.TableRecipe(
-            columns, own, dtype, self.frame, self.data.holes, self.threads_a_task
+            columns, own, dtype, self.frame, self.data.missing, self.threads_a_task
         )
         layout, make = self._layout(columns, dtype), self.blocks.make
         if not layout.keep:
@@ -146,7 +150,7 @@ class BlocksEngine:
 
     def _layout_bytes(self, q, dtype):
         """As the engines in memory lay out: in blocks and, where that is cheap, row by row too."""
-        size = int(self.n_cases) * q * dtype.itemsize * (2 if self.data.holes else 1)
+        size = int(self.n_cases) * q * dtype.itemsize * (2 if self.data.missing else 1)
         both = size <= ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes
         return 2 * size if both else size
 
@@ -170,32 +174,32 @@ class BlocksEngine:
     # ---- Passes
 
     def sums(self, groups, K):
-        kind = HoledSums if self.data.holes else Sums
+        kind = MissingSums if self.data.missing else Sums
         return kind(*self.blocks.ask(partial(tasks.engine_sums, K=K), self.node, groups.node))
 
     def shift(self, sums, before, after):
         K, nodes = sums.counts.shape[1], (self.node, before.node, after.node)
-        if isinstance(sums, HoledSums):
-            totals, counts, moved = self.blocks.ask(partial(tasks.holed_shift, K=K), *nodes)
+        if isinstance(sums, MissingSums):
+            totals, counts, moved = self.blocks.ask(partial(tasks.incomplete_shift, K=K), *nodes)
             sums.totals[...], sums.counts[...] = totals, counts
             return moved
         return sums.change(*self.blocks.ask(partial(tasks.engine_shift, K=K), *nodes))
 
-    def distances(self, labels, centres, weights=None):
+    def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
-        made = partial(tasks.distances, centres=centres, weights=weights)
+        made = partial(tasks.distances, centers=centers, weights=weights)
         node = self.blocks.make(made, self.node, labels.node, keep=True)
         return CaseArray(self.blocks, node)
 
     def between(self, sums, groups, weights):
-        if not self.data.holes:
+        if not self.data.missing:
             return sums.between()
         made = partial(tasks.factored, weights=weights, K=sums.counts.shape[1])
         parts = self.blocks.ask(made, self.node, groups.node)
         return np.where(self.data.observed, sums.factored_between(*parts), -1.0)
 
     def set_aside(self, groups, weights):
-        if not self.data.holes:
+        if not self.data.missing:
             return self.arrays.trimmed(groups)
         made = partial(tasks.set_aside, weights=weights)
         return CaseArray(self.blocks, self.blocks.make_soon(made, self.node, groups.node))
@@ -211,15 +215,15 @@ class BlocksEngine:
         values = np.where(np.isnan(found.values), np.inf, found.values).astype(found.values.dtype)
         return values, self.blocks.hold(list(found.cut(m)))
 
-    def transform(self, centres, weights):
-        made = partial(tasks.transform, centres=centres, weights=weights)
-        return self.data.returned(self.blocks.make(made, self.node), np.inf, (len(centres),))
+    def transform(self, centers, weights):
+        made = partial(tasks.transform, centers=centers, weights=weights)
+        return self.data.returned(self.blocks.make(made, self.node), np.inf, (len(centers),))
 
-    def place(self, centres):
-        return self.frame.place(centres)
+    def place(self, centers):
+        return self.frame.place(centers)
 
-    def restore(self, centres):
-        return (centres / self.frame.factor + self.frame.location).astype(self.data.dtype)
+    def restore(self, centers):
+        return (centers / self.frame.factor + self.frame.location).astype(self.data.dtype)
 
 
 def _same_index(first: np.ndarray | None, second: np.ndarray | None) -> bool:
@@ -231,10 +235,10 @@ def _same_index(first: np.ndarray | None, second: np.ndarray | None) -> bool:
 def blocks_engine(
     X: da.Array,
     *,
-    holes: bool | None = None,
-    drop_blank: bool = False,
+    missing: bool | None = None,
+    drop_unobserved: bool = False,
     frame: Any = None,
     n_threads: int = 1,
 ) -> BlocksEngine:
     """Return the engine for a Dask array; one pass looks at what is in it."""
-    return BlocksEngine(BlockData(X, holes, drop_blank, frame), n_threads)
+    return BlocksEngine(BlockData(X, missing, drop_unobserved, frame), n_threads)

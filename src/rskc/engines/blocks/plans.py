@@ -6,7 +6,7 @@ goes into one graph; nodes that are worth it are kept where they were made, on t
 memory, and only the number comes back.
 
 What is kept is made by a task of its own, from nothing but what it needs: labels from a table and
-centres, never from the labels before. So a block that is lost with its worker is soon made again,
+centers, never from the labels before. So a block that is lost with its worker is soon made again,
 and nothing of earlier iterations has to be remembered for that.
 """
 

@@ -12,9 +12,9 @@ from rskc.engines.blocks import tasks
 from rskc.engines.blocks.cases import CaseArray
 from rskc.engines.blocks.order import Selected, median, select
 from rskc.engines.blocks.plans import Node, same
-from rskc.engines.holes import HoledSums
 from rskc.engines.interface import Assignment, Grouping, Moved, Regrouping, Sums
 from rskc.engines.memory import WORK_BYTES
+from rskc.engines.missing import MissingSums
 
 
 class BlocksTable:
@@ -34,7 +34,7 @@ class BlocksTable:
 
     @property
     def sums_type(self):
-        return HoledSums if self.recipe.holes else Sums
+        return MissingSums if self.recipe.missing else Sums
 
     def of_runs(self, index):
         if len(self.recipe.weights) == 1:
@@ -44,9 +44,9 @@ class BlocksTable:
         part.node = self.blocks.make(partial(tasks.of_runs, index=index), self.node)
         return part
 
-    def assign(self, centres):
+    def assign(self, centers):
         """Only write down what to do: what asks for labels or costs first does it on its way."""
-        both = self.blocks.make(partial(tasks.assign, centres=centres), self.node, keep=True)
+        both = self.blocks.make(partial(tasks.assign, centers=centers), self.node, keep=True)
         parts = (self.blocks.make(part, both) for part in (tasks.labels_of, tasks.costs_of))
         return Assignment(*(CaseArray(self.blocks, part) for part in parts))
 
@@ -64,7 +64,7 @@ class BlocksTable:
         return self.exclude(CaseArray(self.blocks, groups))
 
     def exclude(self, groups):
-        if not self.recipe.holes:
+        if not self.recipe.missing:
             return groups
         return CaseArray(self.blocks, self.blocks.make_soon(tasks.exclude, self.node, groups.node))
 
@@ -101,8 +101,8 @@ class BlocksTable:
         recipe = self.recipe._replace(n_threads=self.engine.n_threads)
         return recipe.table_of_rows(self.engine.gather(None))
 
-    def place(self, centres):
-        return self.recipe.place.centres(centres)
+    def place(self, centers):
+        return self.recipe.place.centers(centers)
 
     def typical_norm(self):
         norms = self.blocks.make(tasks.norms, self.node)

@@ -8,9 +8,9 @@ import numpy as np
 from dask.sizeof import sizeof
 
 from rskc.engines.frame import Frame, Place
-from rskc.engines.holes import HolesEngine, HolesTable
 from rskc.engines.interface import Assignment, Listed, Sums
 from rskc.engines.memory import PASSES, MemoryEngine, MemoryTable, to_blocks
+from rskc.engines.missing import MissingEngine, MissingTable
 
 # ---- The data
 
@@ -19,7 +19,7 @@ class Inspected(NamedTuple):
     """What a block of the data is like."""
 
     length: int
-    blank: int  # rows of which nothing is observed
+    unobserved: int  # rows of which nothing is observed
     missing: int  # cells of the other rows
     observed: np.ndarray  # (p,) whether a feature is observed at all
     infinite: bool
@@ -31,10 +31,10 @@ def clean(block: Any, dtype: np.dtype) -> np.ndarray:
 
 
 class Looked(NamedTuple):
-    """What a block is like, and the numbers in it of its blank rows."""
+    """What a block is like, and the numbers in it of its unobserved rows."""
 
     facts: Inspected
-    blank: np.ndarray
+    unobserved: np.ndarray
 
 
 def look(X: np.ndarray) -> Looked:
@@ -42,10 +42,12 @@ def look(X: np.ndarray) -> Looked:
     n, p = X.shape
     if np.isfinite(np.sum(X)):
         return Looked(Inspected(n, 0, 0, np.full(p, n > 0), False), np.empty(0, np.int64))
-    holes = np.isnan(X)
-    blank, observed = np.flatnonzero(holes.all(axis=1)), ~holes.all(axis=0)
-    missing = int(np.count_nonzero(holes)) - len(blank) * p
-    return Looked(Inspected(n, len(blank), missing, observed, bool(np.isinf(X).any())), blank)
+    missing = np.isnan(X)
+    unobserved, observed = np.flatnonzero(missing.all(axis=1)), ~missing.all(axis=0)
+    missing = int(np.count_nonzero(missing)) - len(unobserved) * p
+    return Looked(
+        Inspected(n, len(unobserved), missing, observed, bool(np.isinf(X).any())), unobserved
+    )
 
 
 def facts_of(looked: Looked) -> list[Inspected]:
@@ -53,31 +55,31 @@ def facts_of(looked: Looked) -> list[Inspected]:
     return [looked.facts]
 
 
-def blank_of(looked: Looked) -> np.ndarray:
-    """The numbers in it of its blank rows."""
-    return looked.blank
+def unobserved_of(looked: Looked) -> np.ndarray:
+    """The numbers in it of its unobserved rows."""
+    return looked.unobserved
 
 
-def seen_rows(X: np.ndarray, blank: np.ndarray) -> np.ndarray:
-    """The block without its blank rows."""
-    return np.delete(X, blank, axis=0) if len(blank) else X
+def seen_rows(X: np.ndarray, unobserved: np.ndarray) -> np.ndarray:
+    """The block without its unobserved rows."""
+    return np.delete(X, unobserved, axis=0) if len(unobserved) else X
 
 
-def engine_of(X: np.ndarray, holes: bool, frame: Frame, n_threads: int) -> MemoryEngine:
+def engine_of(X: np.ndarray, missing: bool, frame: Frame, n_threads: int) -> MemoryEngine:
     """The engine of a block."""
-    return (HolesEngine if holes else MemoryEngine)(X, frame=frame, n_threads=n_threads)
+    return (MissingEngine if missing else MemoryEngine)(X, frame=frame, n_threads=n_threads)
 
 
-@sizeof.register(HolesEngine)
-def _engine_bytes(engine: HolesEngine) -> int:
+@sizeof.register(MissingEngine)
+def _engine_bytes(engine: MissingEngine) -> int:
     """So that Dask sends tasks to the engine, and not the engine to tasks."""
-    return engine.X.nbytes + engine.observed.nbytes + 2 * engine.hole_rows.nbytes
+    return engine.X.nbytes + engine.observed.nbytes + 2 * engine.missing_rows.nbytes
 
 
 def rows_of(engine: MemoryEngine, index: np.ndarray) -> np.ndarray:
-    """Rows of the data of an engine, NaN in holes."""
+    """Rows of the data of an engine, NaN in missing cells."""
     rows = engine.X[index]
-    if isinstance(engine, HolesEngine):
+    if isinstance(engine, MissingEngine):
         rows[~engine.observed[index]] = np.nan
     return rows
 
@@ -123,18 +125,18 @@ def largest_cell(X: np.ndarray) -> list[float]:
     return [float(np.max(np.abs(X), where=~np.isnan(X), initial=-np.inf))]
 
 
-def put_back(array: np.ndarray, blank: np.ndarray, value: Any) -> np.ndarray:
-    """An array (n, ...) with a value for each blank row."""
-    if len(blank) == 0:
+def put_back(array: np.ndarray, unobserved: np.ndarray, value: Any) -> np.ndarray:
+    """An array (n, ...) with a value for each unobserved row."""
+    if len(unobserved) == 0:
         return array
-    whole = np.full((len(array) + len(blank), *array.shape[1:]), value, array.dtype)
-    whole[np.delete(np.arange(len(whole)), blank)] = array
+    whole = np.full((len(array) + len(unobserved), *array.shape[1:]), value, array.dtype)
+    whole[np.delete(np.arange(len(whole)), unobserved)] = array
     return whole
 
 
-def number_of_seen(blank: np.ndarray, cases: np.ndarray, length: int) -> list[np.ndarray]:
-    """The numbers that cases have when the blank rows of the block are counted."""
-    return [np.delete(np.arange(length), blank)[cases]]
+def number_of_seen(unobserved: np.ndarray, cases: np.ndarray, length: int) -> list[np.ndarray]:
+    """The numbers that cases have when the unobserved rows of the block are counted."""
+    return [np.delete(np.arange(length), unobserved)[cases]]
 
 
 def dtype_of(array: np.ndarray) -> list[np.dtype]:
@@ -161,20 +163,20 @@ def engine_shift(engine: MemoryEngine, before: np.ndarray, after: np.ndarray, K:
     return _changes(engine, before, after, K, engine.n_features)
 
 
-def holed_shift(engine: MemoryEngine, before: np.ndarray, after: np.ndarray, K: int) -> tuple:
-    """The new sums of data with holes, and how many cases moved."""
+def incomplete_shift(engine: MemoryEngine, before: np.ndarray, after: np.ndarray, K: int) -> tuple:
+    """The new sums of data with missing cells, and how many cases moved."""
     return *engine_sums(engine, after, K), np.count_nonzero(before != after, axis=1)
 
 
 def distances(
-    engine: MemoryEngine, labels: np.ndarray, centres: np.ndarray, weights: np.ndarray
+    engine: MemoryEngine, labels: np.ndarray, centers: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Distances to the own centres."""
-    return engine.distances(labels, centres, weights)
+    """Distances to the own centers."""
+    return engine.distances(labels, centers, weights)
 
 
-def factored(engine: HolesEngine, groups: np.ndarray, weights: np.ndarray, K: int) -> tuple:
-    """Sums with the factors for holes."""
+def factored(engine: MissingEngine, groups: np.ndarray, weights: np.ndarray, K: int) -> tuple:
+    """Sums with the factors for missing cells."""
     return engine.factored(groups, weights, K)
 
 
@@ -191,9 +193,9 @@ def little_seen(
     return [Listed(count, first + cases[:most])]
 
 
-def transform(engine: MemoryEngine, centres: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Distances (n, K) to all centres."""
-    return engine.transform(centres, weights)
+def transform(engine: MemoryEngine, centers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Distances (n, K) to all centers."""
+    return engine.transform(centers, weights)
 
 
 # ---- Tables
@@ -206,23 +208,23 @@ class TableRecipe(NamedTuple):
     weights: np.ndarray  # (1 or runs, columns)
     dtype: np.dtype
     frame: Frame
-    holes: bool
+    missing: bool
     n_threads: int
 
     def table(self, layout: tuple) -> MemoryTable:
         """The table of cells that are laid out."""
-        made = HolesTable if self.holes else MemoryTable
+        made = MissingTable if self.missing else MemoryTable
         blocks, rows = layout
         return made(blocks, rows, self.weights, self.n_threads, PASSES, self.place)
 
     def table_of_rows(self, rows: np.ndarray) -> MemoryTable:
         """The table of rows of the data."""
-        engine = engine_of(rows, self.holes, self.frame, self.n_threads)
+        engine = engine_of(rows, self.missing, self.frame, self.n_threads)
         return self.table(engine._lay_out(self.columns, self.dtype))
 
     @property
     def place(self) -> Place:
-        """Where centres belong."""
+        """Where centers belong."""
         return Place(self.columns, self.frame)
 
 
@@ -241,7 +243,7 @@ class Sides(NamedTuple):
 def sides_of(layout: tuple, recipe: TableRecipe) -> Sides:
     """What is kept beside the cells, so that it need not be computed in each pass."""
     table = recipe.table(layout)
-    return Sides(table.norms(), table.scale if isinstance(table, HolesTable) else None)
+    return Sides(table.norms(), table.scale if isinstance(table, MissingTable) else None)
 
 
 def table_of(layout: tuple, recipe: TableRecipe) -> MemoryTable:
@@ -253,7 +255,7 @@ def kept_table(layout: tuple, sides: Sides, recipe: TableRecipe) -> MemoryTable:
     """The table of what is kept."""
     table = recipe.table(layout)
     table._norms = sides.norms
-    if isinstance(table, HolesTable):
+    if isinstance(table, MissingTable):
         table._scale = sides.scale
     return table
 
@@ -280,9 +282,9 @@ def norms(table: MemoryTable) -> np.ndarray:
     return table.norms()
 
 
-def assign(table: MemoryTable, centres: np.ndarray) -> Assignment:
-    """Nearest centres."""
-    return table.assign(centres)
+def assign(table: MemoryTable, centers: np.ndarray) -> Assignment:
+    """Nearest centers."""
+    return table.assign(centers)
 
 
 def labels_of(assignment: Assignment) -> np.ndarray:
@@ -335,7 +337,7 @@ def changed_shift(
     """The same where the table is not kept: one is made of the cases that moved."""
     moved = np.flatnonzero((before != after).any(axis=0))
     if len(moved) == 0:
-        width = len(recipe.columns) * (2 if recipe.holes else 1)
+        width = len(recipe.columns) * (2 if recipe.missing else 1)
         sums = Sums.empty(len(before), K, width)
         return sums.totals, sums.counts, np.zeros(len(before), np.int64)
     table = recipe.table_of_rows(rows_of(engine, moved))

@@ -24,7 +24,7 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def fetch(*arrays: Any) -> list[np.ndarray]:
-    """Copy small arrays into memory, as float64, in one go: one synchronisation for all."""
+    """Copy small arrays into memory, as float64, in one go: one synchronization for all."""
     xp = array_namespace(*arrays)
     flat = xp.concat([xp.astype(xp.reshape(part, (-1,)), xp.float64) for part in arrays])
     ends = np.cumsum([int(np.prod(part.shape)) for part in arrays])[:-1]

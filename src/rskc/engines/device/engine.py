@@ -1,7 +1,7 @@
 """The engine for arrays on a device: torch tensors, CuPy arrays, or any other of the array API.
 
 Everything that is as long as the data stays on the device of the data. In an iteration of K-means
-the centres go there and sums, counts and within sums come back: two synchronisations, one for the
+the centers go there and sums, counts and within sums come back: two synchronizations, one for the
 number of cases that moved and one for the sums.
 """
 
@@ -38,7 +38,7 @@ def passes_for(X: Any) -> ModuleType:
 
 
 class DeviceEngine:
-    """Passes over an array (n, p) on a device, float32 or float64, without holes."""
+    """Passes over an array (n, p) on a device, float32 or float64, without missing cells."""
 
     table_cells = 1  # of a table, for each cell of the data
 
@@ -46,7 +46,7 @@ class DeviceEngine:
         self.X, self.passes = X, passes or passes_for(X)
         self.arrays: Any = DeviceCases(X)
         self.n_cases, self.n_features = X.shape
-        self.n_missing = self.n_blank = 0
+        self.n_missing = self.n_unobserved = 0
         self.seen: Any = None
         self.multiple = getattr(self.passes, "COLUMNS_MULTIPLE", 1)
         self.frame = frame or self._frame_of(X)
@@ -76,12 +76,15 @@ class DeviceEngine:
         free = free_bytes(self.X)
         return WORK_BYTES if free is None else free // WORK_SHARE
 
-    def leave_out(self, blank):
-        """Take note of blank cases (of all): the data of this engine are without them."""
+    def leave_out(self, unobserved):
+        """Take note of unobserved cases (of all): the data of this engine are without them."""
         xp = self.arrays.xp
-        self.n_blank, self.seen = blank.shape[0] - self.n_cases, xp.nonzero(~blank)[0]
-        place = xp.cumulative_sum(xp.astype(~blank, xp.int64)) - 1
-        self._sources = xp.where(blank, xp.full_like(place, self.n_cases), place)
+        self.n_unobserved, self.seen = (
+            unobserved.shape[0] - self.n_cases,
+            xp.nonzero(~unobserved)[0],
+        )
+        place = xp.cumulative_sum(xp.astype(~unobserved, xp.int64)) - 1
+        self._sources = xp.where(unobserved, xp.full_like(place, self.n_cases), place)
 
     def part(self, cases):
         rows = self.arrays.xp.take(self.X, self.arrays.asarray(cases), axis=0)
@@ -90,11 +93,11 @@ class DeviceEngine:
     def numbers(self, cases):
         return cases if self.seen is None else to_host(self.seen)[cases]
 
-    def returned(self, array, blank):
+    def returned(self, array, unobserved):
         if self.seen is None:
             return array
         xp = self.arrays.xp
-        last = xp.full((1,), blank, dtype=array.dtype, device=device(array))
+        last = xp.full((1,), unobserved, dtype=array.dtype, device=device(array))
         return xp.take(xp.concat([array, last]), self._sources)
 
     def distinct(self, most):
@@ -195,15 +198,15 @@ class DeviceEngine:
         change = passes_array.shift(self.X, before, after, K, self.place_on_device)
         return sums.change(*fetch(*change))
 
-    def distances(self, labels, centres, weights=None):
+    def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
-        parts = self.arrays.asarray(weights), labels, self.arrays.asarray(centres)
+        parts = self.arrays.asarray(weights), labels, self.arrays.asarray(centers)
         return self.passes.own_distances(self.X, *self.place_on_device, *parts)
 
-    def transform(self, centres, weights):
-        xp, shape = self.arrays.xp, (len(centres), self.n_cases)
+    def transform(self, centers, weights):
+        xp, shape = self.arrays.xp, (len(centers), self.n_cases)
         labels = xp.zeros(shape, dtype=xp.int32, device=self.arrays.device)
-        distances = self.distances(labels, centres[:, None, :], weights[None])
+        distances = self.distances(labels, centers[:, None, :], weights[None])
         return xp.astype(distances.T * self.unit, self.X.dtype)
 
     def as_result(self, array):
@@ -219,9 +222,9 @@ class DeviceEngine:
         largest = to_host(self.arrays.xp.max(distances, axis=1))
         return Farthest(passes_array.largest(distances, m), largest)
 
-    def place(self, centres):
-        return self.frame.place(centres)
+    def place(self, centers):
+        return self.frame.place(centers)
 
-    def restore(self, centres):
+    def restore(self, centers):
         dtype = np.float32 if self.X.dtype == self.arrays.xp.float32 else np.float64
-        return (centres / self.frame.factor + self.frame.location).astype(dtype)
+        return (centers / self.frame.factor + self.frame.location).astype(dtype)

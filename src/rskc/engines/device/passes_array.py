@@ -37,7 +37,7 @@ def read(X: Any, rows: slice, place: Place | None = None) -> Any:
 
 
 def assign(X: Any, factors: Any, constants: Any, norms: Any) -> tuple[Any, Any]:
-    """Nearest centre of every case for every run, and its cost: labels and costs (runs, n).
+    """Nearest center of every case for every run, and its cost: labels and costs (runs, n).
 
     The least of ``x . factors[r, k] + constants[r, k]``, the lower k in a tie; with the norms
     (1 or runs, n) added it is a squared distance.
@@ -109,17 +109,17 @@ def members(groups: Any, K: int) -> Any:
 
 
 def own_distances(
-    X: Any, location: Any, factor: float, weights: Any, labels: Any, centres: Any
+    X: Any, location: Any, factor: float, weights: Any, labels: Any, centers: Any
 ) -> Any:
-    """Squared distance (runs, n) of each case to the centre of its label, weighted, in the frame.
+    """Squared distance (runs, n) of each case to the center of its label, weighted, in the frame.
 
-    ``weights`` (1 or runs, p), ``centres`` (runs, K, p).
+    ``weights`` (1 or runs, p), ``centers`` (runs, K, p).
     """
     xp, parts = array_namespace(X), []
     for rows in chunks(X, 3 * X.shape[1]):
         cells, found = read(X, rows, Place(location, factor)), []
         for run in range(labels.shape[0]):
-            own = xp.take(centres[run, ...], xp.astype(labels[run, rows], xp.int64), axis=0)
+            own = xp.take(centers[run, ...], xp.astype(labels[run, rows], xp.int64), axis=0)
             found.append((cells - own) ** 2 @ weights[run if weights.shape[0] > 1 else 0, :])
         parts.append(xp.stack(found))
     return xp.concat(parts, axis=1)

@@ -40,9 +40,9 @@ class DeviceTable:
         self._norms: Any = None
         self._host: MemoryTable | None = None
 
-    def place(self, centres):
-        assert self._place is not None, "a rotated table has no place for centres"
-        return self._place.centres(centres)
+    def place(self, centers):
+        assert self._place is not None, "a rotated table has no place for centers"
+        return self._place.centers(centers)
 
     def of_runs(self, index):
         if len(self.weights) == 1:
@@ -73,9 +73,9 @@ class DeviceTable:
         xp, norms = self.engine.arrays.xp, self.norms()
         return float(xp.sort(xp.reshape(norms, (-1,)))[norms.shape[0] * norms.shape[1] // 2])
 
-    def assign(self, centres):
-        weighted = self.weights[:, None, :] * centres
-        constants = np.einsum("rkj,rkj->rk", weighted, centres)
+    def assign(self, centers):
+        weighted = self.weights[:, None, :] * centers
+        constants = np.einsum("rkj,rkj->rk", weighted, centers)
         return self._nearest(-2 * weighted, constants)
 
     def _nearest(self, factors, constants):

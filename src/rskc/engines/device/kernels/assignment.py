@@ -1,4 +1,4 @@
-"""The nearest centre of every case."""
+"""The nearest center of every case."""
 
 import torch
 import triton

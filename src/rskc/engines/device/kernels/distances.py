@@ -1,4 +1,4 @@
-"""Distances to the own centre, in double precision."""
+"""Distances to the own center, in double precision."""
 
 import torch
 import triton
@@ -10,13 +10,13 @@ from rskc.engines.device.kernels.common import unit
 OWN_RUNS, OWN_COLUMNS = 4, 64
 
 
-def own_distances(X, location, factor, weights, labels, centres):
-    """Distances of (X - location) * factor, weighted and squared, to the centre of the label.
+def own_distances(X, location, factor, weights, labels, centers):
+    """Distances of (X - location) * factor, weighted and squared, to the center of the label.
 
-    In float64: ``location`` (q,), ``weights`` (1 or R, q), ``centres`` (R, K, q), and what is
+    In float64: ``location`` (q,), ``weights`` (1 or R, q), ``centers`` (R, K, q), and what is
     returned, (R, n). Of 1e6 x 2000 in float32: 2.7 ms for 1 run, 8.3 for 4; reading takes 1.9.
     """
-    (n, q), (R, K, _) = X.shape, centres.shape
+    (n, q), (R, K, _) = X.shape, centers.shape
     out = torch.empty((R, n), dtype=torch.float64, device=X.device)
     scale = torch.full((1,), factor, dtype=torch.float64, device=X.device)
     first = 0
@@ -25,7 +25,7 @@ def own_distances(X, location, factor, weights, labels, centres):
         cases, warps = (16, 4) if runs > 2 else (8, 2)
         _own_kernel[(triton.cdiv(n, cases),)](
             X, location.contiguous(), scale, weights.contiguous(), labels.contiguous(),
-            centres.contiguous(), out, n, q, K, R, first, q if len(weights) > 1 else 0,
+            centers.contiguous(), out, n, q, K, R, first, q if len(weights) > 1 else 0,
             RUNS=runs, BM=cases, BC=OWN_COLUMNS, UNIT=unit(q), num_warps=warps,
         )  # fmt: skip
         first += runs
@@ -34,7 +34,7 @@ def own_distances(X, location, factor, weights, labels, centres):
 
 @triton.jit(do_not_specialize=["n", "q", "K", "R", "first", "weights_stride"])
 def _own_kernel(
-    X, location, factor, weights, labels, centres, out, n, q, K, R, first, weights_stride,
+    X, location, factor, weights, labels, centers, out, n, q, K, R, first, weights_stride,
     RUNS: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
     """Distances of some cases, for some runs."""
@@ -51,7 +51,7 @@ def _own_kernel(
         x_at = X + start * stride + rows[:, None] * stride + j
         x = tl.load(x_at, mask=j < stride, other=0.0).to(tl.float64)
         x = (x - tl.load(location + j, mask=j < stride, other=0.0)) * scale
-        c_at = centres + own[:, :, None] + j[None, :, :]
+        c_at = centers + own[:, :, None] + j[None, :, :]
         error = x[None, :, :] - tl.load(c_at, mask=(j < stride)[None, :, :], other=0.0)
         w = tl.load(weights + run * weights_stride + j, mask=j < stride, other=0.0)
         total += w[:, None, :] * (error * error)

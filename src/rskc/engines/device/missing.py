@@ -1,4 +1,4 @@
-"""The device engine for data with missing cells; see ``holes`` for what that means."""
+"""The device engine for data with missing cells; see ``missing cells`` for what that means."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from rskc.engines.device.arrays import fetch, to_host
 from rskc.engines.device.engine import DeviceEngine
 from rskc.engines.device.tables import DeviceTable
 from rskc.engines.frame import sample_steps
-from rskc.engines.holes import HoledSums, HolesTable, observed_frame
 from rskc.engines.interface import Assignment, Grouping, Listed
+from rskc.engines.missing import MissingSums, MissingTable, observed_frame
 
 # Less observed weight than this share of all is none.
 NOTHING = 1e-12
 
 
-class DeviceHolesTable(DeviceTable):
-    """Values, 0 in a hole, and beside them marks, 1 where a cell is observed: (n, 2 q)."""
+class DeviceMissingTable(DeviceTable):
+    """Values, 0 in a missing cell, and beside them marks, 1 where a cell is observed: (n, 2 q)."""
 
     width_factor = 2
-    sums_type = HoledSums
+    sums_type = MissingSums
 
     def __init__(self, *parts):
         super().__init__(*parts)
         self.scale = self._scale()
 
     def _scale(self):
-        """What distances are multiplied by for holes: all weight / observed weight; 0 if blind."""
+        """Factor of distances for missing cells: all weight / observed weight; 0 if blind."""
         xp, asarray = self.engine.arrays.xp, self.engine.arrays.asarray
         observed = self._row_sums(np.hstack([np.zeros_like(self.weights), self.weights]))
         observed = xp.astype(observed, xp.float64)
@@ -47,25 +47,25 @@ class DeviceHolesTable(DeviceTable):
             part.scale = self.engine.arrays.take(self.scale, index)
         return part
 
-    def assign(self, centres):
-        xp, unseen = self.engine.arrays.xp, np.isnan(centres)
-        filled = np.where(unseen, 0, centres)
+    def assign(self, centers):
+        xp, unseen = self.engine.arrays.xp, np.isnan(centers)
+        filled = np.where(unseen, 0, centers)
         weighted = self.weights[:, None, :] * filled
         factors = np.concatenate([-2 * weighted, weighted * filled], axis=2)
-        labels, costs = self._nearest(factors, np.zeros(centres.shape[:2]))
+        labels, costs = self._nearest(factors, np.zeros(centers.shape[:2]))
         costs = xp.astype(xp.astype(costs, xp.float64) * self.scale, costs.dtype)
         unseen &= self.weights[:, None, :] > 0
         for run in np.flatnonzero(unseen.any(axis=(1, 2))):
-            own = self._assign_partly_seen(centres[run], self.weights[run % len(self.weights)])
+            own = self._assign_partly_seen(centers[run], self.weights[run % len(self.weights)])
             labels[int(run), :] = own.labels
             costs[int(run), :] = xp.astype(own.costs, costs.dtype)
         blind = self.scale == 0
         return Assignment(xp.where(blind, xp.zeros_like(labels), labels), costs)
 
-    def _assign_partly_seen(self, centres: np.ndarray, weights: np.ndarray) -> Assignment:
-        """Nearest of centres that are not observed in all features, for one run."""
+    def _assign_partly_seen(self, centers: np.ndarray, weights: np.ndarray) -> Assignment:
+        """Nearest of centers that are not observed in all features, for one run."""
         arrays, xp = self.engine.arrays, self.engine.arrays.xp
-        seen, filled = ~np.isnan(centres) * weights, np.nan_to_num(centres)
+        seen, filled = ~np.isnan(centers) * weights, np.nan_to_num(centers)
         parts = np.hstack([-2 * seen * filled, seen * filled**2]), np.hstack([0 * seen, seen])
         columns, marks, squares = (arrays.asarray(part.T) for part in (*parts, seen))
         labels, costs = [], []
@@ -87,7 +87,7 @@ class DeviceHolesTable(DeviceTable):
         return xp.where(self.scale == 0, -xp.ones_like(groups), groups)
 
     def _host_table(self, *parts):
-        return HolesTable(*parts)
+        return MissingTable(*parts)
 
 
 def scales(observed: Any, total: Any) -> Any:
@@ -108,8 +108,8 @@ def scaled_up(sums: Any, observed: Any, total: float) -> Any:
     return xp.where(some, scaled, xp.full_like(scaled, float("inf")))
 
 
-class DeviceHolesEngine(DeviceEngine):
-    """Passes over an array (n, p) on a device in which NaN marks a hole."""
+class DeviceMissingEngine(DeviceEngine):
+    """Passes over an array (n, p) on a device in which NaN marks a missing cell."""
 
     table_cells = 2  # values and marks
 
@@ -135,7 +135,7 @@ class DeviceHolesEngine(DeviceEngine):
         xp, index = self.arrays.xp, self.arrays.asarray(cases)
         rows, marks = (xp.take(array, index, axis=0) for array in (self.X, self.observed))
         rows = xp.where(marks, rows, xp.full_like(rows, float("nan")))
-        return DeviceHolesEngine(rows, frame=self.frame, passes=self.passes)
+        return DeviceMissingEngine(rows, frame=self.frame, passes=self.passes)
 
     def equal_weights(self):
         return self._any[None].astype(np.float64)
@@ -151,7 +151,7 @@ class DeviceHolesEngine(DeviceEngine):
         return self._columns_table(weights, self.arrays.xp.float32)
 
     def _table_of(self, *parts):
-        return DeviceHolesTable(self, *parts)
+        return DeviceMissingTable(self, *parts)
 
     def _parts(self, columns, dtype):
         xp = self.arrays.xp
@@ -162,8 +162,8 @@ class DeviceHolesEngine(DeviceEngine):
         values = passes_array.sums(self.X, groups, K, self.place_on_device)
         marks, _ = passes_array.sums(self.observed, groups, K)
         totals, counts, cells = fetch(*values, marks)
-        # What stands in a hole is at the location of the frame, and adds 0.
-        return HoledSums(np.concatenate([totals, cells], axis=2), counts)
+        # What stands in a missing cell is at the location of the frame, and adds 0.
+        return MissingSums(np.concatenate([totals, cells], axis=2), counts)
 
     def shift(self, sums, before, after):
         fresh = self.sums(after, sums.counts.shape[1])
@@ -171,10 +171,10 @@ class DeviceHolesEngine(DeviceEngine):
         xp = self.arrays.xp
         return to_host(xp.sum(xp.astype(before != after, xp.int64), axis=1))
 
-    def distances(self, labels, centres, weights=None):
+    def distances(self, labels, centers, weights=None):
         xp, asarray = self.arrays.xp, self.arrays.asarray
         weights = self.equal_weights() if weights is None else weights
-        filled, seen = asarray(np.nan_to_num(centres)), asarray((~np.isnan(centres)).astype(float))
+        filled, seen = asarray(np.nan_to_num(centers)), asarray((~np.isnan(centers)).astype(float))
         columns, parts = asarray(weights), []
         for rows in passes_array.chunks(self.X, 6 * self.n_features):
             cells = passes_array.read(self.X, rows, self.place_on_device)
@@ -190,7 +190,7 @@ class DeviceHolesEngine(DeviceEngine):
         return xp.concat(parts, axis=1)
 
     def between(self, sums, groups, weights):
-        """B_j, each case's terms carrying the factor for its holes."""
+        """B_j, each case's terms carrying the factor for its missing cells."""
         parts = self._factored_sums(groups, self._factors(weights), sums.counts.shape[1])
         return np.where(self._any, sums.factored_between(*parts), -1.0)
 
@@ -229,21 +229,23 @@ class DeviceHolesEngine(DeviceEngine):
         return Listed.of(to_host(self.arrays.xp.nonzero(seen < share)[0]))
 
 
-def device_engine(X: Any, *, holes: bool | None, drop_blank: bool, **options: Any) -> DeviceEngine:
+def device_engine(
+    X: Any, *, missing: bool | None, drop_unobserved: bool, **options: Any
+) -> DeviceEngine:
     """Return the engine for an array on a device, with missing cells or without."""
     xp = passes_array.array_namespace(X)
-    if holes is None:
-        holes = bool(xp.any(xp.isnan(X)))
-    if not holes:
+    if missing is None:
+        missing = bool(xp.any(xp.isnan(X)))
+    if not missing:
         return DeviceEngine(X, **options)
-    blank = xp.all(xp.isnan(X), axis=1)
-    if not drop_blank or not bool(xp.any(blank)):
-        return DeviceHolesEngine(X, **options)
-    if bool(xp.all(blank)):
+    unobserved = xp.all(xp.isnan(X), axis=1)
+    if not drop_unobserved or not bool(xp.any(unobserved)):
+        return DeviceMissingEngine(X, **options)
+    if bool(xp.all(unobserved)):
         raise ValueError(
             f"X has no observed cell in any of its {X.shape[0]} cases; give it some data."
         )
-    seen = xp.take(X, xp.nonzero(~blank)[0], axis=0)
-    engine = device_engine(seen, holes=None, drop_blank=False, **options)
-    engine.leave_out(blank)
+    seen = xp.take(X, xp.nonzero(~unobserved)[0], axis=0)
+    engine = device_engine(seen, missing=None, drop_unobserved=False, **options)
+    engine.leave_out(unobserved)
     return engine

@@ -1,12 +1,12 @@
 """The engine for arrays in memory with missing cells. Nothing is imputed.
 
-Distances are over the features observed in both the case and the centre, scaled up by the observed
-weight; means are over observed cells. A table holds the values, 0 in a hole, and beside them marks,
-1 where a cell is observed: then one product of values and marks with ``[-2 w c ; w c^2]`` gives the
-distances, and sums of both give totals and counts at once. So the passes are those for complete
-data.
+Distances are over the features observed in both the case and the center, scaled up by the observed
+weight; means are over observed cells. A table holds the values, 0 in a missing cell, and beside
+them marks, 1 where a cell is observed: then one product of values and marks with ``[-2 w c ; w
+c^2]`` gives the distances, and sums of both give totals and counts at once. So the passes are those
+for complete data.
 
-A centre is NaN in a feature of which its cluster has no observed cell. A case of which nothing that
+A center is NaN in a feature of which its cluster has no observed cell. A case of which nothing that
 has weight is observed is *blind*: its distances are infinite, its label is 0, and it has no say.
 """
 
@@ -31,7 +31,7 @@ CANCELLED = 1e5
 CHUNK = 16384
 
 
-class HoledSums(Sums):
+class MissingSums(Sums):
     """Sums whose totals are of values, and then of marks: the number of observed cells."""
 
     factored = True
@@ -56,17 +56,17 @@ class HoledSums(Sums):
         return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
 
 
-class HolesTable(MemoryTable):
+class MissingTable(MemoryTable):
     """Values and marks of the columns that carry weight."""
 
     width_factor = 2
-    sums_type = HoledSums
+    sums_type = MissingSums
 
     _scale = None
 
     @property
     def scale(self):
-        """What distances are multiplied by for holes: all weight / observed weight; 0 if blind."""
+        """Factor of distances for missing cells: all weight / observed weight; 0 if blind."""
         if self._scale is None:
             padded = np.hstack([np.zeros_like(self.weights), self.weights])
             observed = self._row_sums(padded).astype(np.float64)
@@ -87,30 +87,30 @@ class HolesTable(MemoryTable):
             part._scale = self.scale[index]
         return part
 
-    def assign(self, centres):
-        unseen = np.isnan(centres)
-        filled = np.where(unseen, 0, centres) if unseen.any() else centres
-        labels, costs = self._nearest(self._factors(filled), np.zeros(centres.shape[:2]))
+    def assign(self, centers):
+        unseen = np.isnan(centers)
+        filled = np.where(unseen, 0, centers) if unseen.any() else centers
+        labels, costs = self._nearest(self._factors(filled), np.zeros(centers.shape[:2]))
         costs *= self.scale
         unseen &= self.weights[:, None, :] > 0
         for run in np.flatnonzero(unseen.any(axis=(1, 2))):
-            self._assign_partly_seen(centres[run], run, labels[run], costs[run])
+            self._assign_partly_seen(centers[run], run, labels[run], costs[run])
         labels[np.broadcast_to(self.scale == 0, labels.shape)] = 0
         return Assignment(labels, costs)
 
-    def _factors(self, centres):
+    def _factors(self, centers):
         """What values and marks are multiplied by: -2 w c and w c^2."""
-        q, weighted = self.n_columns, self.weights[:, None, :] * centres
-        factors = np.empty((*centres.shape[:2], 2 * q), self.blocks.dtype)
+        q, weighted = self.n_columns, self.weights[:, None, :] * centers
+        factors = np.empty((*centers.shape[:2], 2 * q), self.blocks.dtype)
         np.multiply(weighted, -2, out=factors[:, :, :q], casting="same_kind")
-        np.multiply(weighted, centres, out=factors[:, :, q:], casting="same_kind")
+        np.multiply(weighted, centers, out=factors[:, :, q:], casting="same_kind")
         return factors
 
-    def _assign_partly_seen(self, centres, run, labels, costs):
-        """Distances to centres that are not observed in all features, one by one."""
+    def _assign_partly_seen(self, centers, run, labels, costs):
+        """Distances to centers that are not observed in all features, one by one."""
         weights = self.weights[run % len(self.weights)]
-        seen = ~np.isnan(centres) * weights
-        filled = np.nan_to_num(centres)
+        seen = ~np.isnan(centers) * weights
+        filled = np.nan_to_num(centers)
         for start in range(0, self.n_cases, CHUNK):
             rows = slice(start, min(start + CHUNK, self.n_cases))
             values, marks = np.split(self._range_of_rows(rows), 2, axis=1)
@@ -138,25 +138,25 @@ class HolesTable(MemoryTable):
 
     def single_moves(self, groups, K, max_rounds=10):
         # Few rounds: moves lower the sum over observed cells and exchanges that scaled up for
-        # holes, so that together they may go round in circles.
-        passes = self.passes.single_moves_holes
+        # missing cells, so that together they may go round in circles.
+        passes = self.passes.single_moves_missing
         return self._move(passes, (self.scale,), groups, K, max_rounds)
 
 
-class HolesEngine(MemoryEngine):
-    """Passes over a C-ordered float32 or float64 array in which NaN marks a hole."""
+class MissingEngine(MemoryEngine):
+    """Passes over a C-ordered float32 or float64 array in which NaN marks a missing cell."""
 
     def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
         self.observed = ~np.isnan(X)
         frame = frame or observed_frame(X)
         filled = np.where(self.observed, X, frame.location.astype(X.dtype))
         super().__init__(filled, frame=frame, n_threads=n_threads, passes=passes)
-        self.hole_rows, self.hole_columns = np.nonzero(~self.observed)
-        self.n_missing = len(self.hole_rows)
+        self.missing_rows, self.missing_columns = np.nonzero(~self.observed)
+        self.n_missing = len(self.missing_rows)
 
     def part(self, cases):
         X = np.where(self.observed[cases], self.X[cases], np.nan)
-        return HolesEngine(X, frame=self.frame, n_threads=self.n_threads, passes=self.passes)
+        return MissingEngine(X, frame=self.frame, n_threads=self.n_threads, passes=self.passes)
 
     def equal_weights(self):
         return self.observed.any(axis=0)[None].astype(np.float64)
@@ -172,35 +172,35 @@ class HolesEngine(MemoryEngine):
         cells = np.stack(
             [self._cells(row, count) for row, count in zip(groups, values.counts, strict=True)]
         )
-        return HoledSums(np.concatenate([values.totals, cells], axis=2), values.counts)
+        return MissingSums(np.concatenate([values.totals, cells], axis=2), values.counts)
 
     def shift(self, sums, before, after):
-        if not isinstance(sums, HoledSums):
+        if not isinstance(sums, MissingSums):
             return super().shift(sums, before, after)
         fresh = self.sums(after, sums.counts.shape[1])
         sums.totals[...], sums.counts[...] = fresh.totals, fresh.counts
         return np.count_nonzero(before != after, axis=1)
 
-    def distances(self, labels, centres, weights=None):
+    def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
-        filled = np.nan_to_num(centres)
+        filled = np.nan_to_num(centers)
         out = super().distances(labels, filled, weights)
         for r, label in enumerate(labels):
             own = weights[r % len(weights)]
-            cost, seen = out[r], own.sum() - self._hole_weight(own)
-            pulls = (own * filled[r] ** 2)[label[self.hole_rows], self.hole_columns]
-            pulls = np.bincount(self.hole_rows, pulls, self.n_cases)
+            cost, seen = out[r], own.sum() - self._missing_weight(own)
+            pulls = (own * filled[r] ** 2)[label[self.missing_rows], self.missing_columns]
+            pulls = np.bincount(self.missing_rows, pulls, self.n_cases)
             cost -= pulls
-            unseen = self._leave_out_unseen(centres[r], label, own, cost, seen)
+            unseen = self._leave_out_unseen(centers[r], label, own, cost, seen)
             doubtful = np.flatnonzero(pulls + unseen > CANCELLED * np.abs(cost))
-            cost[doubtful] = self._sums_over_observed(doubtful, centres[r], label, own)
+            cost[doubtful] = self._sums_over_observed(doubtful, centers[r], label, own)
             with np.errstate(divide="ignore", invalid="ignore"):
                 scaled = np.maximum(cost, 0) * own.sum() / seen
             out[r] = np.where(seen > 1e-12 * own.sum(), scaled, np.inf)
         return out
 
     def between(self, sums, groups, weights):
-        """B_j, each case's terms carrying the factor for its holes."""
+        """B_j, each case's terms carrying the factor for its missing cells."""
         parts = self.factored(groups, weights, sums.counts.shape[1])
         return np.where(self.equal_weights() > 0, sums.factored_between(*parts), -1.0)
 
@@ -216,7 +216,7 @@ class HolesEngine(MemoryEngine):
 
     def _factors(self, weights):
         """All weight / observed weight of each case; 0 for a blind one."""
-        total, seen = weights.sum(), weights.sum() - self._hole_weight(weights)
+        total, seen = weights.sum(), weights.sum() - self._missing_weight(weights)
         return np.where(seen > 1e-12 * total, total / np.maximum(seen, 1e-300), 0.0)
 
     def _factored_sums(self, groups, factors, K):
@@ -235,22 +235,22 @@ class HolesEngine(MemoryEngine):
         """Sums of f over the observed cells of each cluster and feature, (K, p)."""
         kept = groups >= 0
         totals = np.bincount(groups[kept], factors[kept], K)[:, None]
-        return totals - self._cells_of_holes(groups, factors[self.hole_rows], K)
+        return totals - self._missing_cells(groups, factors[self.missing_rows], K)
 
     def _cells(self, groups, counts):
         """Observed cells (K, p) of each cluster and feature."""
-        holes = self._cells_of_holes(groups, np.ones(len(self.hole_rows)), len(counts))
-        return counts[:, None] - holes
+        missing = self._missing_cells(groups, np.ones(len(self.missing_rows)), len(counts))
+        return counts[:, None] - missing
 
-    def _cells_of_holes(self, groups, values, K):
-        own = groups[self.hole_rows]
+    def _missing_cells(self, groups, values, K):
+        own = groups[self.missing_rows]
         kept = own >= 0
-        cells = own[kept].astype(np.int64) * self.n_features + self.hole_columns[kept]
+        cells = own[kept].astype(np.int64) * self.n_features + self.missing_columns[kept]
         sums = np.bincount(cells, values[kept], K * self.n_features)
         return sums.reshape(K, self.n_features)
 
     def little_seen(self, weights, share):
-        seen = 1 - self._hole_weight(weights) / weights.sum()
+        seen = 1 - self._missing_weight(weights) / weights.sum()
         return Listed.of(np.flatnonzero(seen < share))
 
     def distinct(self, most):
@@ -261,13 +261,13 @@ class HolesEngine(MemoryEngine):
                 break
         return len(seen)
 
-    def _hole_weight(self, weights):
-        return np.bincount(self.hole_rows, weights[self.hole_columns], self.n_cases)
+    def _missing_weight(self, weights):
+        return np.bincount(self.missing_rows, weights[self.missing_columns], self.n_cases)
 
-    def _leave_out_unseen(self, centres, labels, weights, cost, seen):
-        """Take features out in which a centre is not observed; return what they had added."""
+    def _leave_out_unseen(self, centers, labels, weights, cost, seen):
+        """Take features out in which a center is not observed; return what they had added."""
         taken = np.zeros(self.n_cases)
-        for k, j in np.argwhere(np.isnan(centres) & (weights > 0)):
+        for k, j in np.argwhere(np.isnan(centers) & (weights > 0)):
             cases = np.flatnonzero((labels == k) & self.observed[:, j])
             place = (self.X[cases, j] - self.frame.location[j]) * self.frame.factor
             taken[cases] += weights[j] * place**2
@@ -275,14 +275,14 @@ class HolesEngine(MemoryEngine):
         cost -= taken
         return taken
 
-    def _sums_over_observed(self, cases, centres, labels, weights):
+    def _sums_over_observed(self, cases, centers, labels, weights):
         """The sum in a distance, term by term."""
-        errors = self.frame.place(self.X[cases]) - centres[labels[cases]]
+        errors = self.frame.place(self.X[cases]) - centers[labels[cases]]
         terms = np.where(self.observed[cases] & ~np.isnan(errors), errors**2, 0)
         return terms @ weights
 
     def _table_of(self, *parts):
-        return HolesTable(*parts)
+        return MissingTable(*parts)
 
     def _lay_out(self, columns, dtype):
         shape = self.n_cases, 2 * len(columns)
@@ -308,12 +308,13 @@ class HolesEngine(MemoryEngine):
 def observed_frame(X: np.ndarray) -> Frame:
     """Frame X by cells that are observed; its location is exact in the type of X.
 
-    Some 31 rows stand for all: in each column, holes among them are filled with observed cells.
+    Some 31 rows stand for all: in each column, missing cells among them are filled with observed
+    cells.
     """
     sample = X[:: sample_steps(*X.shape)[0]].copy()
     for j in np.flatnonzero(np.isnan(sample).any(axis=0)):
-        holes = np.isnan(sample[:, j])
-        cells = sample[~holes, j] if not holes.all() else X[~np.isnan(X[:, j]), j]
-        sample[holes, j] = np.resize(cells, holes.sum()) if len(cells) else 0.0
+        missing = np.isnan(sample[:, j])
+        cells = sample[~missing, j] if not missing.all() else X[~np.isnan(X[:, j]), j]
+        sample[missing, j] = np.resize(cells, missing.sum()) if len(cells) else 0.0
     frame = Frame.from_rows(sample, sample)
     return frame._replace(location=frame.location.astype(X.dtype).astype(np.float64))
