@@ -20,7 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from rskc import RobustSparseKMeans
-from rskc._lazy import as_blocks, by_blocks
+from rskc.arrays import as_blocks, by_blocks
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.engines import Assignment, engine_for
 from rskc.engines.blocks import order
@@ -73,7 +73,7 @@ def model_for(name):
 
 
 @cache
-def in_memory(name):
+def to_numpy(name):
     return model_for(name).fit(TABLES[name][0])
 
 
@@ -114,7 +114,7 @@ def test_a_fit_is_the_same_for_any_blocks(name, data):
     X, _ = TABLES[name]
     chunks = data.draw(cuts(len(X)))
     found = model_for(name).fit(da.from_array(X, chunks=(chunks, X.shape[1])))
-    assert_same_fit(found, in_memory(name))
+    assert_same_fit(found, to_numpy(name))
     for attribute in (*CASES, "distances_"):
         assert getattr(found, attribute).chunks == (chunks,)
 
@@ -125,7 +125,7 @@ def test_a_fit_is_the_same_if_nothing_is_kept(name):
     X, _ = TABLES[name]
     blocks = da.from_array(X, chunks=(len(X) // 3, X.shape[1]))
     with dask.config.set({"rskc.memory": "1kB"}):
-        assert_same_fit(model_for(name).fit(blocks), in_memory(name))
+        assert_same_fit(model_for(name).fit(blocks), to_numpy(name))
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
@@ -154,7 +154,7 @@ def test_rows_unknown_in_number(name):
     known = whole[da.from_array(np.arange(len(X) + 5) < len(X), chunks=70)]
     assert np.isnan(known.shape[0])
     found = model_for(name).fit(known)
-    assert_same_fit(found, in_memory(name))
+    assert_same_fit(found, to_numpy(name))
     assert sum(found.labels_.chunks[0]) == len(X)
 
 
@@ -170,10 +170,10 @@ def test_all_kinds_of_starts(init):
 def test_a_dataframe_keeps_its_names():
     frame = pd.DataFrame(TALL, columns=[f"gene {j}" for j in range(8)])
     found = model_for("robust sparse").fit(dd.from_pandas(frame, npartitions=4))
-    assert_same_fit(found, in_memory("robust sparse"))
+    assert_same_fit(found, to_numpy("robust sparse"))
     assert_array_equal(found.feature_names_in_, frame.columns)
     again = found.predict(dd.from_pandas(frame, npartitions=3))
-    assert_array_equal(again, in_memory("robust sparse").labels_)
+    assert_array_equal(again, to_numpy("robust sparse").labels_)
     with pytest.raises(ValueError, match="feature names"):
         found.predict(dd.from_pandas(frame.rename(columns={"gene 1": "gen"}), npartitions=3))
 
@@ -193,7 +193,7 @@ def test_chunks_of_columns_are_joined_with_a_warning():
     model = model_for("robust sparse")
     with pytest.warns(UserWarning, match="X has 3 chunks of columns"):
         found = model.fit(da.from_array(TALL, chunks=(100, 3)))
-    assert_same_fit(found, in_memory("robust sparse"))
+    assert_same_fit(found, to_numpy("robust sparse"))
 
 
 def test_whole_numbers_become_float64():
@@ -238,7 +238,7 @@ def test_an_error_in_a_block_is_the_users_own():
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
 def test_predictions_are_lazy_and_the_same(name, known):
     X, _ = TABLES[name]
-    model = in_memory(name)
+    model = to_numpy(name)
     blocks = da.from_array(X, chunks=((20, 0, len(X) - 20), X.shape[1]))
     if not known:
         blocks = blocks[da.ones(len(X), chunks=(blocks.chunks[0],), dtype=bool)]
@@ -256,7 +256,7 @@ def test_nothing_is_computed_before_it_is_asked_for():
         raise AssertionError("read")
 
     X = da.ones((10, 8), chunks=(5, 8)).map_blocks(read, dtype=float, meta=np.empty((0, 0)))
-    model = in_memory("trimmed")
+    model = to_numpy("trimmed")
     for method in ("predict", "transform", "score_samples", "is_outlier"):
         assert isinstance(getattr(model, method)(X), da.Array)
 
@@ -485,7 +485,7 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("method", ["fit", "predict", "transform", "score_samples"])
 def test_other_collections_are_told_what_X_must_be(name, method):
-    model = RobustSparseKMeans(3) if method == "fit" else in_memory("trimmed")
+    model = RobustSparseKMeans(3) if method == "fit" else to_numpy("trimmed")
     with pytest.raises(TypeError, match=rf"^X is of Dask's type {name}.*dataframe.*\.$") as caught:
         getattr(model, method)(OTHERS[name]())
     assert ("X.to_frame()" in str(caught.value)) == (name in ("Series", "Index"))
@@ -495,17 +495,17 @@ def test_other_collections_are_told_what_X_must_be(name, method):
 def test_sparse_blocks_are_told_how_to_become_dense(method):
     message = r"^X has blocks of type csr_matrix; they must be NumPy arrays: .*toarray\(\), .*\.$"
     with pytest.raises(TypeError, match=message):
-        getattr(in_memory("trimmed"), method)(sparse_blocks())
+        getattr(to_numpy("trimmed"), method)(sparse_blocks())
     X = sparse_blocks()
     dense = X.map_blocks(lambda block: block.toarray(), dtype=X.dtype)
-    assert_array_equal(in_memory("trimmed").predict(dense), in_memory("trimmed").labels_)
+    assert_array_equal(to_numpy("trimmed").predict(dense), to_numpy("trimmed").labels_)
 
 
 def test_sparse_blocks_that_do_not_say_so():
     block = dask.delayed(scipy.sparse.csr_matrix)(TALL)
     X = da.from_delayed(block, TALL.shape, TALL.dtype)
     with pytest.raises(TypeError, match="X has blocks of type csr_matrix"):
-        in_memory("trimmed").predict(X).compute()
+        to_numpy("trimmed").predict(X).compute()
 
 
 @pytest.mark.parametrize("dtype", ["U5", "S5", "M8[s]"])
@@ -538,7 +538,7 @@ def test_set_output_leaves_blocks_lazy(output):
     def read(block):
         raise AssertionError("read")
 
-    model, expected = clone(in_memory("trimmed")), in_memory("trimmed").transform(TALL)
+    model, expected = clone(to_numpy("trimmed")), to_numpy("trimmed").transform(TALL)
     blocks = da.from_array(TALL, chunks=(100, -1))
     found = model.set_output(transform=output).fit_transform(blocks)
     assert isinstance(found, da.Array)
@@ -546,5 +546,5 @@ def test_set_output_leaves_blocks_lazy(output):
     model.transform(blocks.map_blocks(read, dtype=float, meta=np.empty((0, 0))))
     assert type(model.transform(TALL)).__module__.startswith(output)
     with sklearn.config_context(transform_output=output):
-        blockwise = in_memory("trimmed").transform(blocks).compute()
+        blockwise = to_numpy("trimmed").transform(blocks).compute()
     assert isinstance(blockwise, np.ndarray)

@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from engine_kinds import has_cuda, to_cuda, to_cupy, to_strict, to_tensor
 from rskc import RobustSparseKMeans, load, save
-from rskc._inputs import in_memory, model_in_memory
+from rskc.arrays import model_to_numpy, to_numpy
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
 from rskc.engines import engine_for
@@ -163,10 +163,10 @@ def test_a_model_speaks_as_one_in_memory(to_kind):
     assert_frame_equal(there.features_frame(), here.features_frame())
     assert_frame_equal(there.cases_frame(), here.cases_frame())
     assert_array_equal(there.get_support(), here.get_support())
-    copied = model_in_memory(there)
+    copied = model_to_numpy(there)
     assert isinstance(copied.labels_, np.ndarray)
     assert not isinstance(there.labels_, np.ndarray)
-    assert model_in_memory(here) is here
+    assert model_to_numpy(here) is here
 
 
 @needs_torch
@@ -235,7 +235,7 @@ def test_init_arrays_and_callables(to_kind):
     assert_array_equal(to_host(there.labels_), here.labels_)
 
     def first(X, n_clusters, random_state):
-        return in_memory(X)[[0, 150, 300]]
+        return to_numpy(X)[[0, 150, 300]]
 
     called = RobustSparseKMeans(3, init=first, n_init=1, **options).fit(X)
     assert_array_equal(to_host(called.labels_), here.labels_)

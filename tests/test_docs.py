@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from rskc import SmallClusterWarning
-from rskc._show_versions import environment
+from rskc.versions import environment
 
 FOLDER = Path(__file__).parent.parent / "docs"
 NAMES = ["index", "tutorial", "choosing", "coming-from-rskc"]

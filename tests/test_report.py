@@ -19,7 +19,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rskc import RobustSparseKMeans
-from rskc._writing import atomic_write
+from rskc.atomic import atomic_write
 from rskc.datasets import make_simulation
 from rskc.displays._style import PALETTE
 from rskc.metrics import classification_error_rate, revised_silhouette

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
-from rskc._inputs import validated
+from rskc.arrays import validated
 from rskc.report._searches import sections_of
 from rskc.selection import Clest, GapK, GapL1, GridSearch, PredictionStrength, TrimCurves
 from rskc.selection.search import MAX_SAMPLES

@@ -9,11 +9,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rskc._complaints import SmallClusterWarning
-    from rskc._show_versions import show_versions
     from rskc.estimator import RobustSparseKMeans
     from rskc.files import load, save
+    from rskc.fit_warnings import SmallClusterWarning
     from rskc.preprocessing import RowStandardizer
+    from rskc.versions import show_versions
 
 __version__ = version("rskc")
 
@@ -30,10 +30,10 @@ __all__ = [
 _HOMES = {
     "RobustSparseKMeans": "rskc.estimator",
     "RowStandardizer": "rskc.preprocessing",
-    "SmallClusterWarning": "rskc._complaints",
+    "SmallClusterWarning": "rskc.fit_warnings",
     "load": "rskc.files",
     "save": "rskc.files",
-    "show_versions": "rskc._show_versions",
+    "show_versions": "rskc.versions",
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc._checks import check_choice, check_integer
+from rskc.validation import check_choice, check_integer
 
 __all__ = ["Dataset", "make_contaminated", "make_figure1", "make_masking", "make_simulation"]
 

@@ -12,7 +12,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rskc._checks import (
+from rskc.arrays import model_to_numpy, to_numpy, to_numpy_pair
+from rskc.engines import Engine, engine_for
+from rskc.engines.threads import n_threads_for, one_blas_thread, talking
+from rskc.fit_warnings import Complaint, of_bound, of_missing, of_solution
+from rskc.prediction import PredictionMixin, count_of
+from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
+from rskc.solver.search import search_cases, search_size
+from rskc.solver.starts import INITS
+from rskc.summary import cases_frame, describe, features_frame, names_of_cases
+from rskc.validation import (
     check_bound,
     check_centers,
     check_choice,
@@ -24,15 +33,6 @@ from rskc._checks import (
     check_wanted,
     squares_overflow,
 )
-from rskc._complaints import Complaint, of_bound, of_missing, of_solution
-from rskc._inputs import brought_home, in_memory, model_in_memory
-from rskc._prediction import PredictionMixin, count_of
-from rskc._runtime import n_threads_for, one_blas_thread, talking
-from rskc._summary import cases_frame, describe, features_frame, names_of_cases
-from rskc.engines import Engine, engine_for
-from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
-from rskc.solver.search import search_cases, search_size
-from rskc.solver.starts import INITS
 
 # Restarts with n_init="auto": as many as take about this many multiplications an iteration.
 AUTO_WORK = 100_000_000
@@ -262,7 +262,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     def get_support(self, indices: bool = False):
         """Return the features with a weight above 0, as a mask or as their numbers."""
         check_is_fitted(self, "cluster_centers_")
-        support = in_memory(self.feature_weights_) > 0
+        support = to_numpy(self.feature_weights_) > 0
         return np.flatnonzero(support) if indices else support
 
     def features_frame(self):
@@ -273,7 +273,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         centers ``center_0``, ``center_1``, ....
         """
         check_is_fitted(self, "cluster_centers_")
-        return features_frame(model_in_memory(self))
+        return features_frame(model_to_numpy(self))
 
     def cases_frame(self, X=None):
         """Return a pandas.DataFrame with a row a case of the fit.
@@ -284,12 +284,12 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``second_cluster`` and ``silhouette``, the revised one; with one cluster these are missing.
         """
         check_is_fitted(self, "cluster_centers_")
-        return cases_frame(*brought_home(self, X))
+        return cases_frame(*to_numpy_pair(self, X))
 
     def summary(self) -> str:
         """Say in a few lines what was asked and what was found."""
         check_is_fitted(self, "cluster_centers_")
-        return describe(model_in_memory(self))
+        return describe(model_to_numpy(self))
 
     def report(self, X, path: Any = None):
         """Make a page of HTML that explains the result, with charts and tables; it needs no net.
@@ -309,7 +309,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self, "cluster_centers_")
         # The one door upwards, by name: the page is made of models and not the other way round.
-        report = import_module("rskc.report").make_report(model_in_memory(self), X)
+        report = import_module("rskc.report").make_report(model_to_numpy(self), X)
         if path is not None:
             report.save(path)
         return report

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc._checks import check_integer
-from rskc._inputs import in_memory
-from rskc._labels import in_order, read_two
+from rskc.arrays import to_numpy
+from rskc.labels import in_order, read_two
+from rskc.validation import check_integer
 
 __all__ = [
     "FeatureAgreement",
@@ -173,7 +173,7 @@ def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
     >>> revised_silhouette(model, [[0.5], [2.75], [5.0]]).values.round(2)
     array([1.  , 0.89, 0.  ])
     """
-    distances = in_memory(model.transform(X))
+    distances = to_numpy(model.transform(X))
     if distances.shape[1] < 2:
         raise ValueError(
             "The revised silhouette compares the nearest center with the second nearest, and "

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from rskc._checks import check_choice
-from rskc._complaints import counted, listed
+from rskc.fit_warnings import counted, listed
+from rskc.validation import check_choice
 
 # MAD times this is the standard deviation of normal data.
 MAD_FACTOR = 1.4826

@@ -150,13 +150,13 @@ class _Cases:
 
 def without_cases(model: Any) -> Any:
     """A copy of a model without what is as long as the data."""
-    from rskc._inputs import in_memory
+    from rskc.arrays import to_numpy
 
     made = copy.copy(model)
     for name in [*ARRAYS, "trimmed_", "case_names_in_"]:
         made.__dict__.pop(name, None)
     for name in ("cluster_centers_", "feature_weights_"):
-        setattr(made, name, in_memory(getattr(model, name)))
+        setattr(made, name, to_numpy(getattr(model, name)))
     made.n_threads = 1
     return made
 
@@ -271,7 +271,7 @@ def _table(result: Result, shown: Shown, counts: Counts) -> Any:
 
 def _model(model: Any, shown: Shown, X: Any, few: bool) -> Any:
     """The model with the cases that are shown as if it had been fitted to these."""
-    from rskc._prediction import count_of
+    from rskc.prediction import count_of
 
     made, cases = without_cases(model), shown.cases
     made.n_threads = model.n_threads

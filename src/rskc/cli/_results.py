@@ -63,7 +63,7 @@ class Result:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """All that is needed to understand the run, and to repeat it."""
-        from rskc._show_versions import environment
+        from rskc.versions import environment
 
         return {
             "command": shlex.join(self.command),

@@ -116,7 +116,7 @@ def _patients() -> Any:
 @command("versions")
 def versions(voice: Voice) -> None:
     """Print versions and the build, for a bug report."""
-    from rskc._show_versions import environment, show_versions
+    from rskc.versions import environment, show_versions
 
     if not voice.silent:
         show_versions()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rskc._inputs import brought_home
+from rskc.arrays import to_numpy_pair
 
 _CHUNK = 256  # cases at a time, so that n x p differences are never held
 
@@ -31,7 +31,7 @@ def look_up(model: Any, X: Any) -> Cases:
 def check_fitted(model: Any, X: Any = None) -> tuple[Any, Any]:
     """Return a fitted model and a table, both in memory."""
     check_is_fitted(model, "cluster_centers_")
-    return brought_home(model, X)
+    return to_numpy_pair(model, X)
 
 
 def check_cases_of_the_fit(model: Any, n: int, what: str) -> None:

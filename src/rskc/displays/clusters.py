@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.decomposition import PCA
 
-from rskc._checks import check_choice
 from rskc.displays._cases import (
     Cases,
     check_fitted,
@@ -32,6 +31,7 @@ from rskc.displays._style import (
     plain,
     tidy,
 )
+from rskc.validation import check_choice
 
 _MARGIN = 0.35  # of the range of the cases, on each side: beyond it outliers stand on the edge
 

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc._checks import check_choice
 from rskc.displays._searches import (
     DASHED,
     axis_of_features,
@@ -19,6 +18,7 @@ from rskc.displays._searches import (
     scale_of_bounds,
 )
 from rskc.displays._style import INK, axes_for, count, headline, tidy
+from rskc.validation import check_choice
 
 _KINDS = ("l1_bound", "n_clusters")
 

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc._checks import check_choice
 from rskc.displays._searches import CHOSEN, check_search, chosen_rows, share
 from rskc.displays._style import GRAY, INK, count, headline, pyplot, size_in_points
+from rskc.validation import check_choice
 
 _COLUMNS = {
     "consensus": "consensus (adjusted Rand)",

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc._checks import check_integer
 from rskc.displays._cases import check_fitted, feature_names, look_up, strongest, table_of
 from rskc.displays._style import (
     GRAY,
@@ -20,6 +19,7 @@ from rskc.displays._style import (
     spread_out,
     thinned,
 )
+from rskc.validation import check_integer
 
 _MOST_ROWS = 2000  # of the image; of more cases, every so many is drawn
 _LOW, _HIGH = 0.02, 0.98  # quantiles at which the colors end

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc._checks import check_integer
 from rskc.displays._cases import (
     check_cases_of_the_fit,
     check_fitted,
@@ -26,6 +25,7 @@ from rskc.displays._style import (
     plain_names,
     tidy,
 )
+from rskc.validation import check_integer
 
 # Rule: color, marker, size. The index is trimmed_weighted + 2 * trimmed_unweighted.
 _LOOKS = {

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc._checks import check_integer
 from rskc.displays._cases import strongest
 from rskc.displays._searches import axis_of_features, scale_of_bounds, write_counts
 from rskc.displays._style import (
@@ -21,6 +20,7 @@ from rskc.displays._style import (
     spread_out,
     tidy,
 )
+from rskc.validation import check_integer
 
 MOST_LINES = 300  # of features without a name; more are a gray block, and slow
 _NAME_POINTS = 9.0  # height of a line of text

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc._checks import check_choice
 from rskc.displays._searches import DASHED, check_search, keep_apart, legend_beside, share
 from rskc.displays._style import (
     MARKERS,
@@ -18,6 +17,7 @@ from rskc.displays._style import (
     size_in_points,
     tidy,
 )
+from rskc.validation import check_choice
 
 _LABELS = {
     "moved": "share of pairs that moved (CER)",

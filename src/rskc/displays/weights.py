@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc._checks import check_integer
 from rskc.displays._cases import check_fitted, feature_names, strongest
 from rskc.displays._style import (
     GRAY,
@@ -18,6 +17,7 @@ from rskc.displays._style import (
     size_in_points,
     tidy,
 )
+from rskc.validation import check_integer
 
 
 class WeightsDisplay:

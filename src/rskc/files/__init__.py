@@ -5,7 +5,7 @@ is wrong with one; ``blocks`` reads large ones a block at a time; ``models`` kee
 files that are safe to open; ``writing`` writes whole files or none.
 """
 
-from rskc._writing import atomic_write
+from rskc.atomic import atomic_write
 from rskc.files.blocks import BlockTable, open_blocks
 from rskc.files.models import ModelFileError, SavedModel, load, read_model, save
 from rskc.files.tables import Table, TableError, read_table

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc._checks import check_choice
 from rskc.files._formats import damaged, of_columns, of_matrix
 from rskc.files._needs import needed
 from rskc.files._source import Layout, Source, TableError, shown
 from rskc.files.tables import find_numbers, find_roles, like
+from rskc.validation import check_choice
 
 __all__ = ["BlockTable", "Piece", "bytes_needed", "is_many_files", "open_blocks"]
 

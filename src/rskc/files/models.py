@@ -24,12 +24,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import rskc
-from rskc._checks import centers_in_memory
-from rskc._inputs import model_in_memory
-from rskc._writing import atomic_write
+from rskc.arrays import model_to_numpy
+from rskc.atomic import atomic_write
 from rskc.engines.frame import Frame
 from rskc.estimator import RobustSparseKMeans
 from rskc.files._codec import Unsavable, decode, encode, pack, unpack
+from rskc.validation import centers_to_numpy
 
 FORMAT, VERSION = "rskc model", 1
 CONTENTS = "rskc-model.json"
@@ -132,7 +132,7 @@ def save(
         kind = type(model).__name__
         raise TypeError(f"model={kind} cannot be saved; only a RobustSparseKMeans can.")
     check_is_fitted(model, "cluster_centers_")
-    data = _archive(model_in_memory(model), {} if extra is None else dict(extra))
+    data = _archive(model_to_numpy(model), {} if extra is None else dict(extra))
     with atomic_write(path) as file:
         file.write(data)
 
@@ -201,7 +201,7 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
         return name
 
     given = model.get_params(deep=False)
-    given["init"] = centers_in_memory(given["init"])
+    given["init"] = centers_to_numpy(given["init"])
     params = {name: _encoded(f"{name}={value!r:.60}", value, add) for name, value in given.items()}
     attributes = {name: _encoded(name, value, add) for name, value in _attributes(model).items()}
     contents = {

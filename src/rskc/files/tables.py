@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rskc._checks import check_choice
 from rskc.files._formats import of_columns, read_excel, read_h5ad, read_npy, read_npz
 from rskc.files._needs import needed
 from rskc.files._source import Layout, Source, TableError, named, near, shown
 from rskc.files._text import SEPARATORS, numbers, read_text
+from rskc.validation import check_choice
 
 if TYPE_CHECKING:
     import pandas as pd

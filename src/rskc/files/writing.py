@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc._writing import atomic_write
+from rskc.atomic import atomic_write
 from rskc.files._needs import needed
 
 # Text that begins so is run as a formula by spreadsheets (OWASP, "CSV injection").

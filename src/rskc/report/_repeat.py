@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from rskc._show_versions import _package_version, _passes
 from rskc.report._facts import Facts
 from rskc.report._words import count, number, shown
+from rskc.versions import _package_version, _passes
 
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn")
 # Parameters that change how a fit runs and not what it finds.

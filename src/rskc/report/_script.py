@@ -14,7 +14,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from rskc._writing import atomic_write
+from rskc.atomic import atomic_write
 
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc._labels import read_two
+from rskc.labels import read_two
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.report._advice import advise
 from rskc.report._facts import Facts, gather

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc._labels import in_order, read_two
+from rskc.labels import in_order, read_two
 from rskc.report._facts import Facts
 from rskc.report._words import plain_numbers, shown_all
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rskc._writing import atomic_write
+from rskc.atomic import atomic_write
 from rskc.report._charts import charts_of
 from rskc.report._colors import palette_style
 from rskc.report._curves import curves_of

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rskc._complaints import SmallClusterWarning
-from rskc._writing import atomic_write
+from rskc.atomic import atomic_write
+from rskc.fit_warnings import SmallClusterWarning
 
 
 @dataclass(frozen=True)

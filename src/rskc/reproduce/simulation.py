@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from rskc._checks import check_integer
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.displays._style import PALETTE, tidy
 from rskc.estimator import RobustSparseKMeans
@@ -20,6 +19,7 @@ from rskc.reproduce.plain import plain_method
 from rskc.selection.checkpoint import Result, open_store
 from rskc.selection.runner import Key, Runner
 from rskc.solver import Problem
+from rskc.validation import check_integer
 
 K, N, N_TRUE = 3, 60, 50
 BOUND = 6.2  # the paper's

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rskc._checks import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
@@ -19,6 +18,7 @@ from rskc.selection.search import (
     fit_quietly,
     with_clusters,
 )
+from rskc.validation import check_choice, check_integer, check_real
 
 DATA, REFERENCE = 0, 1
 # The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are foreseen

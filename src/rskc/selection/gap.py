@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from rskc._checks import check_choice, check_integer, is_integer
 from rskc.estimator import RobustSparseKMeans
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import (
@@ -29,6 +28,7 @@ from rskc.selection.search import (
     with_clusters,
 )
 from rskc.solver import Solution, Warm
+from rskc.validation import check_choice, check_integer, is_integer
 
 # Of the bounds to be tried, this share is spaced evenly; the others close in on the choice.
 SPACED_SHARE = 0.6

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from rskc._checks import check_finite, check_integer, check_real, is_integer
 from rskc.estimator import RobustSparseKMeans
 from rskc.solver import Solution, Warm, solve_near, solve_path
+from rskc.validation import check_finite, check_integer, check_real, is_integer
 
 # The least bound of a path: two features or so.
 LEAST_BOUND = 1.2

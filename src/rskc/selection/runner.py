@@ -20,8 +20,8 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from tqdm import tqdm
 
-from rskc._workers import end_with
 from rskc.selection.checkpoint import Memory, Result
+from rskc.worker import end_with
 
 # Tasks run in processes: a small fit spends half its time in Python, and two threads take longer
 # than one (Clest on 60 x 500: 3.4 s against 2.9 s). Processes take about as many seconds as this to

@@ -13,12 +13,12 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from rskc._checks import check_integer, check_seed, is_integer
-from rskc._inputs import validated
+from rskc.arrays import validated
 from rskc.estimator import RobustSparseKMeans
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import PRECISIONS, check_max_samples, gather, with_length
+from rskc.validation import check_integer, check_seed, is_integer
 
 # The most cases of a table that a search works on, unless told otherwise. All of a large table are
 # no better: of ever more cases any number of clusters is foreseen, since the best partition into so

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from rskc._checks import check_real, is_real
 from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import check_bounds, check_sparse
@@ -22,6 +21,7 @@ from rskc.selection.search import (
     configured,
     fit_quietly,
 )
+from rskc.validation import check_real, is_real
 
 # Partitions that differ in no more than this share of pairs are taken for the same.
 SAME = 0.05

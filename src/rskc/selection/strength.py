@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rskc._checks import check_integer, check_real
 from rskc.selection.checkpoint import Result
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import (
@@ -18,6 +17,7 @@ from rskc.selection.search import (
     fit_quietly,
     with_clusters,
 )
+from rskc.validation import check_integer, check_real
 
 
 class PredictionStrength(Search):

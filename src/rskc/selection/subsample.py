@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from rskc._checks import check_integer
-from rskc._inputs import in_memory
-from rskc._lazy import is_dask
+from rskc.arrays import is_dask, to_numpy
 from rskc.selection.runner import rng_of
+from rskc.validation import check_integer
 
 # Keys of tasks are small numbers; the draw of the cases has one that no task has.
 DRAW = 2**32 - 1
@@ -41,7 +40,7 @@ def draw_cases(n: int, n_used: int, seed: int) -> np.ndarray:
 def gather(table: Any, n_used: int, seed: int) -> np.ndarray:
     """Bring so many cases of a table into memory; a NumPy array of no more is itself."""
     if len(table) <= n_used:
-        drawn = in_memory(table)
+        drawn = to_numpy(table)
     else:
         drawn = _rows(table, draw_cases(len(table), n_used, seed))
     if drawn is table:
@@ -59,7 +58,7 @@ def _rows(table: Any, cases: np.ndarray) -> np.ndarray:
     from array_api_compat import array_namespace, device
 
     xp = array_namespace(table)
-    return in_memory(xp.take(table, xp.asarray(cases, device=device(table)), axis=0))
+    return to_numpy(xp.take(table, xp.asarray(cases, device=device(table)), axis=0))
 
 
 def _rows_of_blocks(table: Any, cases: np.ndarray) -> np.ndarray:

@@ -112,7 +112,7 @@ def keep_program(program: Value, *leaves: Any) -> Any:
 
 def run_program(program: Value, *leaves: Any) -> Any:
     """Make the values of one block, and return the last."""
-    from rskc._runtime import one_blas_thread  # which asks the engines for their threads
+    from rskc.engines.threads import one_blas_thread  # which asks the engines for their threads
 
     values = [unwrapped(leaf) for leaf in leaves]
     with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):

@@ -113,7 +113,7 @@ class DeviceTable:
 
     def single_moves(self, groups, K):
         """Move cases one after the other in memory: it is asked of small tables only."""
-        moved, sums, moves = self.in_memory().single_moves(to_host(groups), K)
+        moved, sums, moves = self.to_numpy().single_moves(to_host(groups), K)
         return Moved(self.engine.arrays.asarray(moved), sums, moves)
 
     def seeds(self):
@@ -124,7 +124,7 @@ class DeviceTable:
         rows = to_host(xp.take(self.rows, flat, axis=0))[:, : self.n_columns]
         return rows.astype(np.float64).reshape(*index.shape, -1)
 
-    def in_memory(self):
+    def to_numpy(self):
         """Return the same table in memory."""
         if self._host is None:
             rows = np.ascontiguousarray(to_host(self.rows[:, : self.width]))

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rskc._inputs import in_memory, is_on_device
-from rskc._lazy import is_dask
+from rskc.arrays import is_dask, is_on_device, to_numpy
 from rskc.engines import Engine
 
 
@@ -86,7 +85,7 @@ def check_distinct(engine: Engine, n_clusters: int) -> None:
 
 def check_centers(init: Any, K: int, p: int) -> np.ndarray:
     try:
-        centers = np.asarray(centers_in_memory(init), dtype=np.float64)
+        centers = np.asarray(centers_to_numpy(init), dtype=np.float64)
     except (TypeError, ValueError):
         centers = np.empty(0)
     if centers.shape == (K, p) and np.isfinite(centers).all():
@@ -97,11 +96,11 @@ def check_centers(init: Any, K: int, p: int) -> np.ndarray:
     )
 
 
-def centers_in_memory(init: Any) -> Any:
+def centers_to_numpy(init: Any) -> Any:
     """Return ``init`` as it is, or as NumPy's if it is on a device or in blocks of Dask."""
     if not (is_dask(init) or hasattr(init, "__array_namespace__") or is_on_device(init)):
         return init
-    return in_memory(init.detach() if hasattr(init, "detach") else init)
+    return to_numpy(init.detach() if hasattr(init, "detach") else init)
 
 
 def check_finite(engine: Engine, solution: Any) -> None:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import joblib
 from threadpoolctl import ThreadpoolController
 
-from rskc._checks import check_integer
 from rskc.engines import passes_info
+from rskc.validation import check_integer
 
 
 def n_threads_for(n_threads: int | None) -> int:

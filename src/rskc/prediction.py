@@ -8,10 +8,9 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rskc._inputs import in_memory, validated
-from rskc._lazy import by_blocks, check_collection, is_dask, warn_of_columns
-from rskc._runtime import n_threads_for, one_blas_thread
+from rskc.arrays import by_blocks, check_collection, is_dask, to_numpy, validated, warn_of_columns
 from rskc.engines import Engine, engine_for
+from rskc.engines.threads import n_threads_for, one_blas_thread
 
 
 class _Wrapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -52,7 +51,7 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         """
         check_is_fitted(self, "cluster_centers_")
         if is_dask(X):
-            centers = in_memory(self.cluster_centers_)
+            centers = to_numpy(self.cluster_centers_)
             return self._by_blocks(PredictionMixin._transformed, X, centers.dtype, len(centers))
         return super().transform(X)
 
@@ -61,9 +60,9 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         return self.fit(X, y, **unsupported).transform(X)
 
     def _transformed(self, X):
-        centers = in_memory(self.cluster_centers_)
+        centers = to_numpy(self.cluster_centers_)
         engine = self._engine(X)
-        return engine.transform(engine.place(centers[None])[0], in_memory(self.feature_weights_))
+        return engine.transform(engine.place(centers[None])[0], to_numpy(self.feature_weights_))
 
     def score_samples(self, X):
         """Return minus the weighted squared distance of each case to its nearest center."""
@@ -72,7 +71,7 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
             return self._by_blocks(PredictionMixin.score_samples, X, np.float64)
         engine = self._engine(X)
         labels, centers = engine.arrays.as_run(self._nearest(engine)), self._centers(engine)
-        distances = engine.distances(labels, centers, in_memory(self.feature_weights_)[None])
+        distances = engine.distances(labels, centers, to_numpy(self.feature_weights_)[None])
         return -engine.arrays.only(distances) * engine.unit
 
     def score(self, X, y=None):
@@ -82,7 +81,7 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         compares seeds and starts but no settings: with other weights, more clusters or more
         trimming the sum falls by itself.
         """
-        scores = np.sort(in_memory(self.score_samples(X)))
+        scores = np.sort(to_numpy(self.score_samples(X)))
         scores = scores[np.isfinite(scores)]  # of unobserved cases nothing can be said
         return float(scores[count_of(self.trim, len(scores)) :].sum())
 
@@ -92,17 +91,17 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
 
     def _nearest(self, engine: Engine) -> Any:
         with one_blas_thread:
-            table = engine.table(in_memory(self.feature_weights_)[None])
-            centers = table.place(in_memory(self.cluster_centers_)[None])
+            table = engine.table(to_numpy(self.feature_weights_)[None])
+            centers = table.place(to_numpy(self.cluster_centers_)[None])
             return engine.arrays.only(table.assign(centers).labels)
 
     def _centers(self, engine: Engine) -> np.ndarray:
         """The centers (1, K, p) in the frame."""
-        return engine.place(in_memory(self.cluster_centers_)[None])
+        return engine.place(to_numpy(self.cluster_centers_)[None])
 
     def _engine(self, X) -> Engine:
         X = self._validate(X, reset=False)
-        missing = True if np.isnan(in_memory(self.cluster_centers_)).any() else None
+        missing = True if np.isnan(to_numpy(self.cluster_centers_)).any() else None
         n_threads = n_threads_for(self.n_threads)
         return engine_for(X, missing=missing, frame=self._frame, n_threads=n_threads)
 
@@ -113,7 +112,7 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
                 warn_of_columns(X)
         dtype: Any = [np.float64, np.float32]
         if not reset:
-            dtype = in_memory(self.cluster_centers_).dtype
+            dtype = to_numpy(self.cluster_centers_).dtype
         return validated(self, X, reset, dtype)
 
     def _by_blocks(self, method, X, dtype, n_columns=None):
@@ -129,7 +128,7 @@ class _OfBlock:
         for name in ("_frame", "n_features_in_", "outlier_threshold_"):
             setattr(self.model, name, getattr(model, name))
         for name in ("cluster_centers_", "feature_weights_"):
-            setattr(self.model, name, in_memory(getattr(model, name)))
+            setattr(self.model, name, to_numpy(getattr(model, name)))
         self.model.n_threads = 1
 
     def __call__(self, block):

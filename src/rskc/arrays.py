@@ -1,0 +1,251 @@
+"""The kinds of table that an estimator takes: in memory, on a device, in blocks of Dask."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from sklearn import get_config
+from sklearn.utils.validation import validate_data
+
+# What a fitted model has that is not NumPy's when its data were on a device, or in blocks.
+ARRAYS = (
+    "labels_",
+    "cluster_centers_",
+    "feature_weights_",
+    "trimmed_weighted_",
+    "trimmed_unweighted_",
+    "trimmed_",
+    "distances_",
+    "outliers_",
+    "objective_path_",
+)
+
+
+def is_on_device(X: Any) -> bool:
+    """Whether X is a torch tensor or a CuPy array.
+
+    Other arrays of the array API count where scikit-learn's ``array_api_dispatch`` is on; else they
+    become NumPy's, as everywhere.
+    """
+    for library, kind in (("torch", "Tensor"), ("cupy", "ndarray")):
+        module = sys.modules.get(library)  # nobody has an array who has not imported it
+        if module is not None and isinstance(X, getattr(module, kind, ())):
+            return True
+    dispatched = get_config()["array_api_dispatch"] and hasattr(X, "__array_namespace__")
+    return dispatched and not isinstance(X, np.ndarray | np.generic) and not is_dask(X)
+
+
+def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
+    """Check a table of any kind: numbers, two-dimensional, finite or NaN, with known features."""
+    if is_dask(X):
+        check_collection(X)
+        # A dataframe without rows tells the names, and nothing is computed.
+        meta = X._meta if hasattr(X, "columns") else X
+        validate_data(estimator, meta, reset=reset, skip_check_array=True)
+        return as_blocks(X)
+    if is_on_device(X):
+        return _on_device(estimator, X, reset, dtype)
+    return validate_data(
+        estimator, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
+    )
+
+
+def _on_device(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
+    if find_spec("array_api_compat") is None:
+        raise ImportError(
+            "Arrays on a device need the package array-api-compat: pip install 'rskc[gpu]'."
+        )
+    from array_api_compat import array_namespace
+
+    xp = array_namespace(X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(
+            f"X has shape {tuple(X.shape)}; it must have two dimensions, with at least one case "
+            "and one feature."
+        )
+    _check_array(xp, X)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    X = X.detach() if hasattr(X, "detach") else X
+    X = xp.astype(X, _precision(xp, X, dtype), copy=False)
+    if bool(xp.any(xp.isinf(X))):
+        raise ValueError(
+            f"Input X contains infinity or a value too large for dtype({str(X.dtype)!r})."
+        )
+    return X.contiguous() if hasattr(X, "contiguous") else X
+
+
+def _check_array(xp: Any, X: Any) -> None:
+    """Refuse arrays that are sparse or complex, or on a device that is too simple."""
+    from array_api_compat import device
+
+    layout = str(getattr(X, "layout", ""))
+    if layout.startswith("torch.sparse"):
+        raise TypeError(f"X has layout {layout}; it must be dense: X.to_dense().")
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(f"X has dtype {X.dtype}; it must have numbers that are not complex.")
+    place = device(X)
+    if "float64" not in xp.__array_namespace_info__().dtypes(device=place, kind="real floating"):
+        raise ValueError(
+            f"X is on the device {place}, which has no float64; move it to one that has, such as "
+            "the CPU."
+        )
+
+
+def _precision(xp: Any, X: Any, dtype: Any) -> Any:
+    """float32 stays float32 and all else becomes float64, or what the fit had."""
+    if isinstance(dtype, list):
+        return X.dtype if X.dtype in (xp.float32, xp.float64) else xp.float64
+    return xp.float32 if dtype == np.float32 else xp.float64
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """Return an array of any kind as NumPy's."""
+    if isinstance(array, np.ndarray | np.generic):
+        return np.asarray(array)
+    if is_dask(array):
+        return np.asarray(array.compute())
+    if is_on_device(array) or hasattr(array, "__array_namespace__"):
+        from rskc.engines.device.arrays import to_host
+
+        return to_host(array)
+    return np.asarray(array)
+
+
+def to_numpy_pair(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return a model and a table that may be on a device, or in blocks, in memory."""
+    if is_dask(X):
+        X = X.compute()  # a dataframe stays one, with its names
+    elif is_on_device(X):
+        X = to_numpy(X)
+    return model_to_numpy(model), X
+
+
+def model_to_numpy(model: Any) -> Any:
+    """Return a fitted model whose results are NumPy arrays: itself, where they are."""
+    if all(isinstance(getattr(model, name), np.ndarray) for name in ARRAYS):
+        return model
+    model = copy.copy(model)
+    for name in ARRAYS:
+        setattr(model, name, to_numpy(getattr(model, name)))
+    return model
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array or dataframe; nobody has one who has not imported Dask."""
+    return "dask" in sys.modules and type(X).__module__.startswith(("dask.", "dask_expr."))
+
+
+def check_collection(X: Any) -> None:
+    """Refuse what Dask has beside arrays and dataframes: series, bags, delayed values."""
+    # The class is asked: a delayed value has any attribute.
+    kind = type(X)
+    if hasattr(kind, "chunks") or (hasattr(kind, "columns") and X.ndim == 2):
+        return
+    remedy = ": X.to_frame()" if hasattr(kind, "to_frame") else ""
+    raise TypeError(
+        f"X is of Dask's type {kind.__name__}; it must be a Dask array or dataframe with a row a "
+        f"case and a column a feature{remedy}."
+    )
+
+
+def as_blocks(X: Any) -> Any:
+    """Return a Dask array of float32 or float64 whose blocks hold all columns of their cases."""
+    check_collection(X)
+    X = X if hasattr(X, "chunks") else _rows_of_frame(X)
+    if X.ndim != 2 or not X.shape[1] > 0:  # a number of columns that is not known is NaN
+        raise ValueError(
+            f"X has shape {X.shape}; it must have two dimensions and a known number of features, "
+            "at least one."
+        )
+    _check_cells(X)
+    if X.dtype.name not in ("float32", "float64") or not X.dtype.isnative:
+        X = X.astype("float64")
+    return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
+
+
+def _check_cells(X: Any) -> None:
+    if not isinstance(X._meta, np.ndarray):
+        raise _no_numpy(X._meta)
+    if X.dtype.kind == "c":
+        raise ValueError(f"X has dtype {X.dtype}; it must have numbers that are not complex.")
+    if X.dtype.kind not in "biufO":
+        raise ValueError(f"X has dtype {X.dtype}: its columns are not numbers, and must be.")
+
+
+def _no_numpy(block: Any) -> TypeError:
+    dense = ": X.map_blocks(lambda block: block.toarray(), dtype=X.dtype)"
+    remedy = dense if hasattr(block, "toarray") else ""
+    kind = type(block).__name__
+    return TypeError(f"X has blocks of type {kind}; they must be NumPy arrays{remedy}.")
+
+
+def _rows_of_frame(X: Any) -> Any:
+    """A dataframe as an array; columns that pandas has missing values for become NaN there."""
+    from pandas.api.types import is_numeric_dtype
+
+    other = [name for name, dtype in X.dtypes.items() if not is_numeric_dtype(dtype)]
+    if other:
+        raise ValueError(f"X has columns that are not numbers: {', '.join(map(str, other))}.")
+    if {dtype.name for dtype in X.dtypes} != {"float32"}:
+        X = X.astype("float64")
+    return X.to_dask_array()
+
+
+def warn_of_columns(X: Any) -> None:
+    """Say, at the line that called this package, that columns are put together at every pass."""
+    n_chunks = len(X.chunks[1]) if hasattr(X, "chunks") and X.ndim == 2 else 1
+    if n_chunks > 1:
+        warnings.warn(
+            f"X has {n_chunks} chunks of columns; they are put together anew whenever its blocks "
+            "are read, which copies all of it. Better give chunks with all columns: "
+            "X.rechunk({1: -1}).persist().",
+            UserWarning,
+            stacklevel=_callers_level(),
+        )
+
+
+def _callers_level() -> int:
+    """The ``stacklevel`` by which the function that asks warns at the first line not of rskc."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rskc."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = None) -> Any:
+    """Apply a function of NumPy rows to each block, when it is computed.
+
+    It returns an array (rows,) or, if ``n_columns`` says so, (rows, n_columns).
+    """
+    shape = () if n_columns is None else (n_columns,)
+    options: dict[str, Any] = {"drop_axis": 1}
+    if n_columns is not None:
+        options = {"chunks": (X.chunks[0], (n_columns,))}
+    return X.map_blocks(
+        _OfRows(function, shape, np.dtype(dtype)),
+        dtype=dtype,
+        meta=np.empty((0,) * (1 + len(shape)), dtype),
+        name=f"rskc-{uuid4().hex}",
+        **options,
+    )
+
+
+class _OfRows:
+    """A function of rows that is not asked where there are none."""
+
+    def __init__(self, function: Callable, shape: tuple[int, ...], dtype: np.dtype):
+        self.function, self.shape, self.dtype = function, shape, dtype
+
+    def __call__(self, block: Any) -> np.ndarray:
+        if hasattr(block, "toarray"):  # sparse, although the array did not say so
+            raise _no_numpy(block)
+        if len(block) == 0:
+            return np.empty((0, *self.shape), self.dtype)
+        return self.function(np.asarray(block))
