@@ -18,7 +18,7 @@ from rskc.engines.threads import n_threads_for, one_blas_thread, talking
 from rskc.fit_warnings import Complaint, of_bound, of_missing, of_solution
 from rskc.prediction import PredictionMixin, count_of
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
-from rskc.solver.search import search_cases, search_size
+from rskc.solver.search import auto_inits, auto_starts, search_cases
 from rskc.solver.starts import INITS
 from rskc.summary import cases_frame, describe, features_frame, names_of_cases
 from rskc.validation import (
@@ -34,11 +34,8 @@ from rskc.validation import (
     squares_overflow,
 )
 
-# Restarts with n_init="auto": as many as take about this many multiplications an iteration.
-AUTO_WORK = 100_000_000
-FEWEST_STARTS, MOST_STARTS = 10, 100
-# Restarts on a sample of very many cases, where they are cheap.
-SAMPLE_STARTS = 30
+# Restarts from a callable with n_init="auto".
+CALLABLE_STARTS = 10
 # Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
 ROUNDING = 1e-24
 
@@ -362,9 +359,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         random_state = check_seed(self.random_state)
         if isinstance(self.init, str):
             check_choice("init", self.init, ("auto", *INITS), ", an array or a callable")
-            inits: tuple[str, ...] = (self.init,)
-            if self.init == "auto":
-                inits = ("random", "robust" if problem.n_trim else "k-means++")
+            inits = auto_inits(problem) if self.init == "auto" else (self.init,)
             uniforms = random_state.random_sample((n_init, K))
             return DrawnStarts(inits, uniforms, search_cases(engine.n_cases, p, K, random_state))
         if callable(self.init):
@@ -381,12 +376,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
             if not (isinstance(self.init, str) or callable(self.init)):
                 return 1
             if callable(self.init):
-                return FEWEST_STARTS
-            shape = engine.n_cases, engine.n_features
-            if search_size(*shape, problem.n_clusters) < engine.n_cases:
-                return SAMPLE_STARTS
-            work = shape[0] * min(shape) * problem.n_clusters
-            return int(np.clip(AUTO_WORK // work, FEWEST_STARTS, MOST_STARTS))
+                return CALLABLE_STARTS
+            return auto_starts(engine.n_cases, engine.n_features, problem.n_clusters)
         return check_integer("n_init", self.n_init, 1, remedy=' or "auto"')
 
     def _complain(

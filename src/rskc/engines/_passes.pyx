@@ -28,10 +28,14 @@ cdef extern from "kernels.h":
     double framed_distance_double(const double*, const double*, double, const double*, const double*, int) noexcept nogil
     double trim_run_float(const int32_t*, const float*, int64_t, int64_t, float*, int32_t*) noexcept nogil
     double trim_run_double(const int32_t*, const double*, int64_t, int64_t, double*, int32_t*) noexcept nogil
-    int64_t single_moves_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
-    int64_t single_moves_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
-    int64_t single_moves_missing_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
-    int64_t single_moves_missing_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, double*) noexcept nogil
+    ctypedef void (*Gemm_float)(char*, char*, int*, int*, int*, float*, float*, int*, float*, int*, float*, float*, int*) noexcept nogil
+    ctypedef void (*Gemm_double)(char*, char*, int*, int*, int*, double*, double*, int*, double*, int*, double*, double*, int*) noexcept nogil
+    size_t work_size_float(int64_t, int, int) noexcept nogil
+    size_t work_size_missing_float(int64_t, int, int) noexcept nogil
+    int64_t single_moves_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_float, double*) noexcept nogil
+    int64_t single_moves_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_double, double*) noexcept nogil
+    int64_t single_moves_missing_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_float, double*) noexcept nogil
+    int64_t single_moves_missing_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_double, double*) noexcept nogil
 
 ctypedef fused real:
     float
@@ -394,7 +398,9 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
         int width = <int>totals.shape[2]
         floating *copy = NULL
         const floating *rows = &X[0]
-        double *centers
+        size_t work_size = work_size_missing_float(n, q, K) if missing else work_size_float(n, q, K)
+        double *work
+        int failed = 0
     if block > 1:
         copy = <floating*>malloc(<size_t>n * width * sizeof(floating))
         if copy == NULL:
@@ -403,25 +409,30 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
             unblock(&X[r * block * width], min(<int64_t>block, n - r * block), width, copy + r * block * width)
         rows = copy
     with nogil, parallel(num_threads=n_threads):
-        centers = <double*>malloc(<size_t>K * q * sizeof(double))
+        work = <double*>malloc(work_size * sizeof(double))
         for r in prange(runs, schedule="dynamic"):
-            moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * missing, 0], missing, n, q, K,
-                                    max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], centers)
-        free(centers)
+            if work == NULL:
+                failed = 1
+            else:
+                moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * missing, 0], missing, n, q, K,
+                                        max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], work)
+        free(work)
     free(copy)
+    if failed:
+        raise MemoryError("single moves need room for the gains of all cases")
 
 
 cdef inline int64_t moves_of_run(const floating *rows, const double *weights, const double *scale,
                                  int missing, int64_t n, int q, int K, int max_rounds, int32_t *groups,
-                                 double *totals, double *counts, double *centers) noexcept nogil:
+                                 double *totals, double *counts, double *work) noexcept nogil:
     if floating is float:
         if missing:
-            return single_moves_missing_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centers)
-        return single_moves_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centers)
+            return single_moves_missing_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, <Gemm_float>sgemm, work)
+        return single_moves_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, <Gemm_float>sgemm, work)
     else:
         if missing:
-            return single_moves_missing_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centers)
-        return single_moves_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, centers)
+            return single_moves_missing_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, <Gemm_double>dgemm, work)
+        return single_moves_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, <Gemm_double>dgemm, work)
 
 
 cdef void unblock(const floating *x, int64_t n, int64_t q, floating *rows) noexcept nogil:

@@ -61,8 +61,8 @@ class NumpyCases:
     def draw(self, costs, groups, uniforms):
         ladder = np.cumsum(np.where(groups < 0, 0, costs), axis=1, dtype=np.float64)
         ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)  # all alike: any case
-        rows = zip(ladder, uniforms * ladder[:, -1], strict=True)
-        places = [np.searchsorted(steps, goal, side="right") for steps, goal in rows]
+        rows = zip(ladder, uniforms * ladder[:, -1:], strict=True)
+        places = [np.searchsorted(steps, goals, side="right") for steps, goals in rows]
         return np.minimum(places, ladder.shape[1] - 1)
 
     def first_members(self, groups, k, most):

@@ -152,9 +152,10 @@ class Cases(Protocol):
         ...
 
     def draw(self, costs: Any, groups: Any, uniforms: np.ndarray) -> np.ndarray:
-        """Draw a case for each run, in proportion to its cost, among those in a group.
+        """Draw a case for each uniform number (runs, m), among those in a group.
 
-        Where all cost nothing, any case. Asked of the arrays of tables that are seeds.
+        In proportion to their costs; where all cost nothing, any case. Asked of the arrays of
+        tables that are seeds.
         """
         ...
 

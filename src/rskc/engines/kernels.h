@@ -47,6 +47,9 @@ static void rskc_prefetch(const void *start, size_t bytes) {
 
 #define RSKC_SAMPLE 1024
 #define RSKC_GAIN (1 - 1e-10) /* a move must gain more than rounding could */
+#define RSKC_SCREEN_ROWS 256
+/* How far products may be off, as a share of the norm of a case. */
+#define RSKC_SLACK(T) (sizeof(T) == sizeof(double) ? 1e-12 : 1e-4)
 
 #define T float
 #define NAME(x) x##_float

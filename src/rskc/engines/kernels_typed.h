@@ -56,6 +56,17 @@ static void NAME(add_row)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT 
     for (int j = 0; j < p; j++) total[j] += factor * ((double)x[j] - location[j]);
 }
 
+/* sum_j w_j x_j^2 */
+RSKC_CLONES
+static double NAME(weighted_norm)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT w, int p) {
+    double sum = 0;
+    RSKC_SUM_IN_LANES(sum)
+    for (int j = 0; j < p; j++) sum += w[j] * (double)x[j] * (double)x[j];
+    return sum;
+}
+
+typedef void (*NAME(Gemm))(char *, char *, int *, int *, int *, T *, T *, int *, T *, int *, T *, T *, int *);
+
 /* sum_j w_j (x_j - c_j)^2 */
 RSKC_CLONES
 static double NAME(weighted_distance)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT c,

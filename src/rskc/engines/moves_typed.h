@@ -1,9 +1,12 @@
 /* Single moves of one run. Included by kernels_typed.h for each T, with MISSING 0 and 1.
 
-   Without missing cells: cases x (n x q), totals (K x q). With missing cells: cases hold q values, 0 in a missing cell, and
-   then q marks, 1 where observed; totals hold the sums of both, so that the second half counts the
-   observed cells of each cluster and feature. `scale` has what a distance of each case is multiplied
-   by for its missing cells. Groups are -1 .. K-1. */
+   Without missing cells: cases x (n x q), totals (K x q). With missing cells: cases hold q values,
+   0 where missing, and then q marks, 1 where observed; totals hold the sums of both, so that the
+   second half counts the observed cells of each cluster and feature. `scale` has what a distance of
+   each case is multiplied by for its missing cells. Groups are -1 .. K-1.
+
+   A round first screens all cases by matrix products, and then moves only those one by one, with
+   sums kept up to date, for which the screening has found a gain. */
 
 #if MISSING
 #define WIDTH(q) (2 * (q))
@@ -78,89 +81,227 @@ static double MOVES(leaving)(const T *x, const double *w, int q, int k, const do
                          -1, q);
 }
 
-/* One round of moves from cluster to cluster; returns their number. */
-static int64_t MOVES(move_round)(const T *x, const double *w, int64_t n, int q, int K,
-                                 int32_t *groups, double *totals, double *counts,
-                                 double *centers) {
+/* What a run is made of, and the work space of its screening. */
+typedef struct {
+    const T *x;
+    const double *w, *scale;
+    int64_t n;
+    int q, K;
+    int32_t *groups;
+    double *totals, *counts, *centers;
+    double *norms, *gain, *loss; /* (n): sum w x^2; of leaving; of entering the cheapest other */
+    int64_t *cases;              /* (n): numbers of candidates */
+    T *factors, *product, *squares;
+    double *constants;
+} MOVES(Run);
+
+/* Moves those of the cases that gain by it from cluster to cluster; returns their number. */
+static int64_t MOVES(move_round)(const MOVES(Run) *run, int64_t n_cases) {
     int64_t moves = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const T *xi = x + i * WIDTH(q);
-        int from = groups[i], to = -1;
-        if (from < 0 || counts[from] < 2 || K < 2) continue;
-        double gain = MOVES(leaving)(xi, w, q, from, totals, counts, centers);
-        double loss = MOVES(entering)(xi, w, q, K, from, totals, counts, centers, &to);
+    for (int64_t c = 0; c < n_cases; c++) {
+        int64_t i = run->cases[c];
+        const T *xi = run->x + i * WIDTH(run->q);
+        int from = run->groups[i], to = -1;
+        if (run->counts[from] < 2) continue;
+        double gain = MOVES(leaving)(xi, run->w, run->q, from, run->totals, run->counts, run->centers);
+        double loss = MOVES(entering)(xi, run->w, run->q, run->K, from, run->totals, run->counts,
+                                      run->centers, &to);
         if (loss < gain * RSKC_GAIN) {
-            MOVES(transfer)(xi, q, from, -1, totals, counts, centers);
-            MOVES(transfer)(xi, q, to, 1, totals, counts, centers);
-            groups[i] = to;
+            MOVES(transfer)(xi, run->q, from, -1, run->totals, run->counts, run->centers);
+            MOVES(transfer)(xi, run->q, to, 1, run->totals, run->counts, run->centers);
+            run->groups[i] = to;
             moves++;
         }
     }
     return moves;
 }
 
+/* Brings the gains of all cases of two clusters up to date. */
+static void MOVES(update_gains)(const MOVES(Run) *run, int one, int other) {
+    for (int64_t i = 0; i < run->n; i++)
+        if (run->groups[i] == one || run->groups[i] == other)
+            run->gain[i] = MOVES(leaving)(run->x + i * WIDTH(run->q), run->w, run->q, run->groups[i],
+                                          run->totals, run->counts, run->centers);
+}
+
 /* The kept case whose leaving gains most; -1 if none may leave. */
-static int64_t MOVES(costliest)(const T *x, const double *w, const double *scale, int64_t n, int q,
-                                const int32_t *groups, const double *totals, const double *counts,
-                                const double *centers, double *gain) {
+static int64_t MOVES(costliest)(const MOVES(Run) *run, double *gain) {
     int64_t worst = -1;
-    *gain = 0;
+    const double *scale = run->scale;
     (void)scale;
-    for (int64_t i = 0; i < n; i++) {
-        if (groups[i] < 0 || counts[groups[i]] < 2) continue;
-        double d = SCALE(i) * MOVES(leaving)(x + i * WIDTH(q), w, q, groups[i], totals, counts, centers);
-        if (d > *gain) {
-            *gain = d;
+    *gain = 0;
+    for (int64_t i = 0; i < run->n; i++) {
+        if (run->groups[i] < 0 || run->counts[run->groups[i]] < 2) continue;
+        if (SCALE(i) * run->gain[i] > *gain) {
+            *gain = SCALE(i) * run->gain[i];
             worst = i;
         }
     }
     return worst;
 }
 
-/* Exchanges a kept case for a trimmed one while that lowers the sum; returns the number. Cases of
-   scale 0, of which nothing that has weight is observed, stay out. */
-static int64_t MOVES(exchange_round)(const T *x, const double *w, const double *scale, int64_t n,
-                                     int q, int K, int32_t *groups, double *totals, double *counts,
-                                     double *centers) {
+/* The loss of a trimmed case that enters cluster k lowers its bound, if it is less. */
+static void MOVES(lower_bound)(const MOVES(Run) *run, int64_t i, int k) {
+    double d = run->counts[k] > 0
+        ? MOVES(change)(run->x + i * WIDTH(run->q), run->centers + (size_t)k * run->q, run->w,
+                        run->totals + (size_t)k * WIDTH(run->q), run->counts[k], 1, run->q)
+        : 0;
+    if (d < run->loss[i]) run->loss[i] = d;
+}
+
+/* Exchanges the costliest kept case for the cheapest of n_out trimmed ones while that lowers the
+   sum; returns the number. Losses are bounds from below: a cluster that changed lowers them, and
+   only a case whose bound is low enough is looked at in full. */
+static int64_t MOVES(exchange_round)(const MOVES(Run) *run, int64_t n_out) {
     int64_t moves = 0;
-    while (moves < n) {
+    const double *scale = run->scale;
+    (void)scale;
+    while (n_out > 0 && moves < run->n) {
         double gain, least;
-        int64_t in = -1;
-        int64_t out = MOVES(costliest)(x, w, scale, n, q, groups, totals, counts, centers, &gain);
+        int64_t place = -1, out = MOVES(costliest)(run, &gain);
         if (out < 0) break;
-        int from = groups[out], to = from, candidate = from;
-        MOVES(transfer)(x + out * WIDTH(q), q, from, -1, totals, counts, centers);
+        int from = run->groups[out], to = from, candidate = from;
+        const T *leaver = run->x + out * WIDTH(run->q);
+        MOVES(transfer)(leaver, run->q, from, -1, run->totals, run->counts, run->centers);
         least = gain * RSKC_GAIN;
-        for (int64_t i = 0; i < n; i++) {
-            if (groups[i] >= 0 || SCALE(i) == 0) continue;
-            double loss = SCALE(i) * MOVES(entering)(x + i * WIDTH(q), w, q, K, -1, totals, counts,
-                                                     centers, &candidate);
+        for (int64_t c = 0; c < n_out; c++) {
+            int64_t i = run->cases[c];
+            MOVES(lower_bound)(run, i, from);
+            if (SCALE(i) * (run->loss[i] - RSKC_SLACK(T) * run->norms[i]) >= least) continue;
+            double loss = SCALE(i) * MOVES(entering)(run->x + i * WIDTH(run->q), run->w, run->q, run->K,
+                                                     -1, run->totals, run->counts, run->centers, &candidate);
             if (loss < least) {
                 least = loss;
-                in = i;
+                place = c;
                 to = candidate;
             }
         }
-        groups[out] = -1;
-        if (in < 0) in = out; /* nothing better: it goes back */
-        MOVES(transfer)(x + in * WIDTH(q), q, to, 1, totals, counts, centers);
-        groups[in] = to;
-        if (in == out) break;
+        if (place < 0) { /* nothing better: it goes back */
+            MOVES(transfer)(leaver, run->q, from, 1, run->totals, run->counts, run->centers);
+            break;
+        }
+        int64_t in = run->cases[place];
+        MOVES(transfer)(run->x + in * WIDTH(run->q), run->q, to, 1, run->totals, run->counts, run->centers);
+        run->groups[out] = -1, run->groups[in] = to;
+        run->cases[place] = out, run->loss[out] = 0;
+        for (int64_t c = 0; c < n_out; c++) MOVES(lower_bound)(run, run->cases[c], to);
+        MOVES(update_gains)(run, from, to);
         moves++;
     }
     return moves;
 }
 
+/* Factors of the products by which entering losses of all cases are found, and constants. */
+static void MOVES(prepare)(const MOVES(Run) *run) {
+    int q = run->q;
+    for (int k = 0; k < run->K; k++) {
+        const double *c = run->centers + (size_t)k * q;
+        T *f = run->factors + (size_t)k * WIDTH(q);
+        double constant = 0, share = run->counts[k] / (run->counts[k] + 1);
+#if MISSING
+        const double *cells = run->totals + (size_t)k * 2 * q + q;
+        T *of_squares = run->factors + (size_t)run->K * 2 * q + (size_t)k * q;
+        for (int j = 0; j < q; j++) {
+            share = run->w[j] * cells[j] / (cells[j] + 1);
+            of_squares[j] = (T)share;
+            f[j] = (T)(-2 * share * c[j]);
+            f[q + j] = (T)(share * c[j] * c[j]);
+        }
+#else
+        for (int j = 0; j < q; j++) {
+            f[j] = (T)(-2 * share * run->w[j] * c[j]);
+            constant += share * run->w[j] * c[j] * c[j];
+        }
+#endif
+        run->constants[k] = constant;
+    }
+}
+
+/* gain and loss of the cases start .. start + rows, by products. */
+static void MOVES(screen)(const MOVES(Run) *run, int64_t start, int rows, NAME(Gemm) gemm) {
+    int q = run->q, width = WIDTH(q), K = run->K;
+    T one = 1, zero = 0;
+    const T *x = run->x + start * width;
+    gemm("T", "N", &rows, &K, &width, &one, (T *)x, &width, run->factors, &width, &zero, run->product, &rows);
+#if MISSING
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < q; j++) run->squares[(size_t)i * q + j] = x[(size_t)i * width + j] * x[(size_t)i * width + j];
+    gemm("T", "N", &rows, &K, &q, &one, run->squares, &q, run->factors + (size_t)K * width, &q, &one, run->product, &rows);
+#endif
+    for (int i = 0; i < rows; i++) run->loss[start + i] = HUGE_VAL;
+    for (int k = 0; k < K; k++) {
+        const T *d = run->product + (size_t)k * rows;
+#if !MISSING
+        double share = run->counts[k] / (run->counts[k] + 1);
+#endif
+        for (int i = 0; i < rows; i++) {
+#if MISSING
+            double loss = (double)d[i];
+#else
+            double loss = share * run->norms[start + i] + (double)d[i] + run->constants[k];
+#endif
+            if (loss < run->loss[start + i] && run->groups[start + i] != k) run->loss[start + i] = loss;
+        }
+    }
+    for (int i = 0; i < rows; i++) {
+        int own = run->groups[start + i];
+        run->gain[start + i] = own < 0 ? 0
+            : MOVES(leaving)(x + (size_t)i * width, run->w, q, own, run->totals, run->counts, run->centers);
+    }
+}
+
+/* Kept cases that some move may gain by, as far as the screening can see. */
+static int64_t MOVES(movable)(const MOVES(Run) *run) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < run->n; i++) {
+        int own = run->groups[i];
+        if (own < 0 || run->counts[own] < 2) continue;
+        if (run->loss[i] < run->gain[i] + RSKC_SLACK(T) * run->norms[i]) run->cases[found++] = i;
+    }
+    return found;
+}
+
+/* Trimmed cases of which something that has weight is observed. */
+static int64_t MOVES(trimmed)(const MOVES(Run) *run) {
+    int64_t found = 0;
+    const double *scale = run->scale;
+    (void)scale;
+    for (int64_t i = 0; i < run->n; i++)
+        if (run->groups[i] < 0 && SCALE(i) != 0) run->cases[found++] = i;
+    return found;
+}
+
+/* Doubles that the work space of a run takes, counted so that T's fit too. */
+static size_t MOVES(work_size)(int64_t n, int q, int K) {
+    size_t factors = (size_t)K * (WIDTH(q) + (MISSING ? q : 0));
+    size_t product = (size_t)RSKC_SCREEN_ROWS * (K + (MISSING ? q : 0));
+    return (size_t)K * q + 4 * (size_t)n + factors + product + K;
+}
+
 /* Rounds until nothing improves, at most max_rounds; returns the number of moves. */
 static int64_t MOVES(single_moves)(const T *x, const double *w, const double *scale, int64_t n,
                                    int q, int K, int max_rounds, int32_t *groups, double *totals,
-                                   double *counts, double *centers) {
+                                   double *counts, NAME(Gemm) gemm, double *work) {
+    MOVES(Run) run = {x, w, scale, n, q, K, groups, totals, counts};
     int64_t moves = 0;
+    run.centers = work, work += (size_t)K * q;
+    run.norms = work, work += n;
+    run.gain = work, work += n;
+    run.loss = work, work += n;
+    run.cases = (int64_t *)work, work += n;
+    run.constants = work, work += K;
+    run.factors = (T *)work, work += (size_t)K * (WIDTH(q) + (MISSING ? q : 0));
+    run.product = (T *)work, work += (size_t)RSKC_SCREEN_ROWS * K;
+    run.squares = (T *)work;
     for (int k = 0; k < K; k++)
-        MOVES(center_of)(totals + (size_t)k * WIDTH(q), counts[k], q, centers + (size_t)k * q);
+        MOVES(center_of)(totals + (size_t)k * WIDTH(q), counts[k], q, run.centers + (size_t)k * q);
+    for (int64_t i = 0; i < n; i++) run.norms[i] = NAME(weighted_norm)(x + i * WIDTH(q), w, q);
     for (int round = 0; round < max_rounds; round++) {
-        int64_t now = MOVES(move_round)(x, w, n, q, K, groups, totals, counts, centers);
-        now += MOVES(exchange_round)(x, w, scale, n, q, K, groups, totals, counts, centers);
+        MOVES(prepare)(&run);
+        for (int64_t start = 0; start < n; start += RSKC_SCREEN_ROWS)
+            MOVES(screen)(&run, start, (int)(n - start < RSKC_SCREEN_ROWS ? n - start : RSKC_SCREEN_ROWS), gemm);
+        int64_t now = K < 2 ? 0 : MOVES(move_round)(&run, MOVES(movable)(&run));
+        if (now == 0) now = MOVES(exchange_round)(&run, MOVES(trimmed)(&run));
         moves += now;
         if (now == 0) break;
     }

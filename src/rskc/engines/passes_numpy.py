@@ -133,6 +133,7 @@ class _Run:
 
     def __init__(self, X, weights, groups, totals, counts):
         self.X, self.weights = X.astype(np.float64), weights
+        self.slack = 1e-12 if X.dtype == np.float64 else 1e-4
         self.groups, self.totals, self.counts = groups, totals, counts
         self.scale = np.ones(len(X))
         self.centers = np.array([self.center_of(k) for k in range(len(counts))])
@@ -140,11 +141,23 @@ class _Run:
     def all_rounds(self, max_rounds):
         moves = 0
         for _ in range(max_rounds):
-            made = self.move_round() + self.exchange_round()
+            made = self.move_round() or self.exchange_round()
             moves += made
             if made == 0:
                 break
         return moves
+
+    def movable(self):
+        """Kept cases that gain by a move, as the sums are when a round begins."""
+        kept = np.flatnonzero(self.groups >= 0)
+        kept = kept[self.counts[self.groups[kept]] >= 2]
+        own, gain = self.groups[kept], self.changes(kept, self.groups[kept], -1)
+        loss = np.full(len(kept), np.inf)
+        for k in range(len(self.counts)):
+            entering = self.changes(kept, np.full(len(kept), k), 1) if self.counts[k] > 0 else 0
+            loss = np.where(own == k, loss, np.minimum(loss, entering))
+        values = self.X[kept, : len(self.weights)]
+        return kept[loss < gain + self.slack * (values**2 @ self.weights)]
 
     def center_of(self, k):
         return self.totals[k] / max(self.counts[k], 1)
@@ -166,9 +179,9 @@ class _Run:
 
     def move_round(self):
         moves = 0
-        for i in np.flatnonzero(self.groups >= 0):
+        for i in self.movable() if len(self.counts) > 1 else ():
             a = self.groups[i]
-            if self.counts[a] < 2 or len(self.counts) < 2:
+            if self.counts[a] < 2:
                 continue
             loss = self.entering(i)
             loss[a] = np.inf

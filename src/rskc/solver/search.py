@@ -13,7 +13,8 @@ from sklearn.utils.random import sample_without_replacement
 from rskc.engines import Engine, Table
 from rskc.solver.partition import Partitions, lloyd, moves_pay, repartition
 from rskc.solver.problem import Problem
-from rskc.solver.starts import INITS
+from rskc.solver.split_merge import split_and_merge
+from rskc.solver.starts import INITS, trials_for
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,16 @@ FEWEST_KEPT, MOST_KEPT = 2, 8
 # Of these, so many go on as branches; and so many as they were before single moves, since their
 # objective may be larger.
 MOST_BRANCHES, PLAIN_BRANCHES = 4, 2
+# From so many clusters on, few greedy starts are made and centers are added and merged: of random
+# starts hardly one has all centers in place.
+MANY_CLUSTERS = 6
+# Partitions that are split and merged: as many as an iteration takes this many multiplications for.
+ESCAPE_WORK, MOST_ESCAPES = 1_000_000, 4
+# Restarts with n_init="auto": as many as an iteration takes this many multiplications for; where
+# there are many clusters, and on a sample of very many cases.
+AUTO_WORK, FEWEST_STARTS, MOST_STARTS = 100_000_000, 10, 100
+MANY_WORK, FEWEST_OF_MANY, MOST_OF_MANY = 5_000_000, 1, 20
+SAMPLE_STARTS = 30
 # Single precision is off by 6e-8 of |x|^2; it is trusted while costs are above this share of that.
 SINGLE_SHARE = 1e-3
 
@@ -58,6 +69,10 @@ class Starts(Protocol):
         """Yield the starts in batches that fit the work space."""
         ...
 
+    def escape(self, table: Table, problem: Problem, found: Partitions) -> Partitions:
+        """Return partitions led out of the local optimum that the first of these is in."""
+        ...
+
 
 @dataclass(frozen=True)
 class DrawnStarts:
@@ -78,11 +93,24 @@ class DrawnStarts:
     def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
         """Yield the cases drawn, batch by batch."""
         runs, K = self.uniforms.shape
-        step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
+        cases = 8 * (3 + 2 * trials_for(K)) * table.n_cases
+        step = max(1, table.work_bytes // (cases + 40 * K * table.n_columns))
         kinds, seeds = np.arange(runs) % len(self.inits), table.seeds()
         for first in range(0, runs, step):
             rows = slice(first, first + step)
             yield Batch(seeds.cases(self._draw(seeds, n_trim, rows, kinds[rows])), kinds[rows])
+
+    def escape(self, table: Table, problem: Problem, found: Partitions) -> Partitions:
+        """Split and merge, where there are clusters enough for centers to be misplaced."""
+        if problem.n_clusters < MANY_CLUSTERS:
+            return found
+        work = table.n_cases * table.n_columns * problem.n_clusters
+        first = found.take(slice(0, int(np.clip(ESCAPE_WORK // work, 1, MOST_ESCAPES))))
+        runs = [
+            split_and_merge(table, first.take(slice(i, i + 1)), problem, float(uniform))
+            for i, uniform in enumerate(self.uniforms[: len(first), 0])
+        ]
+        return runs[0].join(*runs[1:], found).best(len(found), problem.n_clusters)
 
     def _draw(self, table: Table, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
         uniforms = self.uniforms[rows]
@@ -92,6 +120,22 @@ class DrawnStarts:
             if own.any():
                 cases[own] = INITS[init](table, uniforms[own], n_trim)
         return cases
+
+
+def auto_inits(problem: Problem) -> tuple[str, ...]:
+    """Return the kinds of start that ``init="auto"`` stands for."""
+    spread = "robust" if problem.n_trim else "k-means++"
+    return (spread,) if problem.n_clusters >= MANY_CLUSTERS else ("random", spread)
+
+
+def auto_starts(n: int, p: int, K: int) -> int:
+    """Return the number of restarts that ``n_init="auto"`` stands for."""
+    work = n * max(min(n, p), 8) * K
+    if K >= MANY_CLUSTERS:
+        return int(np.clip(MANY_WORK // work, FEWEST_OF_MANY, MOST_OF_MANY))
+    if search_size(n, p, K) < n:
+        return SAMPLE_STARTS
+    return int(np.clip(AUTO_WORK // work, FEWEST_STARTS, MOST_STARTS))
 
 
 def search_size(n: int, p: int, K: int) -> int:
@@ -129,6 +173,10 @@ class GivenStarts:
         for groups in self.groups:
             yield Batch(table.sums(groups, self.n_clusters).means(), np.zeros(1, int))
 
+    def escape(self, table: Table, problem: Problem, found: Partitions) -> Partitions:
+        """Return them as they are: who gives centers wants the optimum that they lead to."""
+        return found
+
 
 class Found(NamedTuple):
     """Partitions, and the table on which they are at rest."""
@@ -162,7 +210,7 @@ def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]
             own = runs.take(np.flatnonzero(kinds == kind))
             own = kept[kind].join(own) if kind in kept else own
             kept[kind] = own.best(most, problem.n_clusters)
-    return list(kept.values())
+    return [starts.escape(table, problem, found) for found in kept.values()]
 
 
 def _n_kept(table: Table, K: int) -> int:

@@ -6,9 +6,14 @@ nothing.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rskc.engines import Table
+
+# One uniform number a center is drawn; the candidates of a greedy step are its shifts.
+GOLDEN = 0.6180339887498949
 
 
 def random_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
@@ -24,47 +29,57 @@ def random_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
 
 
 def plusplus_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
-    """k-means++: draw each next case in proportion to its distance from those before it."""
-    first = (uniforms[:, 0] * table.n_cases).astype(np.int64)
-    return _spread(table, first, uniforms, 0)
+    """Greedy k-means++: of a few cases drawn by their distance, take the one that lowers it most.
+
+    As in scikit-learn, 2 + log(K) cases are tried in each step.
+    """
+    first = (uniforms[:, :1] * table.n_cases).astype(np.int64)
+    return np.hstack([first, spread_cases(table, table.cases(first), uniforms[:, 1:], 0)])
 
 
 def robust_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
-    """k-means++ that outlying cases cannot capture.
+    """Greedy k-means++ that outlying cases cannot capture.
 
-    The ``n_trim`` cases farthest from the centers chosen so far cannot be drawn, and the first
-    center is the most central of a few: the one with the least sum of distances to the others, the
-    ``n_trim`` farthest left out.
+    The ``n_trim`` cases farthest from the centers chosen so far are neither drawn nor counted in
+    the sum, and the first center is the most central of a few: the one with the least such sum.
     """
-    trials = _first_trials(uniforms[:, 0], table.n_cases)
-    sums = np.stack([_kept_costs(table, cases, n_trim) for cases in trials])
-    first = np.take_along_axis(trials, sums.argmin(axis=0)[None], axis=0)[0]
-    return _spread(table, first, uniforms, n_trim)
+    shifts = np.arange(3) * GOLDEN
+    trials = ((uniforms[:, :1] + shifts) % 1.0 * table.n_cases).astype(np.int64)
+    centers = table.cases(trials.ravel())[:, None, :]
+    sums = table.trim(table.assign(centers), n_trim).within.reshape(trials.shape)
+    first = np.take_along_axis(trials, sums.argmin(axis=1)[:, None], axis=1)
+    return np.hstack([first, spread_cases(table, table.cases(first), uniforms[:, 1:], n_trim)])
 
 
 INITS = {"random": random_cases, "k-means++": plusplus_cases, "robust": robust_cases}
 
 
-def _first_trials(uniforms: np.ndarray, n: int, count: int = 3) -> np.ndarray:
-    """Make several cases (count, runs) out of one uniform number each, by the golden ratio."""
-    shifted = (uniforms + np.arange(count)[:, None] * 0.6180339887498949) % 1.0
-    return (shifted * n).astype(np.int64)
+def trials_for(K: int) -> int:
+    """Number of candidates in each step of greedy k-means++."""
+    return 2 + int(np.log(K))
 
 
-def _kept_costs(table: Table, cases: np.ndarray, n_trim: int) -> np.ndarray:
-    return table.trim(table.assign(table.cases(cases)[:, None, :]), n_trim).within
+def spread_cases(
+    table: Table, centers: np.ndarray, uniforms: np.ndarray, n_trim: int
+) -> np.ndarray:
+    """Choose further cases (runs, m) beside centers (runs, K, columns), one for each uniform.
 
-
-def _spread(table: Table, first: np.ndarray, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
-    """Choose the second to the last case of each run by its distance to those before it."""
-    runs, K = uniforms.shape
-    chosen = np.empty((runs, K), np.int64)
-    chosen[:, 0] = first
-    least = None
-    for k in range(1, K):
-        assignment = table.assign(table.cases(chosen[:, k - 1])[:, None, :])
-        costs = assignment.costs
-        least = costs if least is None else table.arrays.lesser(least, costs)
-        groups = table.trim(assignment._replace(costs=least), n_trim).groups
-        chosen[:, k] = table.arrays.draw(least, groups, uniforms[:, k])
+    Candidates are drawn in proportion to their distance from the nearest center, the ``n_trim``
+    farthest excluded; the one that lowers the sum over the other cases most is taken.
+    """
+    arrays, (runs, m) = table.arrays, uniforms.shape
+    chosen = np.empty((runs, m), np.int64)
+    trials = trials_for(centers.shape[1] + m)
+    each, shifts = np.repeat(np.arange(runs), trials), np.arange(trials) / trials
+    assignment = table.assign(centers)
+    costs, groups = assignment.costs, table.trim(assignment, n_trim).groups
+    for k in range(m):
+        drawn = arrays.draw(costs, groups, (uniforms[:, k, None] + shifts) % 1.0)
+        assignment = table.assign(table.cases(drawn.ravel())[:, None, :])
+        lower: Any = arrays.lesser(assignment.costs, arrays.take(costs, each))
+        trimmed = table.trim(assignment._replace(costs=lower), n_trim)
+        best = trimmed.within.reshape(runs, trials).argmin(axis=1)
+        chosen[:, k] = drawn[np.arange(runs), best]
+        rows = np.arange(runs) * trials + best
+        costs, groups = arrays.take(lower, rows), arrays.take(trimmed.groups, rows)
     return chosen

@@ -126,10 +126,11 @@ class DeviceCases:
         xp = self.xp
         chances = xp.astype(xp.where(groups < 0, xp.zeros_like(costs), costs), xp.float64)
         ladder = xp.cumulative_sum(chances, axis=1)
-        goals = self.asarray(uniforms[:, None]) * ladder[:, -1:]
-        places, total = fetch(xp.count_nonzero(ladder <= goals, axis=1), ladder[:, -1])
+        goals = self.asarray(uniforms) * ladder[:, -1:]
+        counts = [xp.count_nonzero(ladder <= goals[:, k : k + 1], axis=1) for k in range(goals.shape[1])]
+        places, total = fetch(xp.stack(counts, axis=1), ladder[:, -1])
         n = costs.shape[1]
-        places = np.where(total == 0, uniforms * n, places)  # all alike: any case
+        places = np.where(total[:, None] == 0, uniforms * n, places)  # all alike: any case
         return np.minimum(places, n - 1).astype(np.int64)
 
     def first_members(self, groups, k, most):

@@ -1,0 +1,99 @@
+"""Split and merge: a way out of local optima where there are many clusters.
+
+Lloyd's iterations cannot carry a center from where there are too many to where there are too few,
+and with K clusters the chance that a start has none misplaced falls like c^-K: restarts do not
+help. So centers are added where the sum is large, a few iterations are made with too many, and
+then the pairs of clusters are merged whose merging costs least: that cost is exact, and known
+from means and counts alone. What is better is kept; when nothing is, fewer centers are added.
+
+The idea is that of breathing k-means (Fritzke, arXiv:2006.15666), which removes the centers of
+least utility, found by the second-best center of each case. Merging pairs needs no such pass over
+the data and led to sums as low.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rskc.engines import Sums, Table
+from rskc.solver.partition import Partitions, lloyd
+from rskc.solver.problem import Problem
+from rskc.solver.starts import GOLDEN, spread_cases
+
+# Centers added at first, and iterations made with them.
+MOST_ADDED, GROWN_ITERATIONS = 5, 4
+# A round counts if the within sum falls by more than this share.
+GAIN = 1e-4
+# So many rounds at most: 10 to 25 are usual.
+MOST_ROUNDS = 100
+
+
+def split_and_merge(
+    table: Table, start: Partitions, problem: Problem, uniform: float
+) -> Partitions:
+    """Improve one partition by adding and merging centers until that gains nothing."""
+    best, K = start, problem.n_clusters
+    added = min(MOST_ADDED, K)
+    for round_ in range(MOST_ROUNDS):
+        shifts = np.arange(round_ * MOST_ADDED, round_ * MOST_ADDED + added)
+        uniforms = (uniform + GOLDEN * (1 + shifts)) % 1.0
+        found = lloyd(table, _exchanged(table, best, problem, uniforms[None]), problem)
+        if found.within[0] < best.within[0] * (1 - GAIN):
+            best = found
+            continue
+        added -= 1
+        if added == 0:
+            break
+    return best
+
+
+def _exchanged(
+    table: Table, partitions: Partitions, problem: Problem, uniforms: np.ndarray
+) -> np.ndarray:
+    """Return centers (1, K, columns) after as many were added and merged as there are uniforms."""
+    K, added = problem.n_clusters, uniforms.shape[1]
+    centers = table.sums(partitions.groups, K).means()
+    seeds = table.cases(spread_cases(table, centers, uniforms, problem.n_trim))
+    more = replace(problem, n_clusters=K + added, max_iter=GROWN_ITERATIONS, tol=0.0)
+    grown = lloyd(table, np.concatenate([centers, seeds], axis=1), more)
+    sums = table.sums(grown.groups, K + added)
+    return merged(sums, K, table.weights[0]).means()
+
+
+def merged(sums: Sums, K: int, weights: np.ndarray) -> Sums:
+    """Merge the clusters of one run, the cheapest pair first, until K are left.
+
+    Merging clusters of n and m cases raises the within sum by n m / (n + m) times the squared
+    distance of their means. Where cells are missing that is an approximation.
+    """
+    totals, counts = sums.totals[0].copy(), sums.counts[0].copy()
+    means = np.nan_to_num(sums.means()[0])
+    alive = np.ones(len(counts), bool)
+    costs = _merging_costs(means, counts, weights)
+    while np.count_nonzero(alive) > K:
+        k, gone = np.unravel_index(costs.argmin(), costs.shape)
+        totals[k] += totals[gone]
+        counts[k] += counts[gone]
+        alive[gone] = False
+        means[k] = np.nan_to_num(type(sums)(totals[None, [k]], counts[None, [k]]).means()[0, 0])
+        costs[gone], costs[:, gone] = np.inf, np.inf
+        row = _merging_costs(means[[k]], counts[[k]], weights, means, counts)[0]
+        row[~alive | (np.arange(len(row)) == k)] = np.inf
+        costs[k], costs[:, k] = row, row
+    return type(sums)(totals[None, alive], counts[None, alive])
+
+
+def _merging_costs(means, counts, weights, others=None, other_counts=None):
+    own = others is None
+    others, other_counts = (means, counts) if own else (others, other_counts)
+    weighted = means * weights
+    squares = np.einsum("kj,kj->k", weighted, means)
+    other_squares = np.einsum("kj,j,kj->k", others, weights, others)
+    distances = np.maximum(squares[:, None] + other_squares - 2 * weighted @ others.T, 0)
+    product, total = counts[:, None] * other_counts, counts[:, None] + other_counts
+    costs = distances * product / np.maximum(total, 1)
+    if own:
+        np.fill_diagonal(costs, np.inf)
+    return costs
