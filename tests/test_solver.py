@@ -332,7 +332,7 @@ def test_batches_of_starts_are_cut_without_a_trace(work_bytes, monkeypatch):
     table = engine_for(np.random.default_rng(0).normal(size=(50, 3))).table(np.ones((1, 3)))
     starts = DrawnStarts(("random", "robust"), np.random.default_rng(6).random((21, 4)))
     whole = list(starts.batches(table, 5))
-    assert_array_equal(next(starts.fewer(6).batches(table, 5)).centers, whole[0].centers[:6])
+    assert_array_equal(next(starts.fewer(6, 0).batches(table, 5)).centers, whole[0].centers[:6])
     monkeypatch.setattr(memory, "WORK_BYTES", work_bytes)
     cut = list(starts.batches(table, 5))
     assert len(whole) == 1 < len(cut)
@@ -347,7 +347,7 @@ def test_given_starts_are_the_means_of_their_groups():
     table, starts = engine_for(X).table(np.ones((1, 2))), GivenStarts(list(groups[:, None]), 3)
     batches = list(starts.batches(table, 0))
     assert len(batches) == 2
-    assert len(list(starts.fewer(1).batches(table, 0))) == 1
+    assert len(list(starts.fewer(1, 0).batches(table, 0))) == 1
     for batch, group in zip(batches, groups, strict=True):
         means = np.stack([X[group == k].mean(axis=0) for k in range(3)])
         assert_allclose(batch.centers[0], table.place(means[None])[0], atol=1e-12)

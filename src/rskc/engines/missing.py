@@ -136,9 +136,9 @@ class MissingTable(MemoryTable):
     def exclude(self, groups):
         return np.where(self.scale == 0, np.int32(-1), groups)
 
-    def single_moves(self, groups, K, max_rounds=10):
-        # Few rounds: moves lower the sum over observed cells and exchanges that scaled up for
-        # missing cells, so that together they may go round in circles.
+    def single_moves(self, groups, K, max_rounds=100):
+        # Moves lower the sum over observed cells and exchanges the one scaled up for missing ones:
+        # together they may cycle, and the number of rounds ends that.
         passes = self.passes.single_moves_missing
         return self._move(passes, (self.scale,), groups, K, max_rounds)
 

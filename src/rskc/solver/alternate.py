@@ -15,7 +15,7 @@ cases or fewer is there, the objective that is left when such clusters are taken
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -276,6 +276,11 @@ def explore(
         weights = None if made_with is None else made_with[some]
         part, extra = partitions.take(some), None if first else more
         outcomes.append(_follow(alternate(engine, problem, part, extra, weights)))
+    return best_outcome(outcomes)
+
+
+def best_outcome(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcome whose state is best, with the best end and the best rival of all."""
     best = reduce(lambda one, other: other if other.state.beats(one.state) else one, outcomes)
     end = _best(outcome.end for outcome in outcomes)
     rival = max((outcome.rival for outcome in outcomes), key=lambda state: state.mean)

@@ -14,7 +14,7 @@ from rskc.engines import Engine, Table
 from rskc.solver.partition import Partitions, lloyd, moves_pay, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.split_merge import split_and_merge
-from rskc.solver.starts import INITS, trials_for
+from rskc.solver.starts import GOLDEN, INITS, MANY_CLUSTERS, trials_for
 
 log = logging.getLogger(__name__)
 
@@ -28,11 +28,8 @@ FEWEST_KEPT, MOST_KEPT = 2, 8
 # Of these, so many go on as branches; and so many as they were before single moves, since their
 # objective may be larger.
 MOST_BRANCHES, PLAIN_BRANCHES = 4, 2
-# From so many clusters on, few greedy starts are made and centers are added and merged: of random
-# starts hardly one has all centers in place.
-MANY_CLUSTERS = 6
 # Partitions that are split and merged: as many as an iteration takes this many multiplications for.
-ESCAPE_WORK, MOST_ESCAPES = 1_000_000, 4
+ESCAPE_WORK, MOST_ESCAPES = 2_500_000, 4
 # Restarts with n_init="auto": as many as an iteration takes this many multiplications for; where
 # there are many clusters, and on a sample of very many cases.
 AUTO_WORK, FEWEST_STARTS, MOST_STARTS = 100_000_000, 10, 100
@@ -61,8 +58,8 @@ class Starts(Protocol):
         """Return the same starts, for a search on all cases."""
         ...
 
-    def fewer(self, n_runs: int) -> Starts:
-        """Return so many of the restarts."""
+    def fewer(self, n_runs: int, round_: int) -> Starts:
+        """Return this many of the restarts, drawn anew for each round."""
         ...
 
     def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
@@ -86,9 +83,9 @@ class DrawnStarts:
         """Return the same starts, for a search on all cases."""
         return replace(self, sample=None)
 
-    def fewer(self, n_runs: int) -> DrawnStarts:
-        """Return the first so many."""
-        return replace(self, uniforms=self.uniforms[:n_runs])
+    def fewer(self, n_runs: int, round_: int) -> DrawnStarts:
+        """Return the first few, their draws shifted in each round."""
+        return replace(self, uniforms=(self.uniforms[:n_runs] + round_ * GOLDEN) % 1.0)
 
     def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
         """Yield the cases drawn, batch by batch."""
@@ -104,13 +101,10 @@ class DrawnStarts:
         """Split and merge, where there are clusters enough for centers to be misplaced."""
         if problem.n_clusters < MANY_CLUSTERS:
             return found
-        work = table.n_cases * table.n_columns * problem.n_clusters
+        work = table.n_cases * max(table.n_columns, 8) * problem.n_clusters
         first = found.take(slice(0, int(np.clip(ESCAPE_WORK // work, 1, MOST_ESCAPES))))
-        runs = [
-            split_and_merge(table, first.take(slice(i, i + 1)), problem, float(uniform))
-            for i, uniform in enumerate(self.uniforms[: len(first), 0])
-        ]
-        return runs[0].join(*runs[1:], found).best(len(found), problem.n_clusters)
+        better = split_and_merge(table, first, problem, self.uniforms[: len(first), 0])
+        return better.join(found).best(len(found), problem.n_clusters)
 
     def _draw(self, table: Table, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
         uniforms = self.uniforms[rows]
@@ -164,8 +158,8 @@ class GivenStarts:
         """Return the same starts."""
         return self
 
-    def fewer(self, n_runs: int) -> GivenStarts:
-        """Return the first so many."""
+    def fewer(self, n_runs: int, round_: int) -> GivenStarts:
+        """Return the first few."""
         return GivenStarts(self.groups[:n_runs], self.n_clusters)
 
     def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:

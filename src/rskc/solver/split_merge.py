@@ -31,19 +31,22 @@ MOST_ROUNDS = 100
 
 
 def split_and_merge(
-    table: Table, start: Partitions, problem: Problem, uniform: float
+    table: Table, start: Partitions, problem: Problem, uniforms: np.ndarray
 ) -> Partitions:
-    """Improve one partition by adding and merging centers until that gains nothing."""
-    best, K = start, problem.n_clusters
-    added = min(MOST_ADDED, K)
+    """Improve partitions by adding and merging centers until that gains nothing in any of them.
+
+    ``uniforms`` (runs,) say where in each run the draws of new centers begin.
+    """
+    best, added = start, min(MOST_ADDED, problem.n_clusters)
     for round_ in range(MOST_ROUNDS):
-        shifts = np.arange(round_ * MOST_ADDED, round_ * MOST_ADDED + added)
-        uniforms = (uniform + GOLDEN * (1 + shifts)) % 1.0
-        found = lloyd(table, _exchanged(table, best, problem, uniforms[None]), problem)
-        if found.within[0] < best.within[0] * (1 - GAIN):
-            best = found
-            continue
-        added -= 1
+        shifts = 1 + np.arange(round_ * MOST_ADDED, round_ * MOST_ADDED + added)
+        draws = (uniforms[:, None] + GOLDEN * shifts) % 1.0
+        found = lloyd(table, _exchanged(table, best, problem, draws), problem)
+        better = np.flatnonzero(found.within < best.within * (1 - GAIN))
+        if len(better):
+            best = best.replace(better, found.take(better))
+        else:
+            added -= 1
         if added == 0:
             break
     return best
@@ -52,14 +55,15 @@ def split_and_merge(
 def _exchanged(
     table: Table, partitions: Partitions, problem: Problem, uniforms: np.ndarray
 ) -> np.ndarray:
-    """Return centers (1, K, columns) after as many were added and merged as there are uniforms."""
+    """Return centers (runs, K, columns) after a few (runs, few) were added, and as many merged."""
     K, added = problem.n_clusters, uniforms.shape[1]
     centers = table.sums(partitions.groups, K).means()
     seeds = table.cases(spread_cases(table, centers, uniforms, problem.n_trim))
     more = replace(problem, n_clusters=K + added, max_iter=GROWN_ITERATIONS, tol=0.0)
     grown = lloyd(table, np.concatenate([centers, seeds], axis=1), more)
     sums = table.sums(grown.groups, K + added)
-    return merged(sums, K, table.weights[0]).means()
+    runs = [merged(sums.of_runs(slice(i, i + 1)), K, table.weights[0]) for i in range(len(grown))]
+    return np.concatenate([run.means() for run in runs])
 
 
 def merged(sums: Sums, K: int, weights: np.ndarray) -> Sums:

@@ -14,6 +14,9 @@ from rskc.engines import Table
 
 # One uniform number a center is drawn; the candidates of a greedy step are its shifts.
 GOLDEN = 0.6180339887498949
+# From so many clusters on a start must be good by itself: that all of many centers are in place
+# happens in hardly any of many random starts.
+MANY_CLUSTERS = 6
 
 
 def random_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
@@ -29,9 +32,10 @@ def random_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
 
 
 def plusplus_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
-    """Greedy k-means++: of a few cases drawn by their distance, take the one that lowers it most.
+    """k-means++: draw each next case in proportion to its distance from those before it.
 
-    As in scikit-learn, 2 + log(K) cases are tried in each step.
+    For many clusters greedily, as scikit-learn does: of 2 + log(K) cases that are drawn, the one is
+    taken that lowers the sum most.
     """
     first = (uniforms[:, :1] * table.n_cases).astype(np.int64)
     return np.hstack([first, spread_cases(table, table.cases(first), uniforms[:, 1:], 0)])
@@ -55,8 +59,8 @@ INITS = {"random": random_cases, "k-means++": plusplus_cases, "robust": robust_c
 
 
 def trials_for(K: int) -> int:
-    """Number of candidates in each step of greedy k-means++."""
-    return 2 + int(np.log(K))
+    """Return the number of candidates in each step: 1 where few clusters are found by restarts."""
+    return 1 if K < MANY_CLUSTERS else 2 + int(np.log(K))
 
 
 def spread_cases(
