@@ -92,12 +92,9 @@ class Sums:
         mean = self.totals.sum(axis=1) / np.maximum(self.counts.sum(axis=1), 1)[:, None]
         return np.einsum("rk,rkj->rj", self.counts, (self.means() - mean[:, None, :]) ** 2)
 
-    def without(self, clusters: list[int]) -> Sums:
-        """The sums with some clusters empty."""
-        left = self.of_runs(np.arange(len(self.counts)))  # a copy
-        for part in vars(left).values():
-            part[:, clusters] = 0
-        return left
+    def values_and_cells(self) -> tuple[np.ndarray, np.ndarray]:
+        """Totals (K, p) of the only run, and the number of cells (K, 1 or p) in each of them."""
+        return self.totals[0], self.counts[0][:, None]
 
     def of_runs(self, index: np.ndarray | slice) -> Self:
         """The sums of some of the runs: a copy, or for a slice a view."""

@@ -41,6 +41,11 @@ class MissingSums(Sums):
         values, cells = np.split(self.totals, 2, axis=2)
         return np.where(cells > 0.5, values / np.maximum(cells, 1), np.nan)
 
+    def values_and_cells(self) -> tuple[np.ndarray, np.ndarray]:
+        """Totals (K, p) of the only run, and the number of observed cells in each of them."""
+        values, cells = np.split(self.totals[0], 2, axis=1)
+        return values, cells
+
     def between(self) -> np.ndarray:
         """B_j as if every case had observed all features that it is judged by."""
         values, cells = np.split(self.totals, 2, axis=2)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cmp_to_key, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ class State:
     objective: float  # sum_j w_j B_j over the cases in neither trimmed set
     n_kept: int  # the number of these
     kept_sizes: np.ndarray  # (K,) cases in each group
-    guarded: bool  # whether no cluster can be nothing but outlying cases
+    guarded: bool  # see is_guarded
     rest: float  # objective per kept case, without clusters of n_trim cases or fewer
     converged: bool
 
@@ -70,7 +70,7 @@ class Outcome:
     """What the branches came to."""
 
     state: State
-    end: State  # the best of the states at which the branches ended
+    ends: tuple[State, ...]  # where the branches ended, the best first
     rival: State  # the largest objective, guarded or not
     path: tuple[float, ...]  # objective of each iteration of the state's branch
     settled: bool
@@ -133,10 +133,12 @@ def reweigh(
 
 
 def is_guarded(problem: Problem, sizes: np.ndarray, kept_sizes: np.ndarray) -> bool:
-    """Whether no cluster can be nothing but outlying cases.
+    """Whether every cluster has more cases than may be outlying, or keeps half an average cluster.
 
-    ``sizes`` (K,) are those of the clusters with all their cases, ``kept_sizes`` without trimmed
-    ones.
+    The first excludes a cluster of nothing but outlying cases. The second does not: it is all that
+    can be asked where an average cluster has no more than ``n_trim`` cases, as with K * trim near
+    1 or above. ``sizes`` (K,) are those of the clusters with all their cases, ``kept_sizes``
+    without trimmed ones.
     """
     half = (sizes.sum() - problem.n_trim) // (2 * problem.n_clusters)
     return bool(((sizes > problem.n_trim) | (kept_sizes > half)).all())
@@ -179,16 +181,27 @@ def _state(
 def _rest(
     sums: Sums, small: np.ndarray, sizes: np.ndarray, weights: np.ndarray, most: int
 ) -> float:
-    """Least objective per kept case once small clusters, so many cases at most, are taken away."""
+    """Least objective per kept case without one small cluster, or without the smallest of them.
+
+    These are taken away together while they have at most ``most`` cases.
+    """
     small = small[np.argsort(sizes[small], kind="stable")]
     together = small[np.cumsum(sizes[small]) <= most]
-    suspects = [[k] for k in small] + [list(together[:i]) for i in range(2, len(together) + 1)]
-    return min(_mean_without(sums, clusters, weights) for clusters in suspects)
+    values, cells = sums.values_and_cells()
+    squares = (values**2 / np.maximum(cells, 1)) @ weights  # (K,)
 
+    def means_without(values_gone, cells_gone, squares_gone, counts_gone):
+        left = (values.sum(axis=0) - values_gone) ** 2 / np.maximum(
+            cells.sum(axis=0) - cells_gone, 1
+        )
+        return (squares.sum() - squares_gone - left @ weights) / np.maximum(
+            counts.sum() - counts_gone, 1
+        )
 
-def _mean_without(sums: Sums, clusters: list[int], weights: np.ndarray) -> float:
-    left = sums.without(clusters)
-    return float(weights @ left.between()[0]) / max(left.counts.sum(), 1)
+    counts = sums.counts[0]
+    each = [part[small] for part in (values, cells, squares, counts)]
+    joined = [part[together].cumsum(axis=0)[1:] for part in (values, cells, squares, counts)]
+    return float(np.concatenate([means_without(*each), means_without(*joined)]).min())
 
 
 def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions:
@@ -280,11 +293,11 @@ def explore(
 
 
 def best_outcome(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcome whose state is best, with the best end and the best rival of all."""
+    """Return the outcome whose state is best, with the ends and the best rival of all."""
     best = reduce(lambda one, other: other if other.state.beats(one.state) else one, outcomes)
-    end = _best(outcome.end for outcome in outcomes)
+    ends = _best_first(end for outcome in outcomes for end in outcome.ends)
     rival = max((outcome.rival for outcome in outcomes), key=lambda state: state.mean)
-    return replace(best, end=end, rival=rival)
+    return replace(best, ends=ends, rival=rival)
 
 
 def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
@@ -306,8 +319,13 @@ def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
                 rival = state
     assert best is not None
     assert rival is not None
-    return Outcome(best, _best(ends.values()), rival, tuple(paths[best.branch]), settled)
+    return Outcome(best, _best_first(ends.values()), rival, tuple(paths[best.branch]), settled)
 
 
-def _best(states: Iterable[State]) -> State:
-    return reduce(lambda one, other: other if other.beats(one) else one, states)
+def _best_first(states: Iterable[State]) -> tuple[State, ...]:
+    """Order states as ``beats`` does; of equal ones the first comes first."""
+
+    def compare(one: State, other: State) -> int:
+        return -1 if one.beats(other) else int(other.beats(one))
+
+    return tuple(sorted(states, key=cmp_to_key(compare)))

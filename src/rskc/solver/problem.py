@@ -73,7 +73,8 @@ class Solution:
     inertia: float  # weighted within sum of squares of the cases not in O_W
     path: tuple[float, ...]  # the objective, iteration by iteration; last, that of the solution
     converged: bool
-    rival: Rival | None = None
+    rival: Rival | None = None  # passed over for its small cluster
+    exposed: Rival | None = None  # the own smallest cluster, where no better solution was found
 
     @property
     def mean(self) -> float:

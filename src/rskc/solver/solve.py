@@ -33,6 +33,8 @@ PATIENCE_ON_ALL = 2
 # Of so many cases a share of tol may move when a partition is at rest, and K-means is at its end
 # when the within sum falls by no more than this share of tol.
 MILLIONS, REST_TOL = 1_000_000, 1e-3
+# Ends of branches that are tried where the state chosen loses its guard.
+MOST_ENDS = 4
 # By how much a rival's objective must be larger to be worth a word.
 RIVAL_GAIN = 0.01
 # So many cases of its smallest cluster are named.
@@ -273,13 +275,18 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
 def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solution:
     """Sparse K-means, trimmed or not: the state chosen, its labels made with its own weights.
 
-    If that makes a cluster that may be nothing but outlying cases, the best end of a branch is
-    taken instead: there nothing moves any more.
+    If that makes a cluster that may be nothing but outlying cases, the ends of the branches are
+    tried in turn, where nothing moves any more. If none will do the state is returned, and the
+    warning names the cluster.
     """
-    solution = _settle(engine, problem, outcome.state)
-    guarded = is_guarded(problem, solution.sizes, solution.kept_sizes)
-    if outcome.state.guarded and not guarded:
-        solution = _settle(engine, problem, outcome.end)
+    solution = first = _settle(engine, problem, outcome.state)
+    others = iter(outcome.ends[:MOST_ENDS] if outcome.state.guarded else ())
+    while outcome.state.guarded and not is_guarded(problem, solution.sizes, solution.kept_sizes):
+        end = next(others, None)
+        if end is None or not end.guarded:
+            solution = replace(first, exposed=_smallest_cluster(engine, first))
+            break
+        solution = _settle(engine, problem, end)
     path = tuple(objective * engine.unit for objective in outcome.path)
     return replace(
         solution,
@@ -333,6 +340,13 @@ def _labels_with_fixed_trimming(table: Table, groups: Any, out: Any, problem: Pr
 
 def _keep_out(table: Table, out: Any, assignment: Assignment) -> Any:
     return table.exclude(table.arrays.without(assignment.labels, out))
+
+
+def _smallest_cluster(engine: Engine, solution: Solution) -> Rival:
+    least = int(solution.kept_sizes.argmin())
+    groups = engine.arrays.without(solution.labels, solution.trimmed_weighted)
+    cases = engine.arrays.first_members(engine.arrays.as_run(groups), least, RIVAL_CASES)
+    return Rival(solution.mean, int(solution.kept_sizes[least]), cases)
 
 
 def _rival(engine: Engine, problem: Problem, solution: Solution, outcome: Outcome) -> Rival | None:

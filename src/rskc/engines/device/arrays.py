@@ -127,7 +127,9 @@ class DeviceCases:
         chances = xp.astype(xp.where(groups < 0, xp.zeros_like(costs), costs), xp.float64)
         ladder = xp.cumulative_sum(chances, axis=1)
         goals = self.asarray(uniforms) * ladder[:, -1:]
-        counts = [xp.count_nonzero(ladder <= goals[:, k : k + 1], axis=1) for k in range(goals.shape[1])]
+        counts = [
+            xp.count_nonzero(ladder <= goals[:, k : k + 1], axis=1) for k in range(goals.shape[1])
+        ]
         places, total = fetch(xp.stack(counts, axis=1), ladder[:, -1])
         n = costs.shape[1]
         places = np.where(total[:, None] == 0, uniforms * n, places)  # all alike: any case
