@@ -48,6 +48,10 @@ static void rskc_prefetch(const void *start, size_t bytes) {
 #define RSKC_SAMPLE 1024
 #define RSKC_GAIN (1 - 1e-10) /* a move must gain more than rounding could */
 #define RSKC_SCREEN_ROWS 256
+/* Sweeps over the candidates of one screening: these cost little where the screening costs much. */
+#define RSKC_SWEEPS 10
+/* Trimmed cases times columns up to which exchanges are tried; beyond, Lloyd's iterations trim. */
+#define RSKC_EXCHANGE_WORK 50000
 /* How far products may be off, as a share of the norm of a case. */
 #define RSKC_SLACK(T) (sizeof(T) == sizeof(double) ? 1e-12 : 1e-4)
 

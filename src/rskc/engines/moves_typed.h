@@ -300,8 +300,14 @@ static int64_t MOVES(single_moves)(const T *x, const double *w, const double *sc
         MOVES(prepare)(&run);
         for (int64_t start = 0; start < n; start += RSKC_SCREEN_ROWS)
             MOVES(screen)(&run, start, (int)(n - start < RSKC_SCREEN_ROWS ? n - start : RSKC_SCREEN_ROWS), gemm);
-        int64_t now = K < 2 ? 0 : MOVES(move_round)(&run, MOVES(movable)(&run));
-        if (now == 0) now = MOVES(exchange_round)(&run, MOVES(trimmed)(&run));
+        int64_t now = 0, candidates = K < 2 ? 0 : MOVES(movable)(&run);
+        for (int sweep = 0; sweep < RSKC_SWEEPS; sweep++) {
+            int64_t moved = MOVES(move_round)(&run, candidates);
+            now += moved;
+            if (moved == 0) break;
+        }
+        if (now == 0 && (double)(candidates = MOVES(trimmed)(&run)) * q <= RSKC_EXCHANGE_WORK)
+            now = MOVES(exchange_round)(&run, candidates);
         moves += now;
         if (now == 0) break;
     }

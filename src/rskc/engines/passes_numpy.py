@@ -130,6 +130,8 @@ class _Run:
     """One partition under single moves; changes its groups, totals and counts in place."""
 
     GAIN = 1 - 1e-10  # a move must gain more than rounding could
+    SWEEPS = 10  # over the candidates of one screening
+    EXCHANGE_WORK = 50_000  # trimmed cases times columns up to which exchanges are tried
 
     def __init__(self, X, weights, groups, totals, counts):
         self.X, self.weights = X.astype(np.float64), weights
@@ -178,8 +180,17 @@ class _Run:
         return np.where(self.counts > 0, self.changes(np.full(len(k), i), k, 1), 0)
 
     def move_round(self):
+        moves, candidates = 0, self.movable() if len(self.counts) > 1 else ()
+        for _ in range(self.SWEEPS):
+            moved = self.sweep(candidates)
+            moves += moved
+            if moved == 0:
+                break
+        return moves
+
+    def sweep(self, candidates):
         moves = 0
-        for i in self.movable() if len(self.counts) > 1 else ():
+        for i in candidates:
             a = self.groups[i]
             if self.counts[a] < 2:
                 continue
@@ -203,7 +214,9 @@ class _Run:
         return kept[worst], gains[worst]
 
     def exchange_round(self):
-        moves = 0
+        moves, n_out = 0, np.count_nonzero((self.groups < 0) & (self.scale > 0))
+        if n_out * len(self.weights) > self.EXCHANGE_WORK:
+            return 0
         while moves < len(self.groups):
             out, gain = self.costliest()
             if out < 0 or gain <= 0:

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 MORE_STARTS, MORE_BRANCHES = 50, 2
 # Rounds of such restarts, and how many without a gain end them.
 MOST_ROUNDS, ROUNDS_IN_VAIN = 4, 2
+# Multiplications that an iteration of all these rounds may take.
+ROUND_WORK = 20_000_000
 # Along a path of bounds so many of the first partitions are followed again.
 PATH_BRANCHES = 1
 # Rounds in which the labels and the weights of the chosen state are brought into step.
@@ -179,6 +181,9 @@ def _return_to_search(
     in_vain = 0
     for round_ in range(1, MOST_ROUNDS + 1):
         weights = outcome.state.weights[None]
+        work = engine.n_cases * np.count_nonzero(weights) * problem.n_clusters
+        if round_ * work > ROUND_WORK:
+            break
         found = search_more(weights, round_)
         other = explore(engine, problem, found, None, np.repeat(weights, len(found), axis=0))
         in_vain = 0 if other.state.beats(outcome.state) else in_vain + 1
