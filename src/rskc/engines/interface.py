@@ -240,6 +240,7 @@ class Engine(Protocol):
     n_unobserved: int  # cases of which nothing is observed, which were left out
     arrays: Cases
     work_bytes: int  # what labels, groups and masks of branches side by side may take
+    searchable: bool  # whether its tables can draw starts; a part of the cases always can
     frame: Any  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
 

@@ -210,6 +210,8 @@ class MemoryEngine:
     arrays: Cases = ARRAYS
     work_bytes = WORK_BYTES
 
+    searchable = True
+
     def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
         self.X, self.n_threads, self.passes = X, n_threads, passes
         self.n_cases, self.n_features = X.shape

@@ -49,9 +49,8 @@ class Batch(NamedTuple):
 class Starts(Protocol):
     """Where restarts begin. The best partitions of each kind of start go on as branches."""
 
-    @property
-    def sample(self) -> np.ndarray | None:
-        """The cases on which the search is made; None for all."""
+    def cases_for(self, engine: Engine) -> np.ndarray | None:
+        """Return the cases that are searched as a part of the data; None for the data itself."""
         ...
 
     def on_all(self) -> Starts:
@@ -78,6 +77,12 @@ class DrawnStarts:
     inits: tuple[str, ...]
     uniforms: np.ndarray  # (runs, K)
     sample: np.ndarray | None = None
+
+    def cases_for(self, engine: Engine) -> np.ndarray | None:
+        """Return the sample, or all cases of an engine that cannot draw starts itself."""
+        if self.sample is None and not engine.searchable:
+            return np.arange(engine.n_cases)
+        return self.sample
 
     def on_all(self) -> DrawnStarts:
         """Return the same starts, for a search on all cases."""
@@ -152,7 +157,9 @@ class GivenStarts:
 
     groups: list[Any]
     n_clusters: int
-    sample: None = None  # what was given is given for all cases
+
+    def cases_for(self, engine: Engine) -> None:
+        """Search the data itself: what was given is given for all cases."""
 
     def on_all(self) -> GivenStarts:
         """Return the same starts."""

@@ -61,8 +61,9 @@ def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
     -------
     solution : Solution
     """
-    if starts.sample is not None:
-        return _solve_by_sample(engine, problem, starts, starts.sample, warm)
+    sample = starts.cases_for(engine)
+    if sample is not None:
+        return _solve_by_sample(engine, problem, starts, sample, warm)
     if not problem.sparse:
         return _plain_solution(engine, problem, _search_evenly(engine, problem, starts))
     partitions = _search_evenly(engine, problem, starts).partitions
@@ -112,7 +113,7 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
     that the objective does not fall along the path. On data without clusters, where each search
     ends somewhere else, it would, by as much as a tenth, and the gap would choose no sparsity.
     """
-    if starts.sample is None:
+    if starts.cases_for(engine) is None:
         partitions = _search_evenly(engine, problems[0], starts).partitions
         solution = _branch_out(engine, problems[0], partitions, starts)
     else:

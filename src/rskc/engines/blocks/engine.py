@@ -33,6 +33,8 @@ MOST_NAMED = 100
 class BlocksEngine:
     """Passes over a Dask array (n, p) whose blocks hold all columns, float32 or float64."""
 
+    searchable = False
+
     def __init__(self, data: BlockData, n_threads: int = 1):
         self.data, self.blocks, self.n_threads = data, data.blocks, n_threads
         self.frame, self.n_missing, self.n_unobserved = (

@@ -42,6 +42,8 @@ class DeviceEngine:
 
     table_cells = 1  # of a table, for each cell of the data
 
+    searchable = True
+
     def __init__(self, X: Any, *, frame: Frame | None = None, n_threads: int = 1, passes=None):
         self.X, self.passes = X, passes or passes_for(X)
         self.arrays: Any = DeviceCases(X)

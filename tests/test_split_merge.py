@@ -1,0 +1,141 @@
+"""Greedy starts, and centers that are added and merged."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+from sklearn.metrics import rand_score
+
+from engine_kinds import KINDS
+from rskc import RobustSparseKMeans
+from rskc.engines import engine_for
+from rskc.solver import DrawnStarts, Problem, solve
+from rskc.solver.partition import lloyd
+from rskc.solver.split_merge import merged, split_and_merge
+from rskc.solver.starts import plusplus_cases, robust_cases, spread_cases
+
+
+def table_of(X):
+    engine = engine_for(np.ascontiguousarray(X))
+    return engine.table(engine.equal_weights())
+
+
+def within_of(X, groups):
+    parts = [X[groups == k] for k in np.unique(groups)]
+    return sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts)
+
+
+def blobs(seed=0, K=12, n=600):
+    return make_blobs(n, 4, centers=K, cluster_std=0.4, random_state=seed)
+
+
+def test_the_pair_is_merged_whose_merging_raises_the_within_sum_least():
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(60, 3)), (np.arange(60) % 5).astype(np.int32)
+    table = table_of(X)
+    sums = table.sums(groups[None], 5)
+    pairs = [(a, b) for a in range(5) for b in range(a + 1, 5)]
+    a, b = min(pairs, key=lambda pair: within_of(X, np.where(groups == pair[1], pair[0], groups)))
+    left = merged(sums, 4, np.ones(3))
+    expected = np.delete(sums.totals[0], b, axis=0)
+    expected[a] += sums.totals[0, b]
+    assert_allclose(left.totals[0], expected)
+    assert_array_equal(left.counts[0], [24 if k == a else 12 for k in range(5) if k != b])
+
+
+@pytest.mark.parametrize("n_trim", [0, 30])
+def test_misplaced_centers_find_their_place(n_trim):
+    """Two centers in one cluster and one in two others: Lloyd cannot mend it."""
+    X, y = blobs()
+    if n_trim:
+        X = X.copy()
+        X[:n_trim:2] += 300  # half of what may be trimmed
+    table, problem = table_of(X), Problem(12, n_trim=n_trim, tol=1e-6)
+    centers = table.cases(np.array([np.flatnonzero(y == k)[-1] for k in range(12)]))
+    centers[1] = table.cases(np.array([np.flatnonzero(y == 0)[-5]]))[0]
+    stuck = lloyd(table, centers[None], problem)
+    found = split_and_merge(table, stuck, problem, np.array([0.3]))
+    true = lloyd(table, table.sums(y[None].astype(np.int32), 12).means(), problem)
+    assert found.within[0] < 0.8 * stuck.within[0]
+    assert found.within[0] <= true.within[0] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_split_and_merge_never_raises_the_sum(seed):
+    X = np.random.default_rng(seed).uniform(size=(300, 2))
+    table, problem = table_of(X), Problem(20, n_trim=10, tol=1e-4)
+    start = lloyd(table, table.cases(np.arange(40).reshape(2, 20)), problem)
+    found = split_and_merge(table, start, problem, np.array([0.1, 0.7]))
+    assert (found.within <= start.within).all()
+    assert_array_equal((found.groups < 0).sum(axis=1), 10)
+
+
+def test_runs_are_improved_as_if_each_were_alone():
+    """Except that all add as many centers at a time: two equal runs stay equal."""
+    X = np.random.default_rng(1).uniform(size=(200, 3))
+    table, problem = table_of(X), Problem(9, tol=1e-4)
+    start = lloyd(table, table.cases(np.tile(np.arange(9), (2, 1))), problem)
+    found = split_and_merge(table, start, problem, np.array([0.4, 0.4]))
+    alone = split_and_merge(table, start.take(slice(0, 1)), problem, np.array([0.4]))
+    assert_array_equal(found.groups[0], found.groups[1])
+    assert_array_equal(found.groups[0], alone.groups[0])
+
+
+def test_each_greedy_step_takes_the_candidate_that_lowers_the_sum_most():
+    X = np.random.default_rng(3).normal(size=(80, 2))
+    table, uniforms = table_of(X), np.array([[0.37]])
+    centers = table.cases(np.arange(7))[None]
+    chosen = spread_cases(table, centers, uniforms, 0)[0, 0]
+    distances = ((X[:, None] - X[None, :7]) ** 2).sum(2).min(1)
+    ladder = np.cumsum(distances)
+    trials = 2 + int(np.log(8))
+    goals = (0.37 + np.arange(trials) / trials) % 1 * ladder[-1]
+    drawn = np.searchsorted(ladder, goals, side="right")
+    sums = [np.minimum(distances, ((X - X[i]) ** 2).sum(1)).sum() for i in drawn]
+    assert chosen == drawn[int(np.argmin(sums))]
+
+
+@pytest.mark.parametrize("draw", [plusplus_cases, robust_cases])
+def test_starts_do_not_depend_on_their_batch(draw):
+    table = table_of(np.random.default_rng(0).normal(size=(150, 3)))
+    uniforms = np.random.default_rng(1).random((6, 8))
+    together = draw(table, uniforms, 5)
+    apart = np.vstack([draw(table, uniforms[i : i + 1], 5) for i in range(6)])
+    assert_array_equal(together, apart)
+
+
+def test_robust_starts_draw_no_outlying_case_for_many_clusters_either():
+    X, _ = blobs(1)
+    X[:20] += np.random.default_rng(0).normal(0, 500, size=(20, 4))
+    chosen = robust_cases(table_of(X), np.random.default_rng(2).random((10, 12)), 20)
+    assert (chosen >= 20).all()
+
+
+@pytest.mark.parametrize(("K", "seed"), [(10, 0), (25, 1), (60, 2)])
+def test_many_clusters_are_found_as_well_as_by_ten_starts_of_scikit_learn(K, seed):
+    X = make_blobs(1500, 5, centers=K, cluster_std=2.0, random_state=seed)[0]
+    theirs = KMeans(K, n_init=10, random_state=seed).fit(X).inertia_
+    ours = RobustSparseKMeans(K, trim=0, l1_bound=None, random_state=seed).fit(X).inertia_
+    assert ours <= theirs * 1.001
+
+
+def test_given_centers_are_not_led_elsewhere():
+    """Who gives centers wants the optimum that they lead to."""
+    X, y = blobs()
+    centers = np.array([X[np.flatnonzero(y == k)[-1]] for k in range(12)])
+    centers[1] = X[np.flatnonzero(y == 0)[-5]]
+    model = RobustSparseKMeans(12, trim=0, l1_bound=None, init=centers).fit(X)
+    found = RobustSparseKMeans(12, trim=0, l1_bound=None, random_state=0).fit(X)
+    assert model.inertia_ > 1.2 * found.inertia_
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_engine_finds_the_same_many_clusters(kind):
+    X, y = blobs(2, K=8, n=300)
+    starts = DrawnStarts(("robust",), np.random.default_rng(0).random((3, 8)))
+    engine, problem = kind.engine(X), Problem(8, n_trim=15, l1_bound=1.6, tol=1e-4)
+    found, here = solve(engine, problem, starts), solve(engine_for(X), problem, starts)
+    assert found.objective == pytest.approx(here.objective, rel=1e-9)
+    assert rand_score(kind.numpy(found.labels), here.labels) == 1
+    assert rand_score(here.labels, y) > 0.99
