@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rskc.estimator import RobustSparseKMeans
+from rskc.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import (
     check_bounds,
@@ -162,8 +163,8 @@ class GapL1(Search):
 
     def _refit_same(self, X: Any) -> None:
         """Fit from restarts and from what the path found, which may be better."""
-        for message, category in self.best_estimator_._fit(X, [self._warm]):
-            warnings.warn(message, category, stacklevel=3)
+        for warning in fit(self.best_estimator_, X, [self._warm]):
+            warnings.warn(warning, stacklevel=3)
         del self._warm
 
     def _chosen(self) -> dict[str, Any]:

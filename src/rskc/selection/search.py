@@ -13,12 +13,12 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.arrays import validated
 from rskc.estimator import RobustSparseKMeans
+from rskc.fitting import fit
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
-from rskc.selection.subsample import PRECISIONS, check_max_samples, gather, with_length
-from rskc.validation import check_integer, check_seed, is_integer
+from rskc.selection.subsample import check_max_samples, gather, with_length
+from rskc.validation import PRECISIONS, check_integer, check_seed, is_integer, validated
 
 # The most cases of a table that a search works on, unless told otherwise. All of a large table are
 # no better: of ever more cases any number of clusters is foreseen, since the best partition into so
@@ -165,7 +165,7 @@ def fit_quietly(model: Any, X: np.ndarray) -> Any:
     """Fit a model of a task; what rskc's own has to say is about a part of the data."""
     if not isinstance(model, RobustSparseKMeans):
         return model.fit(X)
-    model._fit(X)
+    fit(model, X)
     return model
 
 
