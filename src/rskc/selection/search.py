@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import KW_ONLY, dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -32,19 +33,21 @@ HOW = ("n_jobs", "progress", "checkpoint", "random_state")
 HOW_TO_FIT = ("n_threads", "verbose", "random_state")
 
 
+@dataclass(eq=False, repr=False)
 class Search(MetaEstimatorMixin, BaseEstimator):
     """Base class: ``fit`` runs the tasks of a search, decides, and refits a model.
 
-    A search has the parameters ``estimator``, ``max_samples``, ``random_state``, ``n_jobs``,
-    ``checkpoint`` and ``progress``, and implements ``_check``, ``_search`` and ``_chosen``.
+    The fields of a search are its parameters: the dataclass writes the ``__init__`` that only
+    stores them. A search implements ``_check``, ``_search`` and ``_chosen``.
     """
 
     estimator: Any
-    max_samples: int | None
-    random_state: Any
-    n_jobs: int | None
-    checkpoint: Any
-    progress: Any
+    _: KW_ONLY
+    max_samples: int | None = MAX_SAMPLES
+    random_state: Any = None
+    n_jobs: int | None = -1
+    checkpoint: Any = None
+    progress: Any = True
 
     def fit(self, X, y=None):
         """Search, decide, and fit the model that was chosen.
