@@ -195,7 +195,7 @@ def _(search: PredictionStrength) -> Finding:
         reason=strength_reason(frame.strength[row], frame.standard_error[row], threshold),
         rule="Half of the cases predicts which pairs of the other half belong together. The "
         "largest number is chosen for which this succeeds in every cluster: with a share of "
-        f"{threshold:g} or more, within one standard error. If there is none, the strongest is.",
+        f"{threshold:g} or more, within one standard error. If there is none, it is the strongest.",
         sample=_sample(search),
         suggests={"n_clusters": K},
         table=table,
