@@ -1,8 +1,9 @@
-"""Fits at many settings, side by side: trimming curves, and a grid of K, bound and trimming."""
+"""Fits at many settings: trimming curves, and a grid of K, bound and trimming."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import check_bounds, check_sparse
 from rskc.selection.runner import Key, Runner, seed_of
 from rskc.selection.search import (
-    MAX_SAMPLES,
     Search,
     check_clusters,
     configured,
@@ -28,6 +29,7 @@ SAME = 0.05
 TRIMS = tuple(np.round(np.arange(0, 0.21, 0.02), 2).tolist())
 
 
+@dataclass(eq=False, repr=False)
 class TrimCurves(Search):
     """Trimming share by trimming more and more, until it no longer matters.
 
@@ -82,26 +84,8 @@ class TrimCurves(Search):
     0.02
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = None,
-        trims: Any = TRIMS,
-        *,
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.trims = trims
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = None
+    trims: Any = TRIMS
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
@@ -135,6 +119,7 @@ class TrimCurves(Search):
         return {"n_clusters": self._n_clusters, "trim": self.suggested_trim_}
 
 
+@dataclass(eq=False, repr=False)
 class GridSearch(Search):
     """All combinations of K, L1 bound and trimming share, in one table.
 
@@ -187,28 +172,9 @@ class GridSearch(Search):
     18
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = None,
-        l1_bounds: Any = 5,
-        trims: Any = (0, 0.05, 0.1),
-        *,
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.l1_bounds = l1_bounds
-        self.trims = trims
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = None
+    l1_bounds: Any = 5
+    trims: Any = (0, 0.05, 0.1)
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
@@ -248,7 +214,7 @@ def check_trims(trims: Any) -> list[float]:
     """Return the trimming shares, upwards."""
     values = [trims] if is_real(trims) else trims
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(f"trims={trims!r} must be a share of cases, or several.")
+        raise ParameterError("trims", trims, "must be a share of cases, or several.")
     shares = sorted({check_real("trims", trim, 0, 0.5) for trim in values})
     if not shares:
         raise ValueError("trims is empty; give the shares of cases to trim.")
@@ -335,12 +301,12 @@ def _agreed(table: Any, K: int) -> int:
 
 
 def _own_number(estimator: Any, numbers: list[int]) -> int:
-    """The estimator's number of clusters, if it was tried, else the least."""
+    """Return the estimator's number of clusters, if it was tried, else the least."""
     return estimator.n_clusters if estimator.n_clusters in numbers else numbers[0]
 
 
 def _suggested(trims: list[float], fits: list[Result]) -> float:
-    """The least share from which on the partition stays as it is."""
+    """Return the least share from which on the partition stays as it is."""
     for i, trim in enumerate(trims):
         if all(_moved(fits[i], later) <= SAME for later in fits[i + 1 :]):
             return trim
