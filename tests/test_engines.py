@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_simulation
-from rskc.engines import MemoryEngine, engine_for, memory, passes_info, passes_numpy
+from rskc.engines import MemoryEngine, base, engine_for, memory, passes_info, passes_numpy
 from rskc.metrics import classification_error_rate
 from rskc.solver import search
 
@@ -137,7 +137,7 @@ def test_all_columns_stay_where_a_subset_of_a_large_table_saves_little(monkeypat
     X, weights = draw((50, 8)), np.zeros((1, 8))
     weights[0, :5] = 1
     expected = MemoryEngine(X).table(weights)
-    monkeypatch.setattr(memory, "SUBSET_BYTES", 0)
+    monkeypatch.setattr(base, "SUBSET_BYTES", 0)
     table = MemoryEngine(X).table(weights)
     assert (expected.n_columns, table.n_columns) == (5, 8)
     assert_allclose(table_distances(table), table_distances(expected), rtol=1e-9, atol=1e-9)

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import model_to_numpy, to_numpy, to_numpy_pair
 from rskc.engines import Engine, engine_for
-from rskc.engines.threads import n_threads_for, one_blas_thread, talking
+from rskc.engines.threads import one_blas_thread
 from rskc.fit_warnings import Complaint, of_bound, of_missing, of_solution
+from rskc.logs import logging_to_terminal
 from rskc.prediction import PredictionMixin, count_of
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.search import search_cases, search_size
@@ -28,6 +29,7 @@ from rskc.validation import (
     check_distinct,
     check_finite,
     check_integer,
+    check_n_threads,
     check_real,
     check_seed,
     check_wanted,
@@ -328,8 +330,10 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     def _prepared(self, X: np.ndarray) -> Iterator[tuple[Engine, Problem]]:
         """Make of X and the parameters what the solver takes, and the surroundings it runs in."""
         verbose = check_integer("verbose", self.verbose, 0)
-        with one_blas_thread, talking(verbose), np.errstate(over="ignore", invalid="ignore"):
-            engine = engine_for(X, drop_unobserved=True, n_threads=n_threads_for(self.n_threads))
+        n_threads = check_n_threads(self.n_threads)
+        ignored = np.errstate(over="ignore", invalid="ignore")
+        with one_blas_thread, logging_to_terminal(verbose), ignored:
+            engine = engine_for(X, drop_unobserved=True, n_threads=n_threads)
             problem = self._problem(engine.n_cases, engine.n_features)
             check_distinct(engine, problem.n_clusters)
             try:

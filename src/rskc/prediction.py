@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import by_blocks, check_collection, is_dask, to_numpy, validated, warn_of_columns
 from rskc.engines import Engine, engine_for
-from rskc.engines.threads import n_threads_for, one_blas_thread
+from rskc.engines.threads import one_blas_thread
+from rskc.validation import check_n_threads
 
 
 class _Wrapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -102,7 +103,7 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
     def _engine(self, X) -> Engine:
         X = self._validate(X, reset=False)
         missing = True if np.isnan(to_numpy(self.cluster_centers_)).any() else None
-        n_threads = n_threads_for(self.n_threads)
+        n_threads = check_n_threads(self.n_threads)
         return engine_for(X, missing=missing, frame=self._frame, n_threads=n_threads)
 
     def _validate(self, X, reset: bool) -> Any:

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from rskc.arrays import is_dask, is_on_device, to_numpy
 from rskc.engines import Engine
+from rskc.engines.threads import usable_threads
 
 
 def is_integer(value: Any) -> bool:
@@ -113,6 +114,13 @@ def squares_overflow(engine: Engine) -> ValueError:
         f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. Rescale "
         "its columns, or raise trim if these cells are outlying."
     )
+
+
+def check_n_threads(n_threads: Any) -> int:
+    """Return how many threads to use, None for all; no more than there are."""
+    if n_threads is not None:
+        n_threads = check_integer("n_threads", n_threads, 1, remedy=" or None")
+    return usable_threads(n_threads)
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:

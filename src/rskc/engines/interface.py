@@ -9,10 +9,12 @@ engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rskc.engines.base import Sums
 
 
 class Assignment(NamedTuple):
@@ -62,46 +64,6 @@ class Listed(NamedTuple):
     def of(cls, cases: np.ndarray) -> Listed:
         """All of them."""
         return cls(len(cases), cases)
-
-
-@dataclass
-class Sums:
-    """Totals and counts of the cases of each cluster; ``shift`` passes change them in place."""
-
-    totals: np.ndarray  # (runs, K, columns) float64
-    counts: np.ndarray  # (runs, K) float64
-    factored: ClassVar[bool] = False  # whether B_j of an engine has factors that these lack
-
-    @classmethod
-    def empty(cls, runs: int, K: int, columns: int) -> Sums:
-        """Sums over no case."""
-        return cls(np.zeros((runs, K, columns)), np.zeros((runs, K)))
-
-    def change(self, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
-        """Add what totals and counts change by when cases move; return how many moved."""
-        self.totals += totals
-        self.counts += counts
-        return moved.astype(np.int64)
-
-    def means(self) -> np.ndarray:
-        """Means of the clusters; 0, the location of the data, for an empty one."""
-        return self.totals / np.maximum(self.counts, 1)[:, :, None]
-
-    def between(self) -> np.ndarray:
-        """B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
-        mean = self.totals.sum(axis=1) / np.maximum(self.counts.sum(axis=1), 1)[:, None]
-        return np.einsum("rk,rkj->rj", self.counts, (self.means() - mean[:, None, :]) ** 2)
-
-    def without(self, clusters: list[int]) -> Sums:
-        """The sums with some clusters empty."""
-        left = self.of_runs(np.arange(len(self.counts)))  # a copy
-        for part in vars(left).values():
-            part[:, clusters] = 0
-        return left
-
-    def of_runs(self, index: np.ndarray | slice) -> Self:
-        """The sums of some of the runs: a copy, or for a slice a view."""
-        return type(self)(*(part[index] for part in vars(self).values()))
 
 
 class Cases(Protocol):
@@ -216,7 +178,7 @@ class Table(Protocol):
         """Move single cases while the within sum falls."""
         ...
 
-    def seeds(self) -> Table:
+    def seeding_table(self) -> Table:
         """Return the table from which starts are drawn: this one, or the same in memory."""
         ...
 
