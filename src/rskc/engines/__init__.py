@@ -78,6 +78,6 @@ def engine_for(
 
 
 def _has_missing(X: Any, xp: Any) -> bool:
-    """Whether a cell is missing; the sum mostly tells, without an array as large as X."""
+    """Whether a cell is missing; the sum mostly shows it, without an array as large as X."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(xp.isnan(xp.sum(X))) and bool(xp.any(xp.isnan(X)))

@@ -26,7 +26,7 @@ FRAME_CELLS = 2**22
 SUBSET_SHARE = 0.25
 # ... or if the copy is small anyway.
 SUBSET_BYTES = 2**25
-# Bits of the random number of a case: fewer where there are so many cases that sums were inexact.
+# Bits of the random number of a case: fewer where sums over very many cases would be inexact.
 KEY_BITS, EXACT_BITS = 30, 52
 
 
@@ -317,7 +317,7 @@ def gram_coordinates(gram: np.ndarray) -> np.ndarray:
     """Return coordinates (n, rank) with these scalar products (n, n).
 
     A pivoted Cholesky factor of the Gram matrix: its error is of the size that the scalar products
-    have anyway, and for 78 x 4751 it takes 1 ms where a QR factorization takes 8. Rows are brought
+    have anyway, and for 78 x 4751 it takes 1 ms where a QR factorization takes 8. Rows are scaled
     to length 1 for it, so that one outlying case does not decide what counts as 0.
     """
     norms = np.sqrt(gram.diagonal())

@@ -38,7 +38,7 @@ def scheduler_for() -> LocalScheduler | ClusterScheduler:
         return ClusterScheduler(client)
     if get is dask.base.named_schedulers.get("processes"):
         # It starts processes anew for each graph, a second or two, and sends them all labels;
-        # threads do as well, since the passes let go of the interpreter.
+        # threads do as well, since the passes release the interpreter lock.
         get = dask.base.named_schedulers["threads"]
     return LocalScheduler(get)
 

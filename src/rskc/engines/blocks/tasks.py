@@ -38,7 +38,7 @@ def clean(block: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def inspect(X: np.ndarray) -> Inspected:
-    """Look at all cells; the sum mostly tells whether there is anything to find."""
+    """Look at all cells; the sum mostly shows whether there is anything to find."""
     n, p = X.shape
     if np.isfinite(np.sum(X)):
         return Inspected(Facts(n, 0, 0, np.full(p, n > 0), False), np.empty(0, np.int64))

@@ -1,6 +1,6 @@
 """The engine for arrays on a device: torch tensors, CuPy arrays, or any other of the array API.
 
-Everything that is as long as the data stays on the device of the data. In an iteration of K-means
+Every array of length n stays on the device of the data. In an iteration of K-means
 the centers go there and sums, counts and within sums come back: two synchronizations, one for the
 number of cases that moved and one for the sums.
 """
@@ -22,7 +22,7 @@ from rskc.engines.interface import Farthest
 
 # Work arrays of a batch of runs may take this share of the memory that is free on the device...
 WORK_SHARE = 8
-# ... or this much, where the device does not say how much that is.
+# ... or this much, where that is not known.
 UNKNOWN_WORK_BYTES = 2**30
 
 
