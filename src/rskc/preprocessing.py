@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from rskc.fit_warnings import counted, listed
 from rskc.validation import check_choice
+from rskc.wording import count, listed
 
 # MAD times this is the standard deviation of normal data.
 MAD_FACTOR = 1.4826
@@ -102,8 +102,8 @@ class RowStandardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         flat = np.flatnonzero(scale == 0)
         if len(flat):
             warnings.warn(
-                f"{counted(len(flat), 'case has', 'cases have')} scale 0 ({self.scale}) and can be "
-                f"centered only: {listed(flat)}.",
+                f"{count(len(flat), 'case has', 'cases have')} scale 0 ({self.scale}) and can be "
+                f"centered only: {listed(flat, 6)}.",
                 UserWarning,
                 stacklevel=3,  # beyond set_output's wrapper
             )

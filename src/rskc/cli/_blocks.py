@@ -271,7 +271,7 @@ def _table(result: Result, shown: Shown, counts: Counts) -> Any:
 
 def _model(model: Any, shown: Shown, X: Any, few: bool) -> Any:
     """The model with the cases that are shown as if it had been fitted to these."""
-    from rskc.prediction import count_of
+    from rskc.fitting import count_of
 
     made, cases = without_cases(model), shown.cases
     made.n_threads = model.n_threads

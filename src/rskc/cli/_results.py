@@ -212,8 +212,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
 
 def write_page(path: Path, result: Result, title: str | None) -> None:
     """Write the HTML page."""
-    from rskc.report import Report
-    from rskc.report._summary import summarize
+    from rskc.report import Report, summarize
 
     data = result.data
     summary = summarize(

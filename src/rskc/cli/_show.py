@@ -102,9 +102,9 @@ def _facts(result: Result) -> Any:
 
 def clean(text: Any, width: int = 40) -> str:
     """A name of the user's in one line, without anything that a terminal would obey."""
-    from rskc.report._words import shown
+    from rskc.wording import cleaned
 
-    return shown(text, width)
+    return cleaned(text, width)
 
 
 def _few(words: list[str], n: int) -> str:

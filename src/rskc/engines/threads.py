@@ -1,30 +1,29 @@
-"""Threads and the log while a fit is under way."""
+"""Threads while a fit is under way: how many the passes use, and one for BLAS."""
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import joblib
 from threadpoolctl import ThreadpoolController
 
-from rskc.engines import passes_info
-from rskc.validation import check_integer
+from rskc.engines.memory import PASSES
 
 
-def n_threads_for(n_threads: int | None) -> int:
-    if n_threads is None:
-        return min(passes_info()["max_threads"], joblib.cpu_count())
-    return check_integer("n_threads", n_threads, 1, remedy=" or None")
+def usable_threads(wanted: int | None) -> int:
+    """Return how many threads the passes use: as many as wanted, or all that the machine allows.
+
+    More than there are CPUs, or than OMP_NUM_THREADS allows, would only wait for one another.
+    """
+    most = max(1, min(PASSES.max_threads(), joblib.cpu_count()))
+    return most if wanted is None else min(wanted, most)
 
 
 class _OneBlasThread:
     """Holds BLAS to one thread while any fit is under way.
 
     The passes call BLAS from threads of their own, and one thread rounds alike everywhere. Fits
-    may overlap in threads: the first in sets the limit, and the last out restores what was.
+    may overlap in threads: the first to enter sets the limit, the last to leave restores it.
     """
 
     def __init__(self) -> None:
@@ -46,19 +45,3 @@ class _OneBlasThread:
 
 
 one_blas_thread = _OneBlasThread()
-
-
-@contextmanager
-def talking(verbose: int) -> Iterator[None]:
-    """Send the solver's log to the terminal for a while."""
-    log, level = logging.getLogger("rskc"), logging.getLogger("rskc").level
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("rskc: %(message)s"))
-    if verbose:
-        log.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
-        log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)

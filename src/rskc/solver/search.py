@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
@@ -49,8 +49,11 @@ class Batch(NamedTuple):
 class Starts(Protocol):
     """Where restarts begin. The best partitions of each kind of start go on as branches."""
 
-    def cases_for(self, engine: Engine) -> np.ndarray | None:
-        """Return the cases that are searched as a part of the data; None for the data itself."""
+    drawn: ClassVar[bool]  # or given, for all cases
+
+    @property
+    def sample(self) -> np.ndarray | None:
+        """The cases on which the search is made; None for all."""
         ...
 
     def on_all(self) -> Starts:
@@ -77,12 +80,7 @@ class DrawnStarts:
     inits: tuple[str, ...]
     uniforms: np.ndarray  # (runs, K)
     sample: np.ndarray | None = None
-
-    def cases_for(self, engine: Engine) -> np.ndarray | None:
-        """Return the sample, or all cases of an engine that cannot draw starts itself."""
-        if self.sample is None and not engine.searchable:
-            return np.arange(engine.n_cases)
-        return self.sample
+    drawn: ClassVar[bool] = True
 
     def on_all(self) -> DrawnStarts:
         """Return the same starts, for a search on all cases."""
@@ -97,7 +95,7 @@ class DrawnStarts:
         runs, K = self.uniforms.shape
         cases = 8 * (3 + 2 * trials_for(K)) * table.n_cases
         step = max(1, table.work_bytes // (cases + 40 * K * table.n_columns))
-        kinds, seeds = np.arange(runs) % len(self.inits), table.seeds()
+        kinds, seeds = np.arange(runs) % len(self.inits), table.seeding_table()
         for first in range(0, runs, step):
             rows = slice(first, first + step)
             yield Batch(seeds.cases(self._draw(seeds, n_trim, rows, kinds[rows])), kinds[rows])
@@ -157,9 +155,8 @@ class GivenStarts:
 
     groups: list[Any]
     n_clusters: int
-
-    def cases_for(self, engine: Engine) -> None:
-        """Search the data itself: what was given is given for all cases."""
+    sample: None = None  # what was given is given for all cases
+    drawn: ClassVar[bool] = False
 
     def on_all(self) -> GivenStarts:
         """Return the same starts."""

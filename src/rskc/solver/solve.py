@@ -61,13 +61,29 @@ def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
     -------
     solution : Solution
     """
-    sample = starts.cases_for(engine)
-    if sample is not None:
-        return _solve_by_sample(engine, problem, starts, sample, warm)
+    if starts.sample is not None:
+        return _solve_by_sample(engine, problem, starts, starts.sample, warm)
+    if starts.drawn and not engine.searchable:
+        return _solve_in_memory(engine, problem, starts, warm)
     if not problem.sparse:
         return _plain_solution(engine, problem, _search_evenly(engine, problem, starts))
     partitions = _search_evenly(engine, problem, starts).partitions
     return _branch_out(engine, problem, partitions, starts, warm)
+
+
+def _solve_in_memory(
+    engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
+) -> Solution:
+    """Solve for data that are few enough to be gathered, and hand the solution back."""
+    to_numpy, from_numpy = engine.arrays.to_numpy, engine.arrays.from_numpy
+    known = [Warm(*map(to_numpy, one[:2]), one.weights) for one in map(_as_warm, warm)]
+    found = solve(engine.part(np.arange(engine.n_cases)), problem, starts, known)
+    names = ("labels", "trimmed_weighted", "trimmed_unweighted", "costs")
+    return replace(found, **{name: from_numpy(getattr(found, name)) for name in names})
+
+
+def _as_warm(solution: Warm | Solution) -> Warm:
+    return Warm(solution.labels, solution.trimmed_weighted, solution.weights)
 
 
 def _solve_by_sample(
@@ -113,7 +129,7 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
     that the objective does not fall along the path. On data without clusters, where each search
     ends somewhere else, it would, by as much as a tenth, and the gap would choose no sparsity.
     """
-    if starts.cases_for(engine) is None:
+    if starts.sample is None and (engine.searchable or not starts.drawn):
         partitions = _search_evenly(engine, problems[0], starts).partitions
         solution = _branch_out(engine, problems[0], partitions, starts)
     else:
