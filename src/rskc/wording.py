@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,6 +11,34 @@ from typing import Any
 def count(n: Any, one: str, many: str | None = None) -> str:
     """Write a number and its noun: 1 case, 2 cases, 1,797 cases."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Write a number: 1,234 or 0.0123 or 1.2e-07; a dash for what is not known."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    if abs(value) >= 10**digits and abs(value) < 1e15:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def percent(share: float) -> str:
+    """Write a share: 12%, 0.3%; never 0% of something nor 100% of less than all."""
+    if 0 < share < 0.01 or 0.99 < share < 1:
+        return f"{100 * share:.2g}%" if share < 0.5 else f"{math.floor(1000 * share) / 10:g}%"
+    return f"{share:.0%}"
+
+
+def exact_percent(share: float) -> str:
+    """Write a share that somebody has chosen: 2%, 2.5%."""
+    return f"{100 * share:.3g}%"
+
+
+def probability(p: float) -> str:
+    """Write a p-value: .048, 0 or 1."""
+    return f"{p:.2g}".lstrip("0") or "0"
 
 
 def listed(words: Iterable[Any], most: int = 5, n: int | None = None) -> str:
