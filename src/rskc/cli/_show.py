@@ -2,123 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._counts import MOST_NAMES
-from rskc.cli._phrases import as_options
-from rskc.cli._results import Result, counted, headline
-from rskc.cli._voice import Voice
+from rskc.cli._console import Console, bold
+from rskc.cli._output import FILES
+from rskc.cli._results import MOST_NAMES, Result, headline
+from rskc.wording import cleaned, count, listed
 
 MOST_CLUSTERS = 20
-FILES = {
-    "report.html": "the page that explains it all: open it in a browser",
-    "labels.csv": "cluster, distance and more of each case",
-    "features.csv": "weight and centers of each feature",
-    "table.csv": "what the search tried",
-    "model.rskc": "the model, for rskc predict",
-    "summary.json": "settings and results, enough to repeat it",
-}
 
 
-def show_result(result: Result, folder: Path | None, voice: Voice) -> None:
-    """The result in a few lines, and where the files are."""
-    if voice.silent:
+def show_result(result: Result, folder: Path | None, console: Console) -> None:
+    """Print the result in a few lines, and where the files are."""
+    if console.silent:
         return
-    for section in result.sections:
-        show_section(section, voice)
-    voice.say("", _bold(headline(result)), "", _clusters(result))
+    from rich.text import Text
+
+    for finding in result.findings:
+        _show_finding(finding, console)
+    console.print("", bold(headline(result)), "", _clusters(result))
     for heading, words in _facts(result):
-        voice.say(_line(heading, words))
-    for note in [*result.data.notes, *map(as_options, result.warnings)]:
-        voice.note(clean(note, 2000))
+        console.print(Text.assemble((f"{heading}: ", "cyan"), words))
+    console.note(*result.data.notes, *result.warnings)
     if folder is not None:
-        show_files(folder, voice)
+        console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
+        width = max(map(len, FILES))
+        for name, words in FILES.items():
+            if (folder / name).exists():
+                console.print(f"  {name:<{width}}  {words}", soft_wrap=True)
 
 
-def show_section(section: dict[str, Any], voice: Voice) -> None:
-    """What a search tried, and what it suggests."""
+def text_table(labels: Iterable[tuple[str, Any]], rows: Iterable[Iterable[str]], **how: Any) -> Any:
+    """Make a table; each column has a label and is justified "left" or "right"."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    found = section["table"]
-    table = Table(title=section["title"], title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for label in ["", *found["labels"]]:
-        table.add_column(label, justify="right")
-    for row, chosen in zip(found["rows"], found["chosen"], strict=True):
-        table.add_row(">" if chosen else "", *row, style="bold green" if chosen else None)
-    voice.say("", table, _bold(section["found"]), section["explain"])
-
-
-def show_files(folder: Path, voice: Voice) -> None:
-    """Which files were written."""
-    voice.say("")
-    voice.say_in_one_line(f"Written to {clean(folder, 2000)}:")
-    width = max(map(len, FILES))
-    for name, words in FILES.items():
-        if (folder / name).exists():
-            voice.say_in_one_line(f"  {name:<{width}}  {words}")
-
-
-def _clusters(result: Result) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table, rows = Table(box=SIMPLE_HEAD), result.summary["result"]["clusters"]
-    for label in ("Cluster", "Cases", "Outliers", "Silhouette"):
-        table.add_column(label, justify="right")
-    for row in rows[:MOST_CLUSTERS]:
-        width = "–" if row["silhouette"] is None else f"{row['silhouette']:.2f}"
-        table.add_row(f"{row['cluster']}", f"{row['cases']:,}", f"{row['outliers']:,}", width)
-    if len(rows) > MOST_CLUSTERS:
-        table.add_row("...", f"{len(rows) - MOST_CLUSTERS} more", "", "")
+    table = Table(box=SIMPLE_HEAD, **how)
+    for label, justify in labels:
+        table.add_column(label, justify=justify)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def _facts(result: Result) -> Any:
-    found, truth = result.summary["result"], result.summary["truth"]
+def _show_finding(finding: Any, console: Console) -> None:
+    labels, rows, chosen = finding.table
+    marked = ([">" if is_chosen else "", *row] for row, is_chosen in zip(rows, chosen, strict=True))
+    columns = [(label, "right") for label in ["", *labels]]
+    table = text_table(
+        columns, marked, title=finding.title, title_justify="left", title_style="bold"
+    )
+    for row, is_chosen in zip(table.rows, chosen, strict=True):
+        row.style = "bold green" if is_chosen else None
+    console.print("", table, bold(finding.headline), finding.explanation)
+
+
+def _clusters(result: Result) -> Any:
+    clusters = result.summary["result"]["clusters"]
+    rows = [
+        [
+            f"{row['cluster']}",
+            f"{row['cases']:,}",
+            f"{row['outliers']:,}",
+            "–" if row["silhouette"] is None else f"{row['silhouette']:.2f}",
+        ]
+        for row in clusters[:MOST_CLUSTERS]
+    ]
+    if len(clusters) > MOST_CLUSTERS:
+        rows.append(["...", f"{len(clusters) - MOST_CLUSTERS} more"])
+    return text_table(
+        [(label, "right") for label in ("Cluster", "Cases", "Outliers", "Silhouette")], rows
+    )
+
+
+def _facts(result: Result) -> Iterator[tuple[str, str]]:
+    found, truth, data = result.summary["result"], result.summary["truth"], result.data
     if found["l1_bound"] is not None and found["top_features"]:
-        weights = [f"{clean(f['feature'])} {f['weight']:.2g}" for f in found["top_features"]]
-        yield "Largest weights", _few(weights, found["n_features"])
+        weights = [f"{cleaned(f['feature'], 40)} {f['weight']:.2g}" for f in found["top_features"]]
+        yield "Largest weights", listed(weights, MOST_NAMES, found["n_features"])
     if found["n_outliers"]:
-        names = [clean(name) for name in result.counts.farthest["case"]]
-        yield "Outliers", _few(names, found["n_outliers"])
+        names = [cleaned(name, 40) for name in result.counts.farthest["case"]]
+        yield "Outliers", listed(names, MOST_NAMES, found["n_outliers"])
     if truth is not None:
-        told = (
-            f"{truth['cer']:.1%} of the pairs of cases are together in one and apart in the other"
+        sample = f", among {truth['n_cases']:,} cases drawn at random" if result.is_sample else ""
+        yield (
+            f"Compared with {cleaned(truth['label_column'], 40)}",
+            f"{truth['cer']:.1%} of the pairs of cases are together in one and apart in the other "
+            f"(CER {truth['cer']:.3f}){sample}",
         )
-        told += f" (CER {truth['cer']:.3f})"
-        if result.is_sample:
-            told += f", among {truth['n_cases']:,} cases drawn at random"
-        yield f"Compared with {clean(truth['label_column'])}", told
-    if result.data.table.n_missing:
-        yield "Missing", counted(result.data.table.n_missing, "cell")
-    seconds = result.data.seconds + result.seconds
+    if data.table.n_missing:
+        yield "Missing", count(data.table.n_missing, "cell")
     if result.is_sample:
         shown = f"{len(result.model.labels_):,} of the cases, drawn at random"
         yield "On the page and in model.rskc", shown
-    yield "Time", f"{seconds:.1f} s, of which reading {result.data.seconds:.1f} s"
-
-
-def clean(text: Any, width: int = 40) -> str:
-    """A name of the user's in one line, without anything that a terminal would obey."""
-    from rskc.report._words import shown
-
-    return shown(text, width)
-
-
-def _few(words: list[str], n: int) -> str:
-    more = n - len(words[:MOST_NAMES])
-    return ", ".join(words[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _bold(words: str) -> Any:
-    from rich.text import Text
-
-    return Text(words, style="bold")
-
-
-def _line(heading: str, words: str) -> Any:
-    from rich.text import Text
-
-    return Text.assemble((f"{heading}: ", "cyan"), words)
+    yield "Time", f"{data.seconds + result.seconds:.1f} s, of which reading {data.seconds:.1f} s"
