@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rskc import RobustSparseKMeans
 from rskc.files import TableError, read_table, write_csv
-from rskc.files._needs import MissingPackageError
+from rskc.files._source import MissingPackageError
 
 pl = pytest.importorskip("polars", reason="tables are read by polars")
 
@@ -319,7 +319,7 @@ def test_a_missing_package_is_named(put, monkeypatch):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("rskc.files._needs.import_module", absent)
+    monkeypatch.setattr("rskc.files._source.import_module", absent)
     for name, extra in (("t.csv", "tables"), ("t.xlsx", "excel"), ("t.h5ad", "anndata")):
         with pytest.raises(MissingPackageError, match=rf'pip install "rskc\[{extra}\]"'):
             read_table(put("a\n1\n", name))

@@ -18,6 +18,7 @@ import rskc
 from rskc import RobustSparseKMeans, load, save
 from rskc.files import ModelFileError, models, read_model
 from rskc.files._codec import pack
+from rskc.fitted import ATTRIBUTES
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5)) + 4 * (np.arange(60) % 3)[:, None] * np.eye(5)[0]
@@ -96,7 +97,7 @@ def test_round_trips_are_exact(name, path):
 def test_all_that_a_fit_leaves_is_saved():
     """A new fitted attribute must be given a place in the file."""
     model = fitted(named()).set_output(transform="pandas")
-    known = {*models.ARRAYS, *models.NUMBERS, *models.OTHERS, *model.get_params()}
+    known = {*ATTRIBUTES, *model.get_params()}
     assert known == set(vars(model))
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rskc.estimator import RobustSparseKMeans
+    from rskc.exceptions import SmallClusterWarning
     from rskc.files import load, save
-    from rskc.fit_warnings import SmallClusterWarning
     from rskc.preprocessing import ColumnStandardizer, RowStandardizer
     from rskc.versions import show_versions
 
@@ -32,7 +32,7 @@ _HOMES = {
     "ColumnStandardizer": "rskc.preprocessing",
     "RobustSparseKMeans": "rskc.estimator",
     "RowStandardizer": "rskc.preprocessing",
-    "SmallClusterWarning": "rskc.fit_warnings",
+    "SmallClusterWarning": "rskc.exceptions",
     "load": "rskc.files",
     "save": "rskc.files",
     "show_versions": "rskc.versions",

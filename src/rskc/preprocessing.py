@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rskc.fit_warnings import counted, listed
 from rskc.validation import check_choice
+from rskc.wording import count, listed
 
 # MAD times this is the standard deviation of normal data.
 MAD_FACTOR = 1.4826
@@ -115,8 +115,8 @@ class RowStandardizer(_Standardizer):
         Z, flat = standardize_rows(X, self.center, self.scale)
         if len(flat):
             warnings.warn(
-                f"{counted(len(flat), 'case has', 'cases have')} scale 0 ({self.scale}) and can be "
-                f"centered only: {listed(flat)}.",
+                f"{count(len(flat), 'case has', 'cases have')} scale 0 ({self.scale}) and can be "
+                f"centered only: {listed(flat, 6)}.",
                 UserWarning,
                 stacklevel=3,  # beyond set_output's wrapper
             )
@@ -205,9 +205,9 @@ class ColumnStandardizer(_Standardizer):
         if concentrated.any():
             names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
             warnings.warn(
-                f"{counted(concentrated.sum(), 'feature has', 'features have')} MAD 0, because "
+                f"{count(int(concentrated.sum()), 'feature has', 'features have')} MAD 0, because "
                 "more than half of the cells are equal; the standard deviation is used instead: "
-                f"{listed(names[concentrated])}.",
+                f"{listed(names[concentrated], 6)}.",
                 UserWarning,
                 stacklevel=2,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -18,19 +17,6 @@ MOST_NAMES = 10
 MOST_SIZES = 20
 GLUE = "\xa0"  # a space at which no line is broken
 MARGIN = 11  # of the words in the summary, behind their headings
-
-
-def names_of_cases(X: Any) -> np.ndarray | None:
-    """Index of a pandas frame, unless it is the default one."""
-    pandas = sys.modules.get("pandas")  # nobody has a frame who has not imported it
-    if pandas is None or not isinstance(X, pandas.DataFrame):
-        return None
-    index = X.index
-    if isinstance(index, pandas.RangeIndex) and index.start == 0 and index.step == 1:
-        return None
-    names = np.empty(len(index), object)
-    names[:] = list(index)
-    return names
 
 
 def features_frame(model: Any) -> Any:

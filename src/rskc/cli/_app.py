@@ -14,9 +14,10 @@ from typer.core import TyperGroup
 
 from rskc.cli import silence_stdout
 from rskc.cli._console import Console, sentence_of
+from rskc.exceptions import ClusterError
 
 # What data and settings may cause; anything else is a mistake of ours.
-EXPECTED = (ValueError, OSError, ImportError, MemoryError)
+EXPECTED = (ValueError, OSError, ImportError, MemoryError, ClusterError)
 
 _typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 

@@ -74,7 +74,11 @@ class Bounds:
     """Bounds to try."""
 
     bounds: Any = option(
-        SEARCH, "10", "How many bounds to try, or which: 2,4,8.", parser=some_bounds, metavar="BOUNDS"
+        SEARCH,
+        "10",
+        "How many bounds to try, or which: 2,4,8.",
+        parser=some_bounds,
+        metavar="BOUNDS",
     )
     permutations: int = option(SEARCH, 20, "Shuffled data sets.", metavar="NUMBER")
 

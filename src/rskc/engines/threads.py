@@ -11,13 +11,13 @@ import joblib
 from threadpoolctl import ThreadpoolController
 
 from rskc.engines import passes_info
-from rskc.validation import check_integer
 
 
 def n_threads_for(n_threads: int | None) -> int:
+    """Return a number of threads, or all that the machine allows if there is none."""
     if n_threads is None:
         return min(passes_info()["max_threads"], joblib.cpu_count())
-    return check_integer("n_threads", n_threads, 1, remedy=" or None")
+    return int(n_threads)
 
 
 class _OneBlasThread:

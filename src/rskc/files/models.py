@@ -29,6 +29,7 @@ from rskc.atomic import atomic_write
 from rskc.engines.frame import Frame
 from rskc.estimator import RobustSparseKMeans
 from rskc.files._codec import Unsavable, decode, encode, pack, unpack
+from rskc.fitted import ATTRIBUTES
 from rskc.validation import centers_to_numpy
 
 FORMAT, VERSION = "rskc model", 1
@@ -36,32 +37,6 @@ CONTENTS = "rskc-model.json"
 DIGEST_LENGTH = 64
 TIMES = (1980, 1, 1, 0, 0, 0)  # in the archive, so that the same model makes the same file
 
-# Arrays among the fitted attributes: types, and axes that must agree.
-ARRAYS = {
-    "labels_": ("i4 i8", "n"),
-    "cluster_centers_": ("f4 f8", "Kp"),
-    "feature_weights_": ("f4 f8", "p"),
-    "trimmed_weighted_": ("b1", "n"),
-    "trimmed_unweighted_": ("b1", "n"),
-    "trimmed_": ("b1", "n"),
-    "outliers_": ("b1", "n"),
-    "distances_": ("f4 f8", "n"),
-    "objective_path_": ("f8", "i"),
-    "feature_names_in_": ("O", "p"),
-    "case_names_in_": ("O", "n"),
-}
-NUMBERS = {
-    "n_trim_": int,
-    "n_iter_": int,
-    "n_missing_": int,
-    "n_features_in_": int,
-    "objective_": float,
-    "inertia_": float,
-    "outlier_threshold_": float,
-    "l1_bound_": float,
-}
-OTHERS = ("warnings_", "_frame", "_sklearn_output_config")
-OPTIONAL = ("feature_names_in_", "case_names_in_", "_sklearn_output_config")
 # What may go wrong in reading what is not as it should be.
 WRONG = (
     ValueError,
@@ -227,8 +202,7 @@ def _encoded(what: str, value: Any, add: Any) -> Any:
 
 
 def _attributes(model: RobustSparseKMeans) -> dict[str, Any]:
-    known = [*ARRAYS, *NUMBERS, *OTHERS]
-    found = {name: vars(model)[name] for name in known if name in vars(model)}
+    found = {name: vars(model)[name] for name in ATTRIBUTES if name in vars(model)}
     return found | {"_frame": model._frame._asdict()}
 
 
@@ -309,9 +283,10 @@ def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
 
 
 def _model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKMeans:
-    for name in {*ARRAYS, *NUMBERS, *OTHERS}.difference(OPTIONAL, attributes):
-        raise ValueError(f"{name} is missing")
-    for name in set(attributes).difference(ARRAYS, NUMBERS, OTHERS):
+    for name, expected in ATTRIBUTES.items():
+        if name not in attributes and not expected.optional:
+            raise ValueError(f"{name} is missing")
+    for name in set(attributes).difference(ATTRIBUTES):
         raise ValueError(f"{name!r:.60} is no attribute of a model")
     model = RobustSparseKMeans(**params)
     if set(params) != set(model.get_params(deep=False)):
@@ -328,11 +303,11 @@ def _model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKM
 def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
     """Types and shapes; compiled passes rely on them. Returns the lengths of the axes."""
     axes: dict[str, int] = {}
-    for name, (dtypes, letters) in ARRAYS.items():
-        if name in OPTIONAL and name not in attributes:
+    for name, (types, letters, _) in ATTRIBUTES.items():
+        if not letters or name not in attributes:
             continue
         array = attributes[name]
-        if array.dtype not in [np.dtype(each) for each in dtypes.split()]:
+        if array.dtype not in [np.dtype(each) for each in types.split()]:
             raise ValueError(f"{name} is of type {array.dtype}")
         lengths = dict(zip(letters, array.shape, strict=True))
         if any(axes.setdefault(axis, length) != length for axis, length in lengths.items()):
@@ -346,19 +321,21 @@ def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
 
 
 def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:
-    for name, kind in NUMBERS.items():
-        value = attributes[name]
-        free = name == "l1_bound_" and value is None
-        if not free and (not isinstance(value, kind) or isinstance(value, bool)):
-            raise ValueError(f"{name} is not of type {kind.__name__}")
+    for name, (types, *_) in ATTRIBUTES.items():
+        kind = {"int": int, "float": float}.get(types)
+        if kind is None or (name == "l1_bound_" and attributes[name] is None):
+            continue
+        if not isinstance(attributes[name], kind) or isinstance(attributes[name], bool):
+            raise ValueError(f"{name} is not of type {types}")
     if attributes["n_features_in_"] != axes["p"]:
         raise ValueError("n_features_in_ is not the number of features")
 
 
 def _check_others(attributes: dict[str, Any]) -> None:
-    warnings = attributes["warnings_"]
-    if type(warnings) is not list or not all(type(each) is str for each in warnings):
-        raise ValueError("warnings_ are not text")
+    for name in ("warnings_", "warning_kinds_"):
+        texts = attributes.get(name, [])
+        if type(texts) is not list or not all(type(each) is str for each in texts):
+            raise ValueError(f"{name} are not text")
     config = attributes.get("_sklearn_output_config", {})
     if not set(config) <= {"transform"} or not set(config.values()) <= set(OUTPUTS):
         raise ValueError("its kind of output is unknown")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rskc.atomic import atomic_write
-from rskc.fit_warnings import SmallClusterWarning
+from rskc.exceptions import SmallClusterWarning
 
 
 @dataclass(frozen=True)

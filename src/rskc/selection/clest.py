@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,6 @@ from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import (
-    MAX_SAMPLES,
     Search,
     check_clusters,
     configured,
@@ -29,6 +29,7 @@ LEAST_AGREEMENT = 0.5
 NEARLY_AS_GOOD = 0.1
 
 
+@dataclass(eq=False, repr=False)
 class Clest(Search):
     """Number of clusters by prediction: Clest of Dudoit and Fridlyand.
 
@@ -127,34 +128,13 @@ class Clest(Search):
     3
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = range(2, 9),
-        *,
-        n_splits: int = 20,
-        n_references: int = 20,
-        level: float = 0.05,
-        rule: str = "agreement",
-        reference: str = "pca",
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.n_splits = n_splits
-        self.n_references = n_references
-        self.level = level
-        self.rule = rule
-        self.reference = reference
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = range(2, 9)
+    _: KW_ONLY
+    n_splits: int = 20
+    n_references: int = 20
+    level: float = 0.05
+    rule: str = "agreement"
+    reference: str = "pca"
 
     def _check(self, n: int, p: int) -> None:
         check_clusters(self.n_clusters, 2, _n_test(n))

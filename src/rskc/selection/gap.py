@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rskc.estimator import RobustSparseKMeans
+from rskc.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import (
     check_bounds,
@@ -20,7 +22,6 @@ from rskc.selection.path import (
 from rskc.selection.references import REFERENCES, Reference, permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import (
-    MAX_SAMPLES,
     Search,
     check_clusters,
     configured,
@@ -40,6 +41,7 @@ KEPT_BYTES = 2**21
 TINY = np.finfo(float).tiny
 
 
+@dataclass(eq=False, repr=False)
 class GapL1(Search):
     """L1 bound by the permutation gap, with trimming on.
 
@@ -110,28 +112,10 @@ class GapL1(Search):
     np.True_
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        l1_bounds: Any = 10,
-        *,
-        n_permutations: int = 20,
-        rule: str = "1se",
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.l1_bounds = l1_bounds
-        self.n_permutations = n_permutations
-        self.rule = rule
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    l1_bounds: Any = 10
+    _: KW_ONLY
+    n_permutations: int = 20
+    rule: str = "1se"
 
     def _check(self, n: int, p: int) -> None:
         check_integer("n_clusters", check_sparse(self.estimator).n_clusters, 2)
@@ -162,8 +146,8 @@ class GapL1(Search):
 
     def _refit_same(self, X: Any) -> None:
         """Fit from restarts and from what the path found, which may be better."""
-        for message, category in self.best_estimator_._fit(X, [self._warm]):
-            warnings.warn(message, category, stacklevel=3)
+        for warning in fit(self.best_estimator_, X, [self._warm]):
+            warnings.warn(warning, stacklevel=3)
         del self._warm
 
     def _chosen(self) -> dict[str, Any]:
@@ -302,6 +286,7 @@ def _row(result: Result, i: int) -> Result:
     return {name: values[i] for name, values in result.items()}
 
 
+@dataclass(eq=False, repr=False)
 class GapK(Search):
     """Number of clusters by the gap statistic of Tibshirani, Walther and Hastie.
 
@@ -358,28 +343,10 @@ class GapK(Search):
     3
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = range(1, 9),
-        *,
-        n_references: int = 20,
-        reference: str = "auto",
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.n_references = n_references
-        self.reference = reference
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = range(1, 9)
+    _: KW_ONLY
+    n_references: int = 20
+    reference: str = "auto"
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)

@@ -10,8 +10,17 @@ import numpy as np
 from sklearn.base import clone
 
 from rskc.estimator import RobustSparseKMeans
+from rskc.fitting import (
+    check_finite,
+    make_engine,
+    make_problem,
+    make_starts,
+    overflow_explained,
+    solver_settings,
+    validated_for_fit,
+)
 from rskc.solver import Solution, Warm, solve_near, solve_path
-from rskc.validation import check_finite, check_integer, check_real, is_integer
+from rskc.validation import check_integer, check_real, is_integer
 
 # The least bound of a path: two features or so.
 LEAST_BOUND = 1.2
@@ -82,7 +91,7 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
     array([2, 2])
     """
     model = check_sparse(estimator)
-    data = model._validate(X, reset=True)
+    data = validated_for_fit(model, X)
     bounds = check_bounds(l1_bounds, data.shape[1])
     solutions = solve_bounds(model, data, bounds)
     weights = np.array([solution.weights for solution in solutions])
@@ -101,9 +110,13 @@ def solve_bounds(
     model: RobustSparseKMeans, X: np.ndarray, bounds: Iterable[float]
 ) -> list[Solution]:
     """Solve for each of the bounds, upwards, each from the one before."""
-    with model._prepared(X) as (engine, problem):
+    with solver_settings(model.verbose):
+        engine = make_engine(model, X)
+        problem = make_problem(model, engine)
         problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
-        solutions = list(solve_path(engine, problems, model._starts(X, engine, problem)))
+        starts = make_starts(model, X, engine, problem)
+        with overflow_explained(engine):
+            solutions = list(solve_path(engine, problems, starts))
         check_finite(engine, solutions[-1])
     return solutions
 
@@ -112,8 +125,11 @@ def solve_between(
     model: RobustSparseKMeans, X: np.ndarray, bound: float, neighbors: list[Warm]
 ) -> Solution:
     """Solve for a bound from the solutions for its neighbors."""
-    with model._prepared(X) as (engine, problem):
-        return solve_near(engine, replace(problem, l1_bound=bound, n_features=None), neighbors)
+    with solver_settings(model.verbose):
+        engine = make_engine(model, X)
+        problem = replace(make_problem(model, engine), l1_bound=bound, n_features=None)
+        with overflow_explained(engine):
+            return solve_near(engine, problem, neighbors)
 
 
 def check_sparse(estimator: Any) -> RobustSparseKMeans:

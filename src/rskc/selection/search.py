@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import KW_ONLY, dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -13,12 +14,12 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.arrays import validated
 from rskc.estimator import RobustSparseKMeans
+from rskc.fitting import fit
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
-from rskc.selection.subsample import PRECISIONS, check_max_samples, gather, with_length
-from rskc.validation import check_integer, check_seed, is_integer
+from rskc.selection.subsample import check_max_samples, gather, with_length
+from rskc.validation import PRECISIONS, check_integer, check_seed, is_integer, validated
 
 # The most cases of a table that a search works on, unless told otherwise. All of a large table are
 # no better: of ever more cases any number of clusters is foreseen, since the best partition into so
@@ -32,19 +33,21 @@ HOW = ("n_jobs", "progress", "checkpoint", "random_state")
 HOW_TO_FIT = ("n_threads", "verbose", "random_state")
 
 
+@dataclass(eq=False, repr=False)
 class Search(MetaEstimatorMixin, BaseEstimator):
     """Base class: ``fit`` runs the tasks of a search, decides, and refits a model.
 
-    A search has the parameters ``estimator``, ``max_samples``, ``random_state``, ``n_jobs``,
-    ``checkpoint`` and ``progress``, and implements ``_check``, ``_search`` and ``_chosen``.
+    The fields of a search are its parameters: the dataclass writes the ``__init__`` that only
+    stores them. A search implements ``_check``, ``_search`` and ``_chosen``.
     """
 
     estimator: Any
-    max_samples: int | None
-    random_state: Any
-    n_jobs: int | None
-    checkpoint: Any
-    progress: Any
+    _: KW_ONLY
+    max_samples: int | None = MAX_SAMPLES
+    random_state: Any = None
+    n_jobs: int | None = -1
+    checkpoint: Any = None
+    progress: Any = True
 
     def fit(self, X, y=None):
         """Search, decide, and fit the model that was chosen.
@@ -165,7 +168,7 @@ def fit_quietly(model: Any, X: np.ndarray) -> Any:
     """Fit a model of a task; what rskc's own has to say is about a part of the data."""
     if not isinstance(model, RobustSparseKMeans):
         return model.fit(X)
-    model._fit(X)
+    fit(model, X)
     return model
 
 

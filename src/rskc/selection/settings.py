@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
 from typing import Any
@@ -15,7 +16,6 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.path import check_bounds, check_sparse
 from rskc.selection.runner import Key, Runner, seed_of
 from rskc.selection.search import (
-    MAX_SAMPLES,
     Search,
     check_clusters,
     configured,
@@ -28,6 +28,7 @@ SAME = 0.05
 TRIMS = tuple(np.round(np.arange(0, 0.21, 0.02), 2).tolist())
 
 
+@dataclass(eq=False, repr=False)
 class TrimCurves(Search):
     """Trimming share by trimming more and more, until it no longer matters.
 
@@ -82,26 +83,8 @@ class TrimCurves(Search):
     0.02
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = None,
-        trims: Any = TRIMS,
-        *,
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.trims = trims
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = None
+    trims: Any = TRIMS
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
@@ -135,6 +118,7 @@ class TrimCurves(Search):
         return {"n_clusters": self._n_clusters, "trim": self.suggested_trim_}
 
 
+@dataclass(eq=False, repr=False)
 class GridSearch(Search):
     """All combinations of K, L1 bound and trimming share, in one table.
 
@@ -187,28 +171,9 @@ class GridSearch(Search):
     18
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = None,
-        l1_bounds: Any = 5,
-        trims: Any = (0, 0.05, 0.1),
-        *,
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.l1_bounds = l1_bounds
-        self.trims = trims
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = None
+    l1_bounds: Any = 5
+    trims: Any = (0, 0.05, 0.1)
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)

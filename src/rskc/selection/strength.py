@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 from rskc.selection.checkpoint import Result
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import (
-    MAX_SAMPLES,
     Search,
     check_clusters,
     configured,
@@ -20,6 +20,7 @@ from rskc.selection.search import (
 from rskc.validation import check_integer, check_real
 
 
+@dataclass(eq=False, repr=False)
 class PredictionStrength(Search):
     """Number of clusters by the prediction strength of Tibshirani and Walther.
 
@@ -73,28 +74,10 @@ class PredictionStrength(Search):
     3
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = range(1, 9),
-        *,
-        n_splits: int = 20,
-        threshold: float = 0.8,
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.n_splits = n_splits
-        self.threshold = threshold
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = range(1, 9)
+    _: KW_ONLY
+    n_splits: int = 20
+    threshold: float = 0.8
 
     def _check(self, n: int, p: int) -> None:
         check_clusters(self.n_clusters, 1, n // 2)

@@ -10,11 +10,10 @@ from sklearn.utils import check_array
 
 from rskc.arrays import is_dask, to_numpy
 from rskc.selection.runner import rng_of
-from rskc.validation import check_integer
+from rskc.validation import PRECISIONS, check_integer
 
 # Keys of tasks are small numbers; the draw of the cases has one that no task has.
 DRAW = 2**32 - 1
-PRECISIONS = [np.float64, np.float32]
 
 
 def check_max_samples(max_samples: Any) -> int | None:
