@@ -270,7 +270,7 @@ def standardize_rows(X: np.ndarray, center: str, scale: str) -> tuple[np.ndarray
 
 
 def _medians(X: np.ndarray) -> np.ndarray:
-    """Median of each row over its observed cells; NaN if it has none.
+    """Return the median of each row over its observed cells; NaN if it has none.
 
     NumPy's nanmedian goes row by row: 0.17 s for 200,000 rows of 20 cells, against 0.03 s.
     """
@@ -286,7 +286,7 @@ def _mads(X: np.ndarray) -> np.ndarray:
 
 
 def _means(X: np.ndarray) -> np.ndarray:
-    """Mean of each row over its observed cells; NaN if it has none.
+    """Return the mean of each row over its observed cells; NaN if it has none.
 
     Within the range of the row, so that a constant one is centered to 0 and not to a rounding
     error.
@@ -300,7 +300,7 @@ def _means(X: np.ndarray) -> np.ndarray:
 
 
 def _deviations(X: np.ndarray) -> np.ndarray:
-    """Standard deviation of each row over its observed cells; NaN if it has none."""
+    """Return the standard deviation of each row over its observed cells; NaN if it has none."""
     errors = X - _means(X)[:, None]
     # In units of the largest: the square of 1e-200 is 0, and that of 1e200 infinite.
     largest = np.max(np.abs(errors), axis=1, where=~np.isnan(errors), initial=0)

@@ -112,7 +112,7 @@ def _parameters(name: str, hint: Any) -> Iterator[inspect.Parameter]:
         if "option" not in field.metadata:
             yield from _parameters(field.name, hints[field.name])
             continue
-        annotation = Annotated[hints[field.name], field.metadata["option"]]
+        annotation: Any = Annotated[hints[field.name], field.metadata["option"]]
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         yield inspect.Parameter(field.name, kind, annotation=annotation, default=default)
 

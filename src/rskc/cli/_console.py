@@ -130,5 +130,5 @@ def recorded_warnings() -> Iterator[list[Warning]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield found
-    messages = [w.message for w in caught if issubclass(w.category, UserWarning)]
+    messages: list[Any] = [w.message for w in caught if issubclass(w.category, UserWarning)]
     found += {str(message): message for message in messages}.values()

@@ -225,7 +225,7 @@ class Rereading:
         """Return the arguments of read_table: those of the fit, and what was said to differ."""
         from rskc.files.tables import MISSING_VALUES
 
-        given = {
+        given: dict[str, Any] = {
             "id_column": self.id_column,
             "decimal": self.decimal,
             "sheet": self.sheet,

@@ -27,8 +27,8 @@ class Scaling:
 
     of: str = "none"
     kind: str = "robust"
-    centers: np.ndarray | None = None
-    scales: np.ndarray | None = None
+    centers: Any = None  # arrays, of columns
+    scales: Any = None
 
     def apply(self, frame: Any) -> Any:
         """Standardize a frame; warns of rows that are constant."""
@@ -49,7 +49,7 @@ class Scaling:
             return RowStandardizer(*SCALES[self.kind])
         made = ColumnStandardizer(*SCALES[self.kind])
         made.center_, made.scale_ = self.centers, self.scales
-        made.n_features_in_ = len(self.centers)  # type: ignore[arg-type]
+        made.n_features_in_ = len(self.centers)
         return made
 
     def words(self) -> str:
@@ -68,7 +68,7 @@ class Scaling:
     def from_extra(cls, extra: Mapping[str, Any] | None, p: int) -> Scaling:
         """Make one from what the model's file has kept, if it fits its model."""
         scaling = cls(**(extra or {}))
-        arrays: Any = (scaling.centers, scaling.scales) if scaling.of == "columns" else ()
+        arrays = (scaling.centers, scaling.scales) if scaling.of == "columns" else ()
         if scaling.kind not in SCALES or any(np.shape(array) != (p,) for array in arrays):
             raise ValueError("the standardization in the model's file does not fit the model.")
         return scaling

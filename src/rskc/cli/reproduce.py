@@ -72,7 +72,7 @@ class Running:
 class ExperimentFolder:
     """Where the figure and the tables go, and the seed."""
 
-    out: Path = out_option(Path("rskc-reproduce"), "Where to put it.")
+    out: Path = out_option(Path("rskc-reproduce"), "Folder for the files.")
     seed: int = option(
         None, 0, "Another one gives other data, or other starts.", min=0, metavar="NUMBER"
     )

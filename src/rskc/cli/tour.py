@@ -35,7 +35,7 @@ CHOICE = (
 class TourFolder:
     """Where the tour goes."""
 
-    out: Path = out_option(Path("rskc-demo"), "Where to put it.")
+    out: Path = out_option(Path("rskc-demo"), "Folder for the files.")
     force: bool = flag(RESULTS, "Replace files that are there.", "--force")
 
 
@@ -68,8 +68,9 @@ def _searches() -> list[Any]:
     from rskc.selection import Clest, GapL1
 
     estimator = Basics(n_init=10).estimator(2, trim=TRIM)
-    few = {"n_splits": 6, "n_references": FEWEST_REFERENCES}
-    clest = Clest(estimator, range(2, 6), random_state=0, **few)
+    clest = Clest(
+        estimator, range(2, 6), n_splits=6, n_references=FEWEST_REFERENCES, random_state=0
+    )
     return [clest, GapL1(estimator, 8, n_permutations=8, random_state=0)]
 
 

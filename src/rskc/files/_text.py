@@ -161,7 +161,7 @@ def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
 
 
 def _frame(pl: Any, text: Text) -> Any:
-    """The cells, in columns of numbers where all are."""
+    """Read the cells, into columns of numbers where all are."""
     n_columns = len(text.names)
     # polars takes 1.234 for a number also where commas are decimal and it may be a thousand.
     if text.layout.decimal == "." or text.count(b".") == [0]:
@@ -189,7 +189,7 @@ def _with_ids_as_they_are(pl: Any, text: Text, frame: Any) -> Any:
 
 
 def _unpacked(layout: Layout, packed: bool) -> bytes | None:
-    """The bytes in UTF-8, if they are not so in the file."""
+    """Return the bytes in UTF-8, if they are not so in the file."""
     data = _gunzipped(layout) if packed else None
     if data is not None:
         head = data[:4096]

@@ -50,7 +50,6 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         "run": [
             {"label": LABELS.get(key, shown(key, 60)), "value": _in_full(value)}
             for key, value in run.items()
-            if key != "standardizer"
         ],
         "versions": versions(),
         "seeded": model.random_state is not None,
@@ -106,15 +105,12 @@ def snippet(facts: Facts, run: Mapping[str, Any]) -> str:
     """Python that repeats the run, given the data."""
     shape = f"{count(facts.n, 'case')} x {count(facts.p, 'feature')}"
     known = [(key, run[key]) for key in ("file", "standardization") if run.get(key)]
-    standardizer = run.get("standardizer", "")  # such as RowStandardizer()
-    names = sorted(filter(None, ["RobustSparseKMeans", standardizer.partition("(")[0]]))
     lines = [
-        f"from rskc import {', '.join(names)}",
+        "from rskc import RobustSparseKMeans",
         "from rskc.report import make_report",
         "",
         *(f"# {key}: {shown(value, 100)}" for key, value in known),
         f"X = ...  # your table of {shape}",
-        *([f"X = {standardizer}.fit_transform(X)"] if standardizer else []),
         *_defined(facts.model),
         f"model = RobustSparseKMeans({', '.join(_arguments(facts.model))})",
         "model.fit(X)",
