@@ -1,4 +1,4 @@
-"""The kinds of table that an estimator takes: in memory, on a device, in blocks of Dask."""
+"""The kinds of arrays: in memory, on a device, in blocks of Dask (internal)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def is_dask(X: Any) -> bool:
 
 
 def check_collection(X: Any) -> None:
-    """Refuse what Dask has beside arrays and dataframes: series, bags, delayed values."""
+    """Refuse Dask's other collections: series, bags, delayed values."""
     # The class is asked: a delayed value has any attribute.
     kind = type(X)
     if hasattr(kind, "chunks") or (hasattr(kind, "columns") and X.ndim == 2):
@@ -114,7 +114,7 @@ def _no_numpy(block: Any) -> TypeError:
 
 
 def _rows_of_frame(X: Any) -> Any:
-    """A dataframe as an array; columns that pandas has missing values for become NaN there."""
+    """Make an array of a dataframe; missing values of pandas become NaN."""
     from pandas.api.types import is_numeric_dtype
 
     other = [name for name, dtype in X.dtypes.items() if not is_numeric_dtype(dtype)]
@@ -126,7 +126,7 @@ def _rows_of_frame(X: Any) -> Any:
 
 
 def warn_of_columns(X: Any) -> None:
-    """Say, at the line that called this package, that columns are put together at every pass."""
+    """Warn, at the line that called rskc, of columns that every pass has to put together."""
     n_chunks = len(X.chunks[1]) if hasattr(X, "chunks") and X.ndim == 2 else 1
     if n_chunks > 1:
         warnings.warn(
@@ -139,7 +139,7 @@ def warn_of_columns(X: Any) -> None:
 
 
 def _callers_level() -> int:
-    """The ``stacklevel`` by which the function that asks warns at the first line not of rskc."""
+    """Return the ``stacklevel`` with which the caller warns at the first line outside rskc."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rskc."):
         frame, level = frame.f_back, level + 1
@@ -149,7 +149,7 @@ def _callers_level() -> int:
 def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = None) -> Any:
     """Apply a function of NumPy rows to each block, when it is computed.
 
-    It returns an array (rows,) or, if ``n_columns`` says so, (rows, n_columns).
+    It returns an array (rows,) or, if ``n_columns`` is given, (rows, n_columns).
     """
     shape = () if n_columns is None else (n_columns,)
     options: dict[str, Any] = {"drop_axis": 1}
@@ -165,13 +165,13 @@ def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = No
 
 
 class _OfRows:
-    """A function of rows that is not asked where there are none."""
+    """A function of rows that is not called where there are none."""
 
     def __init__(self, function: Callable, shape: tuple[int, ...], dtype: np.dtype):
         self.function, self.shape, self.dtype = function, shape, dtype
 
     def __call__(self, block: Any) -> np.ndarray:
-        if hasattr(block, "toarray"):  # sparse, although the array did not say so
+        if hasattr(block, "toarray"):  # sparse, although the array looked dense
             raise _no_numpy(block)
         if len(block) == 0:
             return np.empty((0, *self.shape), self.dtype)

@@ -21,7 +21,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
 
     Finds clusters that show in a few of many features, while a share of the cases may be outlying.
     Each feature gets a weight, 0 for those that do not matter; the cases farthest from their
-    centers, in the weighted and in the unweighted sense, have no say in centers and weights.
+    centers, in the weighted and in the unweighted sense, are excluded from centers and weights.
 
     Without trimming (``trim=0``) it is sparse K-means, without sparsity (``l1_bound=None``) trimmed
     K-means, and without both K-means.
@@ -37,8 +37,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``sqrt(n_features_in_)``, where it no longer binds. "auto" is halfway between. None: no
         sparsity, all weights are 1.
     n_features : int or None, default=None
-        A wanted number of features instead of a bound. The bound is chosen so that just so many
-        weights are above 0.
+        A wanted number of features instead of a bound. The bound is chosen so that this number of
+        weights is above 0.
     init : {"auto", "random", "k-means++", "robust"}, array or callable, default="auto"
         Starting centers. "random": cases drawn at random. "k-means++": cases far from one another.
         "robust": the same, but the cases farthest from all others cannot be drawn, so that outlying
@@ -48,19 +48,19 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     n_init : int or "auto", default="auto"
         Number of restarts. "auto": 10 to 100, the fewer the larger the data; 1 for an array. Of
         tables with more than 8 million cells (and 32,768 cases) a sample of the cases is searched,
-        30 times, and what is found is brought to rest on all cases.
+        30 times, and the result runs to convergence on all cases.
     max_iter : int, default=300
         Most iterations of K-means in each step, and most alternations between partition and
         weights.
     tol : float, default=1e-4
         Restarts stop when their within sum of squares falls by less than this share of itself, and
-        the alternation when the weights change by less than this share. What is returned is
-        brought to rest in any case, so that its labels are those that ``predict`` gives; of a
+        the alternation when the weights change by less than this share. The returned solution runs
+        to convergence in any case, so that its labels are those that ``predict`` gives; of a
         million cases or more the share ``tol`` may have moved since the centers were made. 0 runs
         everything until nothing changes.
     outlier_cutoff : float, default=3.5
         A case is an outlier if its weighted distance to its center is above the median of these
-        distances by more than so many times their MAD (times 1.4826).
+        distances by more than this number of MADs (each times 1.4826).
     random_state : int, RandomState or None, default=None
         Seed of the restarts. The same seed gives the same result for any number of threads.
     n_threads : int or None, default=None
@@ -93,8 +93,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     objective_ : float
         Weighted between-cluster sum of squares over the cases that both rules keep.
     objective_path_ : ndarray
-        The objective, iteration by iteration, and last that of the solution: the best state passed
-        through, brought to rest. It may fall, since the trimmed cases change.
+        The objective, iteration by iteration, and last that of the solution: the best state on the
+        way, run to convergence. It may fall, since the trimmed cases change.
     inertia_ : float
         Weighted within-cluster sum of squares over the cases that the weighted rule keeps.
     l1_bound_ : float or None
@@ -129,7 +129,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     features observed in both case and center, scaled up by the observed weight, and means are over
     observed cells (a center is NaN in a feature of which its cluster has none). A case of which
     nothing that has weight is observed gets label 0 and an infinite distance, is flagged as an
-    outlier, and has no say. A feature without an observed cell gets weight 0.
+    outlier, and is excluded from the fit. A feature without an observed cell gets weight 0.
 
     Where more than ``l1_bound**2`` features tie for the largest weight, no solution treats them
     alike; the first of them get the weight, so that both norms hold.
@@ -245,7 +245,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         return cases_frame(*to_numpy_pair(self, X))
 
     def summary(self) -> str:
-        """Say in a few lines what was asked and what was found."""
+        """Describe settings and result in a few lines."""
         check_is_fitted(self, "cluster_centers_")
         return describe(model_to_numpy(self))
 

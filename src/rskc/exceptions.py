@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from rskc.wording import shortened
+
+LONGEST_VALUE = 200
 NO_OTHER_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -36,7 +39,8 @@ class ParameterError(Phrased, ValueError):
 
     def __init__(self, parameter: str, value: Any, words: str, **values: Any):
         self.parameter, self.value = parameter, value
-        super().__init__(f"{{{parameter}}}={{value!r}} {words}", value=value, **values)
+        shown = shortened(repr(value), LONGEST_VALUE)
+        super().__init__(f"{{{parameter}}}={{value}} {words}", value=shown, **values)
 
 
 class FitWarning(Phrased, UserWarning):

@@ -18,7 +18,7 @@ from rskc.arrays import by_blocks, is_dask, to_numpy
 from rskc.engines import Engine, engine_for
 from rskc.engines.frame import Frame
 from rskc.engines.threads import one_blas_thread
-from rskc.validation import check_threads
+from rskc.validation import check_n_threads
 
 
 class Attribute(NamedTuple):
@@ -54,6 +54,17 @@ ATTRIBUTES = {
     "_frame": Attribute("Frame"),
     "_sklearn_output_config": Attribute("dict", optional=True),  # of set_output
 }
+
+
+def feature_names(model: Any) -> np.ndarray:
+    """Return the names of the features; x0, x1, ... where the data had none."""
+    numbered = np.array([f"x{j}" for j in range(model.n_features_in_)], dtype=object)
+    return getattr(model, "feature_names_in_", numbered)
+
+
+def case_names(model: Any) -> np.ndarray:
+    """Return the names of the cases of the fit; 0, 1, ... where the data had none."""
+    return getattr(model, "case_names_in_", np.arange(len(model.labels_)))
 
 
 def with_cases(model: Any, **attributes: Any) -> Any:
@@ -139,5 +150,5 @@ def predictor_of(model: Any) -> Predictor:
         to_numpy(model.feature_weights_),
         model._frame,
         model.outlier_threshold_,
-        check_threads(model.n_threads),
+        check_n_threads(model.n_threads),
     )

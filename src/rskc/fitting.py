@@ -7,6 +7,7 @@ RobustSparseKMeans, of which the steps read the parameters.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from rskc.arrays import warn_of_columns
 from rskc.engines import Engine, engine_for
-from rskc.engines.threads import one_blas_thread, talking
+from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, ParameterError
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.search import search_cases, search_size
@@ -26,9 +27,9 @@ from rskc.validation import (
     check_centers,
     check_choice,
     check_integer,
+    check_n_threads,
     check_real,
     check_seed,
-    check_threads,
     check_wanted,
     names_of_cases,
     validated,
@@ -76,15 +77,25 @@ def validated_for_fit(model: Any, X: Any) -> Any:
 
 @contextmanager
 def solver_settings(verbose: Any) -> Iterator[None]:
-    """Hold BLAS to one thread, send the log to the terminal, and leave overflows to checks."""
+    """Hold BLAS to one thread, log to the terminal if asked, and leave overflows to checks."""
     check_integer("verbose", verbose, 0)
-    with one_blas_thread, talking(verbose), np.errstate(over="ignore", invalid="ignore"):
-        yield
+    log, handler = logging.getLogger("rskc"), logging.StreamHandler()
+    level = log.level
+    if verbose:
+        handler.setFormatter(logging.Formatter("rskc: %(message)s"))
+        log.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+        log.addHandler(handler)
+    try:
+        with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
+            yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def make_engine(model: Any, X: Any) -> Engine:
     """Return the engine for validated data; cases with no observed value are left out."""
-    return engine_for(X, drop_unobserved=True, n_threads=check_threads(model.n_threads))
+    return engine_for(X, drop_unobserved=True, n_threads=check_n_threads(model.n_threads))
 
 
 def make_problem(model: Any, engine: Engine) -> Problem:

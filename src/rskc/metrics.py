@@ -1,4 +1,4 @@
-"""How good a result is: its partition beside a truth or another one and on its own, its features.
+"""Measures of a result: of its partition, compared with a truth or on its own, and of its features.
 
 The measures stay small on large data: partitions are compared by the table of label pairs that
 occur, and silhouettes need the n x K distances to the centers. Labels may be of any type; missing

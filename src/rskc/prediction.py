@@ -1,4 +1,4 @@
-"""Methods of a fitted estimator that say of cases where they belong."""
+"""Methods of a fitted estimator: clusters, distances and outliers among cases (internal)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rskc.validation import validated
 
 
 class _Wrapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """A ``transform`` for arrays in memory, which scikit-learn wraps as ``set_output`` says."""
+    """A ``transform`` for arrays in memory, which scikit-learn wraps as ``set_output`` asks for."""
 
     _apply: Any
 
@@ -40,7 +40,7 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
     def transform(self, X):
         """Return the weighted squared distances (n_samples, n_clusters) of cases to centers.
 
-        Those of a Dask array or dataframe are a Dask array, whatever ``set_output`` says.
+        Those of a Dask array or dataframe are a Dask array, whatever ``set_output`` asks for.
         """
         return self._apply("transform", X) if is_dask(X) else super().transform(X)
 

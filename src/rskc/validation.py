@@ -87,7 +87,7 @@ def check_bound(l1_bound: Any, n_features: Any, p: int) -> float | None:
     return float(min(l1_bound, root))
 
 
-def check_threads(n_threads: Any) -> int:
+def check_n_threads(n_threads: Any) -> int:
     """Return the number of threads that the compiled passes may use."""
     if n_threads is not None:
         check_integer("n_threads", n_threads, 1, remedy=" or None")

@@ -1,7 +1,7 @@
 """Fitted models in files that are safe to open, whoever made them.
 
-A model's file is a zip archive that any tool opens: ``rskc-model.json`` says what is what, and the
-arrays lie beside it as .npy. There is no pickle in it, hence nothing that could run. It is not
+A model's file is a zip archive that any tool opens: ``rskc-model.json`` describes the contents, and
+the arrays are .npy files. There is no pickle in it, hence nothing that could run. It is not
 compressed, so that nothing in it can be larger than the file. The archive's comment is the SHA-256
 of all the bytes before it: a file of which a byte has changed, or is missing, is refused. That
 digest guards against accidents; against strangers, all that is read is checked: which attributes
@@ -207,7 +207,7 @@ def _attributes(model: RobustSparseKMeans) -> dict[str, Any]:
 
 
 def _zipped(files: dict[str, bytes]) -> bytes:
-    """An archive with its own digest at the end."""
+    """Make an archive with its own digest at the end."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         archive.comment = b"0" * DIGEST_LENGTH
@@ -218,7 +218,7 @@ def _zipped(files: dict[str, bytes]) -> bytes:
 
 
 def _bytes_of(path: str | os.PathLike) -> bytes:
-    """What is in the file."""
+    """Read the file."""
     if Path(path).exists() and not Path(path).is_file():
         raise _refusal(path, "is not a file")
     try:
@@ -230,7 +230,7 @@ def _bytes_of(path: str | os.PathLike) -> bytes:
 
 
 def _checked(path: str | os.PathLike, data: bytes) -> bytes:
-    """The bytes, if they are those of a whole file of ours."""
+    """Return the bytes, if they are those of a whole file of ours."""
     name = CONTENTS.encode()
     if not data:
         raise _refusal(path, "is empty")
@@ -246,7 +246,7 @@ def _saved(path: str | os.PathLike, archive: zipfile.ZipFile, size: int) -> Save
     _check_entries(archive, size)
     contents = json.loads(archive.read(CONTENTS))
     if contents["format"] != FORMAT or contents["class"] != "RobustSparseKMeans":
-        raise ValueError(f"it says it is a {contents['format']!s:.40}")
+        raise ValueError(f"it claims to be a {contents['format']!s:.40}")
     if contents["version"] != VERSION:
         raise _refusal(
             path,

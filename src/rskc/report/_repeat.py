@@ -11,7 +11,7 @@ import numpy as np
 
 from rskc.report._facts import Facts
 from rskc.report._words import count, number, shown
-from rskc.versions import _package_version, _passes
+from rskc.versions import package_version, passes_facts
 
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn")
 # Parameters that change how a fit runs and not what it finds.
@@ -97,8 +97,8 @@ def _found(facts: Facts) -> Iterator[dict[str, str]]:
 
 def versions() -> dict[str, str]:
     """Versions of what the numbers depend on."""
-    packages = {name: _package_version(name) for name in PACKAGES}
-    return {**packages, "python": sys.version.split()[0], "passes": _passes()["passes"]}
+    packages = {name: package_version(name) for name in PACKAGES}
+    return {**packages, "python": sys.version.split()[0], "passes": passes_facts()["passes"]}
 
 
 def snippet(facts: Facts, run: Mapping[str, Any]) -> str:

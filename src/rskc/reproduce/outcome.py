@@ -28,7 +28,7 @@ class Reproduction:
     figure : matplotlib.figure.Figure
         The paper's figure, drawn anew.
     tables : dict of str to pandas.DataFrame
-        Numbers, by caption; beside ours stand those of the paper and of RSKC where there are any.
+        Numbers, by caption; next to ours those of the paper and of RSKC, where there are any.
     verdict : str
         What agrees, what does not, and why.
     """

@@ -34,7 +34,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "TK": {"trim": 1 / N, "l1_bound": None},
     "RSK": {"trim": 1 / N},
 }
-# Bounds among which the paper chooses, on so many clean data sets.
+# Bounds among which the paper chooses, and the number of clean data sets.
 BOUNDS, N_CLEAN = np.arange(5.7, 6.75, 0.1).round(1), 50
 # Paper: mean (SD) of the non-zero weights and of the true features among the 50 largest.
 PAPER = {
@@ -129,7 +129,7 @@ def _fit(X: np.ndarray, seed: int, **options: Any) -> RobustSparseKMeans:
 
 
 def _seed(seed: int, number: int) -> int:
-    """A seed of its own for each data set: 0, 1, ... for seed 0."""
+    """Return a seed for each data set: 0, 1, ... for seed 0."""
     return (seed * 100_003 + number) % 2**32
 
 

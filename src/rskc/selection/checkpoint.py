@@ -1,7 +1,7 @@
 """Finished tasks on disk, so that a search that was stopped can go on where it was.
 
-One SQLite file: what is committed is there whole or not at all, whatever kills the process. Beside
-the results it holds what they were made for, and is refused for anything else.
+One SQLite file: what is committed is there whole or not at all, whatever kills the process. It also
+holds what the results were made for, and is refused for anything else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ create table if not exists results (key text primary key, value blob not null);
 """
 
 
-class Memory:
+class NoCheckpoint:
     """Keeps nothing: the search runs from the beginning."""
 
     def __init__(self, identity: Mapping[str, str]):
@@ -45,7 +45,7 @@ class Memory:
         """Forget a result."""
 
 
-class Checkpoint(Memory):
+class Checkpoint(NoCheckpoint):
     """Keeps results in a file.
 
     Parameters
@@ -54,7 +54,7 @@ class Checkpoint(Memory):
         The file, made if it is not there.
     identity : mapping
         What the results depend on. Must equal what the file was made for; a value of None stands
-        for whatever the file says.
+        for the file's own.
     """
 
     def __init__(self, path: str | os.PathLike, identity: Mapping[str, str | None]):
@@ -73,7 +73,7 @@ class Checkpoint(Memory):
 
     @contextmanager
     def _or_refuse(self) -> Iterator[None]:
-        """Turn what SQLite and NumPy have to say into one sentence."""
+        """Turn errors of SQLite and NumPy into one sentence."""
         try:
             yield
         except (sqlite3.Error, zipfile.BadZipFile, EOFError, KeyError, OSError) as error:
@@ -147,10 +147,10 @@ class Checkpoint(Memory):
 @contextmanager
 def open_store(
     path: str | os.PathLike | None, identity: Mapping[str, str | None]
-) -> Iterator[Memory]:
+) -> Iterator[NoCheckpoint]:
     """Open the checkpoint at a path, if there is one, and close it whatever happens."""
     if path is None:
-        yield Memory(_completed(identity))
+        yield NoCheckpoint(_completed(identity))
         return
     store = Checkpoint(path, identity)
     try:

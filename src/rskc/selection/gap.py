@@ -139,16 +139,12 @@ class GapL1(Search):
         self.table_["chosen"] = self.table_.l1_bound == self._chosen()["l1_bound"]
         self._warm = path.solution(self._chosen()["l1_bound"])
 
-    def _refit(self, X: Any) -> None:
-        """Fit from restarts: what the path found is a partition of other cases."""
+    def _refit(self, X: Any, searched_all: bool) -> None:
+        """Fit from restarts and, if it is a partition of all cases, from the path's solution."""
+        warm = [self._warm] if searched_all else []
         del self._warm
-        super()._refit(X)
-
-    def _refit_same(self, X: Any) -> None:
-        """Fit from restarts and from what the path found, which may be better."""
-        for warning in fit(self.best_estimator_, X, [self._warm]):
+        for warning in fit(self.best_estimator_, X, warm):
             warnings.warn(warning, stacklevel=3)
-        del self._warm
 
     def _chosen(self) -> dict[str, Any]:
         bound = self.l1_bound_1se_ if self.rule == "1se" else self.l1_bound_
@@ -170,7 +166,7 @@ class _GapPath:
         self.found: dict[float, list[Result]] = {}  # for each bound, the result of each set
 
     def solve(self, bounds: np.ndarray, more: int = 0) -> None:
-        """Solve all sets along the bounds; so many more will be closed in on."""
+        """Solve all sets along the bounds; ``more`` bounds will follow."""
         work = partial(_path_of_set, *self.work, bounds)
         keys = [(number,) for number in self.sets]
         results = self.runner.run("L1 bounds", work, keys, more * len(keys))
@@ -190,7 +186,7 @@ class _GapPath:
         self.found[bound] = self.runner.run("L1 bounds between", work, keys)
 
     def solution(self, bound: float) -> Warm:
-        """What was found for the data."""
+        """Return the solution for the data."""
         return _warm(self.found[bound][0])
 
     def permuted(self) -> np.ndarray:
@@ -220,13 +216,13 @@ class _GapPath:
 
 
 def _widest_in_question(bounds: np.ndarray, table: Any) -> int | None:
-    """The place below the choice, or if that is narrow the wider one beside the largest gap."""
+    """Find the interval below the choice or, if narrow, the wider one next to the largest gap."""
     ratios = bounds[1:] / bounds[:-1]
     choice, largest = within_one_error(table), int(table.gap.argmax())
     if choice > 0 and ratios[choice - 1] > CLOSE:
         return choice - 1
-    beside = [i for i in (largest - 1, largest) if 0 <= i < len(ratios) and ratios[i] > CLOSE]
-    return max(beside, key=lambda i: ratios[i], default=None)
+    nearby = [i for i in (largest - 1, largest) if 0 <= i < len(ratios) and ratios[i] > CLOSE]
+    return max(nearby, key=lambda i: ratios[i], default=None)
 
 
 def _gap(data: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -256,7 +252,7 @@ class _Sets:
 
 def _path_of_set(sets: _Sets, model: Any, bounds: np.ndarray, key: Key) -> Result:
     model = configured(model, seed_of(sets.seed, *key))
-    rows = [_told(solution) for solution in solve_bounds(model, sets[key[0]], bounds)]
+    rows = [_result(solution) for solution in solve_bounds(model, sets[key[0]], bounds)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
@@ -265,14 +261,14 @@ def _between_of_set(
 ) -> Result:
     number = key[-1]
     neighbors = [_warm(near[number]) for near in (low, high)]
-    return _told(solve_between(model, sets[number], bound, neighbors))
+    return _result(solve_between(model, sets[number], bound, neighbors))
 
 
 def _warm(found: Result) -> Warm:
     return Warm(found["labels"], found["trimmed"], found["weights"])
 
 
-def _told(solution: Solution) -> Result:
+def _result(solution: Solution) -> Result:
     return {
         "log_objective": np.log(max(solution.mean, TINY)),
         "n_features": np.count_nonzero(solution.weights),
@@ -315,7 +311,7 @@ class GapK(Search):
     ----------
     n_clusters_ : int
         The least number whose gap is within one standard error of the first local maximum, as R's
-        package cluster has it. (The authors' rule compares with the next number only, and says 1
+        package cluster has it. (The authors' rule compares with the next number only, and gives 1
         where joining clusters helps nothing, as for three clusters on a line.)
     table_ : pandas.DataFrame
         A row for each number: ``n_clusters``; ``log_within``, log of the within share;

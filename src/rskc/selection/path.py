@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from rskc import fitting
 from rskc.estimator import RobustSparseKMeans
-from rskc.fitting import (
-    check_finite,
-    make_engine,
-    make_problem,
-    make_starts,
-    overflow_explained,
-    solver_settings,
-    validated_for_fit,
-)
+from rskc.exceptions import ParameterError
+from rskc.fitted import feature_names
 from rskc.solver import Solution, Warm, solve_near, solve_path
 from rskc.validation import check_integer, check_real, is_integer
 
@@ -91,7 +85,7 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
     array([2, 2])
     """
     model = check_sparse(estimator)
-    data = validated_for_fit(model, X)
+    data = fitting.validated_for_fit(model, X)
     bounds = check_bounds(l1_bounds, data.shape[1])
     solutions = solve_bounds(model, data, bounds)
     weights = np.array([solution.weights for solution in solutions])
@@ -102,7 +96,7 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
         n_features=np.count_nonzero(active, axis=1),
         objective=np.array([solution.mean for solution in solutions]),
         entry=np.where(active.any(axis=0), bounds[active.argmax(axis=0)], np.nan),
-        feature_names=getattr(model, "feature_names_in_", _numbered(data.shape[1])),
+        feature_names=feature_names(model),
     )
 
 
@@ -110,14 +104,14 @@ def solve_bounds(
     model: RobustSparseKMeans, X: np.ndarray, bounds: Iterable[float]
 ) -> list[Solution]:
     """Solve for each of the bounds, upwards, each from the one before."""
-    with solver_settings(model.verbose):
-        engine = make_engine(model, X)
-        problem = make_problem(model, engine)
+    with fitting.solver_settings(model.verbose):
+        engine = fitting.make_engine(model, X)
+        problem = fitting.make_problem(model, engine)
         problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
-        starts = make_starts(model, X, engine, problem)
-        with overflow_explained(engine):
+        starts = fitting.make_starts(model, X, engine, problem)
+        with fitting.overflow_explained(engine):
             solutions = list(solve_path(engine, problems, starts))
-        check_finite(engine, solutions[-1])
+        fitting.check_finite(engine, solutions[-1])
     return solutions
 
 
@@ -125,10 +119,10 @@ def solve_between(
     model: RobustSparseKMeans, X: np.ndarray, bound: float, neighbors: list[Warm]
 ) -> Solution:
     """Solve for a bound from the solutions for its neighbors."""
-    with solver_settings(model.verbose):
-        engine = make_engine(model, X)
-        problem = replace(make_problem(model, engine), l1_bound=bound, n_features=None)
-        with overflow_explained(engine):
+    with fitting.solver_settings(model.verbose):
+        engine = fitting.make_engine(model, X)
+        problem = replace(fitting.make_problem(model, engine), l1_bound=bound, n_features=None)
+        with fitting.overflow_explained(engine):
             return solve_near(engine, problem, neighbors)
 
 
@@ -151,9 +145,8 @@ def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
     try:
         bounds = np.unique(np.asarray(l1_bounds, dtype=float))
     except (TypeError, ValueError):
-        raise ValueError(
-            f"l1_bounds={l1_bounds!r:.60} must be a number of bounds, or the bounds."
-        ) from None
+        words = "must be a number of bounds, or the bounds."
+        raise ParameterError("l1_bounds", l1_bounds, words) from None
     if bounds.size == 0:
         raise ValueError("l1_bounds is empty; give a number of bounds, or the bounds.")
     for bound in bounds:
@@ -162,10 +155,6 @@ def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
 
 
 def spaced_bounds(number: int, p: int) -> np.ndarray:
-    """So many bounds, evenly on a logarithmic scale, up to where they no longer bind."""
+    """Space bounds evenly on a logarithmic scale, up to where they no longer bind."""
     root = np.sqrt(p)
     return np.geomspace(min(LEAST_BOUND, (1 + root) / 2), root, number)
-
-
-def _numbered(p: int) -> np.ndarray:
-    return np.array([f"x{j}" for j in range(p)], dtype=object)

@@ -1,4 +1,4 @@
-"""Fits at many settings, side by side: trimming curves, and a grid of K, bound and trimming."""
+"""Fits at many settings: trimming curves, and a grid of K, bound and trimming."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import check_bounds, check_sparse
@@ -213,7 +214,7 @@ def check_trims(trims: Any) -> list[float]:
     """Return the trimming shares, upwards."""
     values = [trims] if is_real(trims) else trims
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(f"trims={trims!r} must be a share of cases, or several.")
+        raise ParameterError("trims", trims, "must be a share of cases, or several.")
     shares = sorted({check_real("trims", trim, 0, 0.5) for trim in values})
     if not shares:
         raise ValueError("trims is empty; give the shares of cases to trim.")
@@ -300,12 +301,12 @@ def _agreed(table: Any, K: int) -> int:
 
 
 def _own_number(estimator: Any, numbers: list[int]) -> int:
-    """The estimator's number of clusters, if it was tried, else the least."""
+    """Return the estimator's number of clusters, if it was tried, else the least."""
     return estimator.n_clusters if estimator.n_clusters in numbers else numbers[0]
 
 
 def _suggested(trims: list[float], fits: list[Result]) -> float:
-    """The least share from which on the partition stays as it is."""
+    """Return the least share from which on the partition stays as it is."""
     for i, trim in enumerate(trims):
         if all(_moved(fits[i], later) <= SAME for later in fits[i + 1 :]):
             return trim

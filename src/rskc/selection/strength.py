@@ -1,4 +1,4 @@
-"""Prediction strength: the most clusters of which each can be foreseen."""
+"""Prediction strength: the largest number of clusters that can all be predicted."""
 
 from __future__ import annotations
 
@@ -121,16 +121,16 @@ def _split_strength(X: np.ndarray, estimator: Any, seed: int, key: Key) -> Resul
         return {"strength": 1.0}
     first, second = np.array_split(rng_of(seed, number).permutation(len(X)), 2)
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
-    foreseen = fit_quietly(models[0], X[first]).predict(X[second])
+    predicted = fit_quietly(models[0], X[first]).predict(X[second])
     found = fit_quietly(models[1], X[second])
     kept = ~getattr(found, "trimmed_", np.zeros(len(second), bool))
-    return {"strength": prediction_strength(found.labels_[kept], foreseen[kept], K)}
+    return {"strength": prediction_strength(found.labels_[kept], predicted[kept], K)}
 
 
-def prediction_strength(labels: np.ndarray, foreseen: np.ndarray, K: int) -> float:
+def prediction_strength(labels: np.ndarray, predicted: np.ndarray, K: int) -> float:
     """Least share, over the clusters, of pairs that are together in both; 0 for a lost cluster."""
     table = np.zeros((K, K))
-    np.add.at(table, (labels, foreseen), 1)
+    np.add.at(table, (labels, predicted), 1)
     sizes = table.sum(axis=1)
     pairs = sizes * (sizes - 1)
     together = (table * (table - 1)).sum(axis=1)
