@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rskc.displays._style import cluster_colors, pyplot
+from rskc.displays.style import pyplot
+from rskc.pictures.palette import cluster_colors
 
 
 def new_figure(width: float, height: float) -> Any:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from rskc.datasets import make_contaminated, make_simulation
-from rskc.displays._style import PALETTE, tidy
+from rskc.displays.style import tidy
 from rskc.estimator import RobustSparseKMeans
 from rskc.metrics import classification_error_rate, feature_precision
+from rskc.pictures.palette import PALETTE
 from rskc.reproduce.outcome import Reproduction, small_clusters_expected
 from rskc.reproduce.panels import new_figure
 from rskc.reproduce.plain import plain_method

@@ -99,7 +99,8 @@ def _(search: Clest) -> Finding:
         result=clusters(K),
         reason=clest_reason(search.table_.n_clusters, p_values, K),
         rule="Part of the cases predicts the clusters of the rest, again and again. The error "
-        f"should be small, and much smaller than in made-up data without clusters. {choice} If there is none, there are no clusters.",
+        f"should be small, and much smaller than in made-up data without clusters. {choice} If "
+        "there is none, there are no clusters.",
         sample=_sample(search),
         suggests={"n_clusters": K},
         table=table,
@@ -194,7 +195,7 @@ def _(search: PredictionStrength) -> Finding:
         reason=strength_reason(frame.strength[row], frame.standard_error[row], threshold),
         rule="Half of the cases predicts which pairs of the other half belong together. The "
         "largest number is chosen for which this succeeds in every cluster: with a share of "
-        f"{threshold:g} or more, within one standard error. If there is none, the strongest is.",
+        f"{threshold:g} or more, within one standard error. If there is none, it is the strongest.",
         sample=_sample(search),
         suggests={"n_clusters": K},
         table=table,
