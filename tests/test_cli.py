@@ -4,9 +4,11 @@ import contextlib
 import errno
 import gzip
 import hashlib
+import html
 import importlib.util
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -446,6 +448,18 @@ def test_standardized_columns_are_what_one_would_compute(frame):
         assert made.hollow.isna().all()
         assert np.isclose(made.rough.std(ddof=0), 1)
         assert ["rough" in str(each.message) for each in warned] == [True] * (kind == "robust")
+
+
+@pytest.mark.parametrize("of", ["none", "rows", "columns"])
+@pytest.mark.parametrize("scale", ["robust", "classic"])
+def test_the_python_of_the_page_repeats_the_run(here, frame, of, scale):
+    run(*FIT, "--quiet", "--standardize", of, "--scale", scale)
+    page = Path("table-rskc/report.html").read_text("utf-8")
+    code = html.unescape(re.search(r"<code>(from rskc import.*?)</code>", page, re.S)[1])
+    lines = [line for line in code.splitlines() if "make_report" not in line and "..." not in line]
+    names = {"X": frame.drop(columns=["patient", "group"])}
+    exec("\n".join(lines), names)
+    assert list(names["model"].labels_) == list(labels("table-rskc").cluster)
 
 
 def test_columns_may_come_in_any_order_and_with_others(here, frame):

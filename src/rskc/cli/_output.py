@@ -144,7 +144,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
 
 def write_page(path: Path, result: Result, title: str | None) -> None:
     """Write the HTML page."""
-    from rskc.report import Report, make_report
+    from rskc.report import Report, summarize
 
     data = result.data
     run = {
@@ -155,7 +155,7 @@ def write_page(path: Path, result: Result, title: str | None) -> None:
         "standardizer": data.scaling.python(),
         "date": datetime.now().astimezone().isoformat(timespec="seconds"),
     }
-    page = make_report(
+    summary = summarize(
         result.model,
         data.X,
         searches=result.searches,
@@ -164,14 +164,14 @@ def write_page(path: Path, result: Result, title: str | None) -> None:
         run={name: value for name, value in run.items() if value is not None},
     )
     if result.is_sample:
-        n, shown, summary = result.counts.n_cases, len(result.model.labels_), page.summary
-        about = (
+        n, shown = result.counts.n_cases, len(result.model.labels_)
+        summary["headline"] = headline(result)
+        summary["meaning"].insert(
+            0,
             f"All {n:,} cases were clustered. Apart from the headline, this page is about "
-            f"{shown:,} of them, drawn at random, and counts only these; labels.csv has all."
+            f"{shown:,} of them, drawn at random, and counts only these; labels.csv has all.",
         )
-        meaning = [about, *summary["meaning"]]
-        page = Report(summary | {"headline": headline(result), "meaning": meaning})
-    page.save(path)
+    Report(summary).save(path)
 
 
 def open_model(path: Path) -> Any:
