@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -379,3 +380,18 @@ def test_anything_like_a_table_is_one_or_a_complaint(tmp_path_factory, text):
     path.write_text(text, encoding="utf-8", newline="")
     table = table_or_complaint(path)
     assert isinstance(table, str) or table.data.size
+
+
+def test_errors_name_parameters_as_their_reader_does(put):
+    path = put("{id_column},{}\n{drop},1\n{x,2\n", "{n}{0}.csv")
+    with pytest.raises(TableError) as raised:
+        read_table(path, label_column="{kind}")
+    error = pickle.loads(pickle.dumps(raised.value))
+    assert error.parameter == "label_column"
+    words = "there is no column '{kind}', given as label_column; there are '{id_column}', '{}'."
+    assert str(error).endswith("{n}{0}.csv': " + words)
+    assert "'{kind}', given as --class; there" in error.phrased({"label_column": "--class"})
+    path = put("a,{b}\n1,x{y}\n2,3\n4,5\n", "{n}.csv")
+    with pytest.raises(TableError, match=r"column '\{b\}': 'x\{y\}' is not a number") as raised:
+        read_table(path)
+    assert "name it in --missing if" in raised.value.phrased({"missing_values": "--missing"})

@@ -267,7 +267,7 @@ def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
     data, blocks, values = result.data, result.data.table, shown.data.to_numpy()
     is_sample = len(values) < counts.n_cases
     low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-    of_all = [] if is_sample else blocks.features  # a sample cannot say what all cases are like
+    of_all = [] if is_sample else blocks.features  # a sample does not show what all cases are like
     table = Table(
         data=shown.data,
         labels=shown.labels,

@@ -167,7 +167,7 @@ class Reading:
     missing: list[str] | None = option(
         TABLE,
         None,
-        "What else stands for a missing cell, beside an empty one, NA, NaN, NULL ...; repeatable.",
+        "What else stands for a missing cell, apart from an empty one, NA, NaN, NULL ...; repeatable.",
         metavar="MARKER",
     )
     decimal: str = option(TABLE, ".", 'Decimal mark, "." or ",".', metavar="MARK")
@@ -222,7 +222,7 @@ class Rereading:
     encoding: str | None = option(TABLE, None, "Encoding of text.", metavar="NAME")
 
     def arguments(self, fitted: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of read_table: those of the fit, and what was said to differ."""
+        """Return the arguments of read_table: those of the fit, and what differs."""
         from rskc.files.tables import MISSING_VALUES
 
         given: dict[str, Any] = {

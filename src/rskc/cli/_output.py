@@ -13,17 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._results import Result, headline
-
-# What we write, and what it is; nothing else in a folder is ever replaced or removed.
-FILES = {
-    "report.html": "the page that explains it all: open it in a browser",
-    "labels.csv": "cluster, distance and more of each case",
-    "features.csv": "weight and centers of each feature",
-    "table.csv": "what the search tried",
-    "model.rskc": "the model, for rskc predict",
-    "summary.json": "settings and results, enough to repeat it",
-}
+from rskc.cli._results import FILES, Result, headline
 
 
 @contextmanager
@@ -74,7 +64,8 @@ def _install(part: Path, target: Path) -> None:
     written = {file.name for file in part.iterdir()}
     for name in sorted(written):
         os.replace(part / name, target / name)
-    for name in set(FILES) - written:  # of an earlier result, which is gone
+    # Of ours, those of an earlier result are gone; nothing else in a folder is ever removed.
+    for name in set(FILES) - written:
         (target / name).unlink(missing_ok=True)
     part.rmdir()
 

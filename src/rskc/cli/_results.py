@@ -1,23 +1,36 @@
-"""The result of a run: the model, what is counted over its cases, and the summary in numbers."""
+"""The result of a run: the model, its numbers as a summary, and how a terminal shows them."""
 
 from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rskc.cli._console import Console, bold
 from rskc.cli._tables import Data
-from rskc.wording import count
+from rskc.wording import cleaned, count, listed
 
 TOP = 10
 MOST_NAMES = 6  # of outliers
 # Parameters of a search that stand elsewhere, or do not change what it finds.
 NOT_LISTED = ("estimator", "progress", "n_jobs")
+MOST_CLUSTERS = 20  # that a terminal shows
+# The files that we write, and what they are.
+FILES = {
+    "report.html": "the page that explains it all: open it in a browser",
+    "labels.csv": "cluster, distance and more of each case",
+    "features.csv": "weight and centers of each feature",
+    "table.csv": "what the search tried",
+    "model.rskc": "the model, for rskc predict",
+    "summary.json": "settings and results, enough to repeat it",
+}
 
 
 @dataclass
@@ -215,3 +228,92 @@ def headline(result: Result) -> str:
         outliers = "no case looks like an outlier"
     clusters, cases = count(found["n_clusters"], "cluster"), count(table["n_cases"], "case")
     return f"{clusters} of {cases}; {matter}; {outliers}."
+
+
+# ---- On a terminal, for a reader who does not know the method
+
+
+def show_result(result: Result, folder: Path | None, console: Console) -> None:
+    """Print the result in a few lines, and where the files are."""
+    if console.silent:
+        return
+    from rich.text import Text
+
+    for finding in result.findings:
+        _show_finding(finding, console)
+    console.print("", bold(headline(result)), "", _clusters(result))
+    for heading, words in _facts(result):
+        console.print(Text.assemble((f"{heading}: ", "cyan"), words))
+    console.note(*result.data.notes, *result.warnings)
+    if folder is not None:
+        console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
+        width = max(map(len, FILES))
+        for name, words in FILES.items():
+            if (folder / name).exists():
+                console.print(f"  {name:<{width}}  {words}", soft_wrap=True)
+
+
+def text_table(labels: Iterable[tuple[str, Any]], rows: Iterable[Iterable[str]], **how: Any) -> Any:
+    """Make a table; each column has a label and is justified "left" or "right"."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, **how)
+    for label, justify in labels:
+        table.add_column(label, justify=justify)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _show_finding(finding: Any, console: Console) -> None:
+    labels, rows, chosen = finding.table
+    marked = ([">" if is_chosen else "", *row] for row, is_chosen in zip(rows, chosen, strict=True))
+    columns = [(label, "right") for label in ["", *labels]]
+    table = text_table(
+        columns, marked, title=finding.title, title_justify="left", title_style="bold"
+    )
+    for row, is_chosen in zip(table.rows, chosen, strict=True):
+        row.style = "bold green" if is_chosen else None
+    console.print("", table, bold(finding.headline), finding.explanation)
+
+
+def _clusters(result: Result) -> Any:
+    clusters = result.summary["result"]["clusters"]
+    rows = [
+        [
+            f"{row['cluster']}",
+            f"{row['cases']:,}",
+            f"{row['outliers']:,}",
+            "–" if row["silhouette"] is None else f"{row['silhouette']:.2f}",
+        ]
+        for row in clusters[:MOST_CLUSTERS]
+    ]
+    if len(clusters) > MOST_CLUSTERS:
+        rows.append(["...", f"{len(clusters) - MOST_CLUSTERS} more"])
+    return text_table(
+        [(label, "right") for label in ("Cluster", "Cases", "Outliers", "Silhouette")], rows
+    )
+
+
+def _facts(result: Result) -> Iterator[tuple[str, str]]:
+    found, truth, data = result.summary["result"], result.summary["truth"], result.data
+    if found["l1_bound"] is not None and found["top_features"]:
+        weights = [f"{cleaned(f['feature'], 40)} {f['weight']:.2g}" for f in found["top_features"]]
+        yield "Largest weights", listed(weights, MOST_NAMES, found["n_features"])
+    if found["n_outliers"]:
+        names = [cleaned(name, 40) for name in result.counts.farthest["case"]]
+        yield "Outliers", listed(names, MOST_NAMES, found["n_outliers"])
+    if truth is not None:
+        sample = f", among {truth['n_cases']:,} cases drawn at random" if result.is_sample else ""
+        yield (
+            f"Compared with {cleaned(truth['label_column'], 40)}",
+            f"{truth['cer']:.1%} of the pairs of cases are together in one and apart in the other "
+            f"(CER {truth['cer']:.3f}){sample}",
+        )
+    if data.table.n_missing:
+        yield "Missing", count(data.table.n_missing, "cell")
+    if result.is_sample:
+        shown = f"{len(result.model.labels_):,} of the cases, drawn at random"
+        yield "On the page and in model.rskc", shown
+    yield "Time", f"{data.seconds + result.seconds:.1f} s, of which reading {data.seconds:.1f} s"

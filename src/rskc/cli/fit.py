@@ -21,7 +21,7 @@ from rskc.cli._options import (
     clusters_or_auto,
 )
 from rskc.cli._output import check_report, results_folder
-from rskc.cli._show import show_result
+from rskc.cli._results import show_result
 from rskc.cli._work import fit_model, fit_searched, searches_for, work_on
 
 

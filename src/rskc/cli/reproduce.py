@@ -16,7 +16,7 @@ from rskc.cli._app import command
 from rskc.cli._console import Console, bold, recorded_warnings
 from rskc.cli._options import RESULTS, TABLE, flag, option, out_option
 from rskc.cli._output import check_folder
-from rskc.cli._show import text_table
+from rskc.cli._results import text_table
 from rskc.cli._work import checkpoint_noted
 from rskc.wording import quoted
 

@@ -29,7 +29,7 @@ from rskc.cli._options import (
     some_shares,
 )
 from rskc.cli._output import check_report, results_folder
-from rskc.cli._show import show_result
+from rskc.cli._results import show_result
 from rskc.cli._work import fit_searched, work_on
 
 PANEL = "Choosing the settings"

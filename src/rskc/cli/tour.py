@@ -11,7 +11,7 @@ from rskc.cli._app import command, typed_command
 from rskc.cli._console import Console, bold
 from rskc.cli._options import RESULTS, Basics, Reading, Standardizing, flag, out_option
 from rskc.cli._output import check_report, results_folder, write_results
-from rskc.cli._show import show_result
+from rskc.cli._results import show_result
 from rskc.cli._tables import read
 from rskc.cli._work import fit_searched
 

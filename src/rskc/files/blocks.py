@@ -1,7 +1,7 @@
 """Tables that are read a block at a time: folders of Parquet files, one such file, or an .npy.
 
-What the columns are is seen from the first rows, by the rules of ``tables``; how many rows there
-are is said by the files themselves. No cell is read before a block is.
+The first rows show what the columns are, by the rules of ``tables``; the number of rows stands in
+the files' metadata. No other cell is read before its block is.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def read_table(
         Whether a line is a feature and a column a case, as is usual for genes. The id column then
         has the names of the features, and the header those of the cases.
     missing_values : sequence of str
-        What stands for a missing cell, beside an empty one.
+        What stands for a missing cell, in addition to an empty one.
     decimal : {".", ","}, default="."
         Decimal mark of text.
     text_columns : {"refuse", "drop"}, default="refuse"
@@ -357,7 +357,9 @@ def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableErro
         where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
         kind += f", such as {shown(example)} in {where}"
     there = "there is a column that holds" if len(kinds) == 1 else "there are columns that hold"
-    remedy = '; leave them out by {drop} or {text_columns}="drop", or use them as ids or labels'
+    them = "it" if len(kinds) == 1 else "them"
+    remedy = f'; leave {them} out by {{drop}} or {{text_columns}}="drop", or use {them} as ids or '
+    remedy += "labels"
     if _decimal_comma(layout, source, example):
         remedy = '; if these are decimal commas, use {decimal}=","'
     names = quoted(source.names[j] for j in kinds)
@@ -383,7 +385,7 @@ def _column(layout: Layout, source: Source, j: int) -> Any:
     if _decimal_comma(layout, source, cell):
         remedy = 'if it is a decimal comma, use {decimal}=","'
     template = f"{{cell}} is not a number; {remedy}"
-    raise _cell_error(layout, source, row, j, template, cell=shown(cell))
+    raise _cell_error(layout, source, [row], j, template, cell=shown(cell))
 
 
 def _matrix(frame: Any) -> np.ndarray:
@@ -400,20 +402,14 @@ def _check_finite(layout: Layout, source: Source, features: list[int], matrix: n
         return
     column = int(np.argmax(np.isinf(largest)))
     row = int(np.argmax(np.isinf(matrix[:, column])))
-    raise _cell_error(
-        layout,
-        source,
-        row,
-        features[column],
-        "the cell is infinite, or too large for a number; correct it, or leave it empty",
-    )
+    words = "the cell is infinite, or too large for a number; correct it, or leave it empty"
+    raise _cell_error(layout, source, [row], features[column], words)
 
 
 def _cell_error(
-    layout: Layout, source: Source, row: int | str, column: int, template: str, **values: Any
+    layout: Layout, source: Source, rows: list[int], column: int, template: str, **values: Any
 ) -> TableError:
-    where = row if isinstance(row, str) else source.where(row)
-    name = shown(source.names[column])
+    where, name = " and ".join(map(source.where, rows)), shown(source.names[column])
     return layout.error(f"{{where}}, column {{name}}: {template}", where=where, name=name, **values)
 
 
@@ -453,13 +449,12 @@ def _ids(layout: Layout, source: Source, j: int) -> list[str]:
     series = source.frame[str(j)]
     if series.null_count():
         row = int(series.is_null().arg_max())
-        raise _cell_error(layout, source, row, j, "the id is missing")
+        raise _cell_error(layout, source, [row], j, "the id is missing")
     ids = series.cast(pl.String).to_list()
     if len(set(ids)) < len(ids):
         twice = next(each for each, count in Counter(ids).items() if count > 1)
-        first, second = [row for row, each in enumerate(ids) if each == twice][:2]
-        both = f"{source.where(first)} and {source.where(second)}"
-        raise _cell_error(layout, source, both, j, "the id {id} occurs twice", id=shown(twice))
+        rows = [row for row, each in enumerate(ids) if each == twice][:2]
+        raise _cell_error(layout, source, rows, j, "the id {id} occurs twice", id=shown(twice))
     return ids
 
 
@@ -470,7 +465,7 @@ def _labels(layout: Layout, source: Source, j: int) -> np.ndarray:
     if series.null_count():
         row = int(series.is_null().arg_max())
         words = "the label is missing; fill it in, or leave the column out by {drop}"
-        raise _cell_error(layout, source, row, j, words)
+        raise _cell_error(layout, source, [row], j, words)
     text = series.cast(pl.String)
     whole = text.cast(pl.Int64, strict=False)
     return np.array(text.to_list() if whole.null_count() else whole.to_list())
