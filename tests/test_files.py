@@ -388,9 +388,9 @@ def test_errors_name_parameters_as_their_reader_does(put):
         read_table(path, label_column="{kind}")
     error = pickle.loads(pickle.dumps(raised.value))
     assert error.parameter == "label_column"
-    words = "there is no column '{kind}', given as label_column; there are '{id_column}', '{}'."
+    words = "there is no column '{kind}', given as label_column; perhaps '{}' is meant."
     assert str(error).endswith("{n}{0}.csv': " + words)
-    assert "'{kind}', given as --class; there" in error.phrased({"label_column": "--class"})
+    assert "'{kind}', given as --class; perhaps" in error.phrased({"label_column": "--class"})
     path = put("a,{b}\n1,x{y}\n2,3\n4,5\n", "{n}.csv")
     with pytest.raises(TableError, match=r"column '\{b\}': 'x\{y\}' is not a number") as raised:
         read_table(path)

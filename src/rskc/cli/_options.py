@@ -167,7 +167,7 @@ class Reading:
     missing: list[str] | None = option(
         TABLE,
         None,
-        "What else stands for a missing cell, apart from an empty one, NA, NaN, NULL ...; repeatable.",
+        "What else stands for a missing cell than nothing, NA, NaN, NULL ...; repeatable.",
         metavar="MARKER",
     )
     decimal: str = option(TABLE, ".", 'Decimal mark, "." or ",".', metavar="MARK")
