@@ -321,6 +321,12 @@ def test_strange_contents_are_refused(saved_bytes, path, attack):
     assert "not a model that rskc can use" in refusal(rewritten(saved_bytes, path, attack))
 
 
+def test_files_from_before_there_were_kinds_of_warnings_are_read(saved_bytes, path):
+    old = read_model(rewritten(saved_bytes, path, removing("attributes", "warning_kinds_"))).model
+    assert not hasattr(old, "warning_kinds_")
+    assert old.summary()
+
+
 @pytest.mark.parametrize("name", ["../evil.npy", "/etc/evil", "arrays/../x.npy", "more.txt"])
 def test_strange_entries_are_refused(saved_bytes, path, name):
     assert "other files" in refusal(rewritten(saved_bytes, path, **{name: b"x"}))

@@ -6,6 +6,7 @@ import copy
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -156,7 +157,7 @@ def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = No
     if n_columns is not None:
         options = {"chunks": (X.chunks[0], (n_columns,))}
     return X.map_blocks(
-        _OfRows(function, shape, np.dtype(dtype)),
+        partial(_on_rows, function, shape, np.dtype(dtype)),
         dtype=dtype,
         meta=np.empty((0,) * (1 + len(shape)), dtype),
         name=f"rskc-{uuid4().hex}",
@@ -164,15 +165,10 @@ def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = No
     )
 
 
-class _OfRows:
-    """A function of rows that is not called where there are none."""
-
-    def __init__(self, function: Callable, shape: tuple[int, ...], dtype: np.dtype):
-        self.function, self.shape, self.dtype = function, shape, dtype
-
-    def __call__(self, block: Any) -> np.ndarray:
-        if hasattr(block, "toarray"):  # sparse, although the array looked dense
-            raise _no_numpy(block)
-        if len(block) == 0:
-            return np.empty((0, *self.shape), self.dtype)
-        return self.function(np.asarray(block))
+def _on_rows(function: Callable, shape: tuple, dtype: np.dtype, block: Any) -> np.ndarray:
+    """Apply a function of rows to a block, unless it has none."""
+    if hasattr(block, "toarray"):  # sparse, although the array looked dense
+        raise _no_numpy(block)
+    if len(block) == 0:
+        return np.empty((0, *shape), dtype)
+    return function(np.asarray(block))

@@ -57,7 +57,7 @@ def fit(model: Any, X: Any, warm: Sequence[Warm] = ()) -> list[FitWarning]:
         problem = make_problem(model, engine)
         with overflow_explained(engine):
             solution = solve(engine, problem, make_starts(model, X, engine, problem), warm)
-        check_finite(engine, solution)
+            check_finite(solution)
         found = list(_warnings(model, engine, problem, solution, case_names))
         _store(model, engine, problem, solution)
     model.warnings_ = [str(warning) for warning in found]
@@ -172,24 +172,20 @@ def _n_starts(model: Any, engine: Engine, problem: Problem) -> int:
 
 @contextmanager
 def overflow_explained(engine: Engine) -> Iterator[None]:
-    """Turn the solver's error about sums that overflow into one about the data."""
+    """Turn an error about sums that overflow into one about the data."""
     try:
         yield
     except FloatingPointError:
-        raise _overflow(engine) from None
+        raise ValueError(
+            f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. "
+            "Rescale its columns, or raise trim if these cells are outlying."
+        ) from None
 
 
-def check_finite(engine: Engine, solution: Solution) -> None:
+def check_finite(solution: Solution) -> None:
     """Refuse a solution whose sums of squares overflowed."""
     if not (np.isfinite(solution.objective) and np.isfinite(solution.inertia)):
-        raise _overflow(engine)
-
-
-def _overflow(engine: Engine) -> ValueError:
-    return ValueError(
-        f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. Rescale "
-        "its columns, or raise trim if these cells are outlying."
-    )
+        raise FloatingPointError("sums of squares overflow")
 
 
 def _warnings(

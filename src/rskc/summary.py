@@ -133,9 +133,10 @@ def _largest_weights(model: Any) -> str:
     if model.l1_bound_ is None:
         return ", all the same"
     weights, names = model.feature_weights_, feature_names(model)
-    first = _by_weight(weights)[: np.count_nonzero(weights)][:MOST_NAMES]
+    n_selected = int(np.count_nonzero(weights))
+    first = _by_weight(weights)[: min(n_selected, MOST_NAMES)]
     pairs = [f"{_in_one_piece(names[j])}{GLUE}{weights[j]:.3g}" for j in first]
-    return f": {listed(pairs, MOST_NAMES, np.count_nonzero(weights))}"
+    return f": {listed(pairs, MOST_NAMES, n_selected)}"
 
 
 def _farthest_cases(model: Any, mask: np.ndarray) -> str:

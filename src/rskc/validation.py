@@ -26,7 +26,7 @@ def is_integer(value: Any) -> bool:
 
 def is_real(value: Any) -> bool:
     """Whether a value is a number, infinite perhaps, but not NaN, True or False."""
-    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+    return not isinstance(value, bool) and isinstance(value, Real) and not math.isnan(value)
 
 
 def check_integer(

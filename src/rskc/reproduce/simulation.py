@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -85,7 +85,11 @@ def simulation(
         A file that keeps what is done; with it, more replicates can be added later.
     """
     n, seed = check_integer("replicates", replicates, 2), check_integer("seed", seed, 0)
-    with _runner(seed, n_jobs, checkpoint, progress) as runner:
+    identity = {"rskc": version("rskc"), "search": "simulation", "seed": str(seed)}
+    with (
+        open_store(checkpoint, identity) as store,
+        closing(Runner(store, n_jobs, progress)) as runner,
+    ):
         keys = [(model, i) for model in range(3) for i in range(n)]
         hard = [(kind, i) for kind in range(len(KINDS)) for i in range(max(n // 5, min(n, 5)))]
         clean = [(i,) for i in range(min(n, N_CLEAN))]
@@ -108,20 +112,6 @@ def simulation(
     }
     title = f"The simulation, {n} data sets of each model"
     return Reproduction("simulation", title, _figure(results), tables, _verdict(results))
-
-
-@contextmanager
-def _runner(seed: int, n_jobs: int | None, checkpoint: Any, progress: Any):
-    identity: dict[str, str | None] = {
-        "rskc": version("rskc"),
-        "search": "simulation",
-        "seed": str(seed),
-    }
-    with (
-        open_store(checkpoint, identity) as store,
-        closing(Runner(store, n_jobs, progress)) as runner,
-    ):
-        yield runner
 
 
 def _fit(X: np.ndarray, seed: int, **options: Any) -> RobustSparseKMeans:

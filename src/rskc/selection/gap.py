@@ -132,12 +132,13 @@ class GapL1(Search):
             path.solve(spaced_bounds(n_spaced, X.shape[1]), self.l1_bounds - n_spaced)
             for _ in range(self.l1_bounds - n_spaced):
                 path.close_in()
-        self.table_, self.permuted_log_objectives_ = path.table(), path.permuted()
+        self.table_ = path.table()
+        self.permuted_log_objectives_ = path.values("log_objective")[:, 1:].T
         largest, least = self.table_.gap.argmax(), within_one_error(self.table_)
         self.l1_bound_ = float(self.table_.l1_bound[largest])
         self.l1_bound_1se_ = float(self.table_.l1_bound[least])
         self.table_["chosen"] = self.table_.l1_bound == self._chosen()["l1_bound"]
-        self._warm = path.solution(self._chosen()["l1_bound"])
+        self._warm = _warm(path.found[self._chosen()["l1_bound"]][0])
 
     def _refit(self, X: Any, searched_all: bool) -> None:
         """Fit from restarts and, if it is a partition of all cases, from the path's solution."""
@@ -171,10 +172,10 @@ class _GapPath:
         keys = [(number,) for number in self.sets]
         results = self.runner.run("L1 bounds", work, keys, more * len(keys))
         for i, bound in enumerate(bounds):
-            self.found[float(bound)] = [_row(result, i) for result in results]
+            self.found[float(bound)] = [{k: v[i] for k, v in r.items()} for r in results]
 
     def close_in(self) -> None:
-        """Solve for one more bound, in the gap between two others where it tells most."""
+        """Solve for one more bound, in the gap between two others where the choice is open."""
         bounds = np.array(sorted(self.found))
         place = _widest_in_question(bounds, self.table())
         if place is None:
@@ -185,17 +186,11 @@ class _GapPath:
         keys = [(len(bounds), number) for number in self.sets]
         self.found[bound] = self.runner.run("L1 bounds between", work, keys)
 
-    def solution(self, bound: float) -> Warm:
-        """Return the solution for the data."""
-        return _warm(self.found[bound][0])
-
-    def permuted(self) -> np.ndarray:
-        return self._values("log_objective")[:, 1:].T
-
     def table(self) -> Any:
+        """Return a frame with a row a bound."""
         import pandas as pd
 
-        logs, n_features = self._values("log_objective"), self._values("n_features")
+        logs, n_features = self.values("log_objective"), self.values("n_features")
         gap, error = _gap(logs[:, 0], logs[:, 1:])
         return pd.DataFrame(
             {
@@ -209,7 +204,8 @@ class _GapPath:
             }
         )
 
-    def _values(self, name: str) -> np.ndarray:
+    def values(self, name: str) -> np.ndarray:
+        """Return one of the results for each bound (rows) and set."""
         values = np.array([[set_[name] for set_ in self.found[s]] for s in sorted(self.found)])
         # What was found under one bound is allowed under the next: the objective cannot fall.
         return np.maximum.accumulate(values) if name == "log_objective" else values
@@ -276,10 +272,6 @@ def _result(solution: Solution) -> Result:
         "trimmed": solution.trimmed_weighted,
         "weights": solution.weights,
     }
-
-
-def _row(result: Result, i: int) -> Result:
-    return {name: values[i] for name, values in result.items()}
 
 
 @dataclass(eq=False, repr=False)

@@ -111,7 +111,7 @@ def solve_bounds(
         starts = fitting.make_starts(model, X, engine, problem)
         with fitting.overflow_explained(engine):
             solutions = list(solve_path(engine, problems, starts))
-        fitting.check_finite(engine, solutions[-1])
+            fitting.check_finite(solutions[-1])
     return solutions
 
 

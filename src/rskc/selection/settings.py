@@ -97,21 +97,16 @@ class TrimCurves(Search):
         return check_clusters(asked, 1, n)
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        import pandas as pd
-
         numbers, trims = self._numbers(len(X)), check_trims(self.trims)
         grid = [{"n_clusters": K, "trim": trim} for K, trim in product(numbers, trims)]
-        fits = _fit_all("Trimming", grid, X, self._for_tasks(), runner)
-        rows = [{**row, **_figures(fit)} for row, fit in zip(grid, fits, strict=True)]
-        for i, row in enumerate(rows):
-            row["moved"] = _moved(fits[i - 1], fits[i]) if i % len(trims) else np.nan
+        fits, table = _fit_all("Trimming", grid, X, self._for_tasks(), runner)
+        n = len(trims)
+        table["moved"] = [_moved(fits[i - 1], fits[i]) if i % n else np.nan for i in table.index]
         self.suggested_trims_ = {
-            K: _suggested(trims, fits[i * len(trims) : (i + 1) * len(trims)])
-            for i, K in enumerate(numbers)
+            K: _suggested(trims, fits[i * n : (i + 1) * n]) for i, K in enumerate(numbers)
         }
         self._n_clusters = _own_number(self.estimator, numbers)
         self.suggested_trim_ = self.suggested_trims_[self._n_clusters]
-        table = pd.DataFrame(rows)[[*grid[0], *FIGURES, "moved"]]
         own = table.n_clusters.map(self.suggested_trims_)
         self.table_ = table.drop(columns="silhouette").assign(chosen=table.trim == own)
 
@@ -188,16 +183,11 @@ class GridSearch(Search):
         return numbers, check_bounds(self.l1_bounds, p).tolist(), trims
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        import pandas as pd
-
         axes = self._axes(*X.shape)
-        grid = [
-            dict(zip(("n_clusters", "l1_bound", "trim"), s, strict=True)) for s in product(*axes)
-        ]
-        settings = [{**row, "n_features": None} for row in grid]
-        fits = _fit_all("Settings", settings, X, self._for_tasks(), runner)
-        rows = [{**row, **_figures(fit)} for row, fit in zip(grid, fits, strict=True)]
-        table = pd.DataFrame(rows)[[*grid[0], *FIGURES]]
+        names = ("n_clusters", "l1_bound", "trim")
+        grid = [dict(zip(names, setting, strict=True)) for setting in product(*axes)]
+        model = self._for_tasks().set_params(n_features=None)
+        fits, table = _fit_all("Settings", grid, X, model, runner)
         shape = tuple(map(len, axes))
         table["cer_bound"] = _moved_along(fits, shape, axis=1)
         table["cer_trim"] = _moved_along(fits, shape, axis=2)
@@ -223,9 +213,14 @@ def check_trims(trims: Any) -> list[float]:
 
 def _fit_all(
     name: str, grid: list[dict], X: np.ndarray, model: Any, runner: Runner
-) -> list[Result]:
+) -> tuple[list[Result], Any]:
+    """Fit with all settings; return the results, and a table with a row a setting."""
+    import pandas as pd
+
     work = partial(_fit, X, grid, model, runner.seed)
-    return runner.run(name, work, [(i,) for i in range(len(grid))])
+    fits = runner.run(name, work, [(i,) for i in range(len(grid))])
+    figures = {f: [np.asarray(fit[f]).item() for fit in fits] for f in FIGURES}
+    return fits, pd.DataFrame(grid).assign(**figures)
 
 
 def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -> Result:
@@ -245,10 +240,6 @@ def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -
 
 
 FIGURES = ["n_trim", "objective", "inertia", "within", "n_features", "n_outliers", "silhouette"]
-
-
-def _figures(fit: Result) -> dict[str, Any]:
-    return {name: fit[name].item() if hasattr(fit[name], "item") else fit[name] for name in FIGURES}
 
 
 def _silhouette(model: Any, X: np.ndarray) -> float:
