@@ -1,6 +1,6 @@
 """
 Outlying cases, and why two rules trim
-==================================
+======================================
 
 The paper's masking example: 300 cases, three clusters in the first two features, and three cases
 with outlying cells in features that tell nothing.

@@ -96,7 +96,7 @@ class ClusterDisplay:
             cases.outliers,
             plane.centers,
             axis_names=(x_name, y_name),
-            notes=_notes(plane.n_filled, np.count_nonzero(~seen)),
+            notes=_notes(plane.n_filled, int((~seen).sum())),
         )
         return display.plot(ax)
 
@@ -128,9 +128,9 @@ class ClusterDisplay:
         if many:  # thousands of crosses must not bury the clusters
             crosses |= {"s": 6, "linewidths": 0.5, "zorder": 0.9, "rasterized": True}
         for k, color, marker in zip(range(K), cluster_colors(K), cluster_markers(K), strict=True):
-            tame, outlying = (positions[(self.labels == k) & (self.outliers == w)] for w in (0, 1))
-            self.points_[k] = self.ax_.scatter(*tame.T, c=color, marker=marker, **points)
-            self.crosses_[k] = self.ax_.scatter(*outlying.T, c=darker(color, 0.25), **crosses)
+            mine, far = positions[self.labels == k], self.outliers[self.labels == k]
+            self.points_[k] = self.ax_.scatter(*mine[~far].T, c=color, marker=marker, **points)
+            self.crosses_[k] = self.ax_.scatter(*mine[far].T, c=darker(color, 0.25), **crosses)
 
     def _draw_centers(self) -> None:
         """Write the numbers of the clusters that have cases in white discs."""

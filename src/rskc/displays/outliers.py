@@ -125,7 +125,7 @@ class OutlierDisplay:
         for handle in self.legend_.legend_handles[: len(_LOOKS)]:
             handle.set_sizes([25])
         outlying = self.weighted[scatter.seen] > self.threshold
-        self._write_title(scatter, np.count_nonzero(outlying))
+        self._write_title(scatter, int(outlying.sum()))
         self._write_names(scatter, outlying | (scatter.rules > 0), n_names)
         return self
 

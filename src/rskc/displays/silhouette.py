@@ -154,15 +154,15 @@ class SilhouetteDisplay:
         return self.values[mine[~outlying]], self.values[mine[outlying]]
 
 
-def _describe(k: int, tame: np.ndarray, outlying: np.ndarray) -> str:
+def _describe(k: int, regular: np.ndarray, outlying: np.ndarray) -> str:
     """Give the mean of a cluster without its outliers, and of these, as the paper does."""
-    parts = [f"mean {tame.mean():.2f} (n = {len(tame):,})"] if len(tame) else []
+    parts = [f"mean {regular.mean():.2f} (n = {len(regular):,})"] if len(regular) else []
     parts += [f"outliers {outlying.mean():.2f} (n = {len(outlying):,})"] if len(outlying) else []
     return f"cluster {k}: {', '.join(parts)}"
 
 
-def _describe_briefly(k: int, tame: np.ndarray, outlying: np.ndarray) -> str:
-    return f"{k}: {(tame if len(tame) else outlying).mean():.2f}"
+def _describe_briefly(k: int, regular: np.ndarray, outlying: np.ndarray) -> str:
+    return f"{k}: {(regular if len(regular) else outlying).mean():.2f}"
 
 
 def _draw_steps(ax, values, places, thickness, color):

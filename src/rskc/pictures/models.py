@@ -56,7 +56,7 @@ def plane_of(model: Any, X: np.ndarray, cases: AssignedCases, kind: str) -> Plan
     if by_features:
         features = features[:2]
     X, centers = X[:, features], model.cluster_centers_[:, features]
-    n_filled = np.count_nonzero(np.isnan(X).any(axis=1))
+    n_filled = int(np.isnan(X).any(axis=1).sum())
     X = fill_with_centers(X, cases.labels, centers)
     centers = fill_with_centers(centers, np.arange(len(centers)), centers)
     if not by_features:
@@ -109,7 +109,7 @@ def frame_of(
     flat = 0.5 * (high <= low)
     low, high = low - flat, high + flat
     beyond = np.any((positions < low) | (positions > high), axis=1)
-    return Frame(low, high, np.count_nonzero(beyond))
+    return Frame(low, high, int(beyond.sum()))
 
 
 # Silhouettes

@@ -166,7 +166,7 @@ def clusters_chart(figure: Chart, summary: Chart) -> Chart:
     digits = number_format(figure["points"]["distance"])
     point = {"type": "point", "filled": True, "clip": True, "size": 55 if few else 28}
     point |= {"opacity": 0.8, "stroke": EDGE, "strokeWidth": 0.5}
-    cross = {"type": "point", "shape": CROSS, "size": 50 if few else 24, "clip": True}
+    cross: Chart = {"type": "point", "shape": CROSS, "size": 50 if few else 24, "clip": True}
     cross |= {"strokeWidth": 2 if few else 1.3, "opacity": 1}
     disc = {"type": "point", "filled": True, "size": 330, "fill": PAPER, "stroke": INK}
     disc |= {"strokeWidth": 1.2, "opacity": 0.92, "clip": True, "tooltip": None}
@@ -305,7 +305,7 @@ def cells_chart(figure: Chart, summary: Chart) -> Chart:
 
 def _cells_layer(limit: float) -> Chart:
     scale = {"scheme": "redblue", "reverse": True, "domain": [-limit, limit], "clamp": True}
-    legend = {"title": "standardized value", "orient": "top"}
+    legend: Chart = {"title": "standardized value", "orient": "top"}
     legend |= {"gradientLength": 160, "gradientThickness": 10}
     names = _named_axis("features", 140, labelAngle=-90, labelOverlap=True, orient="bottom")
     transform = [
