@@ -1,6 +1,9 @@
 """What all tests share: hypothesis' profiles, and a look at the passes in use."""
 
 import os
+import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,3 +28,17 @@ def pytest_sessionstart() -> None:
     if os.environ.get("RSKC_REQUIRE_COMPILED") != "1" or environment()["passes"] == "compiled":
         return
     pytest.exit("RSKC_REQUIRE_COMPILED=1, but the compiled passes are not installed.", returncode=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _same_scheduler() -> Iterator[None]:
+    """A client of Dask that a module leaves behind would fail the tests of later modules."""
+    before = _scheduler()
+    yield
+    assert _scheduler() == before
+
+
+def _scheduler() -> Any:
+    """Return the scheduler in the configuration of Dask, if Dask is imported."""
+    dask = sys.modules.get("dask")
+    return None if dask is None else dask.config.get("scheduler", None)

@@ -17,6 +17,7 @@ from rskc.files import TableError, blocks, open_blocks, read_model, read_table
 from test_cli import refused, run
 
 pytest.importorskip("polars")
+dask = pytest.importorskip("dask")
 pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
@@ -325,9 +326,12 @@ def test_infinite_cells_are_refused_and_nothing_is_left(here, frame):
 
 def test_no_scheduler_is_one_sentence_in_bounded_time(here, monkeypatch):
     monkeypatch.setattr(_engine, "PATIENCE", 1)
-    for address in ("tcp://127.0.0.1:1", "nonsense://x", "127.0.0.1:1"):
+    for address in ("tcp://127.0.0.1:1", "nonsense://x", "127.0.0.1:1", "tls://127.0.0.1:1"):
         told = refused("fit", "big", *FIT, "--scheduler", address)
         assert f"no Dask scheduler answers at {address!r}" in told
+        assert "scheduler" not in dask.config.config  # else the next computation wants a client
+        with pytest.raises(ValueError, match="No clients found"):
+            distributed.Client.current()
     assert not Path("big-rskc").exists()
 
 
