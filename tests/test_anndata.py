@@ -2,6 +2,7 @@
 
 import sys
 
+import anndata
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -11,7 +12,6 @@ import rskc.anndata
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 
-anndata = pytest.importorskip("anndata")
 SETTINGS = {"l1_bound": 6, "n_init": 5, "random_state": 0}
 
 

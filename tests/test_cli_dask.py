@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+import dask
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,12 +17,6 @@ from rskc.cli import _blocks, _engine
 from rskc.cli._counts import Counts
 from rskc.files import TableError, blocks, open_blocks, read_model, read_table
 from test_cli import refused, run
-
-pytest.importorskip("polars")
-dask = pytest.importorskip("dask")
-pytest.importorskip("dask.dataframe")
-distributed = pytest.importorskip("distributed")
-pytest.importorskip("pyarrow")
 
 FILES = {"labels.csv", "features.csv", "summary.json", "model.rskc", "report.html"}
 N = 240

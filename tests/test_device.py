@@ -43,7 +43,7 @@ if torch is not None:
     torch.set_num_threads(1)  # tables are small: threads would wait for one another
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
-needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed: make device")
+needs_torch = pytest.mark.skipif(torch is None, reason="needs torch, which is not installed")
 
 
 def needs_cuda(library):

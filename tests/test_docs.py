@@ -51,7 +51,7 @@ def run(block, page, names):
         missing = {error.name, getattr(error.__cause__, "name", None)} & EXTRAS
         if not missing:
             raise
-        pytest.skip(f"{', '.join(missing)} is not installed")
+        pytest.skip(f"needs {', '.join(missing)}, which is not installed")
     return printed.getvalue()
 
 

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -12,8 +13,6 @@ from hypothesis import strategies as st
 from rskc import RobustSparseKMeans
 from rskc.files import TableError, read_table, write_csv
 from rskc.files._needs import MissingPackageError
-
-pl = pytest.importorskip("polars", reason="tables are read by polars")
 
 PLAIN = "id,a,b\nu,1,2.5\nv,NA,-3e2\nw,0.1,\n"
 
