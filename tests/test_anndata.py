@@ -48,7 +48,7 @@ def test_a_file_keeps_it_all(adata, tmp_path):
     assert again.uns["rskc"]["objective"] == adata.uns["rskc"]["objective"]
 
 
-def test_parameters_that_no_file_holds_are_told(adata, tmp_path):
+def test_parameters_that_no_file_holds_are_named(adata, tmp_path):
     def init(X, n_clusters, random_state):
         return X[:n_clusters]
 

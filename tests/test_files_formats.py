@@ -182,7 +182,7 @@ def test_excel_is_exact(book):
     assert list(table.data.index) == ["c0", "c1", "c2", "c3", "c4"]
 
 
-def test_excel_sheets_and_complaints(book):
+def test_excel_sheets_and_errors(book):
     path = book(
         one=[["a", "b"], [1, 2], [], [3, "oh"], [4, 5], [5, None]],
         two=[["a", "day", "flag"], [1, datetime.date(2024, 1, 2), True]],

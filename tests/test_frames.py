@@ -98,7 +98,7 @@ def test_float32_frames_stay_float32(model):
     assert model.fit(single).cluster_centers_.dtype == np.float32
 
 
-def test_the_index_of_a_pandas_frame_has_no_say(model):
+def test_the_index_of_a_pandas_frame_does_not_matter(model):
     index = np.random.default_rng(0).permutation(len(X))
     frame = pd.DataFrame(X, columns=NAMES, index=index)
     model.set_output(transform="pandas").fit(frame)

@@ -113,7 +113,7 @@ def test_missing_labels_are_together_and_apart_from_all_others():
     assert classification_error_rate(np.array(["NaT", "NaT", "2026"], "M8[Y]"), [0, 0, 1]) == 0
 
 
-def test_labels_that_cannot_be_told_apart_are_refused():
+def test_labels_that_cannot_be_distinguished_are_refused():
     lists = np.empty(2, object)
     lists[:] = [[1], [2]]
     with pytest.raises(ValueError, match=r"^b has labels that cannot be told apart: .*list.*\.$"):

@@ -634,7 +634,7 @@ def test_with_trimming_the_objective_per_kept_case_is_at_least_as_large(golden, 
 
 
 @FIT_OPTIONS
-def test_rows_without_a_cell_have_no_say(options):
+def test_rows_without_a_cell_are_excluded(options):
     X = with_missing(clusters()[0])
     rows = [0, 17, 62]
     unobserved = np.full((len(X) + 3, X.shape[1]), np.nan)
@@ -727,7 +727,7 @@ def test_a_column_without_a_cell_is_named():
 
 @FIT_OPTIONS
 def test_a_feature_observed_in_one_cluster_only(options):
-    """It tells no clusters apart: no weight where there is a choice, and NaN in other centers."""
+    """It separates no clusters: no weight where there is a choice, and NaN in other centers."""
     X, target = clusters()
     X[target != 1, 5] = np.nan
     model = make_model(**options).fit(X)
@@ -748,7 +748,7 @@ def test_a_feature_observed_in_one_cluster_only(options):
 
 @pytest.mark.parametrize("cell", [np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_infinity_is_no_hole(cell, dtype):
+def test_infinity_is_not_missing(cell, dtype):
     X = with_missing(clusters()[0]).astype(dtype)
     model = make_model().fit(X)
     X[3, 2] = cell

@@ -145,7 +145,7 @@ def watch(browser, path):
         yield watch
 
 
-def test_loads_without_complaint_or_request(watch, path):
+def test_loads_without_error_or_request(watch, path):
     assert watch.complaints == []
     assert watch.requests == [path.as_uri()]
     assert watch.page.evaluate("window.hacked") is None
