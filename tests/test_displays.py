@@ -26,10 +26,11 @@ from rskc.displays import (
     OutlierDisplay,
     SilhouetteDisplay,
     WeightsDisplay,
-    _cases,
-    _style,
+    style,
 )
 from rskc.metrics import revised_silhouette
+from rskc.pictures import palette
+from rskc.pictures.cases import strongest, unweighted_distances
 from skips import Optional
 
 pl = Optional("polars")
@@ -161,7 +162,7 @@ def test_missing_cells_and_unobserved_cases(display):
 
 @pytest.mark.parametrize("display", [ClusterDisplay, SilhouetteDisplay])
 def test_nothing_but_unobserved_cases_cannot_be_drawn(display):
-    with pytest.raises(ValueError, match="nothing to draw: of none of its 3 cases"):
+    with pytest.raises(ValueError, match="nothing to draw: none of its 3 cases"):
         display.from_estimator(MODEL, np.full((3, 6), np.nan))
     assert not plt.get_fignums()
 
@@ -353,7 +354,7 @@ def test_points_are_the_two_distances_by_rule():
 def test_missing_cells_scale_the_unweighted_distance_up():
     centers = np.array([[1.0, 2.0, 3.0, np.nan]])
     cases = np.array([[2.0, np.nan, 3.0, 5.0], [np.nan, np.nan, np.nan, 1.0]])
-    distances = _cases.unweighted_distances(cases, np.zeros(2, int), centers)
+    distances = unweighted_distances(cases, np.zeros(2, int), centers)
     assert_array_equal(distances, [3 / 2 * 1, np.inf])
 
 
@@ -546,7 +547,7 @@ def test_rows_are_ordered_by_cluster_and_distance():
 
 def test_cells_are_standardized_without_outliers():
     drawn = HeatmapDisplay.from_estimator(MODEL, X)
-    features = _cases.strongest(MODEL.feature_weights_)
+    features = strongest(MODEL.feature_weights_)
     tame = X[~MODEL.is_outlier(X)][:, features]
     expected = (X[:, features] - tame.mean(axis=0)) / tame.std(axis=0)
     assert_allclose(drawn.image_.get_array(), expected[drawn.rows_])
@@ -557,7 +558,7 @@ def test_cells_are_standardized_without_outliers():
 
 def test_cells_as_they_are():
     drawn = HeatmapDisplay.from_estimator(MODEL, X, standardize=False)
-    cells = X[:, _cases.strongest(MODEL.feature_weights_)]
+    cells = X[:, strongest(MODEL.feature_weights_)]
     assert_allclose(drawn.image_.get_array(), cells[drawn.rows_])
     assert_allclose(drawn.image_.get_clim(), np.quantile(cells, [0.02, 0.98]))
 
@@ -566,7 +567,7 @@ def test_missing_cells_are_masked_and_gray():
     missing = with_missing()
     model = fit(missing)
     drawn = HeatmapDisplay.from_estimator(model, missing)
-    features = _cases.strongest(model.feature_weights_)
+    features = strongest(model.feature_weights_)
     assert_array_equal(drawn.image_.get_array().mask, np.isnan(missing[drawn.rows_][:, features]))
     red, green, blue = drawn.image_.cmap.get_bad()[:3]
     assert red == green == blue
@@ -577,7 +578,7 @@ def test_strip_and_marks():
     drawn = HeatmapDisplay.from_estimator(MODEL, X)
     assert_array_equal([bar.get_height() for bar in drawn.strip_], np.bincount(MODEL.labels_))
     colors = [to_hex(bar.get_facecolor()).upper() for bar in drawn.strip_]
-    assert colors == _style.cluster_colors(3)
+    assert colors == palette.cluster_colors(3)
     marked = drawn.rows_[(drawn.marks_.get_ydata() - 0.5).astype(int)]
     assert_array_equal(np.sort(marked), np.flatnonzero(MODEL.is_outlier(X)))
 
@@ -586,7 +587,7 @@ def test_names_of_features_and_cases():
     frame = pd.DataFrame(X, index=[f"case {i}" for i in range(60)], columns=list("abcdef"))
     model = fit(frame)
     drawn = HeatmapDisplay.from_estimator(model, frame)
-    order = _cases.strongest(model.feature_weights_)
+    order = strongest(model.feature_weights_)
     assert ticks(drawn.ax_.xaxis) == [list("abcdef")[j] for j in order]
     assert ticks(drawn.case_axis_.yaxis) == [f"case {i}" for i in drawn.rows_]
 
@@ -648,19 +649,19 @@ def test_order_of_cases_does_not_matter_for_one_feature():
 @pytest.mark.parametrize("name", ["$x_1^2$", "a_b", r"\alpha", "50% & #1 {~}", "$5", r"\$", "_x"])
 def test_names_are_shown_to_the_letter(name):
     ax = plt.subplots()[1]
-    text = ax.text(0, 0, _style.plain(name))
+    text = ax.text(0, 0, style.plain(name))
     shown, is_math = text._preprocess_math(text.get_text())
     assert (shown, is_math) == (name, False)
 
 
 def test_long_names_lose_their_middle():
-    short = _style.plain("a very long name of a gene, probe 17", 20)
+    short = style.plain("a very long name of a gene, probe 17", 20)
     assert len(short) == 20
     assert short.startswith("a very")
     assert short.endswith("probe 17")
     assert "…" in short
-    assert _style.plain("two\nlines") == "two lines"
-    assert _style.plain(("a", 1)) == "('a', 1)"
+    assert style.plain("two\nlines") == "two lines"
+    assert style.plain(("a", 1)) == "('a', 1)"
 
 
 def test_odd_names_can_be_drawn_everywhere():
@@ -676,16 +677,16 @@ def test_odd_names_can_be_drawn_everywhere():
 
 def test_legends_keep_names_that_start_with_an_underscore():
     ax = plt.subplots()[1]
-    ax.plot([1, 2], label=_style.for_legend("_hidden"))
+    ax.plot([1, 2], label=style.for_legend("_hidden"))
     assert [text.get_text().strip() for text in ax.legend().get_texts()] == ["_hidden"]
-    assert _style.for_legend("seen") == "seen"
+    assert style.for_legend("seen") == "seen"
 
 
 def test_colors_and_markers_tell_clusters_apart():
-    looks = list(zip(_style.cluster_colors(100), _style.cluster_markers(100), strict=True))
+    looks = list(zip(palette.cluster_colors(100), palette.cluster_markers(100), strict=True))
     assert len(set(looks)) == 100
-    assert len(set(_style.cluster_colors(20))) == 20
-    assert set(_style.cluster_markers(7)) == {"o"}
+    assert len(set(palette.cluster_colors(20))) == 20
+    assert set(palette.cluster_markers(7)) == {"o"}
 
 
 # Machado, Oliveira and Fernandes (2009): linear RGB as seen without red or green cones.
@@ -715,26 +716,26 @@ def cielab(colors, vision):
 
 @pytest.mark.parametrize("vision", VISION)
 def test_twenty_colors_can_be_told_apart_without_red_or_green_cones(vision):
-    lab = cielab(_style.cluster_colors(20), vision)
+    lab = cielab(palette.cluster_colors(20), vision)
     apart = np.linalg.norm(lab[:, None] - lab[None], axis=2)
     assert apart[np.triu_indices(20, 1)].min() > 17
 
 
 def test_darker_is_darker():
-    assert _style.darker("#FFFFFF", 0.5) == "#808080"
-    assert _style.darker("#0072B2", 1) == "#000000"
+    assert palette.darker("#FFFFFF", 0.5) == "#808080"
+    assert palette.darker("#0072B2", 1) == "#000000"
 
 
 def test_spread_out_moves_as_little_as_can_be():
-    assert_allclose(_style.spread_out([0, 10, 20], 5), [0, 10, 20])
-    assert_allclose(_style.spread_out([0, 1, 20], 5), [-2, 3, 20])
-    assert_allclose(np.diff(_style.spread_out([4, 4, 4, 4], 2)), 2)
+    assert_allclose(style.spread_out([0, 10, 20], 5), [0, 10, 20])
+    assert_allclose(style.spread_out([0, 1, 20], 5), [-2, 3, 20])
+    assert_allclose(np.diff(style.spread_out([4, 4, 4, 4], 2)), 2)
 
 
 def test_thinned_leaves_no_more_than_there_is_room_for():
-    assert_array_equal(_style.thinned(5, 10), np.arange(5))
-    assert len(_style.thinned(1797, 100)) <= 100
-    assert len(_style.thinned(7, 0)) == 1
+    assert_array_equal(style.thinned(5, 10), np.arange(5))
+    assert len(style.thinned(1797, 100)) <= 100
+    assert len(style.thinned(7, 0)) == 1
 
 
 def test_twenty_clusters():

@@ -24,9 +24,9 @@ from rskc.displays import (
     GridDisplay,
     StrengthDisplay,
     TrimCurvesDisplay,
-    _searches,
-    _style,
+    style,
 )
+from rskc.pictures.palette import PALETTE
 from rskc.selection import (
     Clest,
     GapK,
@@ -222,17 +222,17 @@ def test_clest_marks_the_chosen_number_and_those_that_passed():
     drawn = ClestDisplay.from_estimator(make_clest())
     assert texts_of(drawn.ax_.xaxis) == ["2", "3", "6"]
     assert (drawn.band_.get_x(), drawn.band_.get_width()) == (0.5, 1)
-    assert to_hex(drawn.band_.get_facecolor()).upper() == _searches.CHOSEN
+    assert to_hex(drawn.band_.get_facecolor()).upper() == style.CHOSEN
     labels = drawn.p_axis_.xaxis.get_ticklabels()
     assert texts_of(drawn.p_axis_.xaxis) == [".5", ".27 *", ".048"]
     assert [label.get_fontweight() for label in labels] == ["normal", "bold", "normal"]
-    assert title_of(drawn) == "3 clusters: foreseen better than by chance, p = .27"
+    assert title_of(drawn) == "3 clusters: predicted better than by chance, p = .27"
 
 
 def test_clest_without_clusters_says_so():
     drawn = ClestDisplay.from_estimator(make_clest(chosen=1, significant=[False] * 3))
     assert drawn.band_ is None
-    assert title_of(drawn).startswith("no clusters: 1\n")
+    assert title_of(drawn).startswith("1 cluster, that is, no clusters\n")
     assert "none passed" in drawn.p_axis_.get_xlabel()
 
 
@@ -256,7 +256,9 @@ def test_clest_agrees_with_the_search(fitted):
     drawn = ClestDisplay.from_estimator(search)
     assert_allclose(heights_of_bars(drawn.bars_["median"]), search.table_.observed_cer)
     assert_allclose(heights_of_bars(drawn.bars_["mean"]), search.table_.reference_cer)
-    assert (search.n_clusters_ == 1) == title_of(drawn).startswith("no clusters: 1")
+    assert (search.n_clusters_ == 1) == title_of(drawn).startswith(
+        "1 cluster, that is, no clusters"
+    )
 
 
 # The gap
@@ -305,7 +307,9 @@ def test_gap_over_numbers_of_clusters():
     assert texts_of(drawn.ax_.xaxis) == ["1", "2", "3", "4", "7"]
     assert drawn.line_ is None
     assert drawn.feature_axis_ is None
-    assert title_of(drawn).startswith("3 clusters: the next gap is no larger, or within its error")
+    assert title_of(drawn).startswith(
+        "3 clusters: within one standard error of the first local maximum"
+    )
     drawn = GapDisplay.from_estimator(make_gap("n_clusters", chosen=3))
     assert title_of(drawn) == "4 clusters: the largest gap"
 
@@ -331,7 +335,7 @@ def test_gap_kind_is_checked():
 
 @pytest.mark.parametrize(("low", "high"), [(1.2, 2.3), (1.2, 8), (1.2, 70), (1.2, 230), (60, 70)])
 def test_bounds_have_a_few_round_ticks(low, high):
-    ticks = _searches.round_bounds(low, high)
+    ticks = style.round_bounds(low, high)
     assert 2 <= len(ticks) <= 9
     assert min(ticks) >= low
     assert max(ticks) <= high
@@ -356,7 +360,9 @@ def test_strength_curve_threshold_and_choice():
     assert_allclose(drawn.line_.get_ydata(), 0.8)
     assert_allclose(drawn.chosen_.get_xydata(), [[2, 0.78]])
     assert len(offsets(drawn.points_)) == 24
-    assert title_of(drawn) == "3 clusters: the most that are foreseen well (strength 0.78)"
+    assert (
+        title_of(drawn) == "3 clusters: the largest number that is predicted well (strength 0.78)"
+    )
 
 
 def test_strength_below_the_threshold_is_not_praised():
@@ -396,28 +402,28 @@ def test_trim_curves_are_the_columns_a_little_aside():
 def test_trim_curves_have_their_own_color_and_marker():
     drawn = TrimCurvesDisplay.from_estimator(make_trim(dict.fromkeys(range(2, 8), 0.05)))
     looks = {(to_hex(c.get_color()).upper(), c.get_marker()) for c in drawn.curves_.values()}
-    assert {color for color, _ in looks} == set(_style.PALETTE[:6])
+    assert {color for color, _ in looks} == set(PALETTE[:6])
     x = [curve.get_xdata()[1] for curve in drawn.curves_.values()]
     assert np.diff(x).min() > 0
 
 
 def test_trim_rings_mark_the_suggested_shares():
     drawn = TrimCurvesDisplay.from_estimator(make_trim({2: 0.05, 3: 0.0, 4: 0.1}))
-    assert list(drawn.rings_) == [2, 3]  # 4 does not settle
+    assert list(drawn.rings_) == [2, 3]  # 4 is not stable
     assert_allclose(drawn.rings_[2].get_ydata(), 0.05)
     assert_allclose(drawn.rings_[2].get_xdata()[0], drawn.curves_[2].get_xdata()[1])
     assert_allclose(drawn.rings_[3].get_ydata(), 0)  # of the least share nothing is known
     entries = [text.get_text() for text in drawn.legend_.get_texts()]
     assert entries[:3] == ["2: from 5% on", "3: from 0% on", "4: none up to 10%"]
-    assert title_of(drawn).startswith("Numbers of clusters whose partition settles: 2, 3\n")
+    assert title_of(drawn).startswith("Numbers of clusters with a stable partition: 2, 3\n")
 
 
 @pytest.mark.parametrize(
     ("suggested", "title"),
     [
-        ({3: 0.05}, "The partition stays as it is from 5% on"),
-        ({3: 0.1}, "The partition does not settle up to 10%"),
-        ({3: 0.1, 4: 0.1}, "Numbers of clusters whose partition settles: none"),
+        ({3: 0.05}, "The partition is stable from 5% on"),
+        ({3: 0.1}, "The partition is not stable up to 10%"),
+        ({3: 0.1, 4: 0.1}, "Numbers of clusters with a stable partition: none"),
     ],
 )
 def test_trim_titles(suggested, title):
@@ -434,7 +440,7 @@ def test_trim_ticks_stand_at_the_shares():
 def test_trim_of_one_share(trims):
     drawn = TrimCurvesDisplay.from_estimator(make_trim({3: trims[0]}, trims))
     drawn.figure_.canvas.draw()
-    assert "stays as it is from" in title_of(drawn)
+    assert "is stable from" in title_of(drawn)
 
 
 def test_trim_column_is_checked(fitted):
@@ -514,7 +520,7 @@ def test_path_names_are_shown_to_the_letter():
     drawn.figure_.canvas.draw()
     texts = [text.get_text() for text in drawn.texts_]
     assert texts[:2] == [r"\$x\$ a", "_y"]
-    assert len(texts[2]) == _style.NAME_WIDTH
+    assert len(texts[2]) == style.NAME_WIDTH
 
 
 def test_path_of_one_bound_has_points():

@@ -18,6 +18,7 @@ import rskc
 from rskc import RobustSparseKMeans, load, save
 from rskc.files import ModelFileError, models, read_model
 from rskc.files._codec import pack
+from rskc.fitted import ATTRIBUTES
 from skips import skip_without
 
 RNG = np.random.default_rng(0)
@@ -97,7 +98,7 @@ def test_round_trips_are_exact(name, path):
 def test_all_that_a_fit_leaves_is_saved():
     """A new fitted attribute must be given a place in the file."""
     model = fitted(named()).set_output(transform="pandas")
-    known = {*models.ARRAYS, *models.NUMBERS, *models.OTHERS, *model.get_params()}
+    known = {*ATTRIBUTES, *model.get_params()}
     assert known == set(vars(model))
 
 
@@ -321,6 +322,12 @@ ATTACKS = {
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 def test_strange_contents_are_refused(saved_bytes, path, attack):
     assert "not a model that rskc can use" in refusal(rewritten(saved_bytes, path, attack))
+
+
+def test_files_from_before_there_were_kinds_of_warnings_are_read(saved_bytes, path):
+    old = read_model(rewritten(saved_bytes, path, removing("attributes", "warning_kinds_"))).model
+    assert not hasattr(old, "warning_kinds_")
+    assert old.summary()
 
 
 @pytest.mark.parametrize("name", ["../evil.npy", "/etc/evil", "arrays/../x.npy", "more.txt"])

@@ -116,7 +116,9 @@ def test_missing_labels_are_together_and_apart_from_all_others():
 def test_labels_that_cannot_be_distinguished_are_refused():
     lists = np.empty(2, object)
     lists[:] = [[1], [2]]
-    with pytest.raises(ValueError, match=r"^b has labels that cannot be told apart: .*list.*\.$"):
+    with pytest.raises(
+        ValueError, match=r"^b has labels that cannot be distinguished: .*list.*\.$"
+    ):
         classification_error_rate([0, 1], lists)
 
 

@@ -21,17 +21,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rskc import RobustSparseKMeans
 from rskc.atomic import atomic_write
 from rskc.datasets import make_simulation
-from rskc.displays._style import PALETTE
 from rskc.metrics import classification_error_rate, revised_silhouette
-from rskc.report import Report, _script, make_report
-from rskc.report._advice import advise
-from rskc.report._charts import charts_of
-from rskc.report._colors import DARK_PAPER, contrast, lightened
-from rskc.report._curves import curves_of
-from rskc.report._facts import gather
-from rskc.report._summary import summarize
-from rskc.report._words import listed, number, percent, plain_numbers, shown
-from rskc.report.page import TEMPLATES, embedded_json, render
+from rskc.pictures.palette import PALETTE, contrast, readable_on
+from rskc.report import Report, make_report, summarize
+from rskc.report._charts import DARK_PAPER, charts_of
+from rskc.report._facts import gather, plain_numbers
+from rskc.report._prose import advise
+from rskc.report._searches import curves_of
+from rskc.report._summary import regular_means
+from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection import (
     Clest,
     GapK,
@@ -41,6 +39,7 @@ from rskc.selection import (
     TrimCurves,
     feature_path,
 )
+from rskc.wording import cleaned, number, percent, sentence_list
 
 NASTY = {
     "script": "<script>alert(1)</script>",
@@ -175,7 +174,8 @@ def test_clusters_are_described_by_their_shift(model, X, summary):
             assert model.cluster_centers_[k, int(name[1:])] > mean[int(name[1:])]
         for name in row["below"]:
             assert model.cluster_centers_[k, int(name[1:])] < mean[int(name[1:])]
-    assert_allclose(gather(model, X).means, X[~model.outliers_][:, strongest(model)].mean(axis=0))
+    means = regular_means(gather(model, X))
+    assert_allclose(means, X[~model.outliers_][:, strongest(model)].mean(axis=0))
     high = max(range(3), key=lambda k: model.cluster_centers_[k, 0])
     assert set(summary["clusters"][high]["above"][:2]) == {"x0", "x1"}
 
@@ -406,6 +406,7 @@ def facts(**changes):
             {"cluster": 1, "size": 40, "silhouette": 0.6},
         ],
         "warnings": [],
+        "warning_kinds": [],
         "searches": [],
     }
     made = copy.deepcopy(made)
@@ -425,8 +426,16 @@ def clusters(*sizes, silhouette=0.6):
 @pytest.mark.parametrize(
     ("changes", "about", "remedy"),
     [
-        ({"warnings": ["Not settled after max_iter=2; raise it."]}, "Not settled", "raise it"),
-        ({"warnings": ["Anything else."]}, "The fit warned", "Anything else."),
+        (
+            {"warnings": ["Not converged; raise it."], "warning_kinds": ["not converged"]},
+            "Not converged",
+            "raise it",
+        ),
+        (
+            {"warnings": ["Of an old file."], "warning_kinds": [""]},
+            "Warning",
+            "Of an old file.",
+        ),
         ({"result__n_clusters": 1, "clusters": clusters(100)}, "One cluster", "Clest"),
         (
             {
@@ -435,7 +444,7 @@ def clusters(*sizes, silhouette=0.6):
                 "searches": [{"name": "Clest", "suggests": {"n_clusters": 1}}],
             },
             "One cluster",
-            "told from chance",
+            "better than chance",
         ),
         ({"result__n_selected": 50}, "Every feature has weight", "select-l1"),
         ({"clusters": clusters(97, 3)}, "Small clusters", "fewer clusters"),
@@ -492,7 +501,7 @@ def test_advice_of_real_fits(X):
     assert unsettled.warnings_
     data = make_simulation(model=1, random_state=0).data
     abouts = [item["about"] for item in summarize(unsettled, data)["advice"]]
-    assert "Not settled" in abouts
+    assert "Not converged" in abouts
     loose = fit(X, l1_bound=100)
     assert "No sparsity" in [item["about"] for item in summarize(loose, X)["advice"]]
 
@@ -555,9 +564,7 @@ def test_page_fetches_nothing(page):
 
 
 def make_scripts():
-    from rskc.report.page import _read, _vega
-
-    return {"vega": _vega(), "page": _read("page.js")}
+    return {"vega": vega_script(), "page": (TEMPLATES / "page.js").read_text("utf-8")}
 
 
 def test_scripts_cannot_end_early():
@@ -693,7 +700,7 @@ def test_keys_have_shapes_that_the_page_knows(model, X, searches):
 
 @pytest.mark.parametrize("color", PALETTE)
 def test_colors_show_in_the_dark(color):
-    assert contrast(lightened(color), DARK_PAPER) >= 3
+    assert contrast(readable_on(DARK_PAPER, color), DARK_PAPER) >= 3
 
 
 def test_text_has_contrast():
@@ -801,7 +808,7 @@ def test_missing_package_is_named(monkeypatch, package, model, X):
         return real(name, *args, **kwargs)
 
     page._templates.cache_clear()
-    _script.vega_script.cache_clear()
+    vega_script.cache_clear()
     monkeypatch.setattr(builtins, "__import__", refuse)
     monkeypatch.delitem(sys.modules, package, raising=False)
     with pytest.raises(ImportError, match=r'pip install "rskc\[report\]"'):
@@ -822,25 +829,25 @@ def test_words():
         "99.9%",
         "100%",
     ]
-    assert listed(["a"]) == "a"
-    assert listed(["a", "b"]) == "a and b"
-    assert listed(list("abcde")) == "a, b, c and 2 more"
+    assert sentence_list(["a"]) == "a"
+    assert sentence_list(["a", "b"]) == "a and b"
+    assert sentence_list(list("abcde")) == "a, b, c and 2 more"
     assert plain_numbers([1.23456, np.nan, np.inf]) == [1.235, None, None]
     assert plain_numbers(np.array([True, False])) == [1, 0]
 
 
 def test_shown_names():
-    assert shown("a\n b\x00c") == "a b c"
-    assert shown("x" * 10**6) == "x" * 60 + "…" + "x" * 59
-    assert shown("abc\u202edef") == "abc def"
-    assert shown(("a", 1)) == "('a', 1)"
-    assert shown("👩‍🔬") != ""
+    assert cleaned("a\n b\x00c") == "a b c"
+    assert cleaned("x" * 10**6) == "x" * 60 + "…" + "x" * 59
+    assert cleaned("abc\u202edef") == "abc def"
+    assert cleaned(("a", 1)) == "('a', 1)"
+    assert cleaned("👩‍🔬") != ""
 
 
 def test_the_script_is_kept_and_mended(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
-    make = _script.vega_script.__wrapped__
+    make = vega_script.__wrapped__
     script = make()
     (kept,) = (tmp_path / "rskc").iterdir()
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "made again")
@@ -854,4 +861,4 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "made")
-    assert _script.vega_script.__wrapped__() == "made"
+    assert vega_script.__wrapped__() == "made"

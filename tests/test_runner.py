@@ -31,7 +31,7 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.selection import Clest, GapK, GapL1, GridSearch, PredictionStrength, TrimCurves
 from rskc.selection import runner as runner_module
-from rskc.selection.checkpoint import Checkpoint, Memory
+from rskc.selection.checkpoint import Checkpoint, NoCheckpoint
 from rskc.selection.references import PcaReference, UniformReference, permuted
 from rskc.selection.runner import Runner
 
@@ -302,7 +302,7 @@ def test_without_a_seed_a_search_goes_on_with_that_of_the_checkpoint(tmp_path):
     seed = stored_seed(path)
     resumed = small_clest(random_state=None, checkpoint=path).fit(blobs())
     assert stored_seed(path) == seed
-    search._search(blobs(), Runner(Memory({"seed": seed}), 1, False))
+    search._search(blobs(), Runner(NoCheckpoint({"seed": seed}), 1, False))
     assert_array_equal(resumed.observed_cers_, search.observed_cers_)
     assert_array_equal(resumed.reference_cers_, search.reference_cers_)
     other = tmp_path / "other"

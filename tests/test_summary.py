@@ -284,11 +284,11 @@ def test_warnings_are_kept():
     assert len(model.warnings_) >= 3
     assert all(warning.filename == __file__ for warning in said)
     text = model.summary()
-    assert "Warned of:" in text
+    assert "Warnings:" in text
     for message in model.warnings_:
         assert message[:100] in " ".join(text.split())
     assert model.set_params(max_iter=300, l1_bound=2.0).fit(X).warnings_ == []
-    assert "Warned of:" not in model.summary()
+    assert "Warnings:" not in model.summary()
 
 
 def test_long_and_broken_names_are_shortened():

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rskc.estimator import RobustSparseKMeans
+    from rskc.exceptions import SmallClusterWarning
     from rskc.files import load, save
-    from rskc.fit_warnings import SmallClusterWarning
-    from rskc.preprocessing import RowStandardizer
+    from rskc.preprocessing import ColumnStandardizer, RowStandardizer
     from rskc.versions import show_versions
 
 __version__ = version("rskc")
 
 __all__ = [
+    "ColumnStandardizer",
     "RobustSparseKMeans",
     "RowStandardizer",
     "SmallClusterWarning",
@@ -28,9 +29,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ColumnStandardizer": "rskc.preprocessing",
     "RobustSparseKMeans": "rskc.estimator",
     "RowStandardizer": "rskc.preprocessing",
-    "SmallClusterWarning": "rskc.fit_warnings",
+    "SmallClusterWarning": "rskc.exceptions",
     "load": "rskc.files",
     "save": "rskc.files",
     "show_versions": "rskc.versions",

@@ -107,7 +107,7 @@ def _check(adata: Any, layer: str | None, use_rep: str | None) -> None:
 
 
 def _table(adata: Any, layer: str | None, use_rep: str | None) -> Any:
-    """The numbers to cluster by, as a frame with names if these are the variables."""
+    """Return the numbers to cluster by, as a frame with names if these are the variables."""
     import pandas as pd
 
     if use_rep not in (None, "X"):
@@ -126,7 +126,7 @@ def _of(tables: Any, parameter: str, name: Any, place: str) -> Any:
 
 
 def _dense(table: Any) -> Any:
-    """A sparse table made dense, if that is bearable."""
+    """Make a sparse table dense, if it is not too large."""
     from scipy.sparse import issparse
 
     if not issparse(table):
@@ -160,7 +160,7 @@ def _add(adata: Any, model: RobustSparseKMeans, key: str, own_variables: bool) -
 
 
 def _facts(model: RobustSparseKMeans, layer: str | None, use_rep: str | None) -> dict[str, Any]:
-    """What an .h5ad can hold: no None, and no objects."""
+    """Return what an .h5ad can hold: no None, and no objects."""
     params = {"layer": layer, "use_rep": use_rep, **model.get_params(deep=False)}
     facts = {
         "objective": model.objective_,

@@ -1,4 +1,4 @@
-"""The kinds of table that an estimator takes: in memory, on a device, in blocks of Dask."""
+"""The kinds of arrays: in memory, on a device, in blocks of Dask (internal)."""
 
 from __future__ import annotations
 
@@ -6,26 +6,12 @@ import copy
 import sys
 import warnings
 from collections.abc import Callable
-from importlib.util import find_spec
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from sklearn import get_config
-from sklearn.utils.validation import validate_data
-
-# What a fitted model has that is not NumPy's when its data were on a device, or in blocks.
-ARRAYS = (
-    "labels_",
-    "cluster_centers_",
-    "feature_weights_",
-    "trimmed_weighted_",
-    "trimmed_unweighted_",
-    "trimmed_",
-    "distances_",
-    "outliers_",
-    "objective_path_",
-)
 
 
 def is_on_device(X: Any) -> bool:
@@ -42,80 +28,22 @@ def is_on_device(X: Any) -> bool:
     return dispatched and not isinstance(X, np.ndarray | np.generic) and not is_dask(X)
 
 
-def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
-    """Check a table of any kind: numbers, two-dimensional, finite or NaN, with known features."""
-    if is_dask(X):
-        check_collection(X)
-        # A dataframe without rows tells the names, and nothing is computed.
-        meta = X._meta if hasattr(X, "columns") else X
-        validate_data(estimator, meta, reset=reset, skip_check_array=True)
-        return as_blocks(X)
-    if is_on_device(X):
-        return _on_device(estimator, X, reset, dtype)
-    return validate_data(
-        estimator, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
-    )
-
-
-def _on_device(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
-    if find_spec("array_api_compat") is None:
-        raise ImportError(
-            "Arrays on a device need the package array-api-compat: pip install 'rskc[gpu]'."
-        )
-    from array_api_compat import array_namespace
-
-    xp = array_namespace(X)
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(
-            f"X has shape {tuple(X.shape)}; it must have two dimensions, with at least one case "
-            "and one feature."
-        )
-    _check_array(xp, X)
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
-    X = X.detach() if hasattr(X, "detach") else X
-    X = xp.astype(X, _precision(xp, X, dtype), copy=False)
-    if bool(xp.any(xp.isinf(X))):
-        raise ValueError(
-            f"Input X contains infinity or a value too large for dtype({str(X.dtype)!r})."
-        )
-    return X.contiguous() if hasattr(X, "contiguous") else X
-
-
-def _check_array(xp: Any, X: Any) -> None:
-    """Refuse arrays that are sparse or complex, or on a device that is too simple."""
-    from array_api_compat import device
-
-    layout = str(getattr(X, "layout", ""))
-    if layout.startswith("torch.sparse"):
-        raise TypeError(f"X has layout {layout}; it must be dense: X.to_dense().")
-    if xp.isdtype(X.dtype, "complex floating"):
-        raise ValueError(f"X has dtype {X.dtype}; it must have numbers that are not complex.")
-    place = device(X)
-    if "float64" not in xp.__array_namespace_info__().dtypes(device=place, kind="real floating"):
-        raise ValueError(
-            f"X is on the device {place}, which has no float64; move it to one that has, such as "
-            "the CPU."
-        )
-
-
-def _precision(xp: Any, X: Any, dtype: Any) -> Any:
-    """float32 stays float32 and all else becomes float64, or what the fit had."""
-    if isinstance(dtype, list):
-        return X.dtype if X.dtype in (xp.float32, xp.float64) else xp.float64
-    return xp.float32 if dtype == np.float32 else xp.float64
-
-
 def to_numpy(array: Any) -> np.ndarray:
     """Return an array of any kind as NumPy's."""
-    if isinstance(array, np.ndarray | np.generic):
+    if not is_elsewhere(array):
         return np.asarray(array)
     if is_dask(array):
         return np.asarray(array.compute())
-    if is_on_device(array) or hasattr(array, "__array_namespace__"):
-        from rskc.engines.device.arrays import to_host
+    from rskc.engines.device.arrays import to_host
 
-        return to_host(array)
-    return np.asarray(array)
+    return to_host(array.detach() if hasattr(array, "detach") else array)
+
+
+def is_elsewhere(array: Any) -> bool:
+    """Whether an array is on a device, or in blocks of Dask."""
+    if isinstance(array, np.ndarray | np.generic):
+        return False
+    return is_dask(array) or is_on_device(array) or hasattr(array, "__array_namespace__")
 
 
 def to_numpy_pair(model: Any, X: Any) -> tuple[Any, Any]:
@@ -129,11 +57,11 @@ def to_numpy_pair(model: Any, X: Any) -> tuple[Any, Any]:
 
 def model_to_numpy(model: Any) -> Any:
     """Return a fitted model whose results are NumPy arrays: itself, where they are."""
-    if all(isinstance(getattr(model, name), np.ndarray) for name in ARRAYS):
+    elsewhere = {name: value for name, value in vars(model).items() if is_elsewhere(value)}
+    if not elsewhere:
         return model
     model = copy.copy(model)
-    for name in ARRAYS:
-        setattr(model, name, to_numpy(getattr(model, name)))
+    vars(model).update({name: to_numpy(value) for name, value in elsewhere.items()})
     return model
 
 
@@ -143,7 +71,7 @@ def is_dask(X: Any) -> bool:
 
 
 def check_collection(X: Any) -> None:
-    """Refuse what Dask has beside arrays and dataframes: series, bags, delayed values."""
+    """Refuse Dask's other collections: series, bags, delayed values."""
     # The class is asked: a delayed value has any attribute.
     kind = type(X)
     if hasattr(kind, "chunks") or (hasattr(kind, "columns") and X.ndim == 2):
@@ -187,7 +115,7 @@ def _no_numpy(block: Any) -> TypeError:
 
 
 def _rows_of_frame(X: Any) -> Any:
-    """A dataframe as an array; columns that pandas has missing values for become NaN there."""
+    """Make an array of a dataframe; missing values of pandas become NaN."""
     from pandas.api.types import is_numeric_dtype
 
     other = [name for name, dtype in X.dtypes.items() if not is_numeric_dtype(dtype)]
@@ -199,7 +127,7 @@ def _rows_of_frame(X: Any) -> Any:
 
 
 def warn_of_columns(X: Any) -> None:
-    """Say, at the line that called this package, that columns are put together at every pass."""
+    """Warn, at the line that called rskc, of columns that every pass has to put together."""
     n_chunks = len(X.chunks[1]) if hasattr(X, "chunks") and X.ndim == 2 else 1
     if n_chunks > 1:
         warnings.warn(
@@ -212,7 +140,7 @@ def warn_of_columns(X: Any) -> None:
 
 
 def _callers_level() -> int:
-    """The ``stacklevel`` by which the function that asks warns at the first line not of rskc."""
+    """Return the ``stacklevel`` with which the caller warns at the first line outside rskc."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rskc."):
         frame, level = frame.f_back, level + 1
@@ -222,14 +150,14 @@ def _callers_level() -> int:
 def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = None) -> Any:
     """Apply a function of NumPy rows to each block, when it is computed.
 
-    It returns an array (rows,) or, if ``n_columns`` says so, (rows, n_columns).
+    It returns an array (rows,) or, if ``n_columns`` is given, (rows, n_columns).
     """
     shape = () if n_columns is None else (n_columns,)
     options: dict[str, Any] = {"drop_axis": 1}
     if n_columns is not None:
         options = {"chunks": (X.chunks[0], (n_columns,))}
     return X.map_blocks(
-        _OfRows(function, shape, np.dtype(dtype)),
+        partial(_on_rows, function, shape, np.dtype(dtype)),
         dtype=dtype,
         meta=np.empty((0,) * (1 + len(shape)), dtype),
         name=f"rskc-{uuid4().hex}",
@@ -237,15 +165,10 @@ def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = No
     )
 
 
-class _OfRows:
-    """A function of rows that is not asked where there are none."""
-
-    def __init__(self, function: Callable, shape: tuple[int, ...], dtype: np.dtype):
-        self.function, self.shape, self.dtype = function, shape, dtype
-
-    def __call__(self, block: Any) -> np.ndarray:
-        if hasattr(block, "toarray"):  # sparse, although the array did not say so
-            raise _no_numpy(block)
-        if len(block) == 0:
-            return np.empty((0, *self.shape), self.dtype)
-        return self.function(np.asarray(block))
+def _on_rows(function: Callable, shape: tuple, dtype: np.dtype, block: Any) -> np.ndarray:
+    """Apply a function of rows to a block, unless it has none."""
+    if hasattr(block, "toarray"):  # sparse, although the array looked dense
+        raise _no_numpy(block)
+    if len(block) == 0:
+        return np.empty((0, *shape), dtype)
+    return function(np.asarray(block))

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all (internal)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
         with _replacing(target, mode) as file:
             yield file
     except OSError as error:
-        # Of a temporary file nobody has heard.
+        # The name of the temporary file would mean nothing to the reader.
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
@@ -63,7 +63,7 @@ def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    _settle(target.parent)
+    _sync(target.parent)
 
 
 def _opened(target: int | Path, mode: str) -> IO[Any]:
@@ -72,7 +72,7 @@ def _opened(target: int | Path, mode: str) -> IO[Any]:
 
 
 def _permissions(target: Path) -> int:
-    """Those of the file that is replaced, or those that any new file gets."""
+    """Return those of the file that is replaced, or those that any new file gets."""
     with suppress(FileNotFoundError):
         return target.stat().st_mode & 0o777
     mask = os.umask(0o077)
@@ -80,8 +80,8 @@ def _permissions(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def _settle(folder: Path) -> None:
-    """Have the new name survive a power cut, on systems where folders can be synced."""
+def _sync(folder: Path) -> None:
+    """Let the new name survive a power cut, on systems where folders can be synced."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -240,7 +240,7 @@ def _draw_clusters(
     spread: float,
     n_noise: int = 0,
 ) -> Dataset:
-    """Unit normal clusters at -spread, 0 and spread in the first `n_informative` features."""
+    """Draw unit normal clusters at -spread, 0 and spread in the first `n_informative` features."""
     check_integer("n_samples", n_samples, _N_CLUSTERS)
     check_integer("n_features", n_features, max(2, 1 + n_noise))
     check_integer("n_informative", n_informative, 1, n_features - n_noise)

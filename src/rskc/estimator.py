@@ -1,10 +1,8 @@
-"""RobustSparseKMeans: validate, solve, store."""
+"""RobustSparseKMeans: its parameters and attributes, and what can be asked of a fitted one."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -12,35 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from rskc import fitting
 from rskc.arrays import model_to_numpy, to_numpy, to_numpy_pair
-from rskc.engines import Engine, engine_for
-from rskc.engines.threads import n_threads_for, one_blas_thread, talking
-from rskc.fit_warnings import Complaint, of_bound, of_missing, of_solution
-from rskc.prediction import PredictionMixin, count_of
-from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
-from rskc.solver.search import search_cases, search_size
-from rskc.solver.starts import INITS
-from rskc.summary import cases_frame, describe, features_frame, names_of_cases
-from rskc.validation import (
-    check_bound,
-    check_centers,
-    check_choice,
-    check_distinct,
-    check_finite,
-    check_integer,
-    check_real,
-    check_seed,
-    check_wanted,
-    squares_overflow,
-)
-
-# Restarts with n_init="auto": as many as take about this many multiplications an iteration.
-AUTO_WORK = 100_000_000
-FEWEST_STARTS, MOST_STARTS = 10, 100
-# Restarts on a sample of very many cases, where they are cheap.
-SAMPLE_STARTS = 30
-# Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
-ROUNDING = 1e-24
+from rskc.prediction import PredictionMixin
+from rskc.summary import cases_frame, describe, features_frame
 
 
 class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
@@ -48,7 +21,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
 
     Finds clusters that show in a few of many features, while a share of the cases may be outlying.
     Each feature gets a weight, 0 for those that do not matter; the cases farthest from their
-    centers, in the weighted and in the unweighted sense, have no say in centers and weights.
+    centers, in the weighted and in the unweighted sense, are excluded from centers and weights.
 
     Without trimming (``trim=0``) it is sparse K-means, without sparsity (``l1_bound=None``) trimmed
     K-means, and without both K-means.
@@ -64,8 +37,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``sqrt(n_features_in_)``, where it no longer binds. "auto" is halfway between. None: no
         sparsity, all weights are 1.
     n_features : int or None, default=None
-        A wanted number of features instead of a bound. The bound is chosen so that just so many
-        weights are above 0.
+        A wanted number of features instead of a bound. The bound is chosen so that this number of
+        weights is above 0.
     init : {"auto", "random", "k-means++", "robust"}, array or callable, default="auto"
         Starting centers. "random": cases drawn at random. "k-means++": cases far from one another.
         "robust": the same, but the cases farthest from all others cannot be drawn, so that outlying
@@ -75,19 +48,19 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     n_init : int or "auto", default="auto"
         Number of restarts. "auto": 10 to 100, the fewer the larger the data; 1 for an array. Of
         tables with more than 8 million cells (and 32,768 cases) a sample of the cases is searched,
-        30 times, and what is found is brought to rest on all cases.
+        30 times, and the result runs to convergence on all cases.
     max_iter : int, default=300
         Most iterations of K-means in each step, and most alternations between partition and
         weights.
     tol : float, default=1e-4
         Restarts stop when their within sum of squares falls by less than this share of itself, and
-        the alternation when the weights change by less than this share. What is returned is
-        brought to rest in any case, so that its labels are those that ``predict`` gives; of a
+        the alternation when the weights change by less than this share. The returned solution runs
+        to convergence in any case, so that its labels are those that ``predict`` gives; of a
         million cases or more the share ``tol`` may have moved since the centers were made. 0 runs
         everything until nothing changes.
     outlier_cutoff : float, default=3.5
         A case is an outlier if its weighted distance to its center is above the median of these
-        distances by more than so many times their MAD (times 1.4826).
+        distances by more than this number of MADs (each times 1.4826).
     random_state : int, RandomState or None, default=None
         Seed of the restarts. The same seed gives the same result for any number of threads.
     n_threads : int or None, default=None
@@ -120,8 +93,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     objective_ : float
         Weighted between-cluster sum of squares over the cases that both rules keep.
     objective_path_ : ndarray
-        The objective, iteration by iteration, and last that of the solution: the best state passed
-        through, brought to rest. It may fall, since the trimmed cases change.
+        The objective, iteration by iteration, and last that of the solution: the best state on the
+        way, run to convergence. It may fall, since the trimmed cases change.
     inertia_ : float
         Weighted within-cluster sum of squares over the cases that the weighted rule keeps.
     l1_bound_ : float or None
@@ -136,8 +109,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Names of the features, if X had any.
     case_names_in_ : ndarray of object of shape (n_samples,)
         Index of X, if it was a pandas frame with other than the default one.
-    warnings_ : list of str
-        What the fit warned of.
+    warnings_, warning_kinds_ : list of str
+        The warnings of the fit, and the kind of each, such as "not converged".
 
     Warns
     -----
@@ -156,7 +129,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     features observed in both case and center, scaled up by the observed weight, and means are over
     observed cells (a center is NaN in a feature of which its cluster has none). A case of which
     nothing that has weight is observed gets label 0 and an infinite distance, is flagged as an
-    outlier, and has no say. A feature without an observed cell gets weight 0.
+    outlier, and is excluded from the fit. A feature without an observed cell gets weight 0.
 
     Where more than ``l1_bound**2`` features tie for the largest weight, no solution treats them
     alike; the first of them get the weight, so that both norms hold.
@@ -236,24 +209,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
                 f"fit does not take {', '.join(unsupported)}: trimming counts whole cases, so "
                 "case weights are not supported; leave it out."
             )
-        for message, category in self._fit(X):
-            warnings.warn(message, category, stacklevel=2)
+        for warning in fitting.fit(self, X):
+            warnings.warn(warning, stacklevel=2)
         return self
-
-    def _fit(self, X, warm: Sequence[Warm] = ()) -> list[Complaint]:
-        """Fit, from solutions that are known too, and return what there is to warn of."""
-        case_names = names_of_cases(X)
-        X = self._validate(X, reset=True)
-        with self._prepared(X) as (engine, problem):
-            solution = solve(engine, problem, self._starts(X, engine, problem), warm)
-            check_finite(engine, solution)
-            complaints = self._complain(engine, problem, solution, case_names)
-            self.warnings_ = [complaint.message for complaint in complaints]
-            self._store(engine, problem, solution)
-        self.__dict__.pop("case_names_in_", None)  # of an earlier fit
-        if case_names is not None:
-            self.case_names_in_ = case_names
-        return complaints
 
     def fit_predict(self, X, y=None, **unsupported):
         """Cluster the cases of X and return their labels."""
@@ -287,7 +245,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         return cases_frame(*to_numpy_pair(self, X))
 
     def summary(self) -> str:
-        """Say in a few lines what was asked and what was found."""
+        """Describe settings and result in a few lines."""
         check_is_fitted(self, "cluster_centers_")
         return describe(model_to_numpy(self))
 
@@ -323,109 +281,3 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = True
         return tags
-
-    @contextmanager
-    def _prepared(self, X: np.ndarray) -> Iterator[tuple[Engine, Problem]]:
-        """Make of X and the parameters what the solver takes, and the surroundings it runs in."""
-        verbose = check_integer("verbose", self.verbose, 0)
-        with one_blas_thread, talking(verbose), np.errstate(over="ignore", invalid="ignore"):
-            engine = engine_for(X, drop_unobserved=True, n_threads=n_threads_for(self.n_threads))
-            problem = self._problem(engine.n_cases, engine.n_features)
-            check_distinct(engine, problem.n_clusters)
-            try:
-                yield engine, problem
-            except FloatingPointError:
-                raise squares_overflow(engine) from None
-
-    def _problem(self, n: int, p: int) -> Problem:
-        """Check the parameters against the shape of the data."""
-        K = check_integer("n_clusters", self.n_clusters, 1)
-        trim = check_real("trim", self.trim, 0, 0.5, ": the share of cases that may be outlying")
-        n_trim = count_of(trim, n)
-        if n - n_trim < K:
-            raise ValueError(
-                f"n_clusters={K} is more than the {n - n_trim} cases that are left of "
-                f"n_samples={n} when trim={trim:g} takes {n_trim} away; lower one of the two."
-            )
-        check_real("outlier_cutoff", self.outlier_cutoff, 0)
-        return Problem(
-            n_clusters=K,
-            n_trim=n_trim,
-            l1_bound=check_bound(self.l1_bound, self.n_features, p),
-            n_features=check_wanted(self.n_features, self.l1_bound, p),
-            max_iter=check_integer("max_iter", self.max_iter, 1),
-            tol=check_real("tol", self.tol, 0),
-        )
-
-    def _starts(self, X: np.ndarray, engine: Engine, problem: Problem) -> Starts:
-        K, p, n_init = problem.n_clusters, engine.n_features, self._n_starts(engine, problem)
-        random_state = check_seed(self.random_state)
-        if isinstance(self.init, str):
-            check_choice("init", self.init, ("auto", *INITS), ", an array or a callable")
-            inits: tuple[str, ...] = (self.init,)
-            if self.init == "auto":
-                inits = ("random", "robust" if problem.n_trim else "k-means++")
-            uniforms = random_state.random_sample((n_init, K))
-            return DrawnStarts(inits, uniforms, search_cases(engine.n_cases, p, K, random_state))
-        if callable(self.init):
-            given = [self.init(X, K, random_state=random_state) for _ in range(n_init)]
-        else:
-            given = [self.init]
-        centers = np.stack([check_centers(center, K, p) for center in given])
-        table = engine.table(np.ones((1, p)))
-        labels = [table.assign(table.place(center[None])) for center in centers]
-        return GivenStarts([table.trim(label, problem.n_trim).groups for label in labels], K)
-
-    def _n_starts(self, engine: Engine, problem: Problem) -> int:
-        if isinstance(self.n_init, str) and self.n_init == "auto":
-            if not (isinstance(self.init, str) or callable(self.init)):
-                return 1
-            if callable(self.init):
-                return FEWEST_STARTS
-            shape = engine.n_cases, engine.n_features
-            if search_size(*shape, problem.n_clusters) < engine.n_cases:
-                return SAMPLE_STARTS
-            work = shape[0] * min(shape) * problem.n_clusters
-            return int(np.clip(AUTO_WORK // work, FEWEST_STARTS, MOST_STARTS))
-        return check_integer("n_init", self.n_init, 1, remedy=' or "auto"')
-
-    def _complain(
-        self, engine: Engine, problem: Problem, solution: Solution, case_names: np.ndarray | None
-    ) -> list[Complaint]:
-        names = getattr(self, "feature_names_in_", np.arange(engine.n_features))
-
-        def name_cases(numbers: np.ndarray) -> np.ndarray:
-            numbers = engine.numbers(numbers)
-            return numbers if case_names is None else case_names[numbers]
-
-        return [
-            *of_bound(self.l1_bound, problem, engine.n_features),
-            *of_solution(problem, solution, name_cases),
-            *of_missing(engine, solution.weights, names, name_cases),
-        ]
-
-    def _threshold(self, engine: Engine, solution: Solution) -> float:
-        """The distance beyond which a case is an outlier."""
-        median, deviation = engine.arrays.spread(solution.costs)
-        return max(median + self.outlier_cutoff * 1.4826 * deviation, ROUNDING * engine.unit)
-
-    def _store(self, engine: Engine, problem: Problem, solution: Solution) -> None:
-        self._frame = engine.frame
-        self.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
-        self.labels_ = engine.returned(solution.labels, 0)
-        self.cluster_centers_ = engine.as_result(solution.centers)
-        self.feature_weights_ = engine.as_result(solution.weights)
-        self.trimmed_weighted_ = engine.returned(solution.trimmed_weighted, True)
-        self.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
-        self.trimmed_ = self.trimmed_weighted_ | self.trimmed_unweighted_
-        self.n_trim_ = problem.n_trim
-        self.objective_ = solution.objective
-        self.objective_path_ = engine.as_result(np.array(solution.path))
-        self.inertia_ = solution.inertia
-        self.n_iter_ = len(solution.path)
-        self.l1_bound_ = problem.l1_bound
-        if problem.n_features is not None:
-            self.l1_bound_ = float(solution.weights.sum())
-        self.distances_ = engine.returned(solution.costs, np.inf)
-        self.outlier_threshold_ = self._threshold(engine, solution)
-        self.outliers_ = self.distances_ > self.outlier_threshold_

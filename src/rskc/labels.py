@@ -1,4 +1,4 @@
-"""Labels of any type as numbers. Missing ones (None, NaN, NaT, NA) are one label, the last."""
+"""Labels of any type as numbers; missing ones (None, NaN, NaT, NA) are one label, the last."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 
 class Labels(NamedTuple):
+    """Labels as numbers, and their names."""
+
     codes: np.ndarray  # (n_samples,) number of the label of each case
     names: np.ndarray  # the labels, by number; a missing one is the last
 
@@ -22,7 +24,7 @@ def read_two(**given: Any) -> tuple[Labels, Labels]:
 
 
 def _read(name: str, labels: Any) -> Labels:
-    """Number the labels: in sorted order if they are numbers or dates, else as first seen.
+    """Assign numbers to labels: in sorted order if they are numbers or dates, else as first seen.
 
     By a dictionary if they are neither: objects need not be sortable, and sorting a million strings
     takes half a second.
@@ -34,12 +36,12 @@ def _read(name: str, labels: Any) -> Labels:
         names, codes = np.unique(array, return_inverse=True)
         return Labels(codes, names)
     if array.dtype.kind in "US" and not hasattr(labels, "dtype"):
-        array = np.asarray(labels, dtype=object)  # NumPy makes "1" of 1 if there are strings beside
+        array = np.asarray(labels, dtype=object)  # NumPy makes "1" of 1 if there are strings too
     numbers: dict = {}
     try:
         listed = [numbers.setdefault(label, len(numbers)) for label in array.tolist()]
     except TypeError as error:
-        raise ValueError(f"{name} has labels that cannot be told apart: {error}.") from None
+        raise ValueError(f"{name} has labels that cannot be distinguished: {error}.") from None
     names = np.empty(len(numbers), object)
     names[:] = list(numbers)
     return _join_missing(Labels(np.array(listed, np.int64), names))
@@ -63,7 +65,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def in_order(labels: Labels) -> Labels:
-    """Number the labels in sorted order, if they have one; a missing one stays the last."""
+    """Assign numbers in sorted order, if labels have one; a missing one stays the last."""
     known = [name for name in labels.names if name is not None]
     try:
         order = sorted(range(len(known)), key=known.__getitem__)

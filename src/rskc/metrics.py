@@ -1,4 +1,4 @@
-"""How good a result is: its partition beside a truth or another one and on its own, its features.
+"""Measures of a result: of its partition, compared with a truth or on its own, and of its features.
 
 The measures stay small on large data: partitions are compared by the table of label pairs that
 occur, and silhouettes need the n x K distances to the centers. Labels may be of any type; missing
@@ -11,7 +11,7 @@ import numpy as np
 
 from rskc.arrays import to_numpy
 from rskc.labels import in_order, read_two
-from rskc.validation import check_integer
+from rskc.validation import check_integer, short_repr
 
 __all__ = [
     "FeatureAgreement",
@@ -383,8 +383,7 @@ def _check_weights(name: str, weights: Any) -> np.ndarray:
     if array.ndim == 1 and array.size and (array >= 0).all() and np.isfinite(array).all():
         return array
     raise ValueError(
-        f"{name} must be one row of finite weights, none below 0; got "
-        f"{' '.join(repr(weights).split()):.60}."
+        f"{name} must be one row of finite weights, none below 0; got {short_repr(weights)}."
     )
 
 
@@ -399,5 +398,5 @@ def _feature_mask(features: Any, p: int) -> np.ndarray:
         return mask
     raise ValueError(
         f"true_features must be feature numbers from 0 to {p - 1} or a mask of {p}; got "
-        f"{' '.join(repr(features).split()):.60}."
+        f"{short_repr(features)}."
     )

@@ -1,15 +1,16 @@
-"""What a fitted model found: as frames with a row a feature or a case, and in words."""
+"""A fitted model as frames, with a row a feature or a case, and in words (internal)."""
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from rskc.fitted import case_names, feature_names
 from rskc.metrics import revised_silhouette
+from rskc.wording import count, listed, shortened
 
 WIDTH = 96
 LONGEST_NAME = 24
@@ -20,25 +21,13 @@ GLUE = "\xa0"  # a space at which no line is broken
 MARGIN = 11  # of the words in the summary, behind their headings
 
 
-def names_of_cases(X: Any) -> np.ndarray | None:
-    """Index of a pandas frame, unless it is the default one."""
-    pandas = sys.modules.get("pandas")  # nobody has a frame who has not imported it
-    if pandas is None or not isinstance(X, pandas.DataFrame):
-        return None
-    index = X.index
-    if isinstance(index, pandas.RangeIndex) and index.start == 0 and index.step == 1:
-        return None
-    names = np.empty(len(index), object)
-    names[:] = list(index)
-    return names
-
-
 def features_frame(model: Any) -> Any:
+    """Return a frame with a row a feature, in the order of the data."""
     import pandas as pd
 
     weights, centers = model.feature_weights_, model.cluster_centers_
     columns = {
-        "feature": _feature_names(model),
+        "feature": feature_names(model),
         "weight": weights,
         "rank": np.argsort(_by_weight(weights)) + 1,
         "selected": weights > 0,
@@ -47,10 +36,11 @@ def features_frame(model: Any) -> Any:
 
 
 def cases_frame(model: Any, X: Any) -> Any:
+    """Return a frame with a row a case; with the data, also second clusters and silhouettes."""
     import pandas as pd
 
     columns = {
-        "case": _case_names(model),
+        "case": case_names(model),
         "cluster": model.labels_,
         "distance": model.distances_,
         "outlier": model.outliers_,
@@ -65,7 +55,7 @@ def cases_frame(model: Any, X: Any) -> Any:
 
 
 def _second_choices(model: Any, X: Any) -> dict[str, Any]:
-    """Second nearest center and revised silhouette; missing if there is one center only."""
+    """Find second nearest centers and silhouettes; missing if there is one center only."""
     import pandas as pd
 
     n, m = len(model.labels_), len(model.predict(X))
@@ -78,36 +68,29 @@ def _second_choices(model: Any, X: Any) -> dict[str, Any]:
 
 
 def describe(model: Any) -> str:
-    """Settings and result in a few lines, none wider than WIDTH."""
+    """Describe settings and result in a few lines, none wider than WIDTH."""
     lines = ["Robust and sparse K-means", "Asked for:"]
-    for heading, words in _asked(model):
-        lines += _wrapped(heading, words)
+    lines += [line for heading, words in _asked(model) for line in _wrapped(heading, words)]
     lines += ["Found:"]
-    for heading, words in _found(model):
-        lines += _wrapped(heading, words)
-    if model.warnings_:
-        lines += ["Warned of:"]
+    lines += [line for heading, words in _found(model) for line in _wrapped(heading, words)]
+    lines += ["Warnings:"] if model.warnings_ else []
     for message in model.warnings_:
         lines += _wrapped("-", textwrap.shorten(message, LONGEST_WARNING), margin=2)
     return "\n".join(lines)
 
 
 def _wrapped(heading: str, words: str, margin: int = MARGIN) -> list[str]:
-    lines = textwrap.wrap(
-        f"  {heading:<{margin}}{words}", WIDTH, subsequent_indent=" " * (margin + 2)
-    )
+    text, indent = f"  {heading:<{margin}}{words}", " " * (margin + 2)
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent=indent)
     return [line.replace(GLUE, " ") for line in lines]
 
 
 def _asked(model: Any) -> Iterator[tuple[str, str]]:
-    n, K = len(model.labels_), len(model.cluster_centers_)
-    yield "clusters", f"{K}, from {_starts(model)}"
+    n, cases = len(model.labels_), count(model.n_trim_, "case")
+    trimming = f"{cases} of {n:,} by weighted and as many by unweighted distance"
+    yield "clusters", f"{len(model.cluster_centers_)}, from {_starts(model)}"
     yield "features", _sparsity(model)
-    if model.n_trim_:
-        cases = _counted(model.n_trim_, "case")
-        yield "trimming", f"{cases} of {n} by weighted and as many by unweighted distance"
-    else:
-        yield "trimming", "none"
+    yield "trimming", trimming if model.n_trim_ else "none"
     yield "outliers", f"beyond the median distance plus {model.outlier_cutoff:g} MAD"
 
 
@@ -116,7 +99,7 @@ def _starts(model: Any) -> str:
         return "centers of a function"
     if not isinstance(model.init, str):
         return "given centers"
-    number = "restarts" if isinstance(model.n_init, str) else _counted(model.n_init, "restart")
+    number = "restarts" if isinstance(model.n_init, str) else count(model.n_init, "restart")
     seed = "no seed" if model.random_state is None else f"seed {model.random_state!s:.20}"
     return f"{number} with {model.init} centers, {seed}"
 
@@ -132,69 +115,44 @@ def _sparsity(model: Any) -> str:
 
 def _found(model: Any) -> Iterator[tuple[str, str]]:
     n, K, p = len(model.labels_), len(model.cluster_centers_), model.n_features_in_
-    sizes = _few(np.bincount(model.labels_, minlength=K).astype(str), MOST_SIZES)
-    yield "clusters", f"{_counted(K, 'cluster')} of {_counted(n, 'case')}: {sizes}"
-    yield "features", f"{np.count_nonzero(model.feature_weights_)} of {p} have weight{_top(model)}"
-    yield "trimmed", _named_cases(model, model.trimmed_)
-    yield "outliers", _named_cases(model, model.outliers_)
-    yield "missing", _missing(model, n * p)
-    iterations = _counted(model.n_iter_, "iteration")
-    yield "objective", f"{model.objective_:.6g} after {iterations}"
+    sizes = listed(np.bincount(model.labels_, minlength=K), MOST_SIZES)
+    yield "clusters", f"{count(K, 'cluster')} of {count(n, 'case')}: {sizes}"
+    selected = np.count_nonzero(model.feature_weights_)
+    yield "features", f"{selected:,} of {p:,} have weight{_largest_weights(model)}"
+    yield "trimmed", _farthest_cases(model, model.trimmed_)
+    yield "outliers", _farthest_cases(model, model.outliers_)
+    missing, blind = f"{model.n_missing_:,} of {n * p:,} cells missing", np.isinf(model.distances_)
+    if blind.any():
+        missing += f"; nothing known of {count(blind.sum(), 'case')} in features with weight"
+    yield "missing", missing
+    yield "objective", f"{model.objective_:.6g} after {count(model.n_iter_, 'iteration')}"
 
 
-def _top(model: Any) -> str:
-    """The largest weights, with the names of their features."""
+def _largest_weights(model: Any) -> str:
+    """List the largest weights, with the names of their features."""
     if model.l1_bound_ is None:
         return ", all the same"
-    weights, names = model.feature_weights_, _feature_names(model)
-    order = _by_weight(weights)[: np.count_nonzero(weights)]
-    top = [f"{_shortened(names[j])}{GLUE}{weights[j]:.3g}" for j in order[:MOST_NAMES]]
-    return f": {_few(top, n=len(order))}"
+    weights, names = model.feature_weights_, feature_names(model)
+    n_selected = int(np.count_nonzero(weights))
+    first = _by_weight(weights)[: min(n_selected, MOST_NAMES)]
+    pairs = [f"{_in_one_piece(names[j])}{GLUE}{weights[j]:.3g}" for j in first]
+    return f": {listed(pairs, MOST_NAMES, n_selected)}"
 
 
-def _named_cases(model: Any, mask: np.ndarray) -> str:
-    """How many and, the farthest first, which."""
+def _farthest_cases(model: Any, mask: np.ndarray) -> str:
+    """Count the cases, and list the farthest."""
     cases = np.flatnonzero(mask)
     if len(cases) == 0:
         return "none"
-    cases = cases[np.argsort(-model.distances_[cases], kind="stable")]
-    names = [_shortened(name) for name in _case_names(model)[cases[:MOST_NAMES]]]
-    return f"{_counted(len(cases), 'case')}: {_few(names, n=len(cases))}"
-
-
-def _missing(model: Any, n_cells: int) -> str:
-    words, blind = f"{model.n_missing_} of {n_cells} cells missing", np.isinf(model.distances_)
-    if not blind.any():
-        return words
-    return f"{words}; nothing known of {_counted(blind.sum(), 'case')} in features with weight"
-
-
-def _feature_names(model: Any) -> Any:
-    """As scikit-learn names them: x0, x1, ... where they have no names."""
-    numbers = [f"x{j}" for j in range(model.n_features_in_)]
-    return getattr(model, "feature_names_in_", numbers)
-
-
-def _case_names(model: Any) -> np.ndarray:
-    return getattr(model, "case_names_in_", np.arange(len(model.labels_)))
+    first = cases[np.argsort(-model.distances_[cases], kind="stable")][:MOST_NAMES]
+    names = [_in_one_piece(name) for name in case_names(model)[first]]
+    return f"{count(len(cases), 'case')}: {listed(names, MOST_NAMES, len(cases))}"
 
 
 def _by_weight(weights: np.ndarray) -> np.ndarray:
-    """Numbers of the features, the largest weight first, ties in the order of the data."""
+    """Return the numbers of the features, largest weight first, ties in the order of the data."""
     return np.argsort(-weights, kind="stable")
 
 
-def _few(words: Any, most: int = MOST_NAMES, n: int | None = None) -> str:
-    """The first of n words, and how many more there are."""
-    more = (len(words) if n is None else n) - most
-    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
-
-
-def _shortened(name: Any, most: int = LONGEST_NAME) -> str:
-    """The beginning of a name, in one piece."""
-    words = GLUE.join(str(name).split())
-    return words if len(words) <= most else words[: most - 3] + "..."
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+def _in_one_piece(name: Any) -> str:
+    return shortened(GLUE.join(str(name).split()), LONGEST_NAME)

@@ -1,89 +1,101 @@
-"""Checks at the border. Each message names the parameter, its value and what is allowed."""
+"""Checks of parameters and data (internal). Each message names the value and what is allowed."""
 
 from __future__ import annotations
 
 import math
+import sys
+from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 
-from rskc.arrays import is_dask, is_on_device, to_numpy
-from rskc.engines import Engine
+from rskc.arrays import as_blocks, check_collection, is_dask, is_elsewhere, is_on_device, to_numpy
+from rskc.engines.threads import n_threads_for
+from rskc.exceptions import ParameterError
+
+PRECISIONS = [np.float64, np.float32]  # of a fit; a prediction has that of the centers
 
 
 def is_integer(value: Any) -> bool:
+    """Whether a value is a whole number, and not True or False."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_real(value: Any) -> bool:
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, Real) and not math.isnan(value)
+    """Whether a value is a number, infinite perhaps, but not NaN, True or False."""
+    return not isinstance(value, bool) and isinstance(value, Real) and not math.isnan(value)
 
 
 def check_integer(
     name: str, value: Any, least: int, most: int | None = None, remedy: str = ""
 ) -> int:
+    """Return a parameter that is a whole number in a range."""
     if is_integer(value) and value >= least and (most is None or value <= most):
         return int(value)
-    bounds = f"an integer >= {least}" if most is None else f"an integer in [{least}, {most}]"
-    raise ValueError(f"{name}={value!r} must be {bounds}{remedy}.")
+    bounds = f">= {least}" if most is None else f"in [{least}, {most}]"
+    raise ParameterError(name, value, f"must be an integer {bounds}{remedy}.")
 
 
 def check_real(
     name: str, value: Any, low: float, below: float = math.inf, remedy: str = ""
 ) -> float:
+    """Return a parameter that is a number in a range; its upper end does not belong to it."""
     if is_real(value) and low <= value < below:
         return float(value)
-    bounds = f"a number >= {low:g}" if below == math.inf else f"a number in [{low:g}, {below:g})"
-    raise ValueError(f"{name}={value!r} must be {bounds}{remedy}.")
+    bounds = f">= {low:g}" if below == math.inf else f"in [{low:g}, {below:g})"
+    raise ParameterError(name, value, f"must be a number {bounds}{remedy}.")
 
 
 def check_choice(name: str, value: Any, allowed: tuple, remedy: str = "") -> None:
+    """Refuse a parameter that is none of the allowed values."""
     if not any(type(value) is type(choice) and value == choice for choice in allowed):
-        listed = ", ".join(map(repr, allowed))
-        raise ValueError(f"{name}={value!r} must be one of {listed}{remedy}.")
+        choices = ", ".join(map(repr, allowed))
+        raise ParameterError(name, value, f"must be one of {choices}{remedy}.")
 
 
 def check_wanted(n_features: Any, l1_bound: Any, p: int) -> int | None:
-    """The number of features that is wanted instead of a bound, if any."""
+    """Return the number of features that is wanted instead of a bound, if any."""
     if n_features is None:
         return None
     if l1_bound is not None and l1_bound != "auto":
-        raise ValueError(
-            f"n_features={n_features!r} and l1_bound={l1_bound!r} are two ways to say the same; "
-            "give one of them only."
+        raise ParameterError(
+            "n_features",
+            n_features,
+            "and {l1_bound}={other!r} are two ways to say the same; give one of them only.",
+            other=l1_bound,
         )
     return check_integer("n_features", n_features, 1, p)
 
 
 def check_bound(l1_bound: Any, n_features: Any, p: int) -> float | None:
-    """The bound for p features; None for no bound, or a number of features instead."""
+    """Return the bound for p features; None for no bound, or a number of features instead."""
     root = float(np.sqrt(p))
     if n_features is not None or l1_bound is None:
         return None
     if isinstance(l1_bound, str) and l1_bound == "auto":
         return 1 + (root - 1) / 2
-    if isinstance(l1_bound, str) or not is_real(l1_bound) or l1_bound < 1:
-        raise ValueError(
-            f"l1_bound={l1_bound!r} must be a number in [1, {root:.3g}] for {p} features, "
-            'or "auto"; use None to keep all of them equal.'
+    if not is_real(l1_bound) or l1_bound < 1:
+        raise ParameterError(
+            "l1_bound",
+            l1_bound,
+            f"must be a number in [1, {root:.3g}] for {p} features, "
+            'or "auto"; use {None} to keep all of them equal.',
         )
     return float(min(l1_bound, root))
 
 
-def check_distinct(engine: Engine, n_clusters: int) -> None:
-    distinct = engine.distinct(n_clusters)
-    if distinct < n_clusters:
-        raise ValueError(
-            f"n_clusters={n_clusters} is more than the {distinct} distinct cases among the "
-            f"n_samples={engine.n_cases}; lower n_clusters."
-        )
+def check_n_threads(n_threads: Any) -> int:
+    """Return the number of threads that the compiled passes may use."""
+    if n_threads is not None:
+        check_integer("n_threads", n_threads, 1, remedy=" or None")
+    return n_threads_for(n_threads)
 
 
 def check_centers(init: Any, K: int, p: int) -> np.ndarray:
+    """Return starting centers (K, p)."""
     try:
         centers = np.asarray(centers_to_numpy(init), dtype=np.float64)
     except (TypeError, ValueError):
@@ -92,34 +104,88 @@ def check_centers(init: Any, K: int, p: int) -> np.ndarray:
         return centers
     raise ValueError(
         "init must name a kind of start or hold finite centers of shape (n_clusters, n_features) = "
-        f"({K}, {p}); got {' '.join(repr(init).split()):.60}."
+        f"({K}, {p}); got {short_repr(init)}."
     )
 
 
 def centers_to_numpy(init: Any) -> Any:
     """Return ``init`` as it is, or as NumPy's if it is on a device or in blocks of Dask."""
-    if not (is_dask(init) or hasattr(init, "__array_namespace__") or is_on_device(init)):
-        return init
-    return to_numpy(init.detach() if hasattr(init, "detach") else init)
+    return to_numpy(init) if is_elsewhere(init) else init
 
 
-def check_finite(engine: Engine, solution: Any) -> None:
-    if not (np.isfinite(solution.objective) and np.isfinite(solution.inertia)):
-        raise squares_overflow(engine)
-
-
-def squares_overflow(engine: Engine) -> ValueError:
-    return ValueError(
-        f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. Rescale "
-        "its columns, or raise trim if these cells are outlying."
-    )
+def short_repr(value: Any) -> str:
+    """Return a value in one short line of a message."""
+    return f"{' '.join(repr(value).split()):.60}"
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
+    """Return the random numbers of a seed."""
     try:
         return check_random_state(random_state)
     except ValueError:
-        raise ValueError(
-            f"random_state={random_state!r} must be None, an integer in [0, 2**32) or a "
-            "RandomState."
+        raise ParameterError(
+            "random_state", random_state, "must be None, an integer in [0, 2**32) or a RandomState."
         ) from None
+
+
+def names_of_cases(X: Any) -> np.ndarray | None:
+    """Return the index of a pandas frame, unless it is the default one."""
+    pandas = sys.modules.get("pandas")  # nobody has a frame who has not imported it
+    if pandas is None or not isinstance(X, pandas.DataFrame):
+        return None
+    index = X.index
+    if isinstance(index, pandas.RangeIndex) and index.start == 0 and index.step == 1:
+        return None
+    names = np.empty(len(index), object)
+    names[:] = list(index)
+    return names
+
+
+def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
+    """Check a table of any kind: numbers, two-dimensional, finite or NaN, with known features."""
+    if is_dask(X):
+        check_collection(X)
+        # A dataframe without rows tells the names, and nothing is computed.
+        meta = X._meta if hasattr(X, "columns") else X
+        validate_data(estimator, meta, reset=reset, skip_check_array=True)
+        return as_blocks(X)
+    if is_on_device(X):
+        return _on_device(estimator, X, reset, dtype)
+    return validate_data(
+        estimator, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
+    )
+
+
+def _on_device(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
+    if find_spec("array_api_compat") is None:
+        raise ImportError(
+            "Arrays on a device need the package array-api-compat: pip install 'rskc[gpu]'."
+        )
+    from array_api_compat import array_namespace, device
+
+    xp = array_namespace(X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(
+            f"X has shape {tuple(X.shape)}; it must have two dimensions, with at least one case "
+            "and one feature."
+        )
+    layout, place = str(getattr(X, "layout", "")), device(X)
+    if layout.startswith("torch.sparse"):
+        raise TypeError(f"X has layout {layout}; it must be dense: X.to_dense().")
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(f"X has dtype {X.dtype}; it must have numbers that are not complex.")
+    if "float64" not in xp.__array_namespace_info__().dtypes(device=place, kind="real floating"):
+        raise ValueError(
+            f"X is on the device {place}, which has no float64; move it to one that has, such as "
+            "the CPU."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    X = X.detach() if hasattr(X, "detach") else X
+    # float32 stays float32 in a fit; all else becomes float64, or what the fit had.
+    single = X.dtype == xp.float32 if isinstance(dtype, list) else dtype == np.float32
+    X = xp.astype(X, xp.float32 if single else xp.float64, copy=False)
+    if bool(xp.any(xp.isinf(X))):
+        raise ValueError(
+            f"Input X contains infinity or a value too large for dtype({str(X.dtype)!r})."
+        )
+    return X.contiguous() if hasattr(X, "contiguous") else X

@@ -1,4 +1,4 @@
-"""What a bug report should say about the machine and the build."""
+"""Versions and facts about the machine and the build, for bug reports."""
 
 import os
 import platform
@@ -8,7 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 _PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
 
 
-def _package_version(name: str) -> str:
+def package_version(name: str) -> str:
+    """Return the version of a package, if it is installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -16,15 +17,16 @@ def _package_version(name: str) -> str:
 
 
 def describe_passes() -> str:
-    """One sentence for the end of an installation."""
-    facts = _passes()
+    """Describe the passes in one sentence, for the end of an installation."""
+    facts = passes_facts()
     if facts["passes"] == "compiled":
         threads = "with OpenMP" if facts["OpenMP"] == "yes" else "without OpenMP"
         return f"the compiled passes are installed, {threads}."
     return "the NumPy passes are installed, which give the same results more slowly."
 
 
-def _passes() -> dict[str, str]:
+def passes_facts() -> dict[str, str]:
+    """Return which passes are in use, and whether they have OpenMP."""
     from rskc.engines import passes_info
 
     info = passes_info()
@@ -54,15 +56,15 @@ def _blas() -> str:
 
 
 def environment() -> dict[str, str]:
-    """Facts about the build and the machine, in the order they are printed."""
+    """Return facts about the build and the machine, in the order they are printed."""
     return {
-        "rskc": _package_version("rskc"),
-        **_passes(),
+        "rskc": package_version("rskc"),
+        **passes_facts(),
         "threads": _threads(),
         "BLAS": _blas(),
         "python": sys.version.split()[0],
         "platform": platform.platform(),
-        **{name: _package_version(name) for name in _PACKAGES[1:]},
+        **{name: package_version(name) for name in _PACKAGES[1:]},
     }
 
 

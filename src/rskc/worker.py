@@ -1,4 +1,4 @@
-"""For worker processes. Imports next to nothing: it is the first thing they run."""
+"""What worker processes run first (internal); it imports next to nothing."""
 
 import os
 import threading

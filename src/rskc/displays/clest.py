@@ -1,28 +1,16 @@
-"""How well clusters are foreseen: in the data, and in data without clusters."""
+"""How well clusters are predicted: in the data, and in data without clusters."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from rskc.displays._searches import (
-    CHOSEN,
-    check_search,
-    legend_beside,
-    places_of,
-    probability,
-)
-from rskc.displays._style import (
-    GRAY,
-    INK,
-    PALETTE,
-    axes_for,
-    count,
-    headline,
-    size_in_points,
-    tidy,
-)
+from rskc.displays import style
+from rskc.pictures.palette import GRAY, INK, PALETTE
+from rskc.selection.findings import clest_reason, clusters, p_value_column
+from rskc.wording import count, probability
 
 _ASIDE = 0.2  # of a place: observed to the left, reference to the right
 _WIDTH = 0.28  # of a place: of a cloud of points and the bar through it
@@ -30,6 +18,7 @@ _OBSERVED, _REFERENCE = PALETTE[0], GRAY
 _P_POINTS = 30.0  # a place of fewer points has its p-value upright
 
 
+@dataclass(eq=False, repr=False)
 class ClestDisplay:
     """One point a classification error rate: of the splits of the data, and of reference sets.
 
@@ -67,22 +56,13 @@ class ClestDisplay:
     legend_ : Legend
     """
 
-    def __init__(
-        self,
-        n_clusters: Any,
-        observed: Any,
-        reference: Any,
-        *,
-        p_values: Any,
-        significant: Any,
-        chosen: int,
-    ):
-        self.n_clusters = n_clusters
-        self.observed = observed
-        self.reference = reference
-        self.p_values = p_values
-        self.significant = significant
-        self.chosen = chosen
+    n_clusters: Any
+    observed: Any
+    reference: Any
+    _: KW_ONLY
+    p_values: Any
+    significant: Any
+    chosen: int
 
     @classmethod
     def from_estimator(cls, search: Any, *, ax: Any = None) -> Self:
@@ -99,13 +79,13 @@ class ClestDisplay:
         -------
         display : ClestDisplay
         """
-        table = check_search(search, cls.__name__, "Clest", "observed_cer", "reference_cer")
-        rule = getattr(search, "rule", "agreement")
+        table = style.check_search(search, cls.__name__, "Clest", "observed_cer", "reference_cer")
+        p_values = p_value_column(getattr(search, "rule", "agreement"))
         display = cls(
             table["n_clusters"].to_numpy(),
             search.observed_cers_,
             search.reference_cers_,
-            p_values=table["p_value_share" if rule == "paper" else "p_value"].to_numpy(),
+            p_values=table[p_values].to_numpy(),
             significant=table["significant"].to_numpy(dtype=bool),
             chosen=search.n_clusters_,
         )
@@ -113,17 +93,19 @@ class ClestDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the error rates in ``ax``, or in a new figure."""
-        self.ax_ = axes_for(ax, np.clip(3.2 + 0.55 * len(self.n_clusters), 5.5, 11), 4)
+        self.ax_ = style.axes_for(ax, np.clip(3.2 + 0.55 * len(self.n_clusters), 5.5, 11), 4)
         self.figure_ = self.ax_.figure
-        tidy(self.ax_)
-        places = places_of(self.ax_, self.n_clusters, bold=self.chosen)
+        style.tidy(self.ax_)
+        places = style.places_of(self.ax_, self.n_clusters, bold=self.chosen)
         self._draw_points(places)
         self._draw_bars(places)
         self._draw_band(places)
         top = max(np.max(self.observed), np.max(self.reference), 0.05)
         self.ax_.set(ylim=(-0.04 * top, 1.06 * top), ylabel="classification error rate")
-        self.legend_ = legend_beside(self.ax_)
-        headline(self.ax_, *self._title())
+        self.legend_ = style.legend_beside(self.ax_)
+        reason = clest_reason(self.n_clusters, self.p_values, self.chosen)
+        sign = "\n" if self.chosen == 1 else ": "
+        style.headline(self.ax_, f"{clusters(self.chosen)}{sign}{reason}")
         self._write_p_values(places)
         return self
 
@@ -156,7 +138,13 @@ class ClestDisplay:
         self.band_ = None
         for place in places[np.asarray(self.n_clusters) == self.chosen]:
             self.band_ = self.ax_.axvspan(
-                place - 0.5, place + 0.5, color=CHOSEN, alpha=0.13, lw=0, zorder=0, label="chosen"
+                place - 0.5,
+                place + 0.5,
+                color=style.CHOSEN,
+                alpha=0.13,
+                lw=0,
+                zorder=0,
+                label="chosen",
             )
 
     def _write_p_values(self, places: np.ndarray) -> None:
@@ -164,7 +152,7 @@ class ClestDisplay:
             probability(p) + " *" * bool(passed)
             for p, passed in zip(self.p_values, self.significant, strict=True)
         ]
-        crowded = size_in_points(self.ax_)[0] < _P_POINTS * len(places)
+        crowded = style.size_in_points(self.ax_)[0] < _P_POINTS * len(places)
         self.p_axis_ = self.ax_.secondary_xaxis("top")
         ticks = self.p_axis_.set_xticks(places, labels, fontsize=8, rotation=90 * crowded)
         for tick, passed in zip(ticks, self.significant, strict=True):
@@ -173,13 +161,6 @@ class ClestDisplay:
         self.p_axis_.spines[:].set_visible(False)
         star = " (*: passed)" if np.any(self.significant) else " (none passed)"
         self.p_axis_.set_xlabel("p-value" + star, fontsize=8)
-
-    def _title(self) -> tuple[str, str]:
-        if self.chosen == 1:
-            return "no clusters: 1", "no number of them is foreseen better than by chance"
-        p = np.asarray(self.p_values)[np.asarray(self.n_clusters) == self.chosen][0]
-        reason = f"foreseen better than by chance, p = {probability(p)}"
-        return f"{count(self.chosen, 'cluster')}: {reason}", ""
 
 
 def _scatter(n: int) -> np.ndarray:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from rskc.displays._searches import CHOSEN, check_search, chosen_rows, share
-from rskc.displays._style import GRAY, INK, count, headline, pyplot, size_in_points
+from rskc.displays import style
+from rskc.pictures.palette import GRAY, INK
 from rskc.validation import check_choice
+from rskc.wording import count, exact_percent
 
 _COLUMNS = {
     "consensus": "consensus (adjusted Rand)",
@@ -24,6 +26,7 @@ _COLUMNS = {
 _CELL_POINTS = 22.0, 10.0  # in smaller cells nothing is written
 
 
+@dataclass(eq=False, repr=False)
 class GridDisplay:
     """A table in colors for each number of clusters: trimming shares x L1 bounds.
 
@@ -59,24 +62,14 @@ class GridDisplay:
     colorbar_ : Colorbar
     """
 
-    def __init__(
-        self,
-        l1_bounds: Any,
-        trims: Any,
-        n_clusters: Any,
-        values: Any,
-        n_features: Any,
-        *,
-        chosen: tuple[int, int, int],
-        name: str = "consensus",
-    ):
-        self.l1_bounds = l1_bounds
-        self.trims = trims
-        self.n_clusters = n_clusters
-        self.values = values
-        self.n_features = n_features
-        self.chosen = chosen
-        self.name = name
+    l1_bounds: Any
+    trims: Any
+    n_clusters: Any
+    values: Any
+    n_features: Any
+    _: KW_ONLY
+    chosen: tuple[int, int, int]
+    name: str = "consensus"
 
     @classmethod
     def from_estimator(cls, search: Any, *, column: str = "consensus", axes: Any = None) -> Self:
@@ -96,7 +89,9 @@ class GridDisplay:
         -------
         display : GridDisplay
         """
-        table = check_search(search, cls.__name__, "GridSearch", "consensus", "l1_bound", "trim")
+        table = style.check_search(
+            search, cls.__name__, "GridSearch", "consensus", "l1_bound", "trim"
+        )
         check_choice("column", column, tuple(_COLUMNS))
         numbers, trims, bounds = (
             table[name].drop_duplicates().to_numpy() for name in ("n_clusters", "trim", "l1_bound")
@@ -104,7 +99,7 @@ class GridDisplay:
         shape = len(numbers), len(bounds), len(trims)  # the order of the rows
         values, n_features, marked = (
             np.asarray(part).reshape(shape).swapaxes(1, 2)
-            for part in (table[column], table["n_features"], chosen_rows(table))
+            for part in (table[column], table["n_features"], table["chosen"])
         )
         number, row, place = np.argwhere(marked)[0].tolist()
         chosen = number, row, place
@@ -134,7 +129,7 @@ class GridDisplay:
         m, shares, bounds = np.shape(self.values)
         width = np.clip(1 + 0.5 * bounds, 2.2, 6)
         size = min(width * m + 1.2, 14), np.clip(1.6 + 0.32 * shares, 3, 7)
-        subplots = pyplot().subplots
+        subplots = style.pyplot().subplots
         return subplots(1, m, figsize=size, layout="constrained", squeeze=False)[1].ravel()
 
     def _draw_tables(self) -> None:
@@ -147,9 +142,11 @@ class GridDisplay:
             self.images_.append(
                 ax.imshow(values[i], cmap=_colors(), vmin=low, vmax=high, aspect="auto")
             )
-            headline(ax, count(int(self.n_clusters[i]), "cluster"))
+            style.headline(ax, count(int(self.n_clusters[i]), "cluster"))
             ax.set_xticks(range(len(self.l1_bounds)), self._bound_labels(i), fontsize=7)
-            ax.set_yticks(range(len(self.trims)), [share(trim) for trim in self.trims], fontsize=8)
+            ax.set_yticks(
+                range(len(self.trims)), [exact_percent(trim) for trim in self.trims], fontsize=8
+            )
             ax.tick_params(length=0)
             ax.spines[:].set_visible(False)
             ax.set_xlabel("L1 bound\n(features with weight)", fontsize=8)
@@ -169,7 +166,7 @@ class GridDisplay:
         number, row, column = self.chosen
         look: dict[str, Any] = {
             "fill": False,
-            "edgecolor": CHOSEN,
+            "edgecolor": style.CHOSEN,
             "linewidth": 2.5,
             "clip_on": False,
             "zorder": 3,
@@ -180,14 +177,14 @@ class GridDisplay:
     def _write_cells(self, i: int) -> dict:
         """Write the values into cells that have room."""
         values, ax = np.asarray(self.values[i], float), self.axes_[i]
-        room = size_in_points(ax) / values.shape[::-1]
+        room = style.size_in_points(ax) / values.shape[::-1]
         if np.any(room < _CELL_POINTS):
             return {}
-        style = {"ha": "center", "va": "center", "fontsize": 7.5}
+        look = {"ha": "center", "va": "center", "fontsize": 7.5}
         rgba, write = self.images_[i].to_rgba(values), _writer(values)
         return {
             (row, column): ax.text(
-                column, row, write(value), color=_ink_on(rgba[row, column]), **style
+                column, row, write(value), color=_ink_on(rgba[row, column]), **look
             )
             for (row, column), value in np.ndenumerate(values)
         }

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from rskc.displays._cases import check_fitted, feature_names, look_up, strongest, table_of
-from rskc.displays._style import (
-    GRAY,
-    INK,
-    axes_for,
-    cluster_colors,
-    count,
-    headline,
-    plain_names,
-    size_in_points,
-    spread_out,
-    thinned,
-)
+from rskc.displays import style
+from rskc.pictures.cases import assign, check_fitted, feature_names, strongest, table_of
+from rskc.pictures.models import by_distance, color_limits, standardize_cells, symmetric_limits
+from rskc.pictures.palette import GRAY, INK, cluster_colors
 from rskc.validation import check_integer
+from rskc.wording import count
 
-_MOST_ROWS = 2000  # of the image; of more cases, every so many is drawn
-_LOW, _HIGH = 0.02, 0.98  # quantiles at which the colors end
+_MOST_ROWS = 2000  # of the image; of more cases, evenly spaced ones are drawn
 _CASE_POINTS, _FEATURE_POINTS, _CLUSTER_POINTS = 6.5, 8.0, 10.0  # heights of a line of text
 
 
+@dataclass(eq=False, repr=False)
 class HeatmapDisplay:
     """One row a case, one column a feature: the cells as colors.
 
@@ -69,26 +62,15 @@ class HeatmapDisplay:
     colorbar_ : Colorbar
     """
 
-    def __init__(
-        self,
-        values: Any,
-        labels: Any,
-        distances: Any,
-        outliers: Any,
-        *,
-        names: Any = None,
-        feature_names: Any = None,
-        n_features: tuple[int, int] | None = None,
-        standardized: bool = False,
-    ):
-        self.values = values
-        self.labels = labels
-        self.distances = distances
-        self.outliers = outliers
-        self.names = names
-        self.feature_names = feature_names
-        self.n_features = n_features
-        self.standardized = standardized
+    values: Any
+    labels: Any
+    distances: Any
+    outliers: Any
+    _: KW_ONLY
+    names: Any = None
+    feature_names: Any = None
+    n_features: tuple[int, int] | None = None
+    standardized: bool = False
 
     @classmethod
     def from_estimator(
@@ -115,12 +97,12 @@ class HeatmapDisplay:
         """
         check_integer("n_top", n_top, 1)
         model, X = check_fitted(model, X)
-        cases = look_up(model, X)
+        cases = assign(model, X)
         support = strongest(model.feature_weights_)
         features = support[:n_top]
         values = table_of(model, X)[:, features].astype(np.float64)
         display = cls(
-            _standardize(values, ~cases.outliers) if standardize else values,
+            standardize_cells(values, cases.outliers) if standardize else values,
             cases.labels,
             cases.distances,
             cases.outliers,
@@ -135,14 +117,14 @@ class HeatmapDisplay:
         """Draw the cells in ``ax``, or in a new figure."""
         n, m = self.values.shape
         size = np.clip(2.5 + 0.12 * m, 4.5, 11), np.clip(2 + 0.095 * n, 4, 9)
-        self.ax_ = axes_for(ax, *size)
+        self.ax_ = style.axes_for(ax, *size)
         self.figure_ = self.ax_.figure
-        order = np.lexsort((self.distances, self.labels))
-        self.rows_ = order[thinned(n, _MOST_ROWS)]
+        order = by_distance(self.distances, self.labels)
+        self.rows_ = order[style.thinned(n, _MOST_ROWS)]
         self._draw_cells()
         self._draw_margins(order)
         self._write_title()
-        width, height = size_in_points(self.ax_)
+        width, height = style.size_in_points(self.ax_)
         self._write_features(width)
         self._write_cases(order, height)
         self._write_clusters(height)
@@ -153,7 +135,7 @@ class HeatmapDisplay:
 
         n, m = self.values.shape
         colors = colormaps["RdBu_r" if self.standardized else "viridis"].with_extremes(bad=GRAY)
-        low, high = self._color_limits()
+        low, high = (symmetric_limits if self.standardized else color_limits)(self.values)
         self.image_ = self.ax_.imshow(
             np.ma.masked_invalid(self.values[self.rows_]),
             cmap=colors,
@@ -168,14 +150,6 @@ class HeatmapDisplay:
         )
         self.colorbar_.set_label("standardized value" if self.standardized else "value", size=8)
         self.colorbar_.ax.tick_params(labelsize=8)
-
-    def _color_limits(self) -> tuple[float, float]:
-        seen = self.values[np.isfinite(self.values)]
-        low, high = np.quantile(seen, [_LOW, _HIGH]) if len(seen) else (0.0, 1.0)
-        if self.standardized:
-            high = max(abs(low), abs(high))
-            low = -high
-        return (low, high) if high > low else (low - 0.5, high + 0.5)
 
     def _draw_margins(self, order: np.ndarray) -> None:
         """Draw a strip of clusters on the left and marks of outliers on the right."""
@@ -206,7 +180,7 @@ class HeatmapDisplay:
         if self.n_features is not None and self.n_features[0] > m:
             what += f" of largest weight, of {self.n_features[0]:,}"
         missing = ", gray: missing" if np.isnan(self.values).any() else ""
-        headline(
+        style.headline(
             self.ax_,
             what,
             (f"marks on the right: {count(outlying, 'outlier')}" if outlying else "no outliers")
@@ -217,16 +191,16 @@ class HeatmapDisplay:
     def _write_features(self, width: float) -> None:
         m = self.values.shape[1]
         names = np.arange(m) if self.feature_names is None else self.feature_names
-        shown = thinned(m, width / _FEATURE_POINTS)
-        labels = plain_names(np.asarray(names, object)[shown])
+        shown = style.thinned(m, width / _FEATURE_POINTS)
+        labels = style.plain_names(np.asarray(names, object)[shown])
         self.ax_.set_xticks(shown + 0.5, labels, rotation=90, fontsize=6.5)
         self.ax_.tick_params(axis="x", length=2)
 
     def _write_cases(self, order: np.ndarray, height: float) -> None:
-        shown = thinned(len(order), height / _CASE_POINTS)
+        shown = style.thinned(len(order), height / _CASE_POINTS)
         names = order if self.names is None else np.asarray(self.names, object)[order]
         self.case_axis_ = self.ax_.secondary_yaxis("right")
-        self.case_axis_.set_yticks(shown + 0.5, plain_names(names[shown]), fontsize=5.5)
+        self.case_axis_.set_yticks(shown + 0.5, style.plain_names(names[shown]), fontsize=5.5)
         self.case_axis_.tick_params(length=2)
         self.case_axis_.spines[:].set_visible(False)
 
@@ -236,14 +210,6 @@ class HeatmapDisplay:
         middles = (np.cumsum(sizes) - sizes / 2)[used]
         line = _CLUSTER_POINTS * len(self.labels) / height
         labels = [f"{k} (n = {sizes[k]:,})" for k in used]
-        self.ax_.set_yticks(spread_out(middles, line), labels, fontsize=8)
+        self.ax_.set_yticks(style.spread_out(middles, line), labels, fontsize=8)
         self.ax_.tick_params(axis="y", length=0)
         self.ax_.set_ylabel("cluster")
-
-
-def _standardize(values: np.ndarray, tame: np.ndarray) -> np.ndarray:
-    """Subtract the mean and divide by the standard deviation of the observed tame cells."""
-    tame = tame if tame.any() else np.ones(len(values), bool)
-    cells = np.ma.masked_invalid(values[tame])
-    mean, spread = cells.mean(axis=0).filled(0.0), cells.std(axis=0).filled(0.0)
-    return (values - mean) / np.where(spread > 0, spread, 1.0)

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from rskc.displays._cases import strongest
-from rskc.displays._searches import axis_of_features, scale_of_bounds, write_counts
-from rskc.displays._style import (
-    GRAY,
-    INK,
-    PALETTE,
-    axes_for,
-    count,
-    headline,
-    plain_names,
-    size_in_points,
-    spread_out,
-    tidy,
-)
+from rskc.displays import style
+from rskc.pictures.cases import strongest
+from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.validation import check_integer
+from rskc.wording import count
 
 MOST_LINES = 300  # of features without a name; more are a gray block, and slow
 _NAME_POINTS = 9.0  # height of a line of text
@@ -28,6 +19,7 @@ _COLORS = PALETTE[:6]
 _STYLES = ("-", "--", ":")  # beyond six lines, colors come again
 
 
+@dataclass(eq=False, repr=False)
 class FeaturePathDisplay:
     """One line a feature: its weight at each L1 bound.
 
@@ -59,10 +51,9 @@ class FeaturePathDisplay:
         Numbers of features with weight.
     """
 
-    def __init__(self, l1_bounds: Any, weights: Any, names: Any):
-        self.l1_bounds = l1_bounds
-        self.weights = weights
-        self.names = names
+    l1_bounds: Any
+    weights: Any
+    names: Any
 
     @classmethod
     def from_estimator(cls, path: Any, *, n_top: int = 10, ax: Any = None) -> Self:
@@ -91,21 +82,21 @@ class FeaturePathDisplay:
 
     def plot(self, ax: Any = None, *, n_top: int = 10) -> Self:
         """Draw the weights in ``ax``, or in a new figure, and name the ``n_top`` strongest."""
-        self.ax_ = axes_for(ax, 7.5, np.clip(1.8 + 0.13 * n_top, 4.5, 10))
+        self.ax_ = style.axes_for(ax, 7.5, np.clip(1.8 + 0.13 * n_top, 4.5, 10))
         self.figure_ = self.ax_.figure
-        tidy(self.ax_)
+        style.tidy(self.ax_)
         order = strongest(np.sum(self.weights, axis=0))
         self.features_, others = order[:n_top], order[n_top:]
-        scale_of_bounds(self.ax_, self.l1_bounds)
+        style.scale_of_bounds(self.ax_, self.l1_bounds)
         self._draw_others(others[:MOST_LINES])
         self._draw_features()
         top = 1.05 * np.max(self.weights, initial=1e-300)
         self.ax_.set(ylim=(-0.02 * top, top), ylabel="weight")
-        headline(self.ax_, *self._title(len(order), len(others)))
+        style.headline(self.ax_, *self._title(len(order), len(others)))
         counts = np.count_nonzero(self.weights, axis=1)
-        self.feature_axis_ = axis_of_features(self.ax_, self.l1_bounds, counts)
+        self.feature_axis_ = style.axis_of_features(self.ax_, self.l1_bounds, counts)
         self._write_names()  # the axes are lower now; the names make them narrower:
-        write_counts(self.feature_axis_, self.ax_, self.l1_bounds, counts)
+        style.write_counts(self.feature_axis_, self.ax_, self.l1_bounds, counts)
         return self
 
     def _draw_others(self, features: np.ndarray) -> None:
@@ -134,13 +125,13 @@ class FeaturePathDisplay:
 
     def _write_names(self) -> None:
         """Write names to the right of the axes, below one another, joined to their lines."""
-        height = size_in_points(self.ax_)[1]
+        height = style.size_in_points(self.ax_)[1]
         low, high = self.ax_.get_ylim()
         heights = (self.weights[-1, self.features_] - low) / (high - low)
         order = np.argsort(heights, kind="stable")
         line = min(_NAME_POINTS, height / max(len(order), 1))
-        places = _within(spread_out(heights[order], line / height), line / height)
-        names = plain_names(np.asarray(self.names, object)[self.features_])
+        places = _within(style.spread_out(heights[order], line / height), line / height)
+        names = style.plain_names(np.asarray(self.names, object)[self.features_])
         texts = {
             i: self._write_name(i, names[i], heights[i], place, 0.8 * line)
             for i, place in zip(order, places, strict=True)

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from rskc.displays._cases import case_names, check_fitted, check_seen
-from rskc.displays._style import (
-    GRAY,
-    INK,
-    axes_for,
-    backing,
-    cluster_colors,
-    count,
-    darker,
-    headline,
-    plain_names,
-    size_in_points,
-    spread_out,
-    tidy,
-)
+from rskc.displays import style
 from rskc.metrics import revised_silhouette
+from rskc.pictures.cases import case_names, check_fitted, check_seen
+from rskc.pictures.models import by_silhouette, stacked
+from rskc.pictures.palette import GRAY, INK, cluster_colors, darker
+from rskc.wording import count
 
-_FEW = 300  # up to so many cases, bars stand apart from one another
+_FEW = 300  # up to this many cases, bars stand apart from one another
 _NAME_POINTS, _MEAN_POINTS = 6.0, 10.0  # height of a line of text
 _NARROW = 270.0  # in axes of fewer points, only the mean is written in a cluster
 
 
+@dataclass(eq=False, repr=False)
 class SilhouetteDisplay:
     """One bar a case: how much nearer it is to its center than to the next one.
 
@@ -56,11 +48,11 @@ class SilhouetteDisplay:
         What is written in each cluster.
     """
 
-    def __init__(self, values: Any, labels: Any, outliers: Any, *, names: Any = None):
-        self.values = values
-        self.labels = labels
-        self.outliers = outliers
-        self.names = names
+    values: Any
+    labels: Any
+    outliers: Any
+    _: KW_ONLY
+    names: Any = None
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any, *, ax: Any = None) -> Self:
@@ -89,21 +81,18 @@ class SilhouetteDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the bars in ``ax``, or in a new figure."""
-        rows = self._rows()
-        self.ax_ = axes_for(ax, 7, np.clip(1.2 + 0.1 * len(rows), 4, 9))
+        rows = by_silhouette(self.values, self.labels)
+        rows = rows[~np.isnan(self.values[rows])]
+        n, K = len(rows), len(np.unique(self.labels[rows]))
+        positions = stacked(self.labels[rows], max(1.0, n * min(0.03, 0.15 / K)))
+        self.ax_ = style.axes_for(ax, 7, np.clip(1.2 + 0.1 * n, 4, 9))
         self.figure_ = self.ax_.figure
-        positions = _stack(self.labels[rows])
         self._draw_bars(rows, positions)
         self._draw_frame(rows, positions)
-        width, height = size_in_points(self.ax_)
+        width, height = style.size_in_points(self.ax_)
         self._write_names(rows, positions, height)
         self._write_means(rows, positions, width, height)
         return self
-
-    def _rows(self) -> np.ndarray:
-        """The cases from top to bottom."""
-        order = np.lexsort((-self.values, self.labels))
-        return order[~np.isnan(self.values[order])]
 
     def _draw_bars(self, rows: np.ndarray, positions: np.ndarray) -> None:
         self.bars_, self.outlier_bars_ = {}, {}
@@ -123,12 +112,12 @@ class SilhouetteDisplay:
 
     def _draw_frame(self, rows: np.ndarray, positions: np.ndarray) -> None:
         ax, n_outlying = self.ax_, np.count_nonzero(self.outliers[rows])
-        tidy(ax)
+        style.tidy(ax)
         ax.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
         ax.set_xlabel("revised silhouette")
         mean, hidden = self.values[rows].mean(), len(self.values) - len(rows)
         ax.axvline(mean, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-        headline(
+        style.headline(
             ax,
             f"{count(len(rows), 'case')}, mean silhouette {mean:.2f} (dashed)",
             f"darker: {count(n_outlying, 'outlier')}" if n_outlying else "no outliers",
@@ -140,7 +129,7 @@ class SilhouetteDisplay:
             self.ax_.set_ylabel("cases, sorted within their cluster", color=GRAY, fontsize=8)
             return
         names = rows if self.names is None else np.asarray(self.names, object)[rows]
-        self.ax_.set_yticks(positions, plain_names(names), fontsize=_NAME_POINTS)
+        self.ax_.set_yticks(positions, style.plain_names(names), fontsize=_NAME_POINTS)
         self.ax_.tick_params(axis="y", length=0, pad=2)
 
     def _write_means(self, rows, positions, width: float, height: float) -> None:
@@ -149,12 +138,12 @@ class SilhouetteDisplay:
         clusters = np.unique(labels)
         middles = np.array([positions[labels == k].mean() for k in clusters])
         line = min(_MEAN_POINTS, height / len(clusters))
-        spread = spread_out(middles, line * (positions[-1] + 2) / height)
+        spread = style.spread_out(middles, line * (positions[-1] + 2) / height)
         crowded = width < _NARROW or 2 * _MEAN_POINTS * len(clusters) > height
         describe = _describe_briefly if crowded else _describe
-        style = {"va": "center", "fontsize": 0.8 * line, "color": INK, "bbox": backing()}
+        look = {"va": "center", "fontsize": 0.8 * line, "color": INK, "bbox": style.backing()}
         self.texts_ = {
-            int(k): self.ax_.text(0.015, middle, describe(k, *self._split(k, rows)), **style)
+            int(k): self.ax_.text(0.015, middle, describe(k, *self._split(k, rows)), **look)
             for k, middle in zip(clusters, spread, strict=True)
         }
 
@@ -165,23 +154,15 @@ class SilhouetteDisplay:
         return self.values[mine[~outlying]], self.values[mine[outlying]]
 
 
-def _describe(k: int, tame: np.ndarray, outlying: np.ndarray) -> str:
+def _describe(k: int, regular: np.ndarray, outlying: np.ndarray) -> str:
     """Give the mean of a cluster without its outliers, and of these, as the paper does."""
-    parts = [f"mean {tame.mean():.2f} (n = {len(tame):,})"] if len(tame) else []
+    parts = [f"mean {regular.mean():.2f} (n = {len(regular):,})"] if len(regular) else []
     parts += [f"outliers {outlying.mean():.2f} (n = {len(outlying):,})"] if len(outlying) else []
     return f"cluster {k}: {', '.join(parts)}"
 
 
-def _describe_briefly(k: int, tame: np.ndarray, outlying: np.ndarray) -> str:
-    return f"{k}: {(tame if len(tame) else outlying).mean():.2f}"
-
-
-def _stack(labels: np.ndarray) -> np.ndarray:
-    """Place sorted cases below one another, with a gap after each cluster."""
-    n, K = len(labels), len(np.unique(labels))
-    gap = max(1.0, n * min(0.03, 0.15 / K))
-    steps = 1 + gap * (np.diff(labels) > 0)
-    return np.concatenate([[0.0], np.cumsum(steps)])
+def _describe_briefly(k: int, regular: np.ndarray, outlying: np.ndarray) -> str:
+    return f"{k}: {(regular if len(regular) else outlying).mean():.2f}"
 
 
 def _draw_steps(ax, values, places, thickness, color):

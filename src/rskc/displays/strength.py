@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from rskc.displays._searches import (
-    DASHED,
-    check_search,
-    chosen_look,
-    curve_look,
-    legend_beside,
-    places_of,
-)
-from rskc.displays._style import GRAY, axes_for, count, headline, tidy
+from rskc.displays import style
+from rskc.pictures.palette import GRAY
+from rskc.selection.findings import strength_reason
+from rskc.wording import count
 
 
+@dataclass(eq=False, repr=False)
 class StrengthDisplay:
     """The prediction strength of each number of clusters, with standard errors.
 
@@ -50,22 +47,13 @@ class StrengthDisplay:
     legend_ : Legend
     """
 
-    def __init__(
-        self,
-        n_clusters: Any,
-        strength: Any,
-        standard_error: Any,
-        *,
-        threshold: float,
-        chosen: int,
-        splits: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.strength = strength
-        self.standard_error = standard_error
-        self.threshold = threshold
-        self.chosen = chosen
-        self.splits = splits
+    n_clusters: Any
+    strength: Any
+    standard_error: Any
+    _: KW_ONLY
+    threshold: float
+    chosen: int
+    splits: Any = None
 
     @classmethod
     def from_estimator(cls, search: Any, *, ax: Any = None) -> Self:
@@ -83,7 +71,7 @@ class StrengthDisplay:
         display : StrengthDisplay
         """
         columns = "strength", "standard_error"
-        table = check_search(search, cls.__name__, "PredictionStrength", *columns)
+        table = style.check_search(search, cls.__name__, "PredictionStrength", *columns)
         display = cls(
             table["n_clusters"].to_numpy(),
             *(table[column].to_numpy() for column in columns),
@@ -95,28 +83,30 @@ class StrengthDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the strengths in ``ax``, or in a new figure."""
-        self.ax_ = axes_for(ax, 7, 4)
+        self.ax_ = style.axes_for(ax, 7, 4)
         self.figure_ = self.ax_.figure
-        tidy(self.ax_)
-        places = places_of(self.ax_, self.n_clusters, bold=self.chosen)
+        style.tidy(self.ax_)
+        places = style.places_of(self.ax_, self.n_clusters, bold=self.chosen)
         self.points_ = None if self.splits is None else self._draw_splits(places)
         self.curve_ = self.ax_.errorbar(
             places,
             self.strength,
             self.standard_error,
             label="mean ± std. error",
-            **curve_look(),
+            **style.CURVE,
         )
         label = f"threshold {self.threshold:g}"
-        self.line_ = self.ax_.axhline(self.threshold, label=label, **DASHED)
-        own = np.asarray(self.n_clusters) == self.chosen
+        self.line_ = self.ax_.axhline(self.threshold, label=label, **style.DASHED)
+        own = int(np.argmax(np.asarray(self.n_clusters) == self.chosen))
+        strength, error = self.strength[own], self.standard_error[own]
         (self.chosen_,) = self.ax_.plot(
-            places[own], np.asarray(self.strength)[own], label="chosen", zorder=4, **chosen_look()
+            places[own], strength, label="chosen", zorder=4, **style.RING
         )
         top = max(1.05, 1.05 * self.threshold)
         self.ax_.set(ylim=(-0.03, top), ylabel="prediction strength")
-        self.legend_ = legend_beside(self.ax_)
-        headline(self.ax_, self._title())
+        self.legend_ = style.legend_beside(self.ax_)
+        reason = strength_reason(strength, error, self.threshold)
+        style.headline(self.ax_, f"{count(self.chosen, 'cluster')}: {reason}")
         return self
 
     def _draw_splits(self, places: np.ndarray) -> Any:
@@ -124,12 +114,3 @@ class StrengthDisplay:
         x = np.tile(places, (len(splits), 1))
         look = {"s": 9, "c": GRAY, "alpha": 0.45, "linewidths": 0, "zorder": 2}
         return self.ax_.scatter(x, splits, label=count(len(splits), "split"), **look)
-
-    def _title(self) -> str:
-        own = np.asarray(self.n_clusters) == self.chosen
-        reached = (np.asarray(self.strength) + self.standard_error)[own][0]
-        what = count(self.chosen, "cluster")
-        if reached < self.threshold:
-            return f"{what}: the strongest, though below the threshold of {self.threshold:g}"
-        more = "the most that are foreseen well"
-        return f"{what}: {more} (strength {np.asarray(self.strength)[own][0]:.2f})"

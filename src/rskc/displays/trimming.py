@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from rskc.displays._searches import DASHED, check_search, keep_apart, legend_beside, share
-from rskc.displays._style import (
-    MARKERS,
-    axes_for,
-    cluster_colors,
-    count,
-    darker,
-    headline,
-    size_in_points,
-    tidy,
-)
+from rskc.displays import style
+from rskc.pictures.palette import MARKERS, cluster_colors, darker
+from rskc.selection.findings import is_stable, trim_reason
+from rskc.selection.settings import SAME
 from rskc.validation import check_choice
+from rskc.wording import count, exact_percent
 
 _LABELS = {
     "moved": "share of pairs that moved (CER)",
@@ -26,11 +21,11 @@ _LABELS = {
     "n_features": "features with weight",
     "n_outliers": "outliers",
 }
-_SAME = 0.05  # up to this share of pairs, the search takes two partitions for the same
 _TICK_POINTS = 26.0  # from one share that is written to the next
 _ASIDE = 0.5  # of a step of the shares: how wide the curves stand apart
 
 
+@dataclass(eq=False, repr=False)
 class TrimCurvesDisplay:
     """One curve a number of clusters, over the share of cases that is trimmed.
 
@@ -63,14 +58,12 @@ class TrimCurvesDisplay:
     legend_ : Legend
     """
 
-    def __init__(
-        self, trims: Any, values: Any, n_clusters: Any, suggested: Any, *, name: str = "moved"
-    ):
-        self.trims = trims
-        self.values = values
-        self.n_clusters = n_clusters
-        self.suggested = suggested
-        self.name = name
+    trims: Any
+    values: Any
+    n_clusters: Any
+    suggested: Any
+    _: KW_ONLY
+    name: str = "moved"
 
     @classmethod
     def from_estimator(cls, search: Any, *, y: str = "moved", ax: Any = None) -> Self:
@@ -89,7 +82,7 @@ class TrimCurvesDisplay:
         -------
         display : TrimCurvesDisplay
         """
-        table = check_search(search, cls.__name__, "TrimCurves", "trim", "moved")
+        table = style.check_search(search, cls.__name__, "TrimCurves", "trim", "moved")
         check_choice("y", y, tuple(_LABELS))
         wide = table.pivot(index="n_clusters", columns="trim", values=y)
         numbers = wide.index.to_numpy()
@@ -99,14 +92,18 @@ class TrimCurvesDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the curves in ``ax``, or in a new figure."""
-        self.ax_ = axes_for(ax, 7.5, 4)
+        self.ax_ = style.axes_for(ax, 7.5, 4)
         self.figure_ = self.ax_.figure
-        tidy(self.ax_)
+        style.tidy(self.ax_)
         self._draw_curves()
         self._draw_frame()
-        self.line_ = self._draw_line() if self.name == "moved" else None
-        self.legend_ = legend_beside(self.ax_, title="clusters, suggested share")
-        headline(self.ax_, self._title(), self._note())
+        self.line_ = None
+        if self.name == "moved":
+            label = f"the same: up to {exact_percent(SAME)}"
+            self.line_ = self.ax_.axhline(SAME, label=label, **style.DASHED)
+        self.legend_ = style.legend_beside(self.ax_, title="clusters, suggested share")
+        note = f"{count(len(self.trims), 'share')} tried; rings: the suggested ones"
+        style.headline(self.ax_, self._title(), note)
         self._write_shares()
         return self
 
@@ -119,7 +116,7 @@ class TrimCurvesDisplay:
             (self.curves_[K],) = self.ax_.plot(
                 x, heights, color=color, ms=5, lw=1.5, label=self._describe(i), **marker
             )
-            if self._is_settled(i):
+            if is_stable(self.trims, self.suggested[i]):
                 own = int(np.argmin(np.abs(np.asarray(self.trims) - self.suggested[i])))
                 ring = {"marker": "o", "ms": 12, "mfc": "none", "mec": darker(color, 0.3)}
                 (self.rings_[K],) = self.ax_.plot(
@@ -132,13 +129,10 @@ class TrimCurvesDisplay:
         m = len(self.n_clusters)
         return _ASIDE * step * (np.arange(m) - (m - 1) / 2) / max(m, 3)
 
-    def _is_settled(self, i: int) -> bool:
-        return len(self.trims) == 1 or self.suggested[i] < self.trims[-1]
-
     def _describe(self, i: int) -> str:
-        settled = f"from {share(self.suggested[i])} on"
-        never = f"none up to {share(self.trims[-1])}"
-        return f"{self.n_clusters[i]}: {settled if self._is_settled(i) else never}"
+        if is_stable(self.trims, self.suggested[i]):
+            return f"{self.n_clusters[i]}: from {exact_percent(self.suggested[i])} on"
+        return f"{self.n_clusters[i]}: none up to {exact_percent(self.trims[-1])}"
 
     def _draw_frame(self) -> None:
         from matplotlib.ticker import FuncFormatter
@@ -148,29 +142,23 @@ class TrimCurvesDisplay:
         ax.set(xlim=(low - room, high + room), ylabel=_LABELS.get(self.name, self.name))
         ax.set_xlabel("share of cases that is trimmed")
         if self.name == "moved":
-            top = max(np.nanmax(self.values, initial=0), 2 * _SAME)
-            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: share(value)))
+            top = max(np.nanmax(self.values, initial=0), 2 * SAME)
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact_percent(value)))
             ax.set_ylim(-0.06 * top, 1.08 * top)
 
     def _write_shares(self) -> None:
         """Put ticks at the shares that were tried, where there is room."""
         left, right = self.ax_.get_xlim()
-        points = (np.asarray(self.trims) - left) / (right - left) * size_in_points(self.ax_)[0]
-        shown = np.asarray(self.trims)[keep_apart(points, _TICK_POINTS)]
-        self.ax_.set_xticks(shown, [share(trim) for trim in shown])
-
-    def _draw_line(self) -> Any:
-        label = f"the same: up to {share(_SAME)}"
-        return self.ax_.axhline(_SAME, label=label, **DASHED)
+        points = (
+            (np.asarray(self.trims) - left) / (right - left) * style.size_in_points(self.ax_)[0]
+        )
+        shown = np.asarray(self.trims)[style.keep_apart(points, _TICK_POINTS)]
+        self.ax_.set_xticks(shown, [exact_percent(trim) for trim in shown])
 
     def _title(self) -> str:
-        settled = [i for i in range(len(self.n_clusters)) if self._is_settled(i)]
-        if len(self.n_clusters) > 1:
-            which = ", ".join(str(self.n_clusters[i]) for i in settled) or "none"
-            return f"Numbers of clusters whose partition settles: {which}"
-        if not settled:
-            return f"The partition does not settle up to {share(self.trims[-1])}"
-        return f"The partition stays as it is from {share(self.suggested[0])} on"
-
-    def _note(self) -> str:
-        return f"{count(len(self.trims), 'share')} tried; rings: the suggested ones"
+        if len(self.n_clusters) == 1:
+            reason = trim_reason(self.trims, self.suggested[0])
+            return reason[0].upper() + reason[1:]
+        pairs = zip(self.n_clusters, self.suggested, strict=True)
+        stable = [str(K) for K, share in pairs if is_stable(self.trims, share)]
+        return f"Numbers of clusters with a stable partition: {', '.join(stable) or 'none'}"

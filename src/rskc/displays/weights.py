@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from rskc.displays._cases import check_fitted, feature_names, strongest
-from rskc.displays._style import (
-    GRAY,
-    PALETTE,
-    axes_for,
-    count,
-    headline,
-    plain_names,
-    size_in_points,
-    tidy,
-)
+from rskc.displays import style
+from rskc.pictures.cases import check_fitted, feature_names, strongest
+from rskc.pictures.palette import GRAY, PALETTE
 from rskc.validation import check_integer
+from rskc.wording import count
 
 
+@dataclass(eq=False, repr=False)
 class WeightsDisplay:
     """One bar a feature, for the features with the largest weights.
 
@@ -42,10 +37,10 @@ class WeightsDisplay:
         What is said of the features with weight that have no bar.
     """
 
-    def __init__(self, weights: Any, names: Any, *, n_features: int):
-        self.weights = weights
-        self.names = names
-        self.n_features = n_features
+    weights: Any
+    names: Any
+    _: KW_ONLY
+    n_features: int
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any = None, *, n_top: int = 30, ax: Any = None) -> Self:
@@ -76,17 +71,17 @@ class WeightsDisplay:
     def plot(self, ax: Any = None, *, n_top: int = 30) -> Self:
         """Draw at most ``n_top`` bars in ``ax``, or in a new figure."""
         weights, more = self.weights[:n_top], len(self.weights) - n_top
-        self.ax_ = axes_for(ax, 6, 1.1 + 0.19 * (len(weights) + (more > 0)))
+        self.ax_ = style.axes_for(ax, 6, 1.1 + 0.19 * (len(weights) + (more > 0)))
         self.figure_ = self.ax_.figure
         places = np.arange(len(weights))
         self.bars_ = self.ax_.barh(places, weights, height=0.75, color=PALETTE[0])
-        self.ax_.set_yticks(places, plain_names(self.names[:n_top]))
+        self.ax_.set_yticks(places, style.plain_names(self.names[:n_top]))
         self.ax_.set(ylim=(len(weights) - 0.4 + (more > 0), -0.6), xlabel="weight")
-        tidy(self.ax_)
-        line = size_in_points(self.ax_)[1] / (len(weights) + 1)
+        style.tidy(self.ax_)
+        line = style.size_in_points(self.ax_)[1] / (len(weights) + 1)
         self.ax_.tick_params(axis="y", length=0, labelsize=np.clip(0.9 * line, 3, 8))
         self.more_ = self._write_more(len(weights), more) if more > 0 else None
-        headline(self.ax_, self._title(), self._share(weights) if more > 0 else "")
+        style.headline(self.ax_, self._title(), self._share(weights) if more > 0 else "")
         return self
 
     def _write_more(self, place: int, more: int) -> Any:

@@ -1,23 +1,20 @@
-"""Threads and the log while a fit is under way."""
+"""Threads while a fit is under way."""
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import joblib
 from threadpoolctl import ThreadpoolController
 
 from rskc.engines import passes_info
-from rskc.validation import check_integer
 
 
 def n_threads_for(n_threads: int | None) -> int:
+    """Return a number of threads, or all that the machine allows if there is none."""
     if n_threads is None:
         return min(passes_info()["max_threads"], joblib.cpu_count())
-    return check_integer("n_threads", n_threads, 1, remedy=" or None")
+    return int(n_threads)
 
 
 class _OneBlasThread:
@@ -46,19 +43,3 @@ class _OneBlasThread:
 
 
 one_blas_thread = _OneBlasThread()
-
-
-@contextmanager
-def talking(verbose: int) -> Iterator[None]:
-    """Send the solver's log to the terminal for a while."""
-    log, level = logging.getLogger("rskc"), logging.getLogger("rskc").level
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("rskc: %(message)s"))
-    if verbose:
-        log.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
-        log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)

@@ -1,7 +1,7 @@
 """Fitted models in files that are safe to open, whoever made them.
 
-A model's file is a zip archive that any tool opens: ``rskc-model.json`` says what is what, and the
-arrays lie beside it as .npy. There is no pickle in it, hence nothing that could run. It is not
+A model's file is a zip archive that any tool opens: ``rskc-model.json`` describes the contents, and
+the arrays are .npy files. There is no pickle in it, hence nothing that could run. It is not
 compressed, so that nothing in it can be larger than the file. The archive's comment is the SHA-256
 of all the bytes before it: a file of which a byte has changed, or is missing, is refused. That
 digest guards against accidents; against strangers, all that is read is checked: which attributes
@@ -14,7 +14,6 @@ import hashlib
 import io
 import json
 import os
-import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,54 +28,13 @@ from rskc.atomic import atomic_write
 from rskc.engines.frame import Frame
 from rskc.estimator import RobustSparseKMeans
 from rskc.files._codec import Unsavable, decode, encode, pack, unpack
+from rskc.fitted import ATTRIBUTES
 from rskc.validation import centers_to_numpy
 
 FORMAT, VERSION = "rskc model", 1
 CONTENTS = "rskc-model.json"
 DIGEST_LENGTH = 64
 TIMES = (1980, 1, 1, 0, 0, 0)  # in the archive, so that the same model makes the same file
-
-# Arrays among the fitted attributes: types, and axes that must agree.
-ARRAYS = {
-    "labels_": ("i4 i8", "n"),
-    "cluster_centers_": ("f4 f8", "Kp"),
-    "feature_weights_": ("f4 f8", "p"),
-    "trimmed_weighted_": ("b1", "n"),
-    "trimmed_unweighted_": ("b1", "n"),
-    "trimmed_": ("b1", "n"),
-    "outliers_": ("b1", "n"),
-    "distances_": ("f4 f8", "n"),
-    "objective_path_": ("f8", "i"),
-    "feature_names_in_": ("O", "p"),
-    "case_names_in_": ("O", "n"),
-}
-NUMBERS = {
-    "n_trim_": int,
-    "n_iter_": int,
-    "n_missing_": int,
-    "n_features_in_": int,
-    "objective_": float,
-    "inertia_": float,
-    "outlier_threshold_": float,
-    "l1_bound_": float,
-}
-OTHERS = ("warnings_", "_frame", "_sklearn_output_config")
-OPTIONAL = ("feature_names_in_", "case_names_in_", "_sklearn_output_config")
-# What may go wrong in reading what is not as it should be.
-WRONG = (
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-    EOFError,
-    MemoryError,
-    NotImplementedError,
-    struct.error,
-    zipfile.BadZipFile,
-)
 
 
 class ModelFileError(ValueError):
@@ -183,7 +141,7 @@ def read_model(path: str | os.PathLike) -> SavedModel:
             return _saved(path, archive, len(data))
     except ModelFileError:
         raise
-    except WRONG as error:
+    except Exception as error:  # zip, JSON, NumPy and the checks below: all mean the same
         words = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise _refusal(path, f"is not a model that rskc can use ({words})") from error
 
@@ -227,13 +185,12 @@ def _encoded(what: str, value: Any, add: Any) -> Any:
 
 
 def _attributes(model: RobustSparseKMeans) -> dict[str, Any]:
-    known = [*ARRAYS, *NUMBERS, *OTHERS]
-    found = {name: vars(model)[name] for name in known if name in vars(model)}
+    found = {name: vars(model)[name] for name in ATTRIBUTES if name in vars(model)}
     return found | {"_frame": model._frame._asdict()}
 
 
 def _zipped(files: dict[str, bytes]) -> bytes:
-    """An archive with its own digest at the end."""
+    """Make an archive with its own digest at the end."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         archive.comment = b"0" * DIGEST_LENGTH
@@ -244,7 +201,7 @@ def _zipped(files: dict[str, bytes]) -> bytes:
 
 
 def _bytes_of(path: str | os.PathLike) -> bytes:
-    """What is in the file."""
+    """Read the file."""
     if Path(path).exists() and not Path(path).is_file():
         raise _refusal(path, "is not a file")
     try:
@@ -256,7 +213,7 @@ def _bytes_of(path: str | os.PathLike) -> bytes:
 
 
 def _checked(path: str | os.PathLike, data: bytes) -> bytes:
-    """The bytes, if they are those of a whole file of ours."""
+    """Return the bytes, if they are those of a whole file of ours."""
     name = CONTENTS.encode()
     if not data:
         raise _refusal(path, "is empty")
@@ -272,7 +229,7 @@ def _saved(path: str | os.PathLike, archive: zipfile.ZipFile, size: int) -> Save
     _check_entries(archive, size)
     contents = json.loads(archive.read(CONTENTS))
     if contents["format"] != FORMAT or contents["class"] != "RobustSparseKMeans":
-        raise ValueError(f"it says it is a {contents['format']!s:.40}")
+        raise ValueError(f"it claims to be a {contents['format']!s:.40}")
     if contents["version"] != VERSION:
         raise _refusal(
             path,
@@ -309,9 +266,10 @@ def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
 
 
 def _model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKMeans:
-    for name in {*ARRAYS, *NUMBERS, *OTHERS}.difference(OPTIONAL, attributes):
-        raise ValueError(f"{name} is missing")
-    for name in set(attributes).difference(ARRAYS, NUMBERS, OTHERS):
+    for name, expected in ATTRIBUTES.items():
+        if name not in attributes and not expected.optional:
+            raise ValueError(f"{name} is missing")
+    for name in set(attributes).difference(ATTRIBUTES):
         raise ValueError(f"{name!r:.60} is no attribute of a model")
     model = RobustSparseKMeans(**params)
     if set(params) != set(model.get_params(deep=False)):
@@ -328,11 +286,11 @@ def _model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKM
 def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
     """Types and shapes; compiled passes rely on them. Returns the lengths of the axes."""
     axes: dict[str, int] = {}
-    for name, (dtypes, letters) in ARRAYS.items():
-        if name in OPTIONAL and name not in attributes:
+    for name, (types, letters, _) in ATTRIBUTES.items():
+        if not letters or name not in attributes:
             continue
         array = attributes[name]
-        if array.dtype not in [np.dtype(each) for each in dtypes.split()]:
+        if array.dtype not in [np.dtype(each) for each in types.split()]:
             raise ValueError(f"{name} is of type {array.dtype}")
         lengths = dict(zip(letters, array.shape, strict=True))
         if any(axes.setdefault(axis, length) != length for axis, length in lengths.items()):
@@ -346,19 +304,21 @@ def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
 
 
 def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:
-    for name, kind in NUMBERS.items():
-        value = attributes[name]
-        free = name == "l1_bound_" and value is None
-        if not free and (not isinstance(value, kind) or isinstance(value, bool)):
-            raise ValueError(f"{name} is not of type {kind.__name__}")
+    for name, (types, *_) in ATTRIBUTES.items():
+        kind = {"int": int, "float": float}.get(types)
+        if kind is None or (name == "l1_bound_" and attributes[name] is None):
+            continue
+        if not isinstance(attributes[name], kind) or isinstance(attributes[name], bool):
+            raise ValueError(f"{name} is not of type {types}")
     if attributes["n_features_in_"] != axes["p"]:
         raise ValueError("n_features_in_ is not the number of features")
 
 
 def _check_others(attributes: dict[str, Any]) -> None:
-    warnings = attributes["warnings_"]
-    if type(warnings) is not list or not all(type(each) is str for each in warnings):
-        raise ValueError("warnings_ are not text")
+    for name in ("warnings_", "warning_kinds_"):
+        texts = attributes.get(name, [])
+        if type(texts) is not list or not all(type(each) is str for each in texts):
+            raise ValueError(f"{name} are not text")
     config = attributes.get("_sklearn_output_config", {})
     if not set(config) <= {"transform"} or not set(config.values()) <= set(OUTPUTS):
         raise ValueError("its kind of output is unknown")

@@ -1,130 +1,105 @@
-"""What the page is about: a fitted model and its data, with all that is computed only once."""
+"""What the page is about: a fitted model and its data, and the tables of features and cases."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from rskc.displays._cases import case_names as names_in
-from rskc.displays._cases import (
-    check_cases_of_the_fit,
-    check_fitted,
-    feature_names,
-    strongest,
-    table_of,
-    unweighted_distances,
-)
 from rskc.estimator import RobustSparseKMeans
+from rskc.labels import in_order, read_two
 from rskc.metrics import RevisedSilhouette, revised_silhouette
-from rskc.report._words import shown_all
+from rskc.pictures import cases
+from rskc.wording import cleaned
 
 # Distances may differ from those of the fit by rounding (float32), not by more than this share.
 ROUNDING = 0.01
-CHUNK = 4096  # cases at a time
+CHART_WIDTH = 48  # characters of a name in charts, which hold each name several times
+# Bytes of JSON, of both tables and of that of the features. 100,000 cases with short names take
+# 3.0 MB; with the 0.9 MB of Vega and the charts the page stays below 5 MB.
+MOST_BYTES, MOST_FOR_FEATURES = 3_300_000, 1_200_000
+MOST_CENTERS = 12
+TRIMMED = ("no", "weighted", "unweighted", "both")
+
+
+def clean_names(names: Iterable[Any], width: int = 120) -> list[str]:
+    """Return names that any browser can show."""
+    return [cleaned(name, width) for name in names]
+
+
+def plain_numbers(values: Any, digits: int = 4) -> list:
+    """Return numbers for JSON: this many significant digits, None for what is not finite."""
+    array = np.asarray(values)
+    if array.dtype.kind in "biu":
+        return array.astype(int).tolist()
+    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in array.tolist()]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """A fitted model and its data; per case arrays are in the order of the data."""
+    """A fitted model and its data; arrays of cases are in the order of the data."""
 
     model: Any
     X: np.ndarray
+    n: int
+    p: int
+    K: int
     case_names: list[str]
+    feature_names: list[str]
+    labels: np.ndarray
+    distances: np.ndarray
+    outliers: np.ndarray
+    rules: np.ndarray  # what trimmed each case: indices of pictures.models.RULES
+    seen: np.ndarray  # cases of which a feature with weight is observed
     silhouette: RevisedSilhouette | None  # None with one cluster
-
-    @property
-    def labels(self) -> np.ndarray:
-        return self.model.labels_
-
-    @property
-    def distances(self) -> np.ndarray:
-        return self.model.distances_
-
-    @property
-    def outliers(self) -> np.ndarray:
-        return self.model.outliers_
-
-    @property
-    def weights(self) -> np.ndarray:
-        return self.model.feature_weights_
-
-    @property
-    def centers(self) -> np.ndarray:
-        return self.model.cluster_centers_
-
-    @property
-    def n(self) -> int:
-        return len(self.labels)
-
-    @property
-    def p(self) -> int:
-        return self.model.n_features_in_
-
-    @property
-    def K(self) -> int:
-        return len(self.centers)
-
-    @cached_property
-    def seen(self) -> np.ndarray:
-        """Cases of which a feature with weight is observed."""
-        return np.isfinite(self.distances)
-
-    @cached_property
-    def tame(self) -> np.ndarray:
-        """Cases that are no outliers; all of them if there are no such."""
-        return ~self.outliers if not self.outliers.all() else np.ones(self.n, bool)
-
-    @cached_property
-    def support(self) -> np.ndarray:
-        """Features that have weight, the largest first."""
-        return strongest(self.weights)
-
-    @cached_property
-    def feature_names(self) -> list[str]:
-        return shown_all(feature_names(self.model, np.arange(self.p)))
-
-    @cached_property
-    def unweighted(self) -> np.ndarray:
-        return unweighted_distances(self.X, self.labels, self.centers)
-
-    @cached_property
-    def rules(self) -> np.ndarray:
-        """What trimmed each case: 0 nothing, 1 its weighted distance, 2 the unweighted, 3 both."""
-        return self.model.trimmed_weighted_ + 2 * self.model.trimmed_unweighted_.astype(int)
-
-    @cached_property
-    def means(self) -> np.ndarray:
-        """Means of the features that have weight over the cases that are no outliers."""
-        totals, counts = np.zeros((2, len(self.support)))
-        for start in range(0, self.n, CHUNK):
-            rows = slice(start, start + CHUNK)
-            cells = self.X[rows][self.tame[rows]][:, self.support].astype(np.float64)
-            totals += np.nansum(cells, axis=0)
-            counts += np.count_nonzero(~np.isnan(cells), axis=0)
-        return np.divide(totals, counts, out=np.full(len(totals), np.nan), where=counts > 0)
-
-    @cached_property
-    def sizes(self) -> np.ndarray:
-        return np.bincount(self.labels, minlength=self.K)
+    centers: np.ndarray
+    sizes: np.ndarray
+    weights: np.ndarray
+    support: np.ndarray  # features that have weight, the largest first
 
 
 def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
-    """Check that model and data belong together, and look at every case once."""
+    """Check that model and data belong together, and compute what all parts of the page need."""
     if not isinstance(model, RobustSparseKMeans):
         raise TypeError(
             f"model={model!r:.60} must be a fitted RobustSparseKMeans; of a search, give its "
             "best_estimator_, and the search itself in searches."
         )
-    model, X = check_fitted(model, X)
-    table = table_of(model, X)
-    check_cases_of_the_fit(model, len(table), "what a report says")
+    model, X = cases.check_fitted(model, X)
+    table = cases.table_of(model, X)
+    cases.check_cases_of_the_fit(model, len(table), "what a report says")
     _check_same_data(model, X)
-    names = _names(model, X, len(table), case_names)
-    silhouette = revised_silhouette(model, X) if len(model.cluster_centers_) > 1 else None
-    return Facts(model, table, names, silhouette)
+    names = getattr(model, "case_names_in_", None) if case_names is None else list(case_names)
+    if names is None:
+        names = cases.case_names(X, len(table))
+    if len(names) != len(table):
+        raise ValueError(
+            f"case_names has {len(names)} names for {len(table)} cases; give one for each."
+        )
+    (n, p), K = table.shape, len(model.cluster_centers_)
+    return Facts(
+        model,
+        table,
+        n,
+        p,
+        K,
+        case_names=clean_names(names),
+        feature_names=clean_names(cases.feature_names(model, np.arange(p))),
+        labels=model.labels_,
+        distances=model.distances_,
+        outliers=model.outliers_,
+        rules=model.trimmed_weighted_ + 2 * model.trimmed_unweighted_.astype(int),
+        seen=np.isfinite(model.distances_),
+        silhouette=revised_silhouette(model, X) if K > 1 else None,
+        centers=model.cluster_centers_,
+        sizes=np.bincount(model.labels_, minlength=K),
+        weights=model.feature_weights_,
+        support=cases.strongest(model.feature_weights_),
+    )
 
 
 def _check_same_data(model: Any, X: Any) -> None:
@@ -140,10 +115,78 @@ def _check_same_data(model: Any, X: Any) -> None:
         )
 
 
-def _names(model: Any, X: Any, n: int, given: Any) -> list[str]:
-    names = getattr(model, "case_names_in_", None) if given is None else list(given)
-    if names is None:
-        names = names_in(X, n)
-    if len(names) != n:
-        raise ValueError(f"case_names has {len(names)} names for {n} cases; give one for each.")
-    return shown_all(names)
+# Tables: a heading and the values of each column, by its key
+
+Columns = dict[str, tuple[str, np.ndarray]]
+
+
+def features_table(facts: Facts) -> dict[str, Any]:
+    """Return a row for each feature, the largest weight first."""
+    order = np.argsort(-facts.weights, kind="stable")
+    columns = {
+        "feature": ("Feature", np.array(facts.feature_names, object)[order]),
+        "rank": ("Rank", np.arange(1, facts.p + 1)),
+        "weight": ("Weight", facts.weights[order]),
+    }
+    for k in range(facts.K) if facts.K <= MOST_CENTERS else ():
+        columns[f"center_{k}"] = f"Center {k}", facts.centers[k, order]
+    if facts.model.n_missing_:
+        missing = np.count_nonzero(np.isnan(facts.X), axis=0)
+        columns["missing"] = "Missing cells", missing[order]
+    keep = _fitting(columns, np.arange(facts.p), MOST_FOR_FEATURES)
+    return _table(columns, keep, "features with the largest weights")
+
+
+def cases_table(facts: Facts, labels: Any = None, taken: int = 0) -> dict[str, Any]:
+    """Return a row for each case, in the order of the data; other tables have ``taken`` bytes."""
+    columns = {
+        "case": ("Case", np.array(facts.case_names, object)),
+        "cluster": ("Cluster", facts.labels),
+        "distance": ("Weighted distance", facts.distances),
+        "outlier": ("Outlier", facts.outliers),
+        "trimmed": ("Trimmed", np.array(TRIMMED, object)[facts.rules]),
+    }
+    if facts.silhouette is not None:
+        values = np.where(facts.seen, facts.silhouette.values.round(3), np.nan)
+        columns["second"] = "Second cluster", facts.silhouette.second
+        columns["silhouette"] = "Silhouette", values
+    if labels is not None:
+        classes = in_order(read_two(labels=labels, clusters=facts.labels)[0])
+        names = np.array(clean_names(classes.names, 40), object)
+        columns["class"] = "Known class", names[classes.codes]
+    far_first = np.argsort(-facts.distances, kind="stable")
+    keep = _fitting(columns, far_first, MOST_BYTES - taken)
+    return _table(columns, keep, "cases farthest from their centers")
+
+
+def _fitting(columns: Columns, order: np.ndarray, budget: int) -> np.ndarray:
+    """Return the first rows in this order whose JSON fits into the budget, sorted."""
+    names, *others = (values for _, values in columns.values())
+    sample = order[:: len(order) // 1000 + 1]
+    row = 0.0
+    for values in others:  # words are stored once
+        numbers = values.dtype != object
+        row += json_bytes(plain_numbers(values[sample])) / len(sample) if numbers else 3.0
+    sizes = np.array([len(name.encode()) + 5 * sum(map(name.count, "<>&")) for name in names])
+    return np.sort(order[np.cumsum(sizes[order] + 3 + row) <= budget])
+
+
+def json_bytes(value: Any) -> int:
+    """Return the number of bytes that a value takes on the page."""
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def _table(columns: Columns, keep: np.ndarray, which: str) -> dict[str, Any]:
+    """Return rows as plain columns; words that repeat are stored once, with codes."""
+    described, data, words = [], {}, {}
+    for key, (label, values) in columns.items():
+        kind = {"O": "text", "b": "flag"}.get(values.dtype.kind, "number")
+        described.append({"key": key, "label": label, "kind": kind})
+        data[key] = values[keep].tolist() if kind == "text" else plain_numbers(values[keep])
+        if kind == "text" and len(data) > 1:
+            words[key] = list(dict.fromkeys(data[key]))
+            codes = {word: i for i, word in enumerate(words[key])}
+            data[key] = [codes[word] for word in data[key]]
+    n, held = len(values), len(keep)
+    note = "" if held == n else f"Of {n:,}, the table holds the {held:,} {which}."
+    return {"columns": described, "data": data, "words": words, "n_rows": n, "note": note}

@@ -1,14 +1,34 @@
-"""Searches for K, the bound and the trimming, as plain sections of the page."""
+"""Searches on the page: the numbers of each as a plain section, and its chart in Vega-Lite.
+
+What a search found, by which rule, and what follows is said by ``rskc.selection.findings``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from rskc.report._words import CHART_WIDTH, count, number, plain_numbers, shown
+from rskc.report._charts import (
+    BLUE,
+    INK,
+    NUMBER,
+    ORANGE,
+    PAPER,
+    SOFT,
+    Chart,
+    amount,
+    chart,
+    color_variables,
+    constant,
+    entry,
+    field,
+    layer,
+    tips,
+    where,
+)
+from rskc.report._facts import CHART_WIDTH, clean_names, plain_numbers
 from rskc.selection import (
     Clest,
     FeaturePath,
@@ -18,272 +38,348 @@ from rskc.selection import (
     PredictionStrength,
     TrimCurves,
 )
+from rskc.selection.findings import Finding, describe, features_by_entry
 from rskc.selection.settings import SAME
+from rskc.wording import count, exact_percent, number
 
 MOST_LINES = 15  # features of a path that are drawn
+CER = "classification error rate"
+RING = entry("ring", INK, "chosen")
 
 
 def sections_of(searches: Any) -> list[dict[str, Any]]:
-    """A section for each search, in the order given."""
-    one = isinstance(searches, tuple(SECTIONS)) or not isinstance(searches, Iterable)
-    return [_section(search) for search in ([searches] if one else searches)]
+    """Make a section for each search, in the order given."""
+    return [_section(one) for one in (searches if isinstance(searches, Iterable) else [searches])]
 
 
 def _section(search: Any) -> dict[str, Any]:
-    for kind, make in SECTIONS.items():
-        if isinstance(search, kind):
-            if kind is not FeaturePath:
-                check_is_fitted(search, "table_")
-            found = {"kind": kind.__name__, "name": kind.__name__, **make(search)}
-            return found | {"explain": found["explain"] + _on_part(search)}
-    known = ", ".join(kind.__name__ for kind in SECTIONS)
-    raise TypeError(f"searches has {search!r:.60}; of use for a report are {known}.")
-
-
-def _on_part(search: Any) -> str:
-    n, n_used = getattr(search, "n_samples_", 0), getattr(search, "n_samples_used_", 0)
-    return f" Searched on {n_used:,} of the {n:,} cases, drawn at random." if n_used < n else ""
-
-
-def _table(frame: Any, labels: dict[str, str]) -> dict[str, Any]:
-    """Some columns of a table, with words for headings; ``chosen`` marks rows."""
-    kept = {name: label for name, label in labels.items() if name in frame}
+    finding = describe(search)
+    name, kind = next((n, k) for n, k in KINDS.items() if isinstance(search, k.searched))
     return {
-        "labels": list(kept.values()),
-        "rows": [list(row) for row in zip(*(_cells(frame[name]) for name in kept), strict=True)],
-        "chosen": frame["chosen"].tolist() if "chosen" in frame else [False] * len(frame),
+        "kind": name,
+        "name": name,
+        "title": finding.title,
+        "found": finding.headline,
+        "explain": finding.explanation,
+        "suggests": finding.suggests,
+        "table": finding.table._asdict(),
+        **kind.numbers(search, finding),
     }
 
 
-def _cells(column: Any) -> list[str]:
-    values = column.to_numpy()
-    if values.dtype.kind == "b":
-        return ["yes" if value else "no" for value in values]
-    return ["–" if value is None else number(float(value)) for value in values.tolist()]
+def curves_of(summary: Chart) -> list[Chart]:
+    """Make a chart for each search; its id is ``search-0`` and so on."""
+    return [
+        {
+            "id": f"search-{i}",
+            "title": section["title"],
+            "alt": section["alt"],
+            "caption": section["explain"],
+            "notes": [],
+        }
+        | KINDS[section["kind"]].draw(section)
+        for i, section in enumerate(summary["searches"])
+    ]
+
+
+# Numbers
 
 
 def _columns(frame: Any, *names: str) -> dict[str, list]:
     return {name: plain_numbers(frame[name].to_numpy(float), 5) for name in names}
 
 
-def _clusters(n: int) -> str:
-    return f"{n} clusters" if n != 1 else "1 cluster, that is none"
-
-
-def _of_clest(search: Clest) -> dict[str, Any]:
-    table, K = search.table_, search.n_clusters_
-    best = table[table.chosen]
-    alt = f"Lines of the prediction error by number of clusters; chosen: {_clusters(K)}"
-    if len(best):
-        row = best.iloc[0]
+def _clest(search: Clest, finding: Finding) -> dict[str, Any]:
+    table, cers = search.table_, search.observed_cers_
+    alt = f"Lines of the prediction error by number of clusters; chosen: {finding.result}"
+    for row in table[table.chosen].itertuples():
         alt += f", error {row.observed_cer:.3f} against {row.reference_cer:.3f} without clusters"
     return {
-        "title": "How many clusters: Clest",
-        "found": f"Clest suggests {_clusters(K)}.",
-        "explain": "Part of the cases foretells the clusters of the rest, again and again. The "
-        "error should be small, and much smaller than in made-up data without clusters.",
-        "suggests": {"n_clusters": K},
         "alt": f"{alt}.",
         "curve": _columns(table, "n_clusters", "observed_cer", "reference_cer", "agreement"),
-        "chosen": K,
-        "splits": _long(table.n_clusters, search.observed_cers_),
-        "table": _table(
-            table,
-            {
-                "n_clusters": "Clusters",
-                "observed_cer": "Error",
-                "reference_cer": "Error without clusters",
-                "agreement": "Agreement",
-                "p_value": "p-value",
-                "significant": "Passes",
-            },
-        ),
+        "chosen": search.n_clusters_,
+        "splits": {
+            "n_clusters": plain_numbers(np.tile(table.n_clusters, len(cers))),
+            "value": plain_numbers(cers.ravel()),
+        },
     }
 
 
-def _long(numbers: Any, values: np.ndarray) -> dict[str, list]:
-    """A row for each entry of an array (repeats, numbers)."""
+def _gap_l1(search: GapL1, finding: Finding) -> dict[str, Any]:
+    table = search.table_
+    least, largest = number(table.l1_bound.min()), number(table.l1_bound.max())
     return {
-        "n_clusters": plain_numbers(np.tile(numbers, len(values))),
-        "value": plain_numbers(values.ravel()),
-    }
-
-
-def _of_gap_l1(search: GapL1) -> dict[str, Any]:
-    table, bound = search.table_, search._chosen()["l1_bound"]
-    n_features = int(search.best_estimator_.get_support().sum())
-    told = f"an L1 bound of {number(bound)}, which gives weight to {count(n_features, 'feature')}"
-    return {
-        "title": "How many features: the gap",
-        "found": f"The gap suggests {told}.",
-        "explain": "The gap tells how much better the clusters are told apart than in the same "
-        "data with each column shuffled. Taken is the least bound within one standard error of "
-        "the largest gap."
-        if search.rule == "1se"
-        else "The gap tells how much better the clusters are told apart than in the same data with "
-        "each column shuffled. Taken is the bound with the largest gap.",
-        "suggests": {"l1_bound": float(bound)},
-        "alt": f"Line of the gap by L1 bound, from {number(table.l1_bound.min())} to "
-        f"{number(table.l1_bound.max())}; chosen: {told}.",
+        "alt": f"Line of the gap by L1 bound, from {least} to {largest}; chosen: {finding.result}.",
         "curve": _columns(table, "l1_bound", "gap", "standard_error", "n_features"),
-        "chosen": float(f"{bound:.5g}"),
-        "table": _table(
-            table,
-            {
-                "l1_bound": "L1 bound",
-                "n_features": "Features",
-                "gap": "Gap",
-                "standard_error": "Standard error",
-                "objective": "Objective per case",
-            },
-        ),
+        "chosen": float(f"{finding.suggests['l1_bound']:.5g}"),
     }
 
 
-def _of_gap_k(search: GapK) -> dict[str, Any]:
-    table, K = search.table_, search.n_clusters_
+def _gap_k(search: GapK, finding: Finding) -> dict[str, Any]:
     return {
-        "title": "How many clusters: the gap",
-        "found": f"The gap suggests {_clusters(K)}.",
-        "explain": "The gap tells how much closer the cases are to their centers than in made-up "
-        "data without clusters. Taken is the least number whose gap the next one does not beat "
-        "by more than its standard error.",
-        "suggests": {"n_clusters": K},
-        "alt": f"Line of the gap by number of clusters; chosen: {_clusters(K)}.",
-        "curve": _columns(table, "n_clusters", "gap", "standard_error"),
-        "chosen": K,
-        "table": _table(
-            table, {"n_clusters": "Clusters", "gap": "Gap", "standard_error": "Standard error"}
-        ),
+        "alt": f"Line of the gap by number of clusters; chosen: {finding.result}.",
+        "curve": _columns(search.table_, "n_clusters", "gap", "standard_error"),
+        "chosen": search.n_clusters_,
     }
 
 
-def _of_strength(search: PredictionStrength) -> dict[str, Any]:
-    table, K = search.table_, search.n_clusters_
+def _strength(search: PredictionStrength, finding: Finding) -> dict[str, Any]:
     return {
-        "title": "How many clusters: prediction strength",
-        "found": f"Prediction strength suggests {_clusters(K)}.",
-        "explain": "Half of the cases foretells which pairs of the other half belong together. "
-        f"Taken is the largest number that does so well in every cluster, {search.threshold:g} or "
-        "more within one standard error.",
-        "suggests": {"n_clusters": K},
-        "alt": f"Line of the prediction strength by number of clusters, with the threshold "
-        f"{search.threshold:g}; chosen: {_clusters(K)}.",
-        "curve": _columns(table, "n_clusters", "strength", "standard_error"),
+        "alt": "Line of the prediction strength by number of clusters, with the threshold "
+        f"{search.threshold:g}; chosen: {finding.result}.",
+        "curve": _columns(search.table_, "n_clusters", "strength", "standard_error"),
         "threshold": float(search.threshold),
-        "chosen": K,
-        "table": _table(
-            table,
-            {"n_clusters": "Clusters", "strength": "Strength", "standard_error": "Standard error"},
-        ),
+        "chosen": search.n_clusters_,
     }
 
 
-def _of_trims(search: TrimCurves) -> dict[str, Any]:
-    table, trim = search.table_, search.suggested_trim_
-    told = f"trimming {100 * trim:.3g}% of the cases"
+def _trims(search: TrimCurves, finding: Finding) -> dict[str, Any]:
+    table = search.table_
+    least, largest = exact_percent(table.trim.min()), exact_percent(table.trim.max())
     return {
-        "title": "How much to trim: trimming curves",
-        "found": f"Trimming curves suggest {told}, for {_clusters(search._n_clusters)}.",
-        "explain": "As long as outlying cases are left, the partition jumps when a little more is "
-        f"trimmed; once they are gone it stays, and at most {SAME:.0%} of pairs of cases change.",
-        "suggests": {"trim": float(trim)},
-        "alt": f"Lines of the change of the partition if more is trimmed, by trimming share from "
-        f"{100 * table.trim.min():.3g}% to {100 * table.trim.max():.3g}%; suggested: {told}.",
+        "alt": "Lines of the change of the partition if more is trimmed, by trimming share from "
+        f"{least} to {largest}; suggested: {finding.result}.",
         "curve": {
             **_columns(table, "n_clusters", "trim", "n_outliers", "within"),
             "change": plain_numbers(table.groupby("n_clusters").moved.shift(-1)),
             "chosen": plain_numbers(table.chosen),
         },
         "same": SAME,
-        "table": _table(
-            table,
-            {
-                "n_clusters": "Clusters",
-                "trim": "Trim",
-                "moved": "Change from the share before",
-                "within": "Within sum per case",
-                "n_features": "Features",
-                "n_outliers": "Outliers",
-            },
-        ),
     }
 
 
-def _of_grid(search: GridSearch) -> dict[str, Any]:
-    table, best = search.table_, search.best_params_
-    bound = "" if best["l1_bound"] is None else f"an L1 bound of {number(best['l1_bound'])} and "
-    told = f"{bound}trim {best['trim']:g}"
-    suggested = {name: best[name] for name in ("trim", "l1_bound") if best[name] is not None}
+def _grid(search: GridSearch, finding: Finding) -> dict[str, Any]:
+    table = search.table_
     largest = table[table.chosen].consensus.iloc[0]
     return {
-        "title": "Settings side by side: the grid",
-        "found": f"Of the settings for {_clusters(best['n_clusters'])}, the others agree most "
-        f"with {told} (consensus {largest:.2f}).",
-        "explain": "A true partition is found with many settings, an accidental one with few. "
-        "Consensus is the mean agreement (adjusted Rand index) with the partitions of all other "
-        "settings with as many clusters; 1 is the same partition. The number of clusters is not "
-        "chosen here: a wrong one may be found with every setting too.",
-        "suggests": {name: float(value) for name, value in suggested.items()},
         "alt": f"Heat map of the consensus of {count(len(table), 'setting')}; the largest for "
-        f"this number of clusters is {largest:.2f}, with {told}.",
+        f"this number of clusters is {largest:.2f}, with {finding.result}.",
         "curve": {
             **_columns(table, "n_clusters", "l1_bound", "trim", "consensus", "n_features"),
             "chosen": plain_numbers(table.chosen),
         },
-        "table": _table(table, GRID_LABELS),
     }
 
 
-GRID_LABELS = {
-    "n_clusters": "Clusters",
-    "l1_bound": "L1 bound",
-    "trim": "Trim",
-    "n_features": "Features",
-    "n_outliers": "Outliers",
-    "silhouette": "Silhouette",
-    "consensus": "Consensus",
-}
-
-
-def _of_path(path: FeaturePath) -> dict[str, Any]:
-    first = np.lexsort((-path.weights.max(axis=0), np.nan_to_num(path.entry, nan=np.inf)))
-    drawn = [j for j in first[:MOST_LINES] if np.isfinite(path.entry[j])]
-    names = [shown(path.feature_names[j], CHART_WIDTH) for j in drawn]
-    leaders = ", ".join(shown(name, 32) for name in names[:5])
+def _path(path: FeaturePath, finding: Finding) -> dict[str, Any]:
+    drawn = features_by_entry(path)[:MOST_LINES]
     (fewest, most), (least, root) = path.n_features[[0, -1]], path.l1_bounds[[0, -1]]
+    lines = count(len(drawn), "feature")
     return {
-        "title": "Which features first: the feature path",
-        "found": f"The first to get weight: {leaders}.",
-        "explain": "With a small L1 bound few features have weight; as it grows, others follow. "
-        f"Drawn are the first {count(len(drawn), 'feature')}.",
-        "suggests": {},
-        "alt": f"Lines of the weights of {count(len(drawn), 'feature')} by L1 bound; the first to "
-        f"get weight: {leaders}. From {count(int(fewest), 'feature')} at {number(least)} to "
+        "explain": f"{finding.explanation} Drawn are the first {lines}.",
+        "alt": f"Lines of the weights of {lines} by L1 bound; the first to get weight: "
+        f"{finding.result}. From {count(int(fewest), 'feature')} at {number(least)} to "
         f"{int(most):,} at {number(root)}.",
         "curve": {
             "l1_bound": plain_numbers(np.tile(path.l1_bounds, len(drawn)), 5),
             "weight": plain_numbers(path.weights[:, drawn].T.ravel()),
             "line": np.repeat(np.arange(len(drawn)), len(path.l1_bounds)).tolist(),
         },
-        "names": names,
-        "table": _path_table(path),
+        "names": clean_names(path.feature_names[drawn], CHART_WIDTH),
     }
 
 
-def _path_table(path: FeaturePath) -> dict[str, Any]:
-    import pandas as pd
-
-    names = {"l1_bounds": "L1 bound", "n_features": "Features", "objective": "Objective per case"}
-    return _table(pd.DataFrame({name: getattr(path, name) for name in names}), names)
+# Charts
 
 
-SECTIONS: dict[type, Callable[[Any], dict[str, Any]]] = {
-    Clest: _of_clest,
-    GapL1: _of_gap_l1,
-    GapK: _of_gap_k,
-    PredictionStrength: _of_strength,
-    TrimCurves: _of_trims,
-    GridSearch: _of_grid,
-    FeaturePath: _of_path,
+def _line(x: Chart, y: Chart, color: Any, tooltip: list, dash: Any = None) -> Chart:
+    mark: Chart = {"type": "line", "point": {"filled": True, "size": 45, "opacity": 1}}
+    if dash:
+        mark["strokeDash"] = dash
+    return layer("curve", mark, {"x": x, "y": y, "color": color, "tooltip": tooltip})
+
+
+def _ring(x: Chart, y: Chart, test: str, before: Any = ()) -> list[Chart]:
+    """Draw a ring around what was chosen, on a lighter one so that it shows on any color."""
+    mark = {"type": "point", "filled": False, "size": 260, "opacity": 1, "tooltip": None}
+    return [
+        layer(
+            "curve",
+            {**mark, "stroke": color, "strokeWidth": width},
+            {"x": x, "y": y},
+            transform=[*before, *where(test)],
+        )
+        for color, width in ((PAPER, 5), (INK, 2))
+    ]
+
+
+def _threshold(value: float) -> Chart:
+    mark = {"type": "rule", "stroke": SOFT, "strokeDash": [5, 4], "strokeWidth": 1.4}
+    return constant(mark, {"y": {"datum": value, "type": "quantitative"}})
+
+
+def _numbers_axis(numbers: list[float]) -> Chart:
+    """Make an axis of the number of clusters, with a tick at each."""
+    axis = {"values": numbers, "format": "d", "grid": False}
+    scale = {"domain": [min(numbers) - 0.3, max(numbers) + 0.3], "nice": False}
+    return amount("n_clusters", "number of clusters", axis=axis, scale=scale)
+
+
+def _bounds_axis() -> Chart:
+    scale = {"type": "log", "nice": False, "padding": 12}
+    axis = {"tickCount": 6, "format": NUMBER, "labelOverlap": "greedy", "grid": False}
+    return amount("l1_bound", "L1 bound, log scale", scale=scale, axis=axis)
+
+
+def _draw_clest(section: Chart) -> Chart:
+    x = _numbers_axis(section["curve"]["n_clusters"])
+    observed, reference = amount("observed_cer", CER), amount("reference_cer", CER)
+    tooltip = tips(
+        n_clusters="clusters",
+        observed_cer="error",
+        reference_cer="error without clusters",
+        agreement="agreement",
+    )
+    dot = {"type": "point", "filled": True, "size": 14, "fill": BLUE, "opacity": 0.3}
+    layers = [
+        layer("splits", dot, {"x": x, "y": amount("value", CER)}),
+        _line(x, observed, {"value": BLUE}, tooltip),
+        _line(x, reference, {"value": ORANGE}, tooltip, [5, 4]),
+        *_ring(x, observed, f"datum.n_clusters == {section['chosen']}"),
+    ]
+    return {
+        "key": [
+            entry("line", BLUE, "error (median); dots: single splits"),
+            entry("dash", ORANGE, "error without clusters (mean)"),
+            RING,
+        ],
+        "spec": chart(280, layers),
+        "data": {"curve": section["curve"], "splits": section["splits"]},
+    }
+
+
+def _draw_gap_l1(section: Chart) -> Chart:
+    titles = {"l1_bound": "L1 bound", "n_features": "features"}
+    return _with_errors(section, _bounds_axis(), "gap", titles)
+
+
+def _draw_gap_k(section: Chart) -> Chart:
+    x = _numbers_axis(section["curve"]["n_clusters"])
+    return _with_errors(section, x, "gap", {"n_clusters": "clusters"})
+
+
+def _draw_strength(section: Chart) -> Chart:
+    x = _numbers_axis(section["curve"]["n_clusters"])
+    made = _with_errors(section, x, "strength", {"n_clusters": "clusters"})
+    made["spec"]["layer"].append(_threshold(section["threshold"]))
+    made["key"].append(entry("dash", SOFT, f"threshold {section['threshold']:g}"))
+    return made
+
+
+def _with_errors(section: Chart, x: Chart, name: str, titles: dict[str, str]) -> Chart:
+    y, by = amount(name, name, scale={"zero": False}), f"datum.{x['field']}"
+    ends = {"low": f"datum.{name} - datum.standard_error"}
+    ends["high"] = f"datum.{name} + datum.standard_error"
+    error = {"x": x, "y": amount("low", name, scale={"zero": False}), "y2": {"field": "high"}}
+    tooltip = tips(**titles, **{name: name}, standard_error="standard error")
+    layers = [
+        layer(
+            "curve",
+            {"type": "rule", "stroke": BLUE, "strokeWidth": 1.5},
+            error,
+            transform=[{"calculate": value, "as": end} for end, value in ends.items()],
+        ),
+        _line(x, y, {"value": BLUE}, tooltip),
+        *_ring(x, y, f"abs({by} - {section['chosen']}) < 1e-6 * {by}"),
+    ]
+    return {
+        "key": [entry("line", BLUE, f"{name} and its standard error"), RING],
+        "spec": chart(280, layers),
+        "data": {"curve": section["curve"]},
+    }
+
+
+def _draw_trims(section: Chart) -> Chart:
+    numbers = sorted(set(section["curve"]["n_clusters"]))
+    colors = color_variables(len(numbers))
+    x = amount("trim", "share trimmed", axis={"format": "~%", "grid": False, "tickCount": 6})
+    y = amount("change", "change if more is trimmed")
+    tooltip = tips(
+        n_clusters="clusters",
+        trim="trim",
+        change="change if more is trimmed",
+        n_outliers="outliers",
+        within="within sum",
+    )
+    scale = {"domain": numbers, "range": colors}
+    lines = _line(x, y, field("n_clusters", "nominal", legend=None, scale=scale), tooltip)
+    key = [
+        entry("line", color, count(int(K), "cluster"))
+        for K, color in zip(numbers, colors, strict=True)
+    ]
+    same = entry("dash", SOFT, f"no more than {section['same']:.0%}")
+    layers = [lines, _threshold(section["same"]), *_ring(x, y, "datum.chosen == 1")]
+    return {
+        "key": [*key, same, RING],
+        "spec": chart(260, layers),
+        "data": {"curve": section["curve"]},
+    }
+
+
+def _draw_grid(section: Chart) -> Chart:
+    names = "datum.n_clusters + ' clusters, trim ' + format(datum.trim, '.2~g')"
+    bound = "isValid(datum.l1_bound) ? format(datum.l1_bound, '.3~g') : 'none'"
+    made = [{"calculate": names, "as": "row"}, {"calculate": bound, "as": "bound"}]
+    x = field("bound", "ordinal", "L1 bound", sort=None, axis={"labelAngle": 0})
+    y = field("row", "ordinal", sort=None, axis={"labelLimit": 160})
+    scale = {"scheme": "blues", "domain": [0, 1], "clamp": True}
+    legend = {"title": "consensus", "orient": "top", "gradientThickness": 10}
+    cells = {
+        "x": x,
+        "y": y,
+        "fill": amount("consensus", scale=scale, legend=legend),
+        "tooltip": tips(
+            n_clusters="clusters",
+            l1_bound="L1 bound",
+            trim="trim",
+            consensus="consensus",
+            n_features="features",
+        ),
+    }
+    cell = {"type": "rect", "stroke": PAPER, "strokeWidth": 1}
+    layers = [layer("curve", cell, cells, transform=made)]
+    layers += _ring(x, y, "datum.chosen == 1", before=made)
+    rows = len({*zip(section["curve"]["n_clusters"], section["curve"]["trim"], strict=True)})
+    return {
+        "key": [RING],
+        "spec": chart(60 + 24 * rows, layers),
+        "data": {"curve": section["curve"]},
+    }
+
+
+def _draw_path(section: Chart) -> Chart:
+    names, colors = section["names"], color_variables(len(section["names"]))
+    scale = {"domain": list(range(len(names))), "range": colors}
+    lines = {
+        "x": _bounds_axis(),
+        "y": amount("weight", "weight"),
+        "color": field("line", "nominal", legend=None, scale=scale),
+        "tooltip": tips(feature="feature", l1_bound="L1 bound", weight="weight"),
+    }
+    made = [{"calculate": "features[datum.line]", "as": "feature"}]
+    mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 24}}
+    layers = [layer("curve", mark, lines, transform=made)]
+    return {
+        "key": [entry("line", color, name) for name, color in zip(names, colors, strict=True)],
+        "spec": chart(300, layers, params=[{"name": "features", "value": names}]),
+        "data": {"curve": section["curve"]},
+    }
+
+
+class Kind(NamedTuple):
+    """How one kind of search gets on the page."""
+
+    searched: type
+    numbers: Any  # (search, finding) -> what the section has beside the finding
+    draw: Any  # section -> chart
+
+
+KINDS = {
+    "Clest": Kind(Clest, _clest, _draw_clest),
+    "GapL1": Kind(GapL1, _gap_l1, _draw_gap_l1),
+    "GapK": Kind(GapK, _gap_k, _draw_gap_k),
+    "PredictionStrength": Kind(PredictionStrength, _strength, _draw_strength),
+    "TrimCurves": Kind(TrimCurves, _trims, _draw_trims),
+    "GridSearch": Kind(GridSearch, _grid, _draw_grid),
+    "FeaturePath": Kind(FeaturePath, _path, _draw_path),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,16 +10,47 @@ import numpy as np
 
 from rskc.labels import read_two
 from rskc.metrics import classification_error_rate, sensitivity
-from rskc.report._advice import advise
-from rskc.report._facts import Facts, gather
+from rskc.report._facts import (
+    Facts,
+    cases_table,
+    clean_names,
+    features_table,
+    gather,
+    json_bytes,
+    plain_numbers,
+)
 from rskc.report._figures import figures_of
-from rskc.report._repeat import settings_of
+from rskc.report._prose import advise, headline, meaning
 from rskc.report._searches import sections_of
-from rskc.report._tables import cases_table, features_table, json_bytes
-from rskc.report._words import count, listed, percent, plain_numbers, shown, shown_all
+from rskc.versions import environment
+from rskc.wording import cleaned, count, number
 
+CHUNK = 4096  # cases at a time
 MOST_NAMED = 4  # features named for a cluster, above the mean and below
 WORTH_NAMING = 0.1  # of the largest shift of any cluster
+PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
+# Parameters that change how a fit runs and not what it finds.
+HOW = ("n_threads", "verbose")
+LABELS = {
+    "command": "Command",
+    "file": "File",
+    "sha256": "SHA-256 of the file",
+    "standardization": "Standardization",
+    "date": "Date",
+}
+MEANINGS = {
+    "n_clusters": "number of clusters",
+    "trim": "share of the cases that each of the two rules trims",
+    "l1_bound": "bound on the sum of the weights: the lower, the fewer features",
+    "n_features": "wanted number of features",
+    "init": "how starting centers are found",
+    "n_init": "number of restarts",
+    "max_iter": "most iterations",
+    "tol": "change at which iterations end",
+    "outlier_cutoff": "number of MADs above the median distance that make an outlier",
+    "random_state": "seed",
+}
+LONGEST = 2000
 
 
 def summarize(
@@ -33,14 +65,15 @@ def summarize(
 ) -> dict[str, Any]:
     """Return all that the page says as dicts, lists, numbers and strings, fit for JSON."""
     facts = gather(model, X, case_names)
-    truth = None if labels is None else _truth(facts, labels)
+    kinds = getattr(model, "warning_kinds_", None)  # files of earlier versions have none
     summary = {
-        "title": "Robust and sparse K-means" if title is None else shown(title, 200),
+        "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         "data": _data(facts),
         "result": _result(facts),
         "clusters": _clusters(facts),
         "warnings": list(model.warnings_),
-        "truth": truth,
+        "warning_kinds": list(kinds) if kinds else [""] * len(model.warnings_),
+        "truth": None if labels is None else _truth(facts, labels),
         "searches": sections_of(searches),
     }
     features = features_table(facts)
@@ -96,49 +129,55 @@ def _mean_silhouette(facts: Facts, cases: np.ndarray) -> float | None:
 
 
 def _clusters(facts: Facts) -> list[dict[str, Any]]:
-    shift = _shifts(facts)
-    shift[np.abs(shift) < WORTH_NAMING * np.abs(shift).max(initial=0)] = 0
-    return [_cluster(facts, k, shift[k]) for k in range(facts.K)]
+    # The square of a shift is what the feature adds to the distance between center and mean.
+    shifts = facts.centers[:, facts.support] - regular_means(facts)
+    shifts = np.nan_to_num(shifts * np.sqrt(facts.weights[facts.support]))
+    shifts[np.abs(shifts) < WORTH_NAMING * np.abs(shifts).max(initial=0)] = 0
+    return [_cluster(facts, k, shift) for k, shift in enumerate(shifts)]
+
+
+def regular_means(facts: Facts) -> np.ndarray:
+    """Return the means of the features that have weight over the cases that are no outliers."""
+    regular = np.ones(facts.n, bool) if facts.outliers.all() else ~facts.outliers
+    totals, counts = np.zeros((2, len(facts.support)))
+    for start in range(0, facts.n, CHUNK):
+        rows = slice(start, start + CHUNK)
+        cells = facts.X[rows][regular[rows]][:, facts.support].astype(np.float64)
+        totals += np.nansum(cells, axis=0)
+        counts += np.count_nonzero(~np.isnan(cells), axis=0)
+    return np.divide(totals, counts, out=np.full(len(totals), np.nan), where=counts > 0)
 
 
 def _cluster(facts: Facts, k: int, shift: np.ndarray) -> dict[str, Any]:
     mine = facts.labels == k
-    above, below = _leaders(shift), _leaders(-shift)
+    above, below = (
+        [facts.feature_names[facts.support[i]] for i in order[:MOST_NAMED] if sign * shift[i] > 0]
+        for sign in (1, -1)
+        for order in [np.argsort(-sign * shift, kind="stable")]
+    )
     return {
         "cluster": k,
         "size": int(mine.sum()),
         "share": float(mine.mean()),
         "n_outliers": int((mine & facts.outliers).sum()),
         "silhouette": _mean_silhouette(facts, mine & facts.seen & ~facts.outliers),
-        "above": [facts.feature_names[j] for j in facts.support[above]],
-        "below": [facts.feature_names[j] for j in facts.support[below]],
+        "above": above,
+        "below": below,
     }
-
-
-def _leaders(shift: np.ndarray) -> np.ndarray:
-    """The places of the largest shifts upwards."""
-    order = np.argsort(-shift, kind="stable")[:MOST_NAMED]
-    return order[shift[order] > 0]
-
-
-def _shifts(facts: Facts) -> np.ndarray:
-    """How far each center is from the overall mean, by weight: (n_clusters, features with weight).
-
-    The square of an entry is what the feature adds to the distance between center and mean.
-    """
-    shift = facts.centers[:, facts.support] - facts.means
-    return np.nan_to_num(shift * np.sqrt(facts.weights[facts.support]))
 
 
 def _truth(facts: Facts, labels: Any) -> dict[str, Any]:
     codes = read_two(labels=labels, clusters=facts.labels)[0].codes
-    kept = ~facts.model.trimmed_
     table = sensitivity(labels, facts.labels)
+    cer, cer_kept = (
+        classification_error_rate(codes[cases], facts.labels[cases]) if cases.sum() > 1 else None
+        for cases in (np.ones(facts.n, bool), ~facts.model.trimmed_)
+    )
     return {
-        "cer": _error_rate(codes, facts.labels),
-        "cer_kept": _error_rate(codes[kept], facts.labels[kept]),
+        "cer": cer,
+        "cer_kept": cer_kept,
         "classes": {
-            "class": shown_all(table["class"]),
+            "class": clean_names(table["class"]),
             "size": plain_numbers(table["size"]),
             "cluster": plain_numbers(table["cluster"]),
             "sensitivity": plain_numbers(table["sensitivity"], 3),
@@ -146,103 +185,81 @@ def _truth(facts: Facts, labels: Any) -> dict[str, Any]:
     }
 
 
-def _error_rate(true: np.ndarray, labels: np.ndarray) -> float | None:
-    return classification_error_rate(true, labels) if len(true) > 1 else None
+# How to repeat the run
 
 
-def headline(summary: Mapping[str, Any]) -> str:
-    """The result in one sentence."""
-    data, result = summary["data"], summary["result"]
-    n, p, selected = data["n_cases"], data["n_features"], result["n_selected"]
-    if result["alike"]:
-        features = f"all {count(p, 'feature')} count alike" if p > 1 else "there is one feature"
-    else:
-        features = (
-            f"{selected:,} of {count(p, 'feature')} {'matters' if selected == 1 else 'matter'}"
-        )
-    outlying = result["n_outliers"]
-    looks = "looks like an outlier" if outlying == 1 else "look like outliers"
-    outliers = f"{count(outlying, 'case')} {looks}" if outlying else "no case looks like an outlier"
-    found = f"{count(result['n_found'], 'cluster')} found in {count(n, 'case')}"
-    return f"{found}; {features}; {outliers}."
+def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters, particulars of the run, versions, and a piece of Python."""
+    model, installed = facts.model, environment()
+    known = model.get_params(deep=False)
+    names = [name for name in inspect.signature(type(model)).parameters if name in known]
+    parameters = {name: known[name] for name in names if name not in HOW}
+    found = {
+        "L1 bound used": None if model.l1_bound_ is None else number(model.l1_bound_, 4),
+        "Trimmed by each rule": f"{count(int(model.n_trim_), 'case')} of {facts.n:,}",
+        "Outlier threshold": number(model.outlier_threshold_, 4),
+        "Objective": number(model.objective_, 6),
+        "Iterations": f"{int(model.n_iter_)}",
+    }
+    return {
+        "parameters": [
+            {
+                "name": name,
+                "value": f"{value:.6g}" if isinstance(value, float) else in_python(value),
+                "meaning": MEANINGS.get(name, ""),
+            }
+            for name, value in parameters.items()
+        ],
+        "found": [
+            {"label": label, "value": value} for label, value in found.items() if value is not None
+        ],
+        "run": [
+            {"label": LABELS.get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
+            for key, value in run.items()
+            if key != "standardizer"
+        ],
+        "versions": {name: installed[name] for name in PACKAGES},
+        "seeded": model.random_state is not None,
+        "snippet": _snippet(facts, parameters, run),
+    }
 
 
-def meaning(summary: Mapping[str, Any]) -> list[str]:
-    """What the headline means, for someone who has never heard of the method."""
-    return [
-        sentence
-        for part in (_on_clusters, _on_features, _on_outliers, _on_missing)
-        if (sentence := part(summary))
+def in_python(value: Any) -> str:
+    """Write a parameter as in Python; arrays and functions by what they are."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray) or (isinstance(value, list) and value):
+        return f"an array of shape {np.shape(value)}"
+    if callable(value):
+        return cleaned(f"the function {getattr(value, '__qualname__', type(value).__name__)}", 80)
+    return cleaned(repr(value), 80)
+
+
+def _snippet(facts: Facts, parameters: dict[str, Any], run: Mapping[str, Any]) -> str:
+    """Write Python that repeats the run, given the data."""
+    defaults = inspect.signature(type(facts.model)).parameters
+    arguments, defined = [], []
+    for name, value in parameters.items():
+        if value is not None and not isinstance(value, (str, int, float, np.generic)):
+            defined.append(f"{name} = ...  # {in_python(value)}")
+            arguments.append(f"{name}={name}")
+        elif name == "n_clusters":
+            arguments.append(f"{value}")
+        elif value != defaults[name].default:
+            arguments.append(f"{name}={in_python(value)}")
+    known = [(key, run[key]) for key in ("file", "standardization") if run.get(key)]
+    standardizer = cleaned(run.get("standardizer", ""), 100)
+    names = sorted(filter(None, ["RobustSparseKMeans", standardizer.partition("(")[0]]))
+    lines = [
+        f"from rskc import {', '.join(names)}",
+        "from rskc.report import make_report",
+        "",
+        *(f"# {key}: {cleaned(value, 100)}" for key, value in known),
+        f"X = ...  # your table of {count(facts.n, 'case')} x {count(facts.p, 'feature')}",
+        *([f"X = {standardizer}.fit_transform(X)"] if standardizer else []),
+        *defined,
+        f"model = RobustSparseKMeans({', '.join(arguments)})",
+        "model.fit(X)",
+        'make_report(model, X).save("report.html")',
     ]
-
-
-def _on_clusters(summary: Mapping[str, Any]) -> str:
-    result, sizes = summary["result"], [c["size"] for c in summary["clusters"] if c["size"]]
-    if result["n_found"] < 2:
-        return "All cases are in one group."
-    word = "and" if len(sizes) == 2 else "to"
-    ends = f"{min(sizes):,} {word} {max(sizes):,}" if min(sizes) < max(sizes) else f"{max(sizes):,}"
-    text = (
-        f"The cases fall into {result['n_found']} groups of {ends} cases that resemble one another."
-    )
-    mean = result["silhouette"]
-    if mean is None:
-        return text
-    return (
-        f"{text} On average the squared distance of a case to the center of its own group is "
-        f"{percent(mean)} less than to the next one (the mean silhouette is {mean:.2f}; 0 would be "
-        f"halfway between two centers): {_apart(mean)}."
-    )
-
-
-def _apart(mean: float) -> str:
-    if mean >= 0.5:
-        return "most cases have a clear place"
-    if mean >= 0.25:
-        return "the groups can be told apart but overlap"
-    return "the groups overlap much, and the result should not be trusted alone"
-
-
-def _on_features(summary: Mapping[str, Any]) -> str:
-    data, result = summary["data"], summary["result"]
-    if result["alike"]:
-        return "All features count alike: no choice among them was asked for."
-    names = listed([shown(name, 32) for name in result["top_features"]])
-    rest = data["n_features"] - result["n_selected"]
-    if not rest:
-        return f"Every feature has some weight; {names} tell the groups apart best."
-    verb = "tells" if len(result["top_features"]) == 1 else "tell"
-    others = "was found" if rest == 1 else "were found"
-    return (
-        f"The groups differ in {count(result['n_selected'], 'feature')}; {names} {verb} them apart "
-        f"best. The other {rest:,} {others} not to help, and were left out of the comparison."
-    )
-
-
-def _on_outliers(summary: Mapping[str, Any]) -> str:
-    result = summary["result"]
-    outlying, n_trimmed = result["n_outliers"], result["n_trimmed"]
-    if n_trimmed:
-        text = (
-            f"So that unusual cases cannot distort the groups, the {n_trimmed:,} that lay farthest "
-            "from their centers had no say in where these are."
-        )
-    else:
-        text = "All cases had a say in where the centers are: nothing was trimmed."
-    if not outlying:
-        return f"{text} In the end, none is unusually far from its center."
-    far = "One case is" if outlying == 1 else f"{outlying:,} cases are"
-    look = "worth a look, be it an error or something new"
-    return f"{text} {far} unusually far from every center: {look}."
-
-
-def _on_missing(summary: Mapping[str, Any]) -> str:
-    data = summary["data"]
-    if not data["n_missing"]:
-        return ""
-    cells, share = count(data["n_missing"], "cell"), percent(data["share_missing"])
-    verb = "is" if data["n_missing"] == 1 else "are"
-    text = f"{cells} of the table ({share}) {verb} missing. They were left out, not filled in."
-    if not data["n_blind"]:
-        return text
-    return f"{text} Nothing that matters is known of {count(data['n_blind'], 'case')}."
+    return "\n".join(lines)

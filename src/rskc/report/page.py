@@ -6,20 +6,23 @@ import base64
 import hashlib
 import html
 import json
+import os
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rskc.atomic import atomic_write
-from rskc.report._charts import charts_of
-from rskc.report._colors import palette_style
-from rskc.report._curves import curves_of
-from rskc.report._script import vega_script
+from rskc.report._charts import charts_of, palette_style
+from rskc.report._searches import curves_of
 from rskc.report._summary import summarize
-from rskc.report._words import number, percent
+from rskc.wording import number, percent
 
 TEMPLATES = Path(__file__).parent / "templates"
+VEGA_SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
 class Report:
@@ -97,14 +100,15 @@ def make_report(
 several of these, default=()
         What led to the settings: a section for each.
     labels : array-like of shape (n_samples,), default=None
-        True classes, if known, to compare the clusters with.
+        Known classes to compare the clusters with.
     case_names : array-like of shape (n_samples,), default=None
         Names of the cases; None for the index of the frame, or numbers.
     title : str, default=None
         Heading of the page.
     run : mapping, default=None
         What else is known of the run, to be shown: ``command``, ``file``, ``sha256``,
-        ``standardization``, ``date`` or whatever; values are written as text.
+        ``standardization``, ``date`` or whatever; values are written as text. ``standardizer``,
+        such as ``"RowStandardizer()"``, becomes a line of the Python that repeats the run.
 
     Returns
     -------
@@ -129,37 +133,32 @@ several of these, default=()
     <Report: 3 clusters found in 60 cases; 49 of 500 features matter; ...>
     """
     _templates()  # what is not installed is missed before any work
-    _vega()
-    return Report(
-        summarize(
-            model,
-            X,
-            searches=searches,
-            labels=labels,
-            case_names=case_names,
-            title=title,
-            run=run,
-        )
-    )
+    vega_script()
+    parts = {"labels": labels, "case_names": case_names, "title": title, "run": run}
+    return Report(summarize(model, X, searches=searches, **parts))
 
 
 def render(summary: dict[str, Any]) -> str:
     """Make the page of a summary."""
+    from markupsafe import Markup as markup
+
     charts, curves = charts_of(summary), curves_of(summary)
-    scripts = {"vega": _vega(), "page": _read("page.js")}
+    scripts = {"vega": vega_script(), "page": _read("page.js")}
     drawn = [{name: chart[name] for name in ("id", "spec", "data")} for chart in charts + curves]
     tables = {name: summary[name] for name in ("features", "cases")}
-    template = _templates().get_template("page.html")
-    markup = _markup()
-    return template.render(
-        summary=summary,
-        charts={chart["id"]: chart for chart in charts},
-        curves=curves,
-        style=markup(palette_style() + _read("style.css")),
-        scripts={name: markup(script) for name, script in scripts.items()},
-        policy=_policy(scripts.values()),
-        drawn=markup(embedded_json(drawn)),
-        tables=markup(embedded_json(tables)),
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(
+            summary=summary,
+            charts={chart["id"]: chart for chart in charts},
+            curves=curves,
+            style=markup(palette_style() + _read("style.css")),
+            scripts={name: markup(script) for name, script in scripts.items()},
+            policy=_policy(scripts.values()),
+            drawn=markup(embedded_json(drawn)),
+            tables=markup(embedded_json(tables)),
+        )
     )
 
 
@@ -204,19 +203,39 @@ def _templates() -> Any:
     return environment
 
 
-def _markup() -> Any:
-    from markupsafe import Markup
-
-    return Markup
-
-
-def _vega() -> str:
-    try:
-        return vega_script()
-    except ImportError as error:
-        raise _missing(error) from error
-
-
 @cache
 def _read(name: str) -> str:
     return (TEMPLATES / name).read_text("utf-8")
+
+
+@cache
+def vega_script() -> str:
+    """Return the script that draws the charts: Vega, Vega-Lite and Vega-Embed in one, 0.9 MB.
+
+    vl-convert takes two seconds to put it together, which is longer than most fits. So it is kept
+    in the cache folder of the user, under the version it is of and with its digest.
+    """
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise _missing(error) from error
+    home = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    folder = (Path(home) if home else Path.home() / ".cache") / "rskc"
+    kept = folder / f"vega-{version('vl-convert-python')}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        digest, _, script = kept.read_text("utf-8").partition("\n")
+        if digest == _digest(script):
+            return script
+    script = vl_convert.javascript_bundle(VEGA_SNIPPET)
+    # Nothing in a script may end its element; as it is written, both can only be inside of strings.
+    script = script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    script = script.replace("\r\n", "\n")
+    with suppress(OSError):  # a folder that cannot be written to costs two seconds each time
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic_write(kept, "w") as file:
+            file.write(f"{_digest(script)}\n{script}")
+    return script
+
+
+def _digest(script: str) -> str:
+    return "// sha256 " + hashlib.sha256(script.encode()).hexdigest()

@@ -1,7 +1,8 @@
 """The experiments of the paper, one function each.
 
-Each returns a :class:`Reproduction`: the figure, the tables beside those of the paper and of R's
-RSKC, and a sentence on what agrees. ``EXPERIMENTS`` has them by the names of the command line.
+Each returns a :class:`Reproduction`: the figure, the tables compared with those of the paper and
+of R's RSKC, and a sentence on what agrees. ``EXPERIMENTS`` has them by their names in the command
+line.
 """
 
 from collections.abc import Callable

@@ -202,6 +202,6 @@ def _verdict(tables: dict[str, Any]) -> str:
 
 
 def _apart(table: Any, name: str) -> float:
-    """The largest difference of a column from that of the paper."""
+    """Return the largest difference of a column from that of the paper."""
     known = table[table[name] != ""]
     return (known[name].astype(float) - known[f"{name}, paper"].astype(float)).abs().max()

@@ -35,7 +35,7 @@ def digits(seed: int = 0) -> Reproduction:
         "Handwritten digits: the example of R's RSKC",
         _figure(model, X),
         {
-            "rskc beside RSKC": numbers,
+            "rskc and RSKC": numbers,
             "The cluster that holds most of each digit": sensitivity(truth, model.labels_),
         },
         _verdict(ours),

@@ -17,7 +17,7 @@ BOUND = 1.4  # just below the root of 2: two features at least
 def figure1(seed: int = 0) -> Reproduction:
     """n=300, p=1000, centers (mu, mu, 0, ..., 0), mu = -3, 0, 3: K-means and sparse K-means.
 
-    K-means is Lloyd's, as in the paper; beside it stands rskc's own, with single moves.
+    K-means is Lloyd's, as in the paper; next to it stands rskc's own, with single moves.
     """
     import pandas as pd
     from sklearn.cluster import KMeans
@@ -47,7 +47,7 @@ def figure1(seed: int = 0) -> Reproduction:
 
 
 def _weights(model) -> dict[str, float]:
-    """The weights; those of scikit-learn's K-means are all the same."""
+    """Return the weights; those of scikit-learn's K-means are all the same."""
     weights = np.array(getattr(model, "feature_weights_", np.ones(model.n_features_in_)))
     weights /= np.linalg.norm(weights)
     others = int(np.count_nonzero(weights[2:]))

@@ -64,7 +64,7 @@ def _results(X: np.ndarray, seed: int) -> list[_Result]:
 
 
 def _nearest_true_center(X: np.ndarray) -> np.ndarray:
-    """The best that can be had: the clusters overlap."""
+    """Assign cases by the true centers, which is optimal: the clusters overlap."""
     centers = np.array([-2.0, 0.0, 2.0])
     return np.argmin(((X[:, :2, None] - centers) ** 2).sum(axis=1), axis=1)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rskc.atomic import atomic_write
-from rskc.fit_warnings import SmallClusterWarning
+from rskc.exceptions import SmallClusterWarning
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Reproduction:
     figure : matplotlib.figure.Figure
         The paper's figure, drawn anew.
     tables : dict of str to pandas.DataFrame
-        Numbers, by caption; beside ours stand those of the paper and of RSKC where there are any.
+        Numbers, by caption; next to ours those of the paper and of RSKC, where there are any.
     verdict : str
         What agrees, what does not, and why.
     """

@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from rskc.displays._style import cluster_colors, pyplot
+from rskc.displays.style import pyplot
+from rskc.pictures.palette import cluster_colors
 
 
 def new_figure(width: float, height: float) -> Any:
     """Return a figure, in inches, that no window shows and nobody has to close."""
-    pyplot()  # says what is missing
+    pyplot()  # raises an error that names what is missing
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def row_of_panels(number: int) -> tuple[Any, np.ndarray]:
-    """Return a figure, and so many axes in a row which share their scales."""
+    """Return a figure, and axes in a row which share their scales."""
     figure = new_figure(3.4 * number, 3.4)
     return figure, figure.subplots(1, number, sharex=True, sharey=True)
 
@@ -42,7 +43,7 @@ def scatter(
 
 
 def _renumbered(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Number clusters like the true ones that they share most cases with, for the same colors."""
+    """Give clusters the numbers of the true ones that they share most cases with."""
     from scipy.optimize import linear_sum_assignment
 
     K = int(max(labels.max(), truth.max())) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from rskc.datasets import make_contaminated, make_simulation
-from rskc.displays._style import PALETTE, tidy
+from rskc.displays.style import tidy
 from rskc.estimator import RobustSparseKMeans
 from rskc.metrics import classification_error_rate, feature_precision
+from rskc.pictures.palette import PALETTE
 from rskc.reproduce.outcome import Reproduction, small_clusters_expected
 from rskc.reproduce.panels import new_figure
 from rskc.reproduce.plain import plain_method
@@ -34,7 +35,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "TK": {"trim": 1 / N, "l1_bound": None},
     "RSK": {"trim": 1 / N},
 }
-# Bounds among which the paper chooses, on so many clean data sets.
+# Bounds among which the paper chooses, and the number of clean data sets.
 BOUNDS, N_CLEAN = np.arange(5.7, 6.75, 0.1).round(1), 50
 # Paper: mean (SD) of the non-zero weights and of the true features among the 50 largest.
 PAPER = {
@@ -84,7 +85,11 @@ def simulation(
         A file that keeps what is done; with it, more replicates can be added later.
     """
     n, seed = check_integer("replicates", replicates, 2), check_integer("seed", seed, 0)
-    with _runner(seed, n_jobs, checkpoint, progress) as runner:
+    identity = {"rskc": version("rskc"), "search": "simulation", "seed": str(seed)}
+    with (
+        open_store(checkpoint, identity) as store,
+        closing(Runner(store, n_jobs, progress)) as runner,
+    ):
         keys = [(model, i) for model in range(3) for i in range(n)]
         hard = [(kind, i) for kind in range(len(KINDS)) for i in range(max(n // 5, min(n, 5)))]
         clean = [(i,) for i in range(min(n, N_CLEAN))]
@@ -109,27 +114,13 @@ def simulation(
     return Reproduction("simulation", title, _figure(results), tables, _verdict(results))
 
 
-@contextmanager
-def _runner(seed: int, n_jobs: int | None, checkpoint: Any, progress: Any):
-    identity: dict[str, str | None] = {
-        "rskc": version("rskc"),
-        "search": "simulation",
-        "seed": str(seed),
-    }
-    with (
-        open_store(checkpoint, identity) as store,
-        closing(Runner(store, n_jobs, progress)) as runner,
-    ):
-        yield runner
-
-
 def _fit(X: np.ndarray, seed: int, **options: Any) -> RobustSparseKMeans:
     with small_clusters_expected():
         return RobustSparseKMeans(K, random_state=seed, n_threads=1, **options).fit(X)
 
 
 def _seed(seed: int, number: int) -> int:
-    """A seed of its own for each data set: 0, 1, ... for seed 0."""
+    """Return a seed for each data set: 0, 1, ... for seed 0."""
     return (seed * 100_003 + number) % 2**32
 
 

@@ -1,7 +1,8 @@
-"""Clest: how many clusters can be foreseen better than in data without any."""
+"""Clest: how many clusters can be predicted better than in data without any."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,6 @@ from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import (
-    MAX_SAMPLES,
     Search,
     check_clusters,
     configured,
@@ -21,22 +21,23 @@ from rskc.selection.search import (
 from rskc.validation import check_choice, check_integer, check_real
 
 DATA, REFERENCE = 0, 1
-# The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are foreseen
-# without error, 0 for those that are foreseen as badly as without clusters. One cluster too many
+# The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are predicted
+# without error, 0 for those that are predicted as badly as without clusters. One cluster too many
 # splits a true one at random, which costs about 0.2 of it; a number of clusters that joins true
-# ones may be foreseen as well as the true number, so the largest good one is taken.
+# ones may be predicted as well as the true number, so the largest good one is taken.
 LEAST_AGREEMENT = 0.5
 NEARLY_AS_GOOD = 0.1
 
 
+@dataclass(eq=False, repr=False)
 class Clest(Search):
     """Number of clusters by prediction: Clest of Dudoit and Fridlyand.
 
     Again and again, the cases are split into two thirds for learning and one third for testing.
-    Clusters are learned from the first, and the test cases put to their centers; the test cases
-    are clustered on their own as well; the classification error rate (CER) tells how far the two
-    agree. With the right number of clusters they do. How far they agree by chance is measured on
-    reference sets without clusters, one split each.
+    Clusters are learned from the first, and the test cases assigned to their centers; the test
+    cases are clustered on their own as well; the classification error rate (CER) measures how far
+    the two agree. With the right number of clusters they do. How far they agree by chance is
+    measured on reference sets without clusters, one split each.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ class Clest(Search):
         the median of their column are drawn in before the ends are found. Missing cells are
         missing in the reference sets too.
     max_samples : int or None, default=5000
-        Most cases to search on: of a larger table so many are drawn at random, by the seed, and
-        brought into memory. The model that was chosen is fitted to all cases. None for all.
+        Most cases to search on: of a larger table this number is drawn at random, by the seed, and
+        read into memory. The chosen model is fitted to all cases. None for all.
     random_state : int, RandomState or None, default=None
         Seed. The same seed gives the same result for any ``n_jobs``. Without one, a checkpoint's
         own is used.
@@ -96,7 +97,7 @@ class Clest(Search):
     -----
     ``rule="paper"`` is that of Kondo, Salibian-Barrera and Zamar: among the numbers with
     ``p_value_share < level``, the one with the least difference. Where two true clusters lie close
-    together, joining them can be foreseen without error as well, and since CERs are larger for few
+    together, joining them can be predicted without error as well, and since CERs are larger for few
     clusters the difference prefers the smaller number.
 
     ``rule="agreement"`` asks that ``p_value <= level``, and that the agreement is at least 0.5:
@@ -108,7 +109,7 @@ class Clest(Search):
 
     Of a large table ``max_samples`` cases are enough, as long as the smallest cluster that matters
     has some dozens among them: 1% of the table or so, with 5,000. Raise it to look for smaller
-    ones, but not without need: of very many cases a wrong number of clusters is foreseen as well.
+    ones, but not without need: of very many cases a wrong number of clusters is predicted as well.
 
     References
     ----------
@@ -127,37 +128,16 @@ class Clest(Search):
     3
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = range(2, 9),
-        *,
-        n_splits: int = 20,
-        n_references: int = 20,
-        level: float = 0.05,
-        rule: str = "agreement",
-        reference: str = "pca",
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.n_splits = n_splits
-        self.n_references = n_references
-        self.level = level
-        self.rule = rule
-        self.reference = reference
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = range(2, 9)
+    _: KW_ONLY
+    n_splits: int = 20
+    n_references: int = 20
+    level: float = 0.05
+    rule: str = "agreement"
+    reference: str = "pca"
 
     def _check(self, n: int, p: int) -> None:
-        check_clusters(self.n_clusters, 2, _n_test(n))
+        check_clusters(self.n_clusters, 2, n // 3)
         check_integer("n_splits", self.n_splits, 1)
         check_integer("n_references", self.n_references, 1)
         check_choice("reference", self.reference, tuple(REFERENCES))
@@ -165,7 +145,7 @@ class Clest(Search):
         check_real("level", self.level, 0, 1)
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        numbers = check_clusters(self.n_clusters, 2, _n_test(len(X)))
+        numbers = check_clusters(self.n_clusters, 2, len(X) // 3)
         kinds = [(DATA, b) for b in range(self.n_splits)]
         kinds += [(REFERENCE, b) for b in range(self.n_references)]
         reference = REFERENCES[self.reference](X)
@@ -234,13 +214,8 @@ def _split_error(X: np.ndarray, reference: Reference, estimator: Any, seed: int,
     rng = rng_of(seed, kind, number)
     if kind == REFERENCE:
         X = reference.draw(rng).astype(X.dtype, copy=False)
-    test, learning = np.split(rng.permutation(len(X)), [_n_test(len(X))])
+    test, learning = np.split(rng.permutation(len(X)), [len(X) // 3])
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
-    foreseen = fit_quietly(models[0], X[learning]).predict(X[test])
+    predicted = fit_quietly(models[0], X[learning]).predict(X[test])
     found = fit_quietly(models[1], X[test]).labels_
-    return {"cer": classification_error_rate(foreseen, found)}
-
-
-def _n_test(n: int) -> int:
-    """A third of the cases."""
-    return n // 3
+    return {"cer": classification_error_rate(predicted, found)}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rskc.estimator import RobustSparseKMeans
+from rskc.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import (
     check_bounds,
@@ -20,7 +22,6 @@ from rskc.selection.path import (
 from rskc.selection.references import REFERENCES, Reference, permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import (
-    MAX_SAMPLES,
     Search,
     check_clusters,
     configured,
@@ -40,6 +41,7 @@ KEPT_BYTES = 2**21
 TINY = np.finfo(float).tiny
 
 
+@dataclass(eq=False, repr=False)
 class GapL1(Search):
     """L1 bound by the permutation gap, with trimming on.
 
@@ -110,28 +112,10 @@ class GapL1(Search):
     np.True_
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        l1_bounds: Any = 10,
-        *,
-        n_permutations: int = 20,
-        rule: str = "1se",
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.l1_bounds = l1_bounds
-        self.n_permutations = n_permutations
-        self.rule = rule
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    l1_bounds: Any = 10
+    _: KW_ONLY
+    n_permutations: int = 20
+    rule: str = "1se"
 
     def _check(self, n: int, p: int) -> None:
         check_integer("n_clusters", check_sparse(self.estimator).n_clusters, 2)
@@ -148,23 +132,20 @@ class GapL1(Search):
             path.solve(spaced_bounds(n_spaced, X.shape[1]), self.l1_bounds - n_spaced)
             for _ in range(self.l1_bounds - n_spaced):
                 path.close_in()
-        self.table_, self.permuted_log_objectives_ = path.table(), path.permuted()
+        self.table_ = path.table()
+        self.permuted_log_objectives_ = path.values("log_objective")[:, 1:].T
         largest, least = self.table_.gap.argmax(), within_one_error(self.table_)
         self.l1_bound_ = float(self.table_.l1_bound[largest])
         self.l1_bound_1se_ = float(self.table_.l1_bound[least])
         self.table_["chosen"] = self.table_.l1_bound == self._chosen()["l1_bound"]
-        self._warm = path.solution(self._chosen()["l1_bound"])
+        self._warm = _warm(path.found[self._chosen()["l1_bound"]][0])
 
-    def _refit(self, X: Any) -> None:
-        """Fit from restarts: what the path found is a partition of other cases."""
+    def _refit(self, X: Any, searched_all: bool) -> None:
+        """Fit from restarts and, if it is a partition of all cases, from the path's solution."""
+        warm = [self._warm] if searched_all else []
         del self._warm
-        super()._refit(X)
-
-    def _refit_same(self, X: Any) -> None:
-        """Fit from restarts and from what the path found, which may be better."""
-        for message, category in self.best_estimator_._fit(X, [self._warm]):
-            warnings.warn(message, category, stacklevel=3)
-        del self._warm
+        for warning in fit(self.best_estimator_, X, warm):
+            warnings.warn(warning, stacklevel=3)
 
     def _chosen(self) -> dict[str, Any]:
         bound = self.l1_bound_1se_ if self.rule == "1se" else self.l1_bound_
@@ -186,15 +167,15 @@ class _GapPath:
         self.found: dict[float, list[Result]] = {}  # for each bound, the result of each set
 
     def solve(self, bounds: np.ndarray, more: int = 0) -> None:
-        """Solve all sets along the bounds; so many more will be closed in on."""
+        """Solve all sets along the bounds; ``more`` bounds will follow."""
         work = partial(_path_of_set, *self.work, bounds)
         keys = [(number,) for number in self.sets]
         results = self.runner.run("L1 bounds", work, keys, more * len(keys))
         for i, bound in enumerate(bounds):
-            self.found[float(bound)] = [_row(result, i) for result in results]
+            self.found[float(bound)] = [{k: v[i] for k, v in r.items()} for r in results]
 
     def close_in(self) -> None:
-        """Solve for one more bound, in the gap between two others where it tells most."""
+        """Solve for one more bound, in the gap between two others where the choice is open."""
         bounds = np.array(sorted(self.found))
         place = _widest_in_question(bounds, self.table())
         if place is None:
@@ -205,17 +186,11 @@ class _GapPath:
         keys = [(len(bounds), number) for number in self.sets]
         self.found[bound] = self.runner.run("L1 bounds between", work, keys)
 
-    def solution(self, bound: float) -> Warm:
-        """What was found for the data."""
-        return _warm(self.found[bound][0])
-
-    def permuted(self) -> np.ndarray:
-        return self._values("log_objective")[:, 1:].T
-
     def table(self) -> Any:
+        """Return a frame with a row a bound."""
         import pandas as pd
 
-        logs, n_features = self._values("log_objective"), self._values("n_features")
+        logs, n_features = self.values("log_objective"), self.values("n_features")
         gap, error = _gap(logs[:, 0], logs[:, 1:])
         return pd.DataFrame(
             {
@@ -229,20 +204,21 @@ class _GapPath:
             }
         )
 
-    def _values(self, name: str) -> np.ndarray:
+    def values(self, name: str) -> np.ndarray:
+        """Return one of the results for each bound (rows) and set."""
         values = np.array([[set_[name] for set_ in self.found[s]] for s in sorted(self.found)])
         # What was found under one bound is allowed under the next: the objective cannot fall.
         return np.maximum.accumulate(values) if name == "log_objective" else values
 
 
 def _widest_in_question(bounds: np.ndarray, table: Any) -> int | None:
-    """The place below the choice, or if that is narrow the wider one beside the largest gap."""
+    """Find the interval below the choice or, if narrow, the wider one next to the largest gap."""
     ratios = bounds[1:] / bounds[:-1]
     choice, largest = within_one_error(table), int(table.gap.argmax())
     if choice > 0 and ratios[choice - 1] > CLOSE:
         return choice - 1
-    beside = [i for i in (largest - 1, largest) if 0 <= i < len(ratios) and ratios[i] > CLOSE]
-    return max(beside, key=lambda i: ratios[i], default=None)
+    nearby = [i for i in (largest - 1, largest) if 0 <= i < len(ratios) and ratios[i] > CLOSE]
+    return max(nearby, key=lambda i: ratios[i], default=None)
 
 
 def _gap(data: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -272,7 +248,7 @@ class _Sets:
 
 def _path_of_set(sets: _Sets, model: Any, bounds: np.ndarray, key: Key) -> Result:
     model = configured(model, seed_of(sets.seed, *key))
-    rows = [_told(solution) for solution in solve_bounds(model, sets[key[0]], bounds)]
+    rows = [_result(solution) for solution in solve_bounds(model, sets[key[0]], bounds)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
@@ -281,14 +257,14 @@ def _between_of_set(
 ) -> Result:
     number = key[-1]
     neighbors = [_warm(near[number]) for near in (low, high)]
-    return _told(solve_between(model, sets[number], bound, neighbors))
+    return _result(solve_between(model, sets[number], bound, neighbors))
 
 
 def _warm(found: Result) -> Warm:
     return Warm(found["labels"], found["trimmed"], found["weights"])
 
 
-def _told(solution: Solution) -> Result:
+def _result(solution: Solution) -> Result:
     return {
         "log_objective": np.log(max(solution.mean, TINY)),
         "n_features": np.count_nonzero(solution.weights),
@@ -298,10 +274,7 @@ def _told(solution: Solution) -> Result:
     }
 
 
-def _row(result: Result, i: int) -> Result:
-    return {name: values[i] for name, values in result.items()}
-
-
+@dataclass(eq=False, repr=False)
 class GapK(Search):
     """Number of clusters by the gap statistic of Tibshirani, Walther and Hastie.
 
@@ -330,7 +303,7 @@ class GapK(Search):
     ----------
     n_clusters_ : int
         The least number whose gap is within one standard error of the first local maximum, as R's
-        package cluster has it. (The authors' rule compares with the next number only, and says 1
+        package cluster has it. (The authors' rule compares with the next number only, and gives 1
         where joining clusters helps nothing, as for three clusters on a line.)
     table_ : pandas.DataFrame
         A row for each number: ``n_clusters``; ``log_within``, log of the within share;
@@ -358,28 +331,10 @@ class GapK(Search):
     3
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = range(1, 9),
-        *,
-        n_references: int = 20,
-        reference: str = "auto",
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.n_references = n_references
-        self.reference = reference
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = range(1, 9)
+    _: KW_ONLY
+    n_references: int = 20
+    reference: str = "auto"
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from rskc import fitting
 from rskc.estimator import RobustSparseKMeans
+from rskc.exceptions import ParameterError
+from rskc.fitted import feature_names
 from rskc.solver import Solution, Warm, solve_near, solve_path
-from rskc.validation import check_finite, check_integer, check_real, is_integer
+from rskc.validation import check_integer, check_real, is_integer
 
 # The least bound of a path: two features or so.
 LEAST_BOUND = 1.2
@@ -82,7 +85,7 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
     array([2, 2])
     """
     model = check_sparse(estimator)
-    data = model._validate(X, reset=True)
+    data = fitting.validated_for_fit(model, X)
     bounds = check_bounds(l1_bounds, data.shape[1])
     solutions = solve_bounds(model, data, bounds)
     weights = np.array([solution.weights for solution in solutions])
@@ -93,7 +96,7 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
         n_features=np.count_nonzero(active, axis=1),
         objective=np.array([solution.mean for solution in solutions]),
         entry=np.where(active.any(axis=0), bounds[active.argmax(axis=0)], np.nan),
-        feature_names=getattr(model, "feature_names_in_", _numbered(data.shape[1])),
+        feature_names=feature_names(model),
     )
 
 
@@ -101,10 +104,14 @@ def solve_bounds(
     model: RobustSparseKMeans, X: np.ndarray, bounds: Iterable[float]
 ) -> list[Solution]:
     """Solve for each of the bounds, upwards, each from the one before."""
-    with model._prepared(X) as (engine, problem):
+    with fitting.solver_settings(model.verbose):
+        engine = fitting.make_engine(model, X)
+        problem = fitting.make_problem(model, engine)
         problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
-        solutions = list(solve_path(engine, problems, model._starts(X, engine, problem)))
-        check_finite(engine, solutions[-1])
+        starts = fitting.make_starts(model, X, engine, problem)
+        with fitting.overflow_explained(engine):
+            solutions = list(solve_path(engine, problems, starts))
+            fitting.check_finite(solutions[-1])
     return solutions
 
 
@@ -112,8 +119,11 @@ def solve_between(
     model: RobustSparseKMeans, X: np.ndarray, bound: float, neighbors: list[Warm]
 ) -> Solution:
     """Solve for a bound from the solutions for its neighbors."""
-    with model._prepared(X) as (engine, problem):
-        return solve_near(engine, replace(problem, l1_bound=bound, n_features=None), neighbors)
+    with fitting.solver_settings(model.verbose):
+        engine = fitting.make_engine(model, X)
+        problem = replace(fitting.make_problem(model, engine), l1_bound=bound, n_features=None)
+        with fitting.overflow_explained(engine):
+            return solve_near(engine, problem, neighbors)
 
 
 def check_sparse(estimator: Any) -> RobustSparseKMeans:
@@ -135,9 +145,8 @@ def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
     try:
         bounds = np.unique(np.asarray(l1_bounds, dtype=float))
     except (TypeError, ValueError):
-        raise ValueError(
-            f"l1_bounds={l1_bounds!r:.60} must be a number of bounds, or the bounds."
-        ) from None
+        words = "must be a number of bounds, or the bounds."
+        raise ParameterError("l1_bounds", l1_bounds, words) from None
     if bounds.size == 0:
         raise ValueError("l1_bounds is empty; give a number of bounds, or the bounds.")
     for bound in bounds:
@@ -146,10 +155,6 @@ def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
 
 
 def spaced_bounds(number: int, p: int) -> np.ndarray:
-    """So many bounds, evenly on a logarithmic scale, up to where they no longer bind."""
+    """Space bounds evenly on a logarithmic scale, up to where they no longer bind."""
     root = np.sqrt(p)
     return np.geomspace(min(LEAST_BOUND, (1 + root) / 2), root, number)
-
-
-def _numbered(p: int) -> np.ndarray:
-    return np.array([f"x{j}" for j in range(p)], dtype=object)

@@ -20,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from tqdm import tqdm
 
-from rskc.selection.checkpoint import Memory, Result
+from rskc.selection.checkpoint import NoCheckpoint, Result
 from rskc.worker import end_with
 
 # Tasks run in processes: a small fit spends half its time in Python, and two threads take longer
@@ -37,8 +37,8 @@ class Runner:
 
     Parameters
     ----------
-    store : Memory
-        Where finished tasks are kept.
+    store : NoCheckpoint or Checkpoint
+        Where finished tasks are kept, if anywhere.
     n_jobs : int or None
         How many tasks run at a time, as joblib counts.
     progress : bool or callable
@@ -46,7 +46,7 @@ class Runner:
         tasks and the number of all.
     """
 
-    def __init__(self, store: Memory, n_jobs: int | None, progress: Any):
+    def __init__(self, store: NoCheckpoint, n_jobs: int | None, progress: Any):
         self.seed = int(store.identity["seed"])
         self._store, self._finished = store, store.results()
         self._n_jobs, self._progress, self._here = n_jobs, progress, HERE
@@ -87,7 +87,7 @@ class Runner:
 
 
 def _closed_quietly(results: Iterator) -> Iterator:
-    """Pass results on; if nobody wants more, joblib need not tell that tasks were cancelled."""
+    """Pass results on; if nobody wants more, joblib need not warn that tasks were cancelled."""
     try:
         for result in results:  # noqa: UP028 (yield from would close it first)
             yield result
@@ -128,7 +128,7 @@ def seed_of(seed: int, *key: int) -> int:
 
 
 def _numbered(work: Work, i: int, key: Key) -> tuple[int, Result]:
-    """Run one task, and say which it was.
+    """Run one task, and return its number too.
 
     Warnings about parts of the data and about random data are kept back; those of the refit are
     shown.

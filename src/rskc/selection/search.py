@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
+from dataclasses import KW_ONLY, dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -13,38 +14,40 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.arrays import validated
 from rskc.estimator import RobustSparseKMeans
+from rskc.exceptions import ParameterError
+from rskc.fitting import fit
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
-from rskc.selection.subsample import PRECISIONS, check_max_samples, gather, with_length
-from rskc.validation import check_integer, check_seed, is_integer
+from rskc.selection.subsample import check_max_samples, gather, with_length
+from rskc.validation import PRECISIONS, check_integer, check_seed, is_integer, validated
 
-# The most cases of a table that a search works on, unless told otherwise. All of a large table are
-# no better: of ever more cases any number of clusters is foreseen, since the best partition into so
-# many is ever less in doubt. On 100,000 x 20 with 4 clusters and 3% outlying cases, Clest said 4
-# for 1,000 to 10,000 cases (23 of 23 searches) and 5 or 6 for all (4 of 4): one cluster too many
-# agreed by at most 0.65 with 5,000 cases, 0.87 with 10,000, and 0.91 or more with all; 0.9 is
-# enough.
+# The most cases of a table that a search works on by default. All of a large table are no better:
+# with ever more cases any number of clusters is predicted, since the best partition into them is
+# ever less in doubt. On 100,000 x 20 with 4 clusters and 3% outlying cases, Clest chose 4 for 1,000
+# to 10,000 cases (23 of 23 searches) and 5 or 6 for all (4 of 4): one cluster too many agreed by at
+# most 0.65 with 5,000 cases, 0.87 with 10,000, and 0.91 or more with all; 0.9 is enough.
 MAX_SAMPLES = 5000
 # Parameters that change how a search runs and not what it finds.
 HOW = ("n_jobs", "progress", "checkpoint", "random_state")
 HOW_TO_FIT = ("n_threads", "verbose", "random_state")
 
 
+@dataclass(eq=False, repr=False)
 class Search(MetaEstimatorMixin, BaseEstimator):
     """Base class: ``fit`` runs the tasks of a search, decides, and refits a model.
 
-    A search has the parameters ``estimator``, ``max_samples``, ``random_state``, ``n_jobs``,
-    ``checkpoint`` and ``progress``, and implements ``_check``, ``_search`` and ``_chosen``.
+    The fields of a search are its parameters: the dataclass writes the ``__init__`` that only
+    stores them. A search implements ``_check``, ``_search`` and ``_chosen``.
     """
 
     estimator: Any
-    max_samples: int | None
-    random_state: Any
-    n_jobs: int | None
-    checkpoint: Any
-    progress: Any
+    _: KW_ONLY
+    max_samples: int | None = MAX_SAMPLES
+    random_state: Any = None
+    n_jobs: int | None = -1
+    checkpoint: Any = None
+    progress: Any = True
 
     def fit(self, X, y=None):
         """Search, decide, and fit the model that was chosen.
@@ -53,7 +56,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             The data, NaN for a missing cell. Of a tensor or a Dask array or dataframe, the cases
-            that are searched on are brought into memory; the chosen model is fitted to X as it is.
+            that are searched on are read into memory; the chosen model is fitted to X as it is.
         y : ignored
             There for the scikit-learn interface.
 
@@ -67,12 +70,20 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         n, p = map(int, table.shape)
         n_used = n if most is None else min(n, most)
         self._check(n_used, p)
-        with self._at_work(table, n_used) as (data, runner):
-            self._search(data, runner)
-            seed = runner.seed
+        jobs = self.n_jobs
+        if jobs is not None and (not is_integer(jobs) or jobs == 0):
+            raise ParameterError("n_jobs", jobs, "must be None or an integer other than 0.")
+        with open_store(self.checkpoint, self._identity()) as store:
+            data = gather(table, n_used, int(store.identity["seed"]))
+            store.claim("data", f"{data.shape} {data.dtype} {joblib.hash(data)}")
+            with closing(Runner(store, jobs, self.progress)) as runner:
+                self._search(data, runner)
         self.n_samples_, self.n_samples_used_ = n, n_used
-        self.best_estimator_ = self._configured(self._chosen(), seed)
-        (self._refit_same if data is table else self._refit)(X)
+        model = clone(self.estimator).set_params(**self._chosen())
+        if model.get_params().get("random_state", 0) is None:
+            model.set_params(random_state=runner.seed % 2**32)
+        self.best_estimator_ = model
+        self._refit(X, searched_all=data is table)
         return self
 
     def predict(self, X):
@@ -102,20 +113,9 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         """Return the parameters of the model that was chosen."""
         raise NotImplementedError
 
-    def _refit(self, X: Any) -> None:
-        """Fit the model that was chosen to all the data."""
+    def _refit(self, X: Any, searched_all: bool) -> None:
+        """Fit the chosen model to all the data, which may be those that were searched on."""
         self.best_estimator_.fit(X)
-
-    def _refit_same(self, X: Any) -> None:
-        """Fit it where these are the data that were searched on."""
-        self._refit(X)
-
-    def _configured(self, params: dict[str, Any], seed: int):
-        """Return an unfitted copy of the estimator with some parameters changed."""
-        model = clone(self.estimator).set_params(**params)
-        if model.get_params().get("random_state", 0) is None:
-            model.set_params(random_state=seed % 2**32)
-        return model
 
     def _for_tasks(self):
         """Return the estimator for tasks: one thread each, if several run at a time."""
@@ -124,20 +124,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             model.set_params(n_threads=1)
         return model
 
-    @contextmanager
-    def _at_work(self, table: Any, n_used: int) -> Iterator[tuple[np.ndarray, Runner]]:
-        """Draw the data, and make what runs the tasks on them."""
-        n_jobs = self.n_jobs
-        if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
-            raise ValueError(f"n_jobs={n_jobs!r} must be None or an integer other than 0.")
-        with open_store(self.checkpoint, self._identity()) as store:
-            data = gather(table, n_used, int(store.identity["seed"]))
-            store.claim("data", f"{data.shape} {data.dtype} {joblib.hash(data)}")
-            with closing(Runner(store, n_jobs, self.progress)) as runner:
-                yield data, runner
-
     def _identity(self) -> dict[str, str | None]:
-        """What the results depend on beside the data. Without a seed, a checkpoint's is taken."""
+        """Return what results depend on, data aside; without a seed, a checkpoint's is taken."""
         given = self.random_state
         seed = None if given is None else str(check_seed(given).randint(2**31))
         asked = {k: v for k, v in self.get_params(deep=False).items() if k not in HOW}
@@ -147,8 +135,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             "rskc": version("rskc"),
             "search": type(self).__name__,
             "estimator": type(model).__name__,
-            **{f"estimator__{name}": _told(value) for name, value in sorted(fitted.items())},
-            **{name: _told(value) for name, value in sorted(asked.items())},
+            **{f"estimator__{name}": _as_text(value) for name, value in sorted(fitted.items())},
+            **{name: _as_text(value) for name, value in sorted(asked.items())},
             "random_state": repr(given) if given is None or is_integer(given) else "RandomState",
             "seed": seed,
         }
@@ -162,10 +150,10 @@ def configured(estimator: Any, seed: int, **params: Any):
 
 
 def fit_quietly(model: Any, X: np.ndarray) -> Any:
-    """Fit a model of a task; what rskc's own has to say is about a part of the data."""
+    """Fit a model of a task; warnings of rskc's own would be about a part of the data."""
     if not isinstance(model, RobustSparseKMeans):
         return model.fit(X)
-    model._fit(X)
+    fit(model, X)
     return model
 
 
@@ -180,7 +168,7 @@ def check_clusterer(estimator: Any) -> None:
 
 
 def with_clusters(estimator: Any, n_clusters: int) -> dict[str, Any]:
-    """Return the parameters for so many clusters; one alone gives no reason to weigh features."""
+    """Return the parameters for K clusters; one alone gives no reason to weight features."""
     known = estimator.get_params(deep=False) if n_clusters == 1 else {}
     dense = {name: None for name in ("l1_bound", "n_features") if name in known}
     return {"n_clusters": n_clusters, **dense}
@@ -190,30 +178,28 @@ def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
     """Return the numbers of clusters to try, upwards."""
     values = [n_clusters] if is_integer(n_clusters) else n_clusters
     if isinstance(values, str | Iterator) or not isinstance(values, Iterable):
-        raise ValueError(
-            f"n_clusters={n_clusters!r} must be a number of clusters, or a list or range of them."
+        raise ParameterError(
+            "n_clusters", n_clusters, "must be a number of clusters, or a list or range of them."
         )
     numbers = sorted({check_integer("n_clusters", K, least) for K in values})
     if not numbers:
         raise ValueError("n_clusters is empty; give the numbers of clusters to try.")
     if numbers[-1] > n_cases:
-        raise ValueError(
-            f"n_clusters={numbers[-1]} is more than the {n_cases} cases that are clustered at a "
-            "time; lower it, or give more cases."
+        raise ParameterError(
+            "n_clusters",
+            numbers[-1],
+            f"is more than the {n_cases} cases that are clustered at a time; lower it, or give "
+            "more cases.",
         )
     return numbers
 
 
-def _told(value: Any) -> str:
-    """A parameter as a short text that is the same in every process."""
+def _as_text(value: Any) -> str:
+    """Return a parameter as a short text that is the same in every process."""
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {joblib.hash(value)}"
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value)}"
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return str([_plain(item) for item in value])
-    return repr(_plain(value))
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+        value = [item.item() if isinstance(item, np.generic) else item for item in value]
+    return repr(value.item() if isinstance(value, np.generic) else value)

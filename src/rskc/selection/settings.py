@@ -1,8 +1,9 @@
-"""Fits at many settings, side by side: trimming curves, and a grid of K, bound and trimming."""
+"""Fits at many settings: trimming curves, and a grid of K, bound and trimming."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import check_bounds, check_sparse
 from rskc.selection.runner import Key, Runner, seed_of
 from rskc.selection.search import (
-    MAX_SAMPLES,
     Search,
     check_clusters,
     configured,
@@ -28,6 +29,7 @@ SAME = 0.05
 TRIMS = tuple(np.round(np.arange(0, 0.21, 0.02), 2).tolist())
 
 
+@dataclass(eq=False, repr=False)
 class TrimCurves(Search):
     """Trimming share by trimming more and more, until it no longer matters.
 
@@ -82,26 +84,8 @@ class TrimCurves(Search):
     0.02
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = None,
-        trims: Any = TRIMS,
-        *,
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.trims = trims
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = None
+    trims: Any = TRIMS
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
@@ -113,21 +97,16 @@ class TrimCurves(Search):
         return check_clusters(asked, 1, n)
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        import pandas as pd
-
         numbers, trims = self._numbers(len(X)), check_trims(self.trims)
         grid = [{"n_clusters": K, "trim": trim} for K, trim in product(numbers, trims)]
-        fits = _fit_all("Trimming", grid, X, self._for_tasks(), runner)
-        rows = [{**row, **_figures(fit)} for row, fit in zip(grid, fits, strict=True)]
-        for i, row in enumerate(rows):
-            row["moved"] = _moved(fits[i - 1], fits[i]) if i % len(trims) else np.nan
+        fits, table = _fit_all("Trimming", grid, X, self._for_tasks(), runner)
+        n = len(trims)
+        table["moved"] = [_moved(fits[i - 1], fits[i]) if i % n else np.nan for i in table.index]
         self.suggested_trims_ = {
-            K: _suggested(trims, fits[i * len(trims) : (i + 1) * len(trims)])
-            for i, K in enumerate(numbers)
+            K: _suggested(trims, fits[i * n : (i + 1) * n]) for i, K in enumerate(numbers)
         }
         self._n_clusters = _own_number(self.estimator, numbers)
         self.suggested_trim_ = self.suggested_trims_[self._n_clusters]
-        table = pd.DataFrame(rows)[[*grid[0], *FIGURES, "moved"]]
         own = table.n_clusters.map(self.suggested_trims_)
         self.table_ = table.drop(columns="silhouette").assign(chosen=table.trim == own)
 
@@ -135,6 +114,7 @@ class TrimCurves(Search):
         return {"n_clusters": self._n_clusters, "trim": self.suggested_trim_}
 
 
+@dataclass(eq=False, repr=False)
 class GridSearch(Search):
     """All combinations of K, L1 bound and trimming share, in one table.
 
@@ -187,28 +167,9 @@ class GridSearch(Search):
     18
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = None,
-        l1_bounds: Any = 5,
-        trims: Any = (0, 0.05, 0.1),
-        *,
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.l1_bounds = l1_bounds
-        self.trims = trims
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = None
+    l1_bounds: Any = 5
+    trims: Any = (0, 0.05, 0.1)
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
@@ -222,16 +183,11 @@ class GridSearch(Search):
         return numbers, check_bounds(self.l1_bounds, p).tolist(), trims
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        import pandas as pd
-
         axes = self._axes(*X.shape)
-        grid = [
-            dict(zip(("n_clusters", "l1_bound", "trim"), s, strict=True)) for s in product(*axes)
-        ]
-        settings = [{**row, "n_features": None} for row in grid]
-        fits = _fit_all("Settings", settings, X, self._for_tasks(), runner)
-        rows = [{**row, **_figures(fit)} for row, fit in zip(grid, fits, strict=True)]
-        table = pd.DataFrame(rows)[[*grid[0], *FIGURES]]
+        names = ("n_clusters", "l1_bound", "trim")
+        grid = [dict(zip(names, setting, strict=True)) for setting in product(*axes)]
+        model = self._for_tasks().set_params(n_features=None)
+        fits, table = _fit_all("Settings", grid, X, model, runner)
         shape = tuple(map(len, axes))
         table["cer_bound"] = _moved_along(fits, shape, axis=1)
         table["cer_trim"] = _moved_along(fits, shape, axis=2)
@@ -248,7 +204,7 @@ def check_trims(trims: Any) -> list[float]:
     """Return the trimming shares, upwards."""
     values = [trims] if is_real(trims) else trims
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(f"trims={trims!r} must be a share of cases, or several.")
+        raise ParameterError("trims", trims, "must be a share of cases, or several.")
     shares = sorted({check_real("trims", trim, 0, 0.5) for trim in values})
     if not shares:
         raise ValueError("trims is empty; give the shares of cases to trim.")
@@ -257,9 +213,14 @@ def check_trims(trims: Any) -> list[float]:
 
 def _fit_all(
     name: str, grid: list[dict], X: np.ndarray, model: Any, runner: Runner
-) -> list[Result]:
+) -> tuple[list[Result], Any]:
+    """Fit with all settings; return the results, and a table with a row a setting."""
+    import pandas as pd
+
     work = partial(_fit, X, grid, model, runner.seed)
-    return runner.run(name, work, [(i,) for i in range(len(grid))])
+    fits = runner.run(name, work, [(i,) for i in range(len(grid))])
+    figures = {f: [np.asarray(fit[f]).item() for fit in fits] for f in FIGURES}
+    return fits, pd.DataFrame(grid).assign(**figures)
 
 
 def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -> Result:
@@ -279,10 +240,6 @@ def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -
 
 
 FIGURES = ["n_trim", "objective", "inertia", "within", "n_features", "n_outliers", "silhouette"]
-
-
-def _figures(fit: Result) -> dict[str, Any]:
-    return {name: fit[name].item() if hasattr(fit[name], "item") else fit[name] for name in FIGURES}
 
 
 def _silhouette(model: Any, X: np.ndarray) -> float:
@@ -335,12 +292,12 @@ def _agreed(table: Any, K: int) -> int:
 
 
 def _own_number(estimator: Any, numbers: list[int]) -> int:
-    """The estimator's number of clusters, if it was tried, else the least."""
+    """Return the estimator's number of clusters, if it was tried, else the least."""
     return estimator.n_clusters if estimator.n_clusters in numbers else numbers[0]
 
 
 def _suggested(trims: list[float], fits: list[Result]) -> float:
-    """The least share from which on the partition stays as it is."""
+    """Return the least share from which on the partition stays as it is."""
     for i, trim in enumerate(trims):
         if all(_moved(fits[i], later) <= SAME for later in fits[i + 1 :]):
             return trim

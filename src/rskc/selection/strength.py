@@ -1,7 +1,8 @@
-"""Prediction strength: the most clusters of which each can be foreseen."""
+"""Prediction strength: the largest number of clusters that can all be predicted."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 from rskc.selection.checkpoint import Result
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import (
-    MAX_SAMPLES,
     Search,
     check_clusters,
     configured,
@@ -20,6 +20,7 @@ from rskc.selection.search import (
 from rskc.validation import check_integer, check_real
 
 
+@dataclass(eq=False, repr=False)
 class PredictionStrength(Search):
     """Number of clusters by the prediction strength of Tibshirani and Walther.
 
@@ -73,28 +74,10 @@ class PredictionStrength(Search):
     3
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_clusters: Any = range(1, 9),
-        *,
-        n_splits: int = 20,
-        threshold: float = 0.8,
-        max_samples: int | None = MAX_SAMPLES,
-        random_state: Any = None,
-        n_jobs: int | None = -1,
-        checkpoint: Any = None,
-        progress: Any = True,
-    ):
-        self.estimator = estimator
-        self.n_clusters = n_clusters
-        self.n_splits = n_splits
-        self.threshold = threshold
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_clusters: Any = range(1, 9)
+    _: KW_ONLY
+    n_splits: int = 20
+    threshold: float = 0.8
 
     def _check(self, n: int, p: int) -> None:
         check_clusters(self.n_clusters, 1, n // 2)
@@ -138,16 +121,16 @@ def _split_strength(X: np.ndarray, estimator: Any, seed: int, key: Key) -> Resul
         return {"strength": 1.0}
     first, second = np.array_split(rng_of(seed, number).permutation(len(X)), 2)
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
-    foreseen = fit_quietly(models[0], X[first]).predict(X[second])
+    predicted = fit_quietly(models[0], X[first]).predict(X[second])
     found = fit_quietly(models[1], X[second])
     kept = ~getattr(found, "trimmed_", np.zeros(len(second), bool))
-    return {"strength": prediction_strength(found.labels_[kept], foreseen[kept], K)}
+    return {"strength": prediction_strength(found.labels_[kept], predicted[kept], K)}
 
 
-def prediction_strength(labels: np.ndarray, foreseen: np.ndarray, K: int) -> float:
+def prediction_strength(labels: np.ndarray, predicted: np.ndarray, K: int) -> float:
     """Least share, over the clusters, of pairs that are together in both; 0 for a lost cluster."""
     table = np.zeros((K, K))
-    np.add.at(table, (labels, foreseen), 1)
+    np.add.at(table, (labels, predicted), 1)
     sizes = table.sum(axis=1)
     pairs = sizes * (sizes - 1)
     together = (table * (table - 1)).sum(axis=1)

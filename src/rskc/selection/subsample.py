@@ -10,11 +10,10 @@ from sklearn.utils import check_array
 
 from rskc.arrays import is_dask, to_numpy
 from rskc.selection.runner import rng_of
-from rskc.validation import check_integer
+from rskc.validation import PRECISIONS, check_integer
 
 # Keys of tasks are small numbers; the draw of the cases has one that no task has.
 DRAW = 2**32 - 1
-PRECISIONS = [np.float64, np.float32]
 
 
 def check_max_samples(max_samples: Any) -> int | None:
@@ -33,12 +32,12 @@ def with_length(table: Any) -> Any:
 
 
 def draw_cases(n: int, n_used: int, seed: int) -> np.ndarray:
-    """Draw the numbers of so many of n cases, upwards."""
+    """Draw ``n_used`` of n cases, and return their numbers upwards."""
     return np.sort(rng_of(seed, DRAW).choice(n, n_used, replace=False, shuffle=False))
 
 
 def gather(table: Any, n_used: int, seed: int) -> np.ndarray:
-    """Bring so many cases of a table into memory; a NumPy array of no more is itself."""
+    """Return ``n_used`` cases of a table in memory; a NumPy array of no more is itself."""
     if len(table) <= n_used:
         drawn = to_numpy(table)
     else:

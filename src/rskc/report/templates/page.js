@@ -68,7 +68,7 @@
 
   // Tables
 
-  function told(value, kind) {
+  function written(value, kind) {
     if (value === null) return "–";
     if (kind === "flag") return value ? "yes" : "no";
     if (kind !== "number" || Number.isInteger(value)) return String(value);
@@ -163,7 +163,7 @@
     rowOf(i) {
       const row = element("tr");
       this.columns.forEach(({ kind }, j) => {
-        const text = told(this.values[j][i], kind);
+        const text = written(this.values[j][i], kind);
         const cell = j === 0 ? element("th", undefined, { scope: "row" }) : element("td");
         if (kind === "text") cell.append(element("bdi", text));
         else cell.textContent = text;

@@ -1,4 +1,4 @@
-"""What the displays ask of a fitted model: its cases, their distances, and all the names."""
+"""What pictures ask of a fitted model: its cases, their distances, and all the names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rskc.arrays import to_numpy_pair
 _CHUNK = 256  # cases at a time, so that n x p differences are never held
 
 
-class Cases(NamedTuple):
-    """The cases of a table, seen by a model: those of its fit, or new ones."""
+class AssignedCases(NamedTuple):
+    """The cases of a table as a model sees them: those of its fit, or new ones."""
 
     labels: np.ndarray
     distances: np.ndarray  # weighted and squared, to the nearest center; inf: nothing observed
@@ -21,11 +21,12 @@ class Cases(NamedTuple):
     names: np.ndarray
 
 
-def look_up(model: Any, X: Any) -> Cases:
+def assign(model: Any, X: Any) -> AssignedCases:
+    """Assign the cases of X to their nearest centers."""
     distances = -model.score_samples(X)
     labels = model.predict(X)
     outliers = distances > model.outlier_threshold_
-    return Cases(labels, distances, outliers, case_names(X, len(labels)))
+    return AssignedCases(labels, distances, outliers, case_names(X, len(labels)))
 
 
 def check_fitted(model: Any, X: Any = None) -> tuple[Any, Any]:
@@ -35,6 +36,7 @@ def check_fitted(model: Any, X: Any = None) -> tuple[Any, Any]:
 
 
 def check_cases_of_the_fit(model: Any, n: int, what: str) -> None:
+    """Refuse cases that are not those of the fit, for which alone ``what`` is known."""
     if n != len(model.labels_):
         raise ValueError(
             f"X has {n} cases and the model was fitted to {len(model.labels_)}: {what} is known "
@@ -43,10 +45,11 @@ def check_cases_of_the_fit(model: Any, n: int, what: str) -> None:
 
 
 def check_seen(seen: np.ndarray) -> None:
+    """Refuse a table without any case that can be drawn."""
     if not seen.any():
         raise ValueError(
-            f"X has nothing to draw: of none of its {len(seen)} cases a feature with weight is "
-            "observed."
+            f"X has nothing to draw: none of its {len(seen)} cases has an observed feature with "
+            "weight."
         )
 
 
@@ -75,7 +78,7 @@ def strongest(weights: np.ndarray, n_top: int | None = None) -> np.ndarray:
 
 
 def unweighted_distances(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Squared distance of each case to the center of its cluster, over all features.
+    """Return the squared distance of each case to the center of its cluster, over all features.
 
     ``p / observed * sum_{j observed} (x_ij - c_j)^2``, p being the features of which the centers
     know anything; inf where nothing is observed.

@@ -1,0 +1,71 @@
+"""Errors and warnings with fields, so that each surface can phrase them for its reader.
+
+Only ``SmallClusterWarning`` is public. The others are the classes that scikit-learn and Python lead
+one to expect, ValueError and UserWarning, with fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from rskc.wording import shortened
+
+LONGEST_VALUE = 200
+NO_OTHER_NAMES: Mapping[str, str] = MappingProxyType({})
+
+
+class Phrased(Exception):
+    """A message about parameters: a template, and the values in it.
+
+    In the template ``{n_clusters}`` is the name of a parameter, unless ``values`` has that name.
+    """
+
+    def __init__(self, template: str, **values: Any):
+        self.template, self.values = template, values
+        super().__init__(self.phrased())
+
+    def phrased(self, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
+        """Return the message with other names for parameters, such as the options of a command."""
+        return self.template.format_map(_Words({**names, **self.values}))
+
+    def __reduce__(self) -> Any:
+        return _again, (type(self), dict(vars(self)), self.args)
+
+
+class ParameterError(Phrased, ValueError):
+    """A parameter has a value that is not allowed; the message names both, and the remedy."""
+
+    def __init__(self, parameter: str, value: Any, words: str, **values: Any):
+        self.parameter, self.value = parameter, value
+        shown = shortened(repr(value), LONGEST_VALUE)
+        super().__init__(f"{{{parameter}}}={{value}} {words}", value=shown, **values)
+
+
+class FitWarning(Phrased, UserWarning):
+    """A warning of a fit: its ``kind``, and the ``parameter`` that can remedy it, if any."""
+
+    def __init__(self, kind: str, parameter: str | None, template: str, **values: Any):
+        self.kind, self.parameter = kind, parameter
+        super().__init__(template, **values)
+
+
+class SmallClusterWarning(FitWarning):
+    """A solution with a larger objective has a cluster that may be nothing but outlying cases."""
+
+
+class ClusterError(RuntimeError):
+    """A Dask cluster, or what only it had, was lost."""
+
+
+class _Words(dict):
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+def _again(kind: type[Phrased], fields: dict[str, Any], args: tuple) -> Phrased:
+    """Rebuild a message that came from another process."""
+    made = kind.__new__(kind, *args)
+    vars(made).update(fields)
+    return made

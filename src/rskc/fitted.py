@@ -1,0 +1,154 @@
+"""The fitted state: the attributes that a fit leaves, and the part of them that predicts.
+
+Internal. ``ATTRIBUTES`` is the only list of fitted attributes; files, copies of a model and tests
+read it.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_array
+
+from rskc.arrays import by_blocks, is_dask, to_numpy
+from rskc.engines import Engine, engine_for
+from rskc.engines.frame import Frame
+from rskc.engines.threads import one_blas_thread
+from rskc.validation import check_n_threads
+
+
+class Attribute(NamedTuple):
+    """What a fitted attribute holds."""
+
+    types: str  # those of an array as NumPy writes them; else that of Python
+    axes: str = ""  # n cases, K clusters, p features, i iterations
+    optional: bool = False
+
+
+ATTRIBUTES = {
+    "labels_": Attribute("i4 i8", "n"),
+    "cluster_centers_": Attribute("f4 f8", "Kp"),
+    "feature_weights_": Attribute("f4 f8", "p"),
+    "trimmed_weighted_": Attribute("b1", "n"),
+    "trimmed_unweighted_": Attribute("b1", "n"),
+    "trimmed_": Attribute("b1", "n"),
+    "outliers_": Attribute("b1", "n"),
+    "distances_": Attribute("f4 f8", "n"),
+    "objective_path_": Attribute("f8", "i"),
+    "feature_names_in_": Attribute("O", "p", optional=True),
+    "case_names_in_": Attribute("O", "n", optional=True),
+    "n_trim_": Attribute("int"),
+    "n_iter_": Attribute("int"),
+    "n_missing_": Attribute("int"),
+    "n_features_in_": Attribute("int"),
+    "objective_": Attribute("float"),
+    "inertia_": Attribute("float"),
+    "outlier_threshold_": Attribute("float"),
+    "l1_bound_": Attribute("float"),  # or None
+    "warnings_": Attribute("list"),
+    "warning_kinds_": Attribute("list", optional=True),  # earlier files have none
+    "_frame": Attribute("Frame"),
+    "_sklearn_output_config": Attribute("dict", optional=True),  # of set_output
+}
+
+
+def feature_names(model: Any) -> np.ndarray:
+    """Return the names of the features; x0, x1, ... where the data had none."""
+    numbered = np.array([f"x{j}" for j in range(model.n_features_in_)], dtype=object)
+    return getattr(model, "feature_names_in_", numbered)
+
+
+def case_names(model: Any) -> np.ndarray:
+    """Return the names of the cases of the fit; 0, 1, ... where the data had none."""
+    return getattr(model, "case_names_in_", np.arange(len(model.labels_)))
+
+
+def with_cases(model: Any, **attributes: Any) -> Any:
+    """Return a copy of a model, in memory, with other cases, or with none.
+
+    Attributes of length n are left out; those that are given, of any length, are set. Without its
+    cases a model is small, and tasks can send it.
+    """
+    made = copy.copy(model)
+    for name, attribute in ATTRIBUTES.items():
+        if "n" in attribute.axes:
+            vars(made).pop(name, None)
+        elif attribute.axes and name in vars(model):
+            setattr(made, name, to_numpy(getattr(model, name)))
+    vars(made).update(attributes)
+    return made
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """The part of a fitted model that assigns cases: small, and sent to tasks as it is.
+
+    Its methods take validated arrays of the centers' dtype.
+    """
+
+    centers: np.ndarray  # (K, p)
+    weights: np.ndarray  # (p,)
+    frame: Frame
+    threshold: float  # the distance beyond which a case is an outlier
+    n_threads: int
+
+    def labels(self, X: Any) -> Any:
+        """Return the nearest center of each case, by weighted distance."""
+        return self._nearest(self._engine(X))
+
+    def transform(self, X: Any) -> Any:
+        """Return the weighted squared distances (n, K) of cases to centers."""
+        engine = self._engine(X)
+        return engine.transform(engine.place(self.centers[None])[0], self.weights)
+
+    def distances(self, X: Any) -> Any:
+        """Return the weighted squared distance of each case to its nearest center."""
+        engine = self._engine(X)
+        labels = engine.arrays.as_run(self._nearest(engine))
+        centers = engine.place(self.centers[None])
+        distances = engine.distances(labels, centers, self.weights[None])
+        return engine.arrays.only(distances) * engine.unit
+
+    def apply(self, method: str, X: Any) -> Any:
+        """Call a method, or have it called on the blocks of a Dask array when they are computed."""
+        if not is_dask(X):
+            return getattr(self, method)(X)
+        alone = replace(self, n_threads=1)  # the scheduler has threads of its own
+        dtype = {"labels": np.int32, "distances": np.float64}.get(method, self.centers.dtype)
+        n_columns = len(self.centers) if method == "transform" else None
+        return by_blocks(partial(Predictor._on_block, alone, method), X, dtype, n_columns)
+
+    def _on_block(self, method: str, block: np.ndarray) -> np.ndarray:
+        X = check_array(
+            block,
+            dtype=self.centers.dtype,
+            order="C",
+            ensure_all_finite="allow-nan",
+            input_name="X",
+        )
+        return getattr(self, method)(X)
+
+    def _nearest(self, engine: Engine) -> Any:
+        with one_blas_thread:
+            table = engine.table(self.weights[None])
+            assignment = table.assign(table.place(self.centers[None]))
+            return engine.arrays.only(assignment.labels)
+
+    def _engine(self, X: Any) -> Engine:
+        missing = True if np.isnan(self.centers).any() else None
+        return engine_for(X, missing=missing, frame=self.frame, n_threads=self.n_threads)
+
+
+def predictor_of(model: Any) -> Predictor:
+    """Return the part of a fitted model that predicts."""
+    return Predictor(
+        to_numpy(model.cluster_centers_),
+        to_numpy(model.feature_weights_),
+        model._frame,
+        model.outlier_threshold_,
+        check_n_threads(model.n_threads),
+    )

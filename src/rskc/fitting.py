@@ -1,0 +1,273 @@
+"""How a fit is made: the engine, the problem, the starts, the solution (internal).
+
+``fit`` is the way from a table to a fitted model. The estimator goes it, and the searches of
+``rskc.selection``; those that follow a path of bounds take single steps of it. A ``model`` is a
+RobustSparseKMeans, of which the steps read the parameters.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from rskc.arrays import warn_of_columns
+from rskc.engines import Engine, engine_for
+from rskc.engines.threads import one_blas_thread
+from rskc.exceptions import FitWarning, ParameterError
+from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
+from rskc.solver.search import search_cases, search_size
+from rskc.solver.starts import INITS
+from rskc.validation import (
+    PRECISIONS,
+    check_bound,
+    check_centers,
+    check_choice,
+    check_integer,
+    check_n_threads,
+    check_real,
+    check_seed,
+    check_wanted,
+    names_of_cases,
+    validated,
+)
+from rskc.wording import count, listed
+
+# Restarts with n_init="auto": as many as take about this many multiplications an iteration.
+AUTO_WORK = 100_000_000
+FEWEST_STARTS, MOST_STARTS = 10, 100
+# Restarts on a sample of very many cases, where they are cheap.
+SAMPLE_STARTS = 30
+# Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
+ROUNDING = 1e-24
+# Distances rest on little when less than this share of the weight is observed.
+LITTLE_SEEN = 0.1
+MOST_NAMES = 6  # of cases and features in a warning
+
+
+def fit(model: Any, X: Any, warm: Sequence[Warm] = ()) -> list[FitWarning]:
+    """Fit a model, from known solutions too, and return what there is to warn of."""
+    case_names = names_of_cases(X)
+    X = validated_for_fit(model, X)
+    with solver_settings(model.verbose):
+        engine = make_engine(model, X)
+        problem = make_problem(model, engine)
+        with overflow_explained(engine):
+            solution = solve(engine, problem, make_starts(model, X, engine, problem), warm)
+            check_finite(solution)
+        found = list(_warnings(model, engine, problem, solution, case_names))
+        _store(model, engine, problem, solution)
+    model.warnings_ = [str(warning) for warning in found]
+    model.warning_kinds_ = [warning.kind for warning in found]
+    vars(model).pop("case_names_in_", None)  # of an earlier fit
+    if case_names is not None:
+        model.case_names_in_ = case_names
+    return found
+
+
+def validated_for_fit(model: Any, X: Any) -> Any:
+    """Check the data of a fit, and remember their features in the model."""
+    checked = validated(model, X, reset=True, dtype=PRECISIONS)
+    warn_of_columns(X)
+    return checked
+
+
+@contextmanager
+def solver_settings(verbose: Any) -> Iterator[None]:
+    """Hold BLAS to one thread, log to the terminal if asked, and leave overflows to checks."""
+    check_integer("verbose", verbose, 0)
+    log, handler = logging.getLogger("rskc"), logging.StreamHandler()
+    level = log.level
+    if verbose:
+        handler.setFormatter(logging.Formatter("rskc: %(message)s"))
+        log.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+        log.addHandler(handler)
+    try:
+        with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
+            yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+def make_engine(model: Any, X: Any) -> Engine:
+    """Return the engine for validated data; cases with no observed value are left out."""
+    return engine_for(X, drop_unobserved=True, n_threads=check_n_threads(model.n_threads))
+
+
+def make_problem(model: Any, engine: Engine) -> Problem:
+    """Check the parameters against the data."""
+    n, p = engine.n_cases, engine.n_features
+    K = check_integer("n_clusters", model.n_clusters, 1)
+    trim = check_real("trim", model.trim, 0, 0.5, ": the share of cases that may be outlying")
+    n_trim = count_of(trim, n)
+    if n - n_trim < K:
+        raise ParameterError(
+            "n_clusters",
+            K,
+            f"is more than the {n - n_trim} cases that are left of n_samples={n} when "
+            f"{{trim}}={trim:g} takes {n_trim} away; lower one of the two.",
+        )
+    check_real("outlier_cutoff", model.outlier_cutoff, 0)
+    problem = Problem(
+        n_clusters=K,
+        n_trim=n_trim,
+        l1_bound=check_bound(model.l1_bound, model.n_features, p),
+        n_features=check_wanted(model.n_features, model.l1_bound, p),
+        max_iter=check_integer("max_iter", model.max_iter, 1),
+        tol=check_real("tol", model.tol, 0),
+    )
+    distinct = engine.distinct(K)
+    if distinct < K:
+        raise ParameterError(
+            "n_clusters",
+            K,
+            f"is more than the {distinct} distinct cases among the n_samples={n}; lower "
+            "{n_clusters}.",
+        )
+    return problem
+
+
+def count_of(share: float, n: int) -> int:
+    """Return floor(share * n); 10 / 78 * 78 and 0.29 * 100 are 10 and 29 whatever they round to."""
+    return int(np.floor(share * n + 1e-9))
+
+
+def make_starts(model: Any, X: Any, engine: Engine, problem: Problem) -> Starts:
+    """Draw what the restarts begin with, or take the centers that are given."""
+    K, p, init = problem.n_clusters, engine.n_features, model.init
+    n_init = _n_starts(model, engine, problem)
+    random_state = check_seed(model.random_state)
+    if isinstance(init, str):
+        check_choice("init", init, ("auto", *INITS), ", an array or a callable")
+        inits: tuple[str, ...] = (init,)
+        if init == "auto":
+            inits = ("random", "robust" if problem.n_trim else "k-means++")
+        uniforms = random_state.random_sample((n_init, K))
+        return DrawnStarts(inits, uniforms, search_cases(engine.n_cases, p, K, random_state))
+    given = [init]
+    if callable(init):
+        given = [init(X, K, random_state=random_state) for _ in range(n_init)]
+    centers = np.stack([check_centers(center, K, p) for center in given])
+    table = engine.table(np.ones((1, p)))
+    labels = [table.assign(table.place(center[None])) for center in centers]
+    return GivenStarts([table.trim(label, problem.n_trim).groups for label in labels], K)
+
+
+def _n_starts(model: Any, engine: Engine, problem: Problem) -> int:
+    if not (isinstance(model.n_init, str) and model.n_init == "auto"):
+        return check_integer("n_init", model.n_init, 1, remedy=' or "auto"')
+    if callable(model.init):
+        return FEWEST_STARTS
+    if not isinstance(model.init, str):
+        return 1
+    n, p, K = engine.n_cases, engine.n_features, problem.n_clusters
+    if search_size(n, p, K) < n:
+        return SAMPLE_STARTS
+    return int(np.clip(AUTO_WORK // (n * min(n, p) * K), FEWEST_STARTS, MOST_STARTS))
+
+
+@contextmanager
+def overflow_explained(engine: Engine) -> Iterator[None]:
+    """Turn an error about sums that overflow into one about the data."""
+    try:
+        yield
+    except FloatingPointError:
+        raise ValueError(
+            f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. "
+            "Rescale its columns, or raise trim if these cells are outlying."
+        ) from None
+
+
+def check_finite(solution: Solution) -> None:
+    """Refuse a solution whose sums of squares overflowed."""
+    if not (np.isfinite(solution.objective) and np.isfinite(solution.inertia)):
+        raise FloatingPointError("sums of squares overflow")
+
+
+def _warnings(
+    model: Any,
+    engine: Engine,
+    problem: Problem,
+    solution: Solution,
+    case_names: np.ndarray | None,
+) -> Iterator[FitWarning]:
+    p, asked = engine.n_features, model.l1_bound
+
+    def names(cases: np.ndarray, n: int) -> str:
+        numbers = engine.numbers(cases)
+        known = numbers if case_names is None else case_names[numbers]
+        return listed(known, MOST_NAMES, n)
+
+    given = problem.l1_bound is not None and not isinstance(asked, str)
+    if given and asked > np.sqrt(p) * (1 + 1e-9):
+        yield _warning("bound never binds", value=asked, p=p, most=np.sqrt(p))
+    if not solution.converged:
+        yield _warning("not converged", value=problem.max_iter)
+    n_found = int(np.count_nonzero(solution.sizes))
+    if n_found < problem.n_clusters:
+        yield _warning("fewer clusters", value=problem.n_clusters, found=n_found)
+    selected = np.count_nonzero(solution.weights)
+    if problem.n_features not in (None, selected):
+        yield _warning("other number of features", value=problem.n_features, found=selected)
+    if (rival := solution.rival) is not None:
+        yield _warning(
+            "small cluster",
+            larger=rival.mean,
+            objective=solution.mean,
+            size=rival.size,
+            cases=names(rival.cases, rival.size),
+            n_trim=problem.n_trim,
+        )
+    if engine.n_missing == 0:
+        return
+    dead = np.flatnonzero(engine.equal_weights()[0] == 0)
+    if len(dead):
+        dead_names = getattr(model, "feature_names_in_", np.arange(p))[dead]
+        yield _warning(
+            "unobserved features",
+            features=count(len(dead), "feature has", "features have"),
+            names=listed(dead_names, MOST_NAMES),
+        )
+    little = engine.little_seen(solution.weights, LITTLE_SEEN)
+    if little.total:
+        yield _warning(
+            "hardly observed cases",
+            cases=count(little.total, "case is", "cases are"),
+            share=LITTLE_SEEN,
+            names=names(little.first, little.total),
+        )
+
+
+def _warning(kind: str, **values: Any) -> FitWarning:
+    from rskc.fit_warnings import fit_warning  # read by fits that warn only
+
+    return fit_warning(kind, **values)
+
+
+def _store(model: Any, engine: Engine, problem: Problem, solution: Solution) -> None:
+    """Set the attributes that rskc.fitted.ATTRIBUTES describes."""
+    model._frame = engine.frame
+    model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
+    model.labels_ = engine.returned(solution.labels, 0)
+    model.cluster_centers_ = engine.as_result(solution.centers)
+    model.feature_weights_ = engine.as_result(solution.weights)
+    model.trimmed_weighted_ = engine.returned(solution.trimmed_weighted, True)
+    model.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
+    model.trimmed_ = model.trimmed_weighted_ | model.trimmed_unweighted_
+    model.n_trim_ = problem.n_trim
+    model.objective_ = solution.objective
+    model.objective_path_ = engine.as_result(np.array(solution.path))
+    model.inertia_ = solution.inertia
+    model.n_iter_ = len(solution.path)
+    model.l1_bound_ = problem.l1_bound
+    if problem.n_features is not None:
+        model.l1_bound_ = float(solution.weights.sum())
+    model.distances_ = engine.returned(solution.costs, np.inf)
+    median, deviation = engine.arrays.spread(solution.costs)
+    threshold = median + model.outlier_cutoff * 1.4826 * deviation
+    model.outlier_threshold_ = max(threshold, ROUNDING * engine.unit)
+    model.outliers_ = model.distances_ > model.outlier_threshold_

@@ -1,0 +1,226 @@
+"""What a picture of a fitted model shows: plane, silhouettes, heat map and distances."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from rskc.pictures.cases import AssignedCases, feature_names, fill_with_centers, strongest
+from rskc.wording import cleaned
+
+MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge
+LOW, HIGH = 0.02, 0.98  # quantiles at which the colors of a heat map end
+SPREAD = 10.0  # a largest distance of more than this many medians calls for a log scale
+FLOOR = 1e-3  # on a log scale, what is below this share of the median stands on the edge
+RULES = ("none", "weighted", "unweighted", "both")  # what trimmed a case
+
+
+# The plane
+
+
+class Plane(NamedTuple):
+    """Cases and centers in two dimensions, and what these are."""
+
+    positions: np.ndarray
+    centers: np.ndarray
+    axis_names: tuple[str, str]
+    n_filled: int  # cases of which a cell in use is missing
+
+
+class Frame(NamedTuple):
+    """The part of a plane that is drawn."""
+
+    low: np.ndarray
+    high: np.ndarray
+    n_beyond: int  # outliers outside of it
+
+
+def plane_of(model: Any, X: np.ndarray, cases: AssignedCases, kind: str) -> Plane:
+    """Place cases in two dimensions.
+
+    Parameters
+    ----------
+    model : RobustSparseKMeans
+        A fitted model.
+    X : ndarray of shape (n_samples, n_features)
+        Cases of which a feature with weight is observed.
+    cases : AssignedCases
+        The same, as the model sees them.
+    kind : {"auto", "features", "pca"}
+        As in ``ClusterDisplay.from_estimator``.
+    """
+    features = strongest(model.feature_weights_)
+    by_features = kind == "features" or len(features) < (3 if kind == "auto" else 2)
+    if by_features:
+        features = features[:2]
+    X, centers = X[:, features], model.cluster_centers_[:, features]
+    n_filled = int(np.isnan(X).any(axis=1).sum())
+    X = fill_with_centers(X, cases.labels, centers)
+    centers = fill_with_centers(centers, np.arange(len(centers)), centers)
+    if not by_features:
+        scale = np.sqrt(model.feature_weights_[features])
+        return _by_components(X * scale, centers * scale, cases.outliers, n_filled)
+    names = [cleaned(name, 40) for name in feature_names(model, features)]
+    if len(features) == 1:
+        return _by_rank(X, centers, cases.labels, names[0], n_filled)
+    return Plane(X, centers, (names[0], names[1]), n_filled)
+
+
+def _by_rank(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, name: str, n: int) -> Plane:
+    """One feature, and the place of each case among all, sorted by the feature."""
+    order = np.lexsort((labels, X[:, 0]))
+    ranks = np.empty(len(X))
+    ranks[order] = np.arange(len(X))
+    middles = [np.median(ranks[labels == k]) if k in labels else 0 for k in range(len(centers))]
+    return Plane(
+        np.column_stack([X[:, 0], ranks]),
+        np.column_stack([centers[:, 0], middles]),
+        (name, "cases, in the order of this feature"),
+        n,
+    )
+
+
+def _by_components(Z: np.ndarray, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
+    regular = Z[~outliers]
+    if len(regular) < 3:  # too few to span a plane
+        regular = np.concatenate([Z, centers])
+    with np.errstate(invalid="ignore"):  # the shares of no variance at all
+        pca = PCA(2, random_state=0).fit(regular)
+    names = [
+        f"PC {i} ({share:.0%} of the weighted variance)"
+        for i, share in enumerate(np.nan_to_num(pca.explained_variance_ratio_), 1)
+    ]
+    return Plane(pca.transform(Z), pca.transform(centers), (names[0], names[1]), n)
+
+
+def frame_of(
+    positions: np.ndarray, labels: np.ndarray, outliers: np.ndarray, centers: np.ndarray
+) -> Frame:
+    """Frame all centers and cases that are no outliers, with some room for outliers."""
+    regular = positions if outliers.all() else positions[~outliers]
+    regular = np.concatenate([regular, centers[np.unique(labels)]])
+    low, high = regular.min(axis=0), regular.max(axis=0)
+    room = MARGIN * np.where(high > low, high - low, 1.0)
+    everything = np.concatenate([regular, positions])
+    low = np.maximum(everything.min(axis=0), low - room)
+    high = np.minimum(everything.max(axis=0), high + room)
+    flat = 0.5 * (high <= low)
+    low, high = low - flat, high + flat
+    beyond = np.any((positions < low) | (positions > high), axis=1)
+    return Frame(low, high, int(beyond.sum()))
+
+
+# Silhouettes
+
+
+def by_silhouette(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Order cases by cluster and then by silhouette, the largest first."""
+    return np.lexsort((-values, labels))
+
+
+def stacked(labels: np.ndarray, gap: float) -> np.ndarray:
+    """Place cases, sorted by cluster, one after another with a gap after each cluster."""
+    return np.arange(len(labels)) + gap * np.unique(labels, return_inverse=True)[1]
+
+
+# The heat map
+
+
+def by_distance(distances: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Order cases by cluster and then by their distance to its center, the nearest first."""
+    return np.lexsort((distances, labels))
+
+
+def standardize_cells(values: np.ndarray, outliers: np.ndarray) -> np.ndarray:
+    """Subtract the mean and divide by the standard deviation of the cells that are no outliers."""
+    regular = np.ones(len(values), bool) if outliers.all() else ~outliers
+    cells = np.ma.masked_invalid(values[regular])
+    mean, spread = cells.mean(axis=0).filled(0.0), cells.std(axis=0).filled(0.0)
+    return (values - mean) / np.where(spread > 0, spread, 1.0)
+
+
+def color_limits(values: np.ndarray) -> tuple[float, float]:
+    """Return where the colors end: at quantiles, so that an outlying cell does not bleach all."""
+    seen = values[np.isfinite(values)]
+    low, high = np.quantile(seen, [LOW, HIGH]) if len(seen) else (0.0, 1.0)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def symmetric_limits(values: np.ndarray) -> tuple[float, float]:
+    """Return where colors that diverge from 0 end."""
+    seen = values[np.isfinite(values)]
+    end = np.abs(np.quantile(seen, [LOW, HIGH])).max() if len(seen) else 1.0
+    return (-end, end) if end > 0 else (-0.5, 0.5)
+
+
+# The two distances
+
+
+class Boundary(NamedTuple):
+    """Smallest distance of a trimmed case, and largest of a kept one if that is beyond it."""
+
+    low: float
+    high: float
+
+    @property
+    def is_sharp(self) -> bool:
+        """Whether the two differ by rounding at most."""
+        return self.high <= self.low * (1 + 1e-6)
+
+
+class DistanceScatter(NamedTuple):
+    """Weighted and unweighted distances of cases, as a scatter plot shows them."""
+
+    seen: np.ndarray  # cases that can be drawn
+    points: np.ndarray  # of these, the two distances
+    logarithmic: tuple[bool, bool]  # the scales
+    rules: np.ndarray  # of these, what trimmed them: indices of RULES
+    boundaries: dict[str, Boundary]  # of the rules that have one
+    mixed: list[str]  # rules that trimmed cases without a boundary to speak of
+
+
+def distance_scatter(
+    weighted: np.ndarray,
+    unweighted: np.ndarray,
+    trimmed_weighted: np.ndarray,
+    trimmed_unweighted: np.ndarray,
+) -> DistanceScatter:
+    """Choose scales and boundaries for the two distances by which cases are trimmed."""
+    seen = np.isfinite(weighted) & np.isfinite(unweighted)
+    points = np.column_stack([weighted, unweighted])[seen]
+    x_log, y_log = (_is_spread(distances) for distances in points.T)
+    trimmed = dict(zip(RULES[1:3], (trimmed_weighted[seen], trimmed_unweighted[seen]), strict=True))
+    found = {
+        rule: _boundary(distances, cut)
+        for (rule, cut), distances in zip(trimmed.items(), points.T, strict=True)
+    }
+    boundaries = {rule: boundary for rule, boundary in found.items() if boundary is not None}
+    if len(points):  # lift distances that a log scale cannot or should not show
+        floor = np.where((x_log, y_log), FLOOR * np.median(points, axis=0), 0)
+        points = np.maximum(points, floor)
+    return DistanceScatter(
+        seen,
+        points,
+        (x_log, y_log),
+        trimmed["weighted"] + 2 * trimmed["unweighted"].astype(int),
+        boundaries,
+        [rule for rule, cut in trimmed.items() if cut.any() and rule not in boundaries],
+    )
+
+
+def _is_spread(distances: np.ndarray) -> bool:
+    """Tell whether half of the cases would share less than a tenth of a linear axis."""
+    median = np.median(distances) if len(distances) else 0.0
+    return bool(median > 0 and distances.max() > SPREAD * median)
+
+
+def _boundary(distances: np.ndarray, trimmed: np.ndarray) -> Boundary | None:
+    """Return None if nothing is trimmed, or if more cases are kept beyond than were trimmed."""
+    if not trimmed.any():
+        return None
+    smallest, kept = distances[trimmed].min(), distances[~trimmed]
+    if np.count_nonzero(kept > smallest) > np.count_nonzero(trimmed):
+        return None
+    return Boundary(float(smallest), float(max(smallest, kept.max(initial=0))))

@@ -1,0 +1,289 @@
+"""What the page says in sentences: headline, meaning, and what to try next.
+
+All of it follows from the numbers of the summary alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rskc.wording import cleaned, count, number, percent, sentence_list
+
+LOW_SILHOUETTE = 0.25  # noise in hundreds of features has 0.2 to 0.3; digits .48, the paper's .54
+LOW_IN_CLUSTER = 0.15
+NEARLY_ALL = 0.9  # of the squared weights, whose sum is 1
+MANY_MISSING = 0.5
+MANY_BLIND = 0.02
+SMALL_SHARE = 0.02  # of the cases, for a cluster that may be nothing but outlying ones
+LONGEST_WARNING = 600
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """Return the result in one sentence."""
+    data, result = summary["data"], summary["result"]
+    n, p, selected = data["n_cases"], data["n_features"], result["n_selected"]
+    if result["alike"]:
+        features = f"all {count(p, 'feature')} count alike" if p > 1 else "there is one feature"
+    else:
+        matter = "matters" if selected == 1 else "matter"
+        features = f"{selected:,} of {count(p, 'feature')} {matter}"
+    outlying = result["n_outliers"]
+    looks = "looks like an outlier" if outlying == 1 else "look like outliers"
+    outliers = f"{count(outlying, 'case')} {looks}" if outlying else "no case looks like an outlier"
+    found = f"{count(result['n_found'], 'cluster')} found in {count(n, 'case')}"
+    return f"{found}; {features}; {outliers}."
+
+
+def meaning(summary: Mapping[str, Any]) -> list[str]:
+    """Explain the headline to someone who has never heard of the method."""
+    return [
+        sentence
+        for part in (_on_clusters, _on_features, _on_outliers, _on_missing)
+        if (sentence := part(summary))
+    ]
+
+
+def _on_clusters(summary: Mapping[str, Any]) -> str:
+    result, sizes = summary["result"], [c["size"] for c in summary["clusters"] if c["size"]]
+    if result["n_found"] < 2:
+        return "All cases are in one group."
+    word = "and" if len(sizes) == 2 else "to"
+    ends = f"{min(sizes):,} {word} {max(sizes):,}" if min(sizes) < max(sizes) else f"{max(sizes):,}"
+    text = (
+        f"The cases fall into {result['n_found']} groups of {ends} cases that resemble one another."
+    )
+    mean = result["silhouette"]
+    if mean is None:
+        return text
+    if mean >= 0.5:
+        verdict = "most cases have a clear place"
+    elif mean >= LOW_SILHOUETTE:
+        verdict = "the groups are separated but overlap"
+    else:
+        verdict = "the groups overlap much, and the result should not be trusted alone"
+    return (
+        f"{text} On average the squared distance of a case to the center of its own group is "
+        f"{percent(mean)} less than to the next one (the mean silhouette is {mean:.2f}; 0 would be "
+        f"halfway between two centers): {verdict}."
+    )
+
+
+def _on_features(summary: Mapping[str, Any]) -> str:
+    data, result = summary["data"], summary["result"]
+    if result["alike"]:
+        return "All features count alike: no choice among them was asked for."
+    names = sentence_list([cleaned(name, 32) for name in result["top_features"]])
+    rest = data["n_features"] - result["n_selected"]
+    if not rest:
+        return f"Every feature has some weight; {names} separate the groups best."
+    verb = "separates" if len(result["top_features"]) == 1 else "separate"
+    others = "was found" if rest == 1 else "were found"
+    return (
+        f"The groups differ in {count(result['n_selected'], 'feature')}; {names} {verb} them "
+        f"best. The other {rest:,} {others} not to help, and were left out of the comparison."
+    )
+
+
+def _on_outliers(summary: Mapping[str, Any]) -> str:
+    result = summary["result"]
+    outlying, n_trimmed = result["n_outliers"], result["n_trimmed"]
+    text = "All cases contributed to the centers: nothing was trimmed."
+    if n_trimmed:
+        who = f"the {n_trimmed:,} that lay farthest from their centers were"
+        who = who if n_trimmed > 1 else "the one that lay farthest from its center was"
+        text = (
+            f"So that unusual cases cannot distort the groups, {who} left out when the centers "
+            "were computed."
+        )
+    if not outlying:
+        return f"{text} In the end, none is unusually far from its center."
+    far = "One case is" if outlying == 1 else f"{outlying:,} cases are"
+    look = "worth a look, be it an error or something new"
+    return f"{text} {far} unusually far from every center: {look}."
+
+
+def _on_missing(summary: Mapping[str, Any]) -> str:
+    data = summary["data"]
+    if not data["n_missing"]:
+        return ""
+    cells, share = count(data["n_missing"], "cell"), percent(data["share_missing"])
+    verb = "is" if data["n_missing"] == 1 else "are"
+    text = f"{cells} of the table ({share}) {verb} missing. They were left out, not filled in."
+    if not data["n_blind"]:
+        return text
+    return f"{text} Nothing that matters is known of {count(data['n_blind'], 'case')}."
+
+
+# What to try next
+
+
+def advise(facts: dict[str, Any]) -> list[dict[str, str]]:
+    """Return what to look at again: ``about``, a few words, and ``text``, with a remedy.
+
+    ``facts`` has the keys ``data``, ``result``, ``clusters``, ``warnings``, ``warning_kinds`` and
+    ``searches`` of the summary.
+    """
+    rules = (
+        _warned,
+        _one_cluster,
+        _small_clusters,
+        _bound,
+        _one_feature,
+        _separation,
+        _trimming,
+        _missing,
+        _searched,
+    )
+    return [{"about": about, "text": text} for rule in rules for about, text in rule(facts)]
+
+
+Pairs = Iterator[tuple[str, str]]
+
+
+def _warned(facts: dict[str, Any]) -> Pairs:
+    for message, kind in zip(facts["warnings"], facts["warning_kinds"], strict=True):
+        yield kind.capitalize() or "Warning", cleaned(message, LONGEST_WARNING)
+
+
+def _one_cluster(facts: dict[str, Any]) -> Pairs:
+    if facts["result"]["n_clusters"] > 1:
+        return
+    searched = any("n_clusters" in search["suggests"] for search in facts["searches"])
+    why = "With one cluster there is nothing to separate, and no weights to learn"
+    if searched:
+        why = (
+            "No number of clusters that was tried is better than chance, so all cases are in one "
+            "group, and no features are chosen"
+        )
+    remedy = "ask for a number of clusters" if searched else "try two or more, or Clest"
+    yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
+
+
+def _small_clusters(facts: dict[str, Any]) -> Pairs:
+    n, K = facts["data"]["n_cases"], facts["result"]["n_clusters"]
+    most = max(facts["result"]["n_trim"], SMALL_SHARE * n, 2)
+    small = [c for c in facts["clusters"] if 0 < c["size"] <= most and 2 * c["size"] * K < n]
+    if not small or K == 1:
+        return
+    names = sentence_list([f"{c['cluster']} ({count(c['size'], 'case')})" for c in small], 5)
+    start, pronoun = ("Cluster", "is so small that it")
+    if len(small) > 1:
+        start, pronoun = ("Clusters", "are so small that they")
+    yield (
+        "Small clusters",
+        f"{start} {names} {pronoun} may be outliers and no group; look at the cases, and try "
+        "fewer clusters or a larger trim.",
+    )
+
+
+def _bound(facts: dict[str, Any]) -> Pairs:
+    bound, p = facts["result"]["l1_bound"], facts["data"]["n_features"]
+    if bound is None or p == 1 or facts["result"]["n_clusters"] == 1:
+        return
+    if bound >= p**0.5 * (1 - 1e-9):
+        yield (
+            "No sparsity",
+            f"The L1 bound is at its upper limit, {number(p**0.5)}, so it leaves no feature out; "
+            "lower l1_bound, or choose it with GapL1.",
+        )
+    elif facts["result"]["n_selected"] == p:
+        yield (
+            "Every feature has weight",
+            f"An L1 bound of {number(bound)} leaves no feature out, though most weights may be "
+            "small; choose the bound with GapL1 (rskc select-l1), or ask for a number of features.",
+        )
+    elif bound <= 1 + 1e-9:
+        yield (
+            "A single feature",
+            "The L1 bound is at its lower limit, 1, which allows for one feature only; raise "
+            "l1_bound, or choose it with GapL1.",
+        )
+
+
+def _one_feature(facts: dict[str, Any]) -> Pairs:
+    result, p = facts["result"], facts["data"]["n_features"]
+    bound = result["l1_bound"]
+    if bound is None or p == 1 or bound <= 1 + 1e-9 or result["top_share"] < NEARLY_ALL:
+        return
+    yield (
+        "One feature decides",
+        f"{cleaned(result['top_feature'], 40)} has {percent(result['top_share'])} of the squared "
+        "weight, so that the clusters are those of this feature; see whether its scale is larger "
+        "than that of the others, and standardize the columns if so.",
+    )
+
+
+def _separation(facts: dict[str, Any]) -> Pairs:
+    mean = facts["result"]["silhouette"]
+    if mean is None:
+        return
+    if mean < LOW_SILHOUETTE:
+        yield (
+            "Clusters overlap",
+            f"The mean silhouette is {mean:.2f}: many cases are about as near to another center; "
+            "try another number of clusters, and see with Clest whether there are any.",
+        )
+        return
+    low = [c for c in facts["clusters"] if (c["silhouette"] or 1) < LOW_IN_CLUSTER]
+    if low:
+        names = sentence_list([f"{c['cluster']} ({c['silhouette']:.2f})" for c in low], 5)
+        yield (
+            "A weak cluster",
+            f"Silhouettes are low in cluster{'s' * (len(low) > 1)} {names}: these cases are about "
+            "as near to another center; try fewer clusters.",
+        )
+
+
+def _trimming(facts: dict[str, Any]) -> Pairs:
+    n, result = facts["data"]["n_cases"], facts["result"]
+    n_trim, outlying = result["n_trim"], result["n_outliers"]
+    # Rounded up, as the number of trimmed cases is rounded down.
+    share = f"{min(math.ceil(1000 * max(outlying, 1) / n) / 1000, 0.49):g}"
+    if outlying > 2 * n_trim and outlying - n_trim >= max(5, 0.02 * n):
+        yield (
+            "More outliers than trimmed",
+            f"{count(outlying, 'case')} look like outliers, and only {n_trim:,} are trimmed: the "
+            f"others pull at the centers; try trim={share}, or choose it with TrimCurves.",
+        )
+    elif n_trim >= 4 and outlying < n_trim / 4:
+        found = f"only {outlying:,} look like outliers"
+        yield (
+            "Fewer outliers than trimmed",
+            f"{count(n_trim, 'case')} are trimmed by each rule and "
+            f"{found if outlying else 'none looks like an outlier'}: good cases are left out; try "
+            f"trim={share}, or choose it with TrimCurves.",
+        )
+
+
+def _missing(facts: dict[str, Any]) -> Pairs:
+    data = facts["data"]
+    if data["share_missing"] >= MANY_MISSING:
+        yield (
+            "Many missing cells",
+            f"{percent(data['share_missing'])} of the cells are missing, so that distances rest on "
+            "few features; leave out the features and cases that are hardly observed.",
+        )
+    if data["n_blind"] >= max(1, MANY_BLIND * data["n_cases"]):
+        yield (
+            "Cases without data",
+            f"{count(data['n_blind'], 'case')} have no observed value in the features that have "
+            "weight, and their cluster is arbitrary; leave them out, or raise l1_bound so that "
+            "more features count.",
+        )
+
+
+def _searched(facts: dict[str, Any]) -> Pairs:
+    for search in facts["searches"]:
+        for parameter, value in search["suggests"].items():
+            own = facts["result"][parameter]
+            # How far a setting may be from a suggestion that is itself an estimate.
+            tolerance = {"n_clusters": 0.0, "l1_bound": 0.2 * value, "trim": 0.02 + 1e-9}
+            if own is None or abs(own - value) <= tolerance[parameter]:
+                continue
+            yield (
+                "A search suggests otherwise",
+                f"{search['name']} suggests {parameter}={number(value)}, and this model has "
+                f"{number(own)}; compare it with the best_estimator_ of the search.",
+            )

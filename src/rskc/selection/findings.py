@@ -1,0 +1,331 @@
+"""What a search found, by which rule, and what follows: the words of page, pictures and console."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rskc.selection.clest import LEAST_AGREEMENT, NEARLY_AS_GOOD, Clest
+from rskc.selection.gap import GapK, GapL1
+from rskc.selection.path import FeaturePath
+from rskc.selection.settings import SAME, GridSearch, TrimCurves
+from rskc.selection.strength import PredictionStrength
+from rskc.wording import cleaned, count, exact_percent, number, probability
+
+
+class TextTable(NamedTuple):
+    """What a search tried, as text."""
+
+    labels: list[str]
+    rows: list[list[str]]
+    chosen: list[bool]  # the rows that the search chose
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a search found, by which rule, and what follows."""
+
+    title: str  # the question, and how it was answered
+    headline: str  # what the search suggests, in a sentence
+    result: str  # the same in a few words
+    rule: str  # what was measured, and how the choice follows
+    table: TextTable
+    reason: str = ""  # why this was chosen and nothing else, for the title of a picture
+    sample: str = ""  # how many of the cases were searched on, if not all
+    next_step: str = ""
+    suggests: dict[str, Any] = field(default_factory=dict)  # parameters of RobustSparseKMeans
+
+    @property
+    def explanation(self) -> str:
+        """The rule, and all that a reader of the result must know."""
+        return " ".join(filter(None, (self.rule, self.sample, self.next_step)))
+
+
+@singledispatch
+def describe(search: Any) -> Finding:
+    """Describe what a fitted search found.
+
+    Parameters
+    ----------
+    search : Clest, GapL1, GapK, PredictionStrength, TrimCurves, GridSearch or FeaturePath
+        A fitted search, or a path of features.
+
+    Returns
+    -------
+    finding : Finding
+
+    Raises
+    ------
+    TypeError
+        If it is anything else.
+    NotFittedError
+        If the search was not fitted.
+    """
+    known = ", ".join(kind.__name__ for kind in describe.registry if kind is not object)
+    raise TypeError(f"search={search!r:.60} must be one of {known}.")
+
+
+@describe.register
+def _(search: Clest) -> Finding:
+    columns = {
+        "n_clusters": "Clusters",
+        "observed_cer": "Error",
+        "reference_cer": "Error without clusters",
+        "agreement": "Agreement",
+        p_value_column(search.rule): "p-value",
+        "significant": "Passes",
+    }
+    table, K = _table(search, columns), search.n_clusters_
+    if search.rule == "paper":
+        choice = (
+            f"Among the numbers with a p-value below {search.level:g}, the one whose error is "
+            "farthest below that of the made-up data is chosen."
+        )
+    else:
+        choice = (
+            f"A number passes if its p-value is at most {clest_level(search):.2g} and its "
+            f"agreement (1 - error / error without clusters) at least {LEAST_AGREEMENT:g}. Of "
+            f"those that pass, the largest with an agreement within {NEARLY_AS_GOOD:g} of the best "
+            "is chosen."
+        )
+    p_values = search.table_[p_value_column(search.rule)]
+    return Finding(
+        title="How many clusters: Clest",
+        headline=f"Clest suggests {clusters(K)}.",
+        result=clusters(K),
+        reason=clest_reason(search.table_.n_clusters, p_values, K),
+        rule="Part of the cases predicts the clusters of the rest, again and again. The error "
+        f"should be small, and much smaller than in made-up data without clusters. {choice} If "
+        "there is none, there are no clusters.",
+        sample=_sample(search),
+        suggests={"n_clusters": K},
+        table=table,
+    )
+
+
+def clest_level(search: Clest) -> float:
+    """Return the level that the rule uses: no p-value is less than 1 / (1 + n_references)."""
+    return max(search.level, 1 / (1 + search.n_references))
+
+
+def p_value_column(rule: str) -> str:
+    """Return the column of the p-values by which a rule of Clest decides."""
+    return "p_value_share" if rule == "paper" else "p_value"
+
+
+def clest_reason(numbers: Any, p_values: Any, chosen: int) -> str:
+    """Say why Clest chose a number of clusters."""
+    if chosen == 1:
+        return "no number of them is predicted better than by chance"
+    p = np.asarray(p_values)[np.asarray(numbers) == chosen][0]
+    return f"predicted better than by chance, p = {probability(p)}"
+
+
+@describe.register
+def _(search: GapL1) -> Finding:
+    columns = {
+        "l1_bound": "L1 bound",
+        "n_features": "Features",
+        "gap": "Gap",
+        "standard_error": "Standard error",
+        "objective": "Objective per case",
+    }
+    table = _table(search, columns)
+    bound = search.l1_bound_1se_ if search.rule == "1se" else search.l1_bound_
+    n_features = int(search.best_estimator_.get_support().sum())
+    result = f"an L1 bound of {number(bound)}, which gives weight to {count(n_features, 'feature')}"
+    choice = "least bound within one standard error of" if search.rule == "1se" else "bound with"
+    return Finding(
+        title="How many features: the gap",
+        headline=f"The gap suggests {result}.",
+        result=result,
+        reason=gap_reason("l1_bound", search.table_.gap, search.table_.chosen),
+        rule="The gap is how much better the clusters are separated than in the same data with "
+        f"each column shuffled. The {choice} the largest gap is chosen.",
+        sample=_sample(search),
+        suggests={"l1_bound": float(bound)},
+        table=table,
+    )
+
+
+@describe.register
+def _(search: GapK) -> Finding:
+    columns = {"n_clusters": "Clusters", "gap": "Gap", "standard_error": "Standard error"}
+    table, K = _table(search, columns), search.n_clusters_
+    return Finding(
+        title="How many clusters: the gap",
+        headline=f"The gap suggests {clusters(K)}.",
+        result=clusters(K),
+        reason=gap_reason("n_clusters", search.table_.gap, search.table_.chosen),
+        rule="The gap is how much closer the cases are to their centers than in made-up data "
+        "without clusters. The least number whose gap is within one standard error of the first "
+        "local maximum is chosen.",
+        sample=_sample(search),
+        suggests={"n_clusters": K},
+        table=table,
+    )
+
+
+def gap_reason(kind: str, gap: Any, chosen: Any) -> str:
+    """Say why GapL1 (kind "l1_bound") or GapK ("n_clusters") chose a row."""
+    gap, row = np.asarray(gap), int(np.argmax(chosen))
+    if row == np.argmax(gap):
+        return "the largest gap"
+    if kind == "l1_bound":
+        return "within one standard error"
+    # The choice is never beyond the first local maximum.
+    if gap[row] >= gap[row + 1]:
+        return "the first local maximum"
+    return "within one standard error of the first local maximum"
+
+
+@describe.register
+def _(search: PredictionStrength) -> Finding:
+    columns = {"n_clusters": "Clusters", "strength": "Strength", "standard_error": "Standard error"}
+    table, K, threshold = _table(search, columns), search.n_clusters_, search.threshold
+    row, frame = table.chosen.index(True), search.table_
+    return Finding(
+        title="How many clusters: prediction strength",
+        headline=f"Prediction strength suggests {clusters(K)}.",
+        result=clusters(K),
+        reason=strength_reason(frame.strength[row], frame.standard_error[row], threshold),
+        rule="Half of the cases predicts which pairs of the other half belong together. The "
+        "largest number is chosen for which this succeeds in every cluster: with a share of "
+        f"{threshold:g} or more, within one standard error. If there is none, it is the strongest.",
+        sample=_sample(search),
+        suggests={"n_clusters": K},
+        table=table,
+    )
+
+
+def strength_reason(strength: float, error: float, threshold: float) -> str:
+    """Say why a number of clusters was chosen by its prediction strength."""
+    if strength + error < threshold:
+        return f"the strongest, though below the threshold of {threshold:g}"
+    return f"the largest number that is predicted well (strength {strength:.2f})"
+
+
+@describe.register
+def _(search: TrimCurves) -> Finding:
+    columns = {
+        "n_clusters": "Clusters",
+        "trim": "Trim",
+        "moved": "Change from the share before",
+        "within": "Within sum per case",
+        "n_features": "Features",
+        "n_outliers": "Outliers",
+    }
+    table, trim = _table(search, columns), search.suggested_trim_
+    trims, result = search.table_.trim.unique(), f"trimming {exact_percent(trim)} of the cases"
+    for_clusters = clusters(search.best_estimator_.n_clusters)
+    return Finding(
+        title="How much to trim: trimming curves",
+        headline=f"Trimming curves suggest {result}, for {for_clusters}.",
+        result=result,
+        reason=trim_reason(trims, trim),
+        rule="While outlying cases are left, the partition jumps when a little more is trimmed; "
+        f"once they are gone, at most {SAME:.0%} of the pairs of cases change. The least share "
+        "from which on this holds is chosen.",
+        sample=_sample(search),
+        next_step=""
+        if is_stable(trims, trim)
+        else "The partition changes up to the largest share that was tried: try larger ones.",
+        suggests={"trim": float(trim)},
+        table=table,
+    )
+
+
+def is_stable(trims: Any, suggested: float) -> bool:
+    """Tell whether the partition stays as it is from some share on, the last one not counted."""
+    return len(trims) == 1 or suggested < trims[-1]
+
+
+def trim_reason(trims: Any, suggested: float) -> str:
+    """Say why a trimming share is suggested."""
+    if is_stable(trims, suggested):
+        return f"the partition is stable from {exact_percent(suggested)} on"
+    return f"the partition is not stable up to {exact_percent(trims[-1])}"
+
+
+@describe.register
+def _(search: GridSearch) -> Finding:
+    columns = {
+        "n_clusters": "Clusters",
+        "l1_bound": "L1 bound",
+        "trim": "Trim",
+        "n_features": "Features",
+        "n_outliers": "Outliers",
+        "silhouette": "Silhouette",
+        "consensus": "Consensus",
+    }
+    table, best = _table(search, columns), search.best_params_
+    bound = "" if best["l1_bound"] is None else f"an L1 bound of {number(best['l1_bound'])} and "
+    result = f"{bound}trim {best['trim']:g}"
+    consensus = search.table_.consensus[table.chosen.index(True)]
+    return Finding(
+        title="Settings side by side: the grid",
+        headline=f"Of the settings for {clusters(best['n_clusters'])}, the others agree most with "
+        f"{result} (consensus {consensus:.2f}).",
+        result=result,
+        reason=f"the largest consensus, {consensus:.2f}",
+        rule="A true partition is found with many settings, an accidental one with few. Consensus "
+        "is the mean agreement (adjusted Rand index) with the partitions of all other settings "
+        "with as many clusters; 1 is the same partition. The setting with the largest consensus "
+        "is chosen.",
+        sample=_sample(search),
+        next_step="The number of clusters is not chosen here, for a wrong one may be found with "
+        "every setting too; use Clest for it.",
+        suggests={
+            name: float(best[name]) for name in ("trim", "l1_bound") if best[name] is not None
+        },
+        table=table,
+    )
+
+
+@describe.register
+def _(path: FeaturePath) -> Finding:
+    names = [cleaned(path.feature_names[j], 32) for j in features_by_entry(path)[:5]]
+    columns = {"L1 bound": path.l1_bounds, "Features": path.n_features}
+    columns["Objective per case"] = path.objective
+    rows = [list(map(number, row)) for row in zip(*columns.values(), strict=True)]
+    return Finding(
+        title="Which features first: the feature path",
+        headline=f"The first to get weight: {', '.join(names)}.",
+        result=", ".join(names),
+        rule="With a small L1 bound few features have weight; as it grows, others follow.",
+        table=TextTable(list(columns), rows, [False] * len(rows)),
+    )
+
+
+def features_by_entry(path: FeaturePath) -> np.ndarray:
+    """Return the features that get weight, by the bound at which they do, then by their weight."""
+    order = np.lexsort((-path.weights.max(axis=0), path.entry))
+    return order[np.isfinite(path.entry[order])]
+
+
+def clusters(K: int) -> str:
+    """Write a number of clusters that was chosen."""
+    return count(K, "cluster") if K > 1 else "1 cluster, that is, no clusters"
+
+
+def _sample(search: Any) -> str:
+    n, n_used = search.n_samples_, search.n_samples_used_
+    return f"Searched on {n_used:,} of the {n:,} cases, drawn at random." if n_used < n else ""
+
+
+def _table(search: Any, columns: dict[str, str]) -> TextTable:
+    check_is_fitted(search, "table_")
+    frame = search.table_
+    cells = [_cells(frame[name].to_numpy()) for name in columns]
+    rows = [list(row) for row in zip(*cells, strict=True)]
+    return TextTable(list(columns.values()), rows, frame["chosen"].tolist())
+
+
+def _cells(values: np.ndarray) -> list[str]:
+    if values.dtype.kind == "b":
+        return ["yes" if value else "no" for value in values]
+    return [number(None if value is None else float(value)) for value in values.tolist()]
