@@ -26,7 +26,7 @@ from rskc.engines import Assignment, engine_for
 from rskc.engines.blocks import order
 from rskc.engines.blocks.cases import BlockCases
 from rskc.engines.blocks.order import median, select
-from rskc.engines.blocks.plans import FAN_IN, Blocks, add, in_one, packed, unpacked
+from rskc.engines.blocks.plans import FAN_IN, Blocks, add, add_all, packed, unpacked
 from rskc.solver import search
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
@@ -432,7 +432,7 @@ def test_labels_are_kept_in_few_bytes_and_come_back_as_they_were(K, kind):
 def test_sums_of_blocks_are_added_in_a_fixed_order():
     parts = [(np.array([1e16]),), (np.array([1.0]),)] * 40
     grouped = [add(parts[i : i + FAN_IN]) for i in range(0, 80, FAN_IN)]
-    assert in_one(add, parts) == add(grouped)
+    assert add_all(parts) == add(grouped)
 
 
 def test_the_budget_may_be_said_in_words():

@@ -69,15 +69,15 @@ def assert_same_fit(found, expected):
 
 def after_graphs(monkeypatch, number, happening):
     """Let something happen before the graph of this number is sent."""
-    sent, ask = [], Blocks.ask
+    sent, run = [], Blocks._run
 
     def watched(self, *arguments, **options):
         sent.append(1)
         if len(sent) == number:
             happening()
-        return ask(self, *arguments, **options)
+        return run(self, *arguments, **options)
 
-    monkeypatch.setattr(Blocks, "ask", watched)
+    monkeypatch.setattr(Blocks, "_run", watched)
     return sent
 
 

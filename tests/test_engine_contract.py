@@ -13,9 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from engine_kinds import KINDS
-from rskc.engines import Assignment, MemoryEngine, MissingEngine
-from rskc.engines.cases import NumpyCases
-from rskc.engines.frame import Frame
+from rskc.engines import Assignment, Frame, MemoryEngine, MissingEngine
+from rskc.engines.memory import NumpyCases
 from test_missing import plain_between, plain_distances, plain_means
 from test_passes import (
     SHAPES,
@@ -134,7 +133,7 @@ def test_starts_are_drawn_from_the_same_table(kind):
     rng = np.random.default_rng(5)
     X, weights, centers = whole(rng, (40, 5)), whole_weights(rng, 1, 5), whole(rng, (1, 3, 5))
     table = plain_engine(kind, X).table(weights)
-    seeds, index = table.seeds(), np.array([[0, 39], [7, 8]])
+    seeds, index = table.seeding_table(), np.array([[0, 39], [7, 8]])
     assert_array_equal(seeds.cases(index), table.place(X[index]))
     found, expected = (part.assign(table.place(centers)) for part in (seeds, table))
     assert_array_equal(from_anywhere(found.labels), kind.numpy(expected.labels))
@@ -144,7 +143,7 @@ def test_starts_are_drawn_from_the_same_table(kind):
 @each_kind
 def test_starts_are_drawn_in_proportion_to_costs(kind):
     rng = np.random.default_rng(6)
-    seeds = plain_engine(kind, whole(rng, (9, 2))).table(np.ones((1, 2))).seeds()
+    seeds = plain_engine(kind, whole(rng, (9, 2))).table(np.ones((1, 2))).seeding_table()
     costs = rng.integers(0, 5, (4, 9)).astype(float)
     costs[3] = 0
     groups, uniforms = rng.integers(-1, 2, (4, 9), np.int32), np.array([0.0, 0.3, 0.999, 0.5])

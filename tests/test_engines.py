@@ -1,12 +1,22 @@
 """The engine in memory: its tables, its frame, and what does not depend on how work is cut."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_simulation
-from rskc.engines import MemoryEngine, engine_for, memory, passes_info, passes_numpy
+from rskc.engines import (
+    MemoryEngine,
+    base,
+    engine_for,
+    memory,
+    passes_info,
+    passes_numpy,
+    threads,
+)
 from rskc.metrics import classification_error_rate
 from rskc.solver import search
 
@@ -137,7 +147,7 @@ def test_all_columns_stay_where_a_subset_of_a_large_table_saves_little(monkeypat
     X, weights = draw((50, 8)), np.zeros((1, 8))
     weights[0, :5] = 1
     expected = MemoryEngine(X).table(weights)
-    monkeypatch.setattr(memory, "SUBSET_BYTES", 0)
+    monkeypatch.setattr(base, "SUBSET_BYTES", 0)
     table = MemoryEngine(X).table(weights)
     assert (expected.n_columns, table.n_columns) == (5, 8)
     assert_allclose(table_distances(table), table_distances(expected), rtol=1e-9, atol=1e-9)
@@ -245,6 +255,29 @@ def test_passes_info_says_what_is_in_use():
         assert not info["openmp"]
 
 
+@pytest.mark.parametrize(("cpus", "openmp"), [(3, 8), (8, 3), (3, 3)])
+def test_threads_are_no_more_than_the_machine_allows(cpus, openmp, monkeypatch):
+    monkeypatch.setattr(threads.joblib, "cpu_count", lambda: cpus)
+    monkeypatch.setattr(threads.PASSES, "max_threads", lambda: openmp)
+    wanted = [1, 2, 3, 4, 10**9, None]
+    assert [threads.usable_threads(n) for n in wanted] == [1, 2, 3, 3, 3, 3]
+
+
+def test_very_many_threads_are_accepted():
+    X = draw((40, 3))
+    few, many = (RobustSparseKMeans(2, random_state=0, n_threads=n).fit(X) for n in (1, 10**9))
+    assert_array_equal(few.labels_, many.labels_)
+
+
+def test_engines_import_nothing_from_above():
+    folder = Path(memory.__file__).parent
+    texts = (path.read_text("utf-8") for path in folder.rglob("*.py"))
+    lines = (line.split() for text in texts for line in text.splitlines())
+    imported = {words[1] for words in lines if words[:1] in (["from"], ["import"])}
+    above = {name for name in imported if name.startswith("rskc") and "rskc.engines" not in name}
+    assert not above
+
+
 # ---- The whole fit does not depend on how work is cut
 
 
@@ -299,6 +332,7 @@ def test_following_branches_one_by_one_changes_nothing(problem, monkeypatch):
 @each_problem
 def test_threads_change_nothing(problem, monkeypatch):
     monkeypatch.setattr(memory, "THREAD_WORK", 0)
+    monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
     expected = results(fit(problem, n_threads=1))
     for n_threads in (2, 3):
         for found, value in zip(results(fit(problem, n_threads=n_threads)), expected, strict=True):

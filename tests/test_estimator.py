@@ -143,6 +143,7 @@ def test_scaling_changes_no_label(table, setting, scale):
 @pytest.mark.parametrize("thread_work", [memory.THREAD_WORK, 0])
 def test_the_number_of_threads_changes_no_bit(dtype, bound, thread_work, monkeypatch):
     monkeypatch.setattr(memory, "THREAD_WORK", thread_work)  # 0: threads in every pass
+    monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
     X = make_figure1(n_samples=12_000, n_features=40, random_state=4).data.astype(dtype)
     one, two, four = (make_model(n_init=8, l1_bound=bound, n_threads=n).fit(X) for n in (1, 2, 4))
     assert 8 * 3 * X.size > thread_work
@@ -153,6 +154,7 @@ def test_the_number_of_threads_changes_no_bit(dtype, bound, thread_work, monkeyp
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_in_small_passes_change_no_bit(dtype, table, setting, monkeypatch):
     monkeypatch.setattr(memory, "THREAD_WORK", 0)
+    monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
     X = table.data.astype(dtype)
     one, four = (make_model(n_threads=n, **setting).fit(X) for n in (1, 4))
     assert_same_result(four, one)

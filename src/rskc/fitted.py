@@ -15,8 +15,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from rskc.arrays import by_blocks, is_dask, to_numpy
-from rskc.engines import Engine, engine_for
-from rskc.engines.frame import Frame
+from rskc.engines import Engine, Frame, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.validation import check_n_threads
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from rskc.arrays import as_blocks, check_collection, is_dask, is_elsewhere, is_on_device, to_numpy
-from rskc.engines.threads import n_threads_for
+from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
 
 PRECISIONS = [np.float64, np.float32]  # of a fit; a prediction has that of the centers
@@ -91,7 +91,7 @@ def check_n_threads(n_threads: Any) -> int:
     """Return the number of threads that the compiled passes may use."""
     if n_threads is not None:
         check_integer("n_threads", n_threads, 1, remedy=" or None")
-    return n_threads_for(n_threads)
+    return usable_threads(n_threads)
 
 
 def check_centers(init: Any, K: int, p: int) -> np.ndarray:

@@ -7,16 +7,20 @@ memory, on a GPU and on a cluster are three engines for one solver.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Sums, Table
-from rskc.engines.memory import MemoryEngine, MemoryTable, has_missing, passes_info
+from rskc.engines.base import Frame, Sums
+from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Table
+from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
 from rskc.engines.missing import MissingEngine
 
 __all__ = [
     "Assignment",
     "Cases",
     "Engine",
+    "Frame",
     "Grouping",
     "MemoryEngine",
     "MemoryTable",
@@ -24,13 +28,12 @@ __all__ = [
     "Sums",
     "Table",
     "engine_for",
-    "has_missing",
     "passes_info",
 ]
 
 
 def engine_for(
-    X, *, missing: bool | None = None, drop_unobserved: bool = False, **options
+    X: Any, *, missing: bool | None = None, drop_unobserved: bool = False, **options: Any
 ) -> Engine:
     """Return the engine for the kind of array that X is.
 
@@ -38,36 +41,43 @@ def engine_for(
     ----------
     X : ndarray, Dask array or array on a device, of shape (n, p)
         The data, float32 or float64.
-    missing cells : bool or None
-        Whether to count with missing cells; None to look whether there are any.
+    missing : bool or None
+        Whether to allow for missing cells; None to look whether there are any.
     drop_unobserved : bool
         Whether to leave out cases of which nothing is observed.
     **options
         ``frame``, ``n_threads``, ``passes``.
     """
+    if type(X).__module__.startswith("dask."):
+        from rskc.engines.blocks import blocks_engine
+
+        return blocks_engine(X, missing=missing, drop_unobserved=drop_unobserved, **options)
+    xp: Any = np
+    complete: Any = MemoryEngine
+    incomplete: Any = MissingEngine
     if not isinstance(X, np.ndarray):
-        return _engine_elsewhere(X, missing=missing, drop_unobserved=drop_unobserved, **options)
+        from array_api_compat import array_namespace
+
+        from rskc.engines.device import DeviceEngine, DeviceMissingEngine
+
+        xp, complete, incomplete = array_namespace(X), DeviceEngine, DeviceMissingEngine
     if missing is None:
-        missing = has_missing(X)
+        missing = _has_missing(X, xp)
     if not missing:
-        return MemoryEngine(X, **options)
-    unobserved = np.isnan(X).all(axis=1)
-    if not drop_unobserved or not unobserved.any():
-        return MissingEngine(X, **options)
-    if unobserved.all():
-        raise ValueError(f"X has no observed cell in any of its {len(X)} cases; give it some data.")
-    seen = np.ascontiguousarray(X[~unobserved])
-    engine = (MissingEngine if has_missing(seen) else MemoryEngine)(seen, **options)
+        return complete(X, **options)
+    unobserved = xp.all(xp.isnan(X), axis=1)
+    if not drop_unobserved or not xp.any(unobserved):
+        return incomplete(X, **options)
+    if xp.all(unobserved):
+        n = X.shape[0]
+        raise ValueError(f"X has no observed cell in any of its {n} cases; give it some data.")
+    seen = xp.take(X, xp.nonzero(~unobserved)[0], axis=0)
+    engine = (incomplete if _has_missing(seen, xp) else complete)(seen, **options)
     engine.leave_out(unobserved)
     return engine
 
 
-def _engine_elsewhere(X, **options) -> Engine:
-    """The engine for data that are not in memory; its libraries are imported only here."""
-    if type(X).__module__.startswith("dask."):
-        from rskc.engines.blocks import blocks_engine
-
-        return blocks_engine(X, **options)
-    from rskc.engines.device.missing import device_engine
-
-    return device_engine(X, **options)
+def _has_missing(X: Any, xp: Any) -> bool:
+    """Whether a cell is missing; the sum mostly shows it, without an array as large as X."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(xp.isnan(xp.sum(X))) and bool(xp.any(xp.isnan(X)))

@@ -1,6 +1,6 @@
 """What the solver asks of an engine.
 
-Arrays as long as the data - labels, groups, costs, masks - are of the engine's own kind and stay
+Arrays of length n - labels, groups, costs, masks - are of the engine's own kind and stay
 where the data are: in memory, on a device, on the workers of a cluster. The solver hands them on,
 joins masks by ``&``, ``|`` and ``~``, multiplies costs by a number, and leaves all else to the
 engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's.
@@ -9,10 +9,12 @@ engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rskc.engines.base import Sums
 
 
 class Assignment(NamedTuple):
@@ -60,48 +62,8 @@ class Listed(NamedTuple):
 
     @classmethod
     def of(cls, cases: np.ndarray) -> Listed:
-        """All of them."""
+        """Return a list of all of them."""
         return cls(len(cases), cases)
-
-
-@dataclass
-class Sums:
-    """Totals and counts of the cases of each cluster; ``shift`` passes change them in place."""
-
-    totals: np.ndarray  # (runs, K, columns) float64
-    counts: np.ndarray  # (runs, K) float64
-    factored: ClassVar[bool] = False  # whether B_j of an engine has factors that these lack
-
-    @classmethod
-    def empty(cls, runs: int, K: int, columns: int) -> Sums:
-        """Sums over no case."""
-        return cls(np.zeros((runs, K, columns)), np.zeros((runs, K)))
-
-    def change(self, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
-        """Add what totals and counts change by when cases move; return how many moved."""
-        self.totals += totals
-        self.counts += counts
-        return moved.astype(np.int64)
-
-    def means(self) -> np.ndarray:
-        """Means of the clusters; 0, the location of the data, for an empty one."""
-        return self.totals / np.maximum(self.counts, 1)[:, :, None]
-
-    def between(self) -> np.ndarray:
-        """B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
-        mean = self.totals.sum(axis=1) / np.maximum(self.counts.sum(axis=1), 1)[:, None]
-        return np.einsum("rk,rkj->rj", self.counts, (self.means() - mean[:, None, :]) ** 2)
-
-    def without(self, clusters: list[int]) -> Sums:
-        """The sums with some clusters empty."""
-        left = self.of_runs(np.arange(len(self.counts)))  # a copy
-        for part in vars(left).values():
-            part[:, clusters] = 0
-        return left
-
-    def of_runs(self, index: np.ndarray | slice) -> Self:
-        """The sums of some of the runs: a copy, or for a slice a view."""
-        return type(self)(*(part[index] for part in vars(self).values()))
 
 
 class Cases(Protocol):
@@ -109,66 +71,51 @@ class Cases(Protocol):
 
     def take(self, array: Any, runs: np.ndarray | slice) -> Any:
         """Return some of the runs."""
-        ...
 
     def only(self, array: Any) -> Any:
         """Return the only run (1, n) as (n,)."""
-        ...
 
     def as_run(self, array: Any) -> Any:
         """Return an array (n,) as a run (1, n)."""
-        ...
 
     def join(self, parts: Sequence[Any]) -> Any:
         """Return the runs of all parts."""
-        ...
 
     def without(self, groups: Any, out: Any) -> Any:
         """Return the groups with -1 for the cases of a mask (n,) or (runs, n)."""
-        ...
 
     def trimmed(self, groups: Any) -> Any:
-        """Mask of the cases that are in no group."""
-        ...
+        """Return a mask of the cases that are in no group."""
 
     def sizes(self, groups: Any, K: int) -> np.ndarray:
         """Count the cases (runs, K) of each group."""
-        ...
 
     def differ(self, groups: Any, others: Any) -> np.ndarray:
         """Count the cases of each run that are in another group."""
-        ...
 
     def keys(self, groups: Any, K: int, masks: Any = None) -> list[bytes]:
         """Return a key for each run, whatever the numbers of its groups; for its mask too."""
-        ...
 
     def fill_empty(self, groups: Any, counts: np.ndarray, costs: Any) -> Any:
         """Give each empty group the case that costs most where it is, if it costs anything."""
-        ...
 
     def lesser(self, costs: Any, others: Any) -> Any:
-        """Return the lesser of two costs of each case and run; of tables that are seeds."""
-        ...
+        """Return the lesser of two costs of each case and run; of seeding tables."""
 
     def draw(self, costs: Any, groups: Any, uniforms: np.ndarray) -> np.ndarray:
         """Draw a case for each run, in proportion to its cost, among those in a group.
 
         Where all cost nothing, any case. Asked of the arrays of tables that are seeds.
         """
-        ...
 
     def first_members(self, groups: Any, k: int, most: int) -> np.ndarray:
         """Return the numbers of the first cases of group k of the only run."""
-        ...
 
     def total(self, costs: Any, out: Any) -> float:
         """Sum the costs (n,) of the cases that are not in the mask."""
-        ...
 
     def spread(self, costs: Any) -> tuple[float, float]:
         """Return the median of the finite costs (n,), and the median deviation from it."""
-        ...
 
 
 class Table(Protocol):
@@ -186,51 +133,39 @@ class Table(Protocol):
 
     def of_runs(self, index: np.ndarray) -> Table:
         """Return the table for some of the runs only (each may have its own weights)."""
-        ...
 
     def assign(self, centers: np.ndarray) -> Assignment:
         """Find the nearest of the centers (runs, K, columns)."""
-        ...
 
     def trim(self, assignment: Assignment, m: int) -> Grouping:
         """Trim the m cases of largest cost, the lower case number first where costs tie."""
-        ...
 
     def sums(self, groups: Any, K: int) -> Sums:
         """Sum the cases of each group."""
-        ...
 
     def shift(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
         """Bring sums from one grouping to another; return how many cases changed in each run."""
-        ...
 
     def regroup(self, assignment: Assignment, m: int, sums: Sums, before: Any) -> Regrouping:
         """Trim, and bring the sums of the groups before to those of the new ones."""
-        ...
 
     def exclude(self, groups: Any) -> Any:
         """Return groups with -1 also for cases of which nothing that has weight is observed."""
-        ...
 
     def single_moves(self, groups: Any, K: int) -> Moved:
         """Move single cases while the within sum falls."""
-        ...
 
-    def seeds(self) -> Table:
+    def seeding_table(self) -> Table:
         """Return the table from which starts are drawn: this one, or the same in memory."""
-        ...
 
     def cases(self, index: np.ndarray) -> np.ndarray:
-        """Return the coordinates (..., columns) of some cases; of tables that are seeds."""
-        ...
+        """Return the coordinates (..., columns) of some cases; of seeding tables."""
 
     def place(self, centers: np.ndarray) -> np.ndarray:
         """Bring centers (runs, K, p) from the space of the data into that of the table."""
-        ...
 
     def typical_norm(self) -> float:
         """Return the weighted squared norm of a typical case."""
-        ...
 
 
 class Engine(Protocol):
@@ -247,86 +182,66 @@ class Engine(Protocol):
 
     def part(self, cases: np.ndarray) -> Engine:
         """Return an engine for some of the cases, in the same frame."""
-        ...
 
     def equal_weights(self) -> np.ndarray:
         """Return weights (1, p) of 1, and 0 for features that are nowhere observed."""
-        ...
 
     def table(self, weights: np.ndarray) -> Table:
         """Return the table for weights (1 or runs, p), in double precision."""
-        ...
 
     def compact_table(self, weights: np.ndarray) -> Table:
-        """Return a table with the same distances and as few columns as can be."""
-        ...
+        """Return a table with the same distances and as few columns as possible."""
 
     def search_table(self, weights: np.ndarray) -> Table:
         """Return such a table in the precision that is fastest for many runs."""
-        ...
 
     def sums(self, groups: Any, K: int) -> Sums:
         """Sum, over all features, the cases of each group (runs, n)."""
-        ...
 
     def shift(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
         """Bring such sums from one grouping to another."""
-        ...
 
     def between(self, sums: Sums, groups: Any, weights: np.ndarray) -> np.ndarray:
-        """B_j (runs, p) of groups, whose sums are given and which these weights (runs, p) made."""
-        ...
+        """Return B_j (runs, p) of groups with these sums, which these weights (runs, p) made."""
 
     def set_aside(self, groups: Any, weights: np.ndarray) -> Any:
-        """Mask of the trimmed cases, less those of which nothing that has weight is observed."""
-        ...
+        """Return a mask of the trimmed cases of which something that has weight is observed."""
 
     def farthest(self, distances: Any, m: int) -> Farthest:
         """Find the m largest of each run, the lower case number first where they tie."""
-        ...
 
     def distinct(self, most: int) -> int:
-        """Count the cases that differ from one another, no further than so many."""
-        ...
+        """Count the cases that differ from one another, up to ``most``."""
 
     def largest_cell(self) -> float:
         """Return the largest absolute value in the data."""
-        ...
 
     def little_seen(self, weights: np.ndarray, share: float) -> Listed:
-        """List the cases of which less than this share of the weight is seen."""
-        ...
+        """List the cases of which less than this share of the weight is observed."""
 
     def numbers(self, cases: np.ndarray) -> np.ndarray:
         """Return the numbers that cases have in the data, unobserved ones counted."""
-        ...
 
     def returned(self, array: Any, unobserved: Any) -> Any:
-        """Return an array (n,) as the user shall have it, with a value for unobserved cases."""
-        ...
+        """Return an array (n,) as the user gets it, with a value for unobserved cases."""
 
     def as_result(self, array: np.ndarray) -> Any:
-        """Return an array that is not as long as the data as the user shall have it."""
-        ...
+        """Return an array that is not of length n as the user gets it."""
 
     def transform(self, centers: np.ndarray, weights: np.ndarray) -> Any:
-        """Weighted squared distances (n, K) of all cases to centers (K, p) that are in the frame.
+        """Return weighted squared distances (n, K) of all cases to centers (K, p) in the frame.
 
-        In the units and the precision of the data.
+        They are in the units and the precision of the data.
         """
-        ...
 
     def place(self, centers: np.ndarray) -> np.ndarray:
         """Bring centers (runs, K, p) from the space of the data into the frame."""
-        ...
 
     def restore(self, centers: np.ndarray) -> np.ndarray:
         """Bring them back."""
-        ...
 
     def distances(self, labels: Any, centers: np.ndarray, weights: np.ndarray | None = None) -> Any:
-        """Squared distance (runs, n) of each case to the center that its label names, in the frame.
+        """Return squared distances (runs, n) of cases to the centers of their labels, in the frame.
 
-        Over all features, weighted by ``weights`` (1 or runs, p) if these are given.
+        They are over all features, weighted by ``weights`` (1 or runs, p) if these are given.
         """
-        ...

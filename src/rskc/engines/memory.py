@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import copy
+from functools import lru_cache, partial
 from types import ModuleType
 
 import numpy as np
-from scipy.linalg import lapack
 
 from rskc.engines import passes_numpy
-from rskc.engines.cases import NumpyCases
-from rskc.engines.frame import Frame, Place
-from rskc.engines.interface import (
-    Assignment,
-    Cases,
-    Farthest,
-    Grouping,
-    Listed,
-    Moved,
-    Regrouping,
+from rskc.engines.base import (
+    BaseEngine,
+    BaseTable,
+    Frame,
     Sums,
+    candidates_needed,
+    case_numbers,
+    costliest,
+    fill_from,
+    sums_to_keys,
 )
+from rskc.engines.interface import Assignment, Cases, Farthest, Grouping, Moved, Regrouping
 
 PASSES: ModuleType
 try:
@@ -30,27 +29,15 @@ except ImportError:  # built without a compiler
 
 # Below this many multiplications a pass is over before a second thread has woken up.
 THREAD_WORK = 10_000_000
-# A column subset is copied if that saves at least this share of the columns...
-SUBSET_SHARE = 0.25
-# ... or if the copy is small anyway.
-SUBSET_BYTES = 2**25
 # Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
 # Larger ones too, if both copies together take no more than the data, as in single precision.
 ROWS_BYTES = 2**25
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
 WORK_BYTES = 2**25
-ARRAYS = NumpyCases()
-FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-
-
-def has_missing(X: np.ndarray) -> bool:
-    """Whether a cell is missing; the sum tells, mostly, without an array as large as X."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isnan(np.sum(X)) and np.isnan(X).any())
 
 
 def passes_info() -> dict:
-    """Say which passes are in use."""
+    """Return which passes are in use, and how many threads they may have."""
     return {
         "compiled": PASSES is not passes_numpy,
         "openmp": PASSES.has_openmp(),
@@ -58,7 +45,88 @@ def passes_info() -> dict:
     }
 
 
-class MemoryTable:
+class NumpyCases:
+    """:class:`~rskc.engines.interface.Cases` for NumPy arrays."""
+
+    xp = np
+
+    def asarray(self, array):
+        return array
+
+    def take(self, array, runs):
+        return array[runs]
+
+    def only(self, array):
+        return array[0]
+
+    def as_run(self, array):
+        return array[None]
+
+    def join(self, parts):
+        return np.concatenate(parts)
+
+    def without(self, groups, out):
+        return np.where(out, np.int32(-1), groups)
+
+    def trimmed(self, groups):
+        return groups < 0
+
+    def sizes(self, groups, K):
+        return np.array([np.bincount(row + 1, minlength=K + 1)[1:] for row in groups])
+
+    def differ(self, groups, others):
+        return np.count_nonzero(groups != others, axis=1)
+
+    def keys(self, groups, K, masks=None):
+        numbers = _case_numbers(groups.shape[1])
+        sums = np.array([np.bincount(row + 1, numbers, K + 1) for row in groups])
+        marks = None if masks is None else (masks * numbers[::-1]).sum(axis=1)
+        return sums_to_keys(sums, marks)
+
+    def fill_empty(self, groups, counts, costs):
+        groups = groups.copy()
+        for run in np.flatnonzero((counts == 0).any(axis=1)):
+            found = costliest(groups[run], costs[run], candidates_needed(counts[run]))
+            for case, k in fill_from(found, counts[run]):
+                groups[run, case] = k
+        return groups
+
+    def lesser(self, costs, others):
+        return np.minimum(costs, others)
+
+    def draw(self, costs, groups, uniforms):
+        ladder = np.cumsum(np.where(groups < 0, 0, costs), axis=1, dtype=np.float64)
+        ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)  # all alike: any case
+        rows = zip(ladder, uniforms * ladder[:, -1], strict=True)
+        places = [np.searchsorted(steps, goal, side="right") for steps, goal in rows]
+        return np.minimum(places, ladder.shape[1] - 1)
+
+    def numbers_where(self, mask):
+        return np.flatnonzero(mask)
+
+    def first_members(self, groups, k, most):
+        return np.flatnonzero(groups[0] == k)[:most]
+
+    def total(self, costs, out):
+        return float(costs[~out].sum())
+
+    def spread(self, costs):
+        costs = costs[np.isfinite(costs)]
+        if len(costs) == 0:  # nothing that has weight is observed of any case
+            return 0.0, 0.0
+        median = np.median(costs)
+        return float(median), float(np.median(np.abs(costs - median)))
+
+
+@lru_cache(maxsize=4)
+def _case_numbers(n: int) -> np.ndarray:
+    return case_numbers(0, n, n)
+
+
+NUMPY_CASES = NumpyCases()
+
+
+class MemoryTable(BaseTable):
     """Columns of the data that carry weight, or coordinates with the same distances.
 
     ``blocks`` holds the cases in blocks of ``passes.BLOCK``, column by column within a block; that
@@ -66,37 +134,19 @@ class MemoryTable:
     (``row_block`` = 1), or ``blocks`` again where a second copy would be large.
     """
 
-    arrays: Cases = ARRAYS
-    width_factor = 1  # columns in storage for each column
-    sums_type = Sums
+    arrays: Cases = NUMPY_CASES
 
     def __init__(self, blocks, rows, weights, n_threads, passes, place):
+        n_cases = blocks.size // (self.width_factor * weights.shape[1])
+        super().__init__(n_cases, weights, place)
         self.blocks, self.rows = blocks, blocks if rows is None else rows
         self.row_block = passes.BLOCK if rows is None else 1
-        self.weights, self.n_threads, self.passes = weights, n_threads, passes
-        self.n_columns = weights.shape[1]
-        self.width = self.width_factor * self.n_columns
-        self.n_cases = blocks.size // self.width
-        self.rotated = place is None
-        self._place = place
-        self._norms = None
+        self.n_threads, self.passes = n_threads, passes
 
     @property
     def work_bytes(self):
         """A batch reads the table once for all its runs: large tables get a third of their size."""
         return max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
-
-    def norms(self):
-        if self._norms is None:
-            self._norms = self._row_sums(self.weights)
-        return self._norms
-
-    def of_runs(self, index):
-        if len(self.weights) == 1:
-            return self
-        part = copy.copy(self)
-        part.weights, part._norms = self.weights[index], self.norms()[index]
-        return part
 
     def assign(self, centers):
         weighted = self.weights[:, None, :] * centers
@@ -125,14 +175,11 @@ class MemoryTable:
         groups, within = np.empty_like(assignment.labels), np.empty(len(assignment.labels))
         threads = self._threads(20 * len(groups))
         self.passes.trim(assignment.labels, assignment.costs, m, threads, groups, within)
-        return Grouping(groups, within)
+        return Grouping(self.exclude(groups), within)
 
     def regroup(self, assignment, m, sums, before):
         groups, within = self.trim(assignment, m)
         return Regrouping(groups, within, self.shift(sums, before, groups))
-
-    def exclude(self, groups):
-        return groups
 
     def sums(self, groups, K):
         sums = self.sums_type.empty(len(groups), K, self.width)
@@ -180,60 +227,42 @@ class MemoryTable:
     def cases(self, index):
         return self._gather(index, self.n_columns)
 
-    def seeds(self):
-        return self
-
     def _row_sums(self, weights):
-        """sum_j weights_j x_j^2 of each case, for each row of weights."""
         out = np.empty((len(weights), self.n_cases), self.blocks.dtype)
         threads = self._threads(self.width * len(weights))
         self.passes.row_norms(self.blocks, self.passes.BLOCK, weights, threads, out)
         return out
 
     def _gather(self, index, columns):
-        """The first columns of some cases."""
+        """Return the first columns of some cases."""
         first = index - index % self.row_block
         stride = np.minimum(self.row_block, self.n_cases - first)
         start = first * self.width + index - first
         return self.rows[start[..., None] + stride[..., None] * np.arange(columns)]
 
-    def place(self, centers):
-        return self._place.centers(centers)
-
     def _threads(self, work_per_case):
         return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
 
 
-class MemoryEngine:
+class MemoryEngine(BaseEngine):
     """Passes over a C-ordered float32 or float64 array without missing cells."""
 
-    arrays: Cases = ARRAYS
+    arrays: Cases = NUMPY_CASES
     work_bytes = WORK_BYTES
+    table_type = MemoryTable
 
     def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
+        super().__init__(X.shape, X.dtype, frame or Frame.of(X))
         self.X, self.n_threads, self.passes = X, n_threads, passes
-        self.n_cases, self.n_features = X.shape
-        self.n_missing = 0
-        self.frame = frame or Frame.of(X)
-        with np.errstate(over="ignore", under="ignore"):
-            self.unit = float(np.power(self.frame.factor, -2.0))
-        self._rotated = self._last = None
-        self.n_unobserved, self.seen = 0, None
+        self.width = self.n_features  # columns of its sums
 
-    def leave_out(self, unobserved):
-        """Take note of unobserved cases (of all): the data of this engine are without them."""
-        self.n_unobserved, self.seen = (
-            int(np.count_nonzero(unobserved)),
-            np.flatnonzero(~unobserved),
-        )
+    def rows(self, cases):
+        """Return some of the data as they were given."""
+        return self.X[cases]
 
     def part(self, cases):
-        return MemoryEngine(
-            self.X[cases], frame=self.frame, n_threads=self.n_threads, passes=self.passes
-        )
-
-    def numbers(self, cases):
-        return cases if self.seen is None else self.seen[cases]
+        rows, options = self.rows(cases), {"n_threads": self.n_threads, "passes": self.passes}
+        return type(self)(rows, frame=self.frame, **options)
 
     def returned(self, array, unobserved):
         if self.seen is None:
@@ -242,37 +271,8 @@ class MemoryEngine:
         whole[self.seen] = array
         return whole
 
-    def distinct(self, most):
-        seen = set()
-        for row in self.X:
-            seen.add((row + 0.0).tobytes())  # -0.0 is the same as 0.0
-            if len(seen) >= most:
-                break
-        return len(seen)
-
     def largest_cell(self):
         return float(np.abs(self.X).max())
-
-    def little_seen(self, weights, share):
-        return Listed(0, np.empty(0, np.int64))
-
-    def equal_weights(self):
-        return np.ones((1, self.n_features))
-
-    def table(self, weights):
-        return self._columns_table(weights, FLOAT64)
-
-    def compact_table(self, weights):
-        active = np.count_nonzero(weights.any(axis=0))
-        if len(weights) > 1 or active <= self.n_cases:
-            return self.table(weights)
-        return self._rotated_table(weights, FLOAT64)
-
-    def search_table(self, weights):
-        active = np.count_nonzero(weights.any(axis=0))
-        if len(weights) > 1 or active <= self.n_cases:
-            return self._columns_table(weights, FLOAT32)
-        return self._rotated_table(weights, FLOAT32)
 
     def sums(self, groups, K):
         sums = Sums.empty(len(groups), K, self.n_features)
@@ -290,8 +290,7 @@ class MemoryEngine:
         return moved
 
     def distances(self, labels, centers, weights=None):
-        if weights is None:
-            weights = np.ones((1, self.n_features))
+        weights = self.equal_weights() if weights is None else weights
         out = np.empty(labels.shape)
         threads = self._threads(len(labels) * self.n_features)
         location, factor, _ = self.frame
@@ -301,16 +300,7 @@ class MemoryEngine:
     def transform(self, centers, weights):
         labels = np.zeros((len(centers), self.n_cases), np.int32)
         distances = self.distances(labels, centers[:, None, :], weights[None])
-        return (distances.T * self.unit).astype(self.X.dtype)
-
-    def as_result(self, array):
-        return array
-
-    def between(self, sums, groups, weights):
-        return sums.between()
-
-    def set_aside(self, groups, weights):
-        return groups < 0
+        return (distances.T * self.unit).astype(self.dtype)
 
     def farthest(self, distances, m):
         groups = np.zeros(distances.shape, np.int32)
@@ -319,35 +309,23 @@ class MemoryEngine:
             self.passes.trim(labels, distances, m, self._threads(20 * len(labels)), groups, kept)
         return Farthest(groups < 0, distances.max(axis=1))
 
-    def place(self, centers):
-        return self.frame.place(centers)
+    def _table_of(self, cells, weights, place):
+        blocks, rows = cells
+        return self.table_type(blocks, rows, weights, self.n_threads, self.passes, place)
 
-    def restore(self, centers):
-        return (centers / self.frame.factor + self.frame.location).astype(self.X.dtype)
+    def _cells(self, columns, dtype):
+        """Return the cells of a table; the last small ones are kept.
 
-    def _columns_table(self, weights, dtype):
-        columns = self._columns(weights)
-        blocks, rows = self._layout(columns, dtype)
-        weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return self._table_of(blocks, rows, weights, self.n_threads, self.passes, place)
-
-    def _table_of(self, *parts):
-        return MemoryTable(*parts)
-
-    def _layout(self, columns, dtype):
-        """The cells of a table in blocks and, where there is room, row by row.
-
-        The last small one is kept: weights change more often than which of them are above 0.
+        Weights change more often than which of them are above 0.
         """
-        key = (dtype, columns.tobytes())
-        if self._last is not None and self._last[0] == key:
-            return self._last[1]
-        layout = self._lay_out(columns, dtype)
-        if layout[0].nbytes <= ROWS_BYTES:
-            self._last = (key, layout)
-        return layout
+        make = partial(self.lay_out, columns, dtype)
+        size = self.n_cases * len(columns) * dtype.itemsize * self.table_type.width_factor
+        if size > ROWS_BYTES:
+            return make()
+        return self._layouts.get((dtype, columns.tobytes()), make)
 
-    def _lay_out(self, columns, dtype):
+    def lay_out(self, columns, dtype):
+        """Return cells in blocks and, where there is room, row by row too (else None)."""
         blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
         most = max(ROWS_BYTES, self.X.nbytes - blocks.nbytes)
         if self.passes.BLOCK > 1 and blocks.nbytes <= most:
@@ -360,49 +338,28 @@ class MemoryEngine:
         self.passes.table(self.X, columns, *self.frame, block, threads, out)
         return out
 
-    def _columns(self, weights):
-        """Active columns; all of them where a subset would save little of a large copy."""
-        active = np.flatnonzero(weights.any(axis=0))
-        small = self.n_cases * len(active) * self.X.itemsize <= SUBSET_BYTES
-        if small or len(active) <= SUBSET_SHARE * self.n_features:
-            return active
-        return np.arange(self.n_features)
+    def weighted_rows(self, columns, weights):
+        """Return the cells (n, columns) in the frame, times the roots of their weights."""
+        rows = self._laid_out(columns, self.float64, 1)
+        return rows.reshape(self.n_cases, -1) * np.sqrt(weights)
 
-    def _rotated_table(self, weights, dtype):
-        """Coordinates of the cases in the space that they span, n x n instead of n x q."""
-        if self._rotated is None or not np.array_equal(self._rotated[0], weights):
-            columns = self._columns(weights)
-            rows = self._laid_out(columns, FLOAT64, 1).reshape(self.n_cases, -1)
-            self._rotated = (weights, span_coordinates(rows * np.sqrt(weights[0, columns])))
-        rows = self._rotated[1].astype(dtype)
-        blocks, ones = to_blocks(rows, self.passes.BLOCK), np.ones((1, rows.shape[1]))
-        return MemoryTable(blocks, rows.reshape(-1), ones, self.n_threads, self.passes, None)
+    def _gram(self, weights):
+        columns = self._columns(weights)
+        rows = self.weighted_rows(columns, weights[0, columns])
+        return rows @ rows.T
+
+    def _table_of_coordinates(self, coordinates, dtype):
+        return table_of_coordinates(coordinates.astype(dtype), self.n_threads, self.passes)
 
     def _threads(self, work_per_case):
         return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
 
 
-def span_coordinates(rows: np.ndarray) -> np.ndarray:
-    """Coordinates (n, rank) with the same scalar products as the rows (n, q).
-
-    A pivoted Cholesky factor of the Gram matrix: its error is of the size that the scalar products
-    have anyway, and for 78 x 4751 it takes 1 ms where a QR factorization takes 8.
-    """
-    return gram_coordinates(rows @ rows.T)
-
-
-def gram_coordinates(gram: np.ndarray) -> np.ndarray:
-    """Coordinates (n, rank) with these scalar products (n, n).
-
-    Rows are brought to length 1 for it, so that one outlying case does not decide what counts as 0.
-    """
-    norms = np.sqrt(gram.diagonal())
-    norms[norms == 0] = 1.0
-    factor, pivots, rank, _ = lapack.dpstrf(gram / norms / norms[:, None], lower=1)
-    rank = max(rank, 1)  # cases that are all alike have one coordinate, 0
-    coordinates = np.empty((len(gram), rank))
-    coordinates[pivots - 1] = np.tril(factor)[:, :rank]
-    return coordinates * norms[:, None]
+def table_of_coordinates(rows: np.ndarray, n_threads: int = 1, passes=PASSES) -> MemoryTable:
+    """Return a rotated table with these coordinates."""
+    blocks, ones = to_blocks(rows, passes.BLOCK), np.ones((1, rows.shape[1]))
+    flat = np.ascontiguousarray(rows).reshape(-1)
+    return MemoryTable(blocks, flat, ones, n_threads, passes, None)
 
 
 def to_blocks(rows: np.ndarray, block: int) -> np.ndarray:

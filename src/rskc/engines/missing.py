@@ -7,28 +7,48 @@ c^2]`` gives the distances, and sums of both give totals and counts at once. So 
 for complete data.
 
 A center is NaN in a feature of which its cluster has no observed cell. A case of which nothing that
-has weight is observed is *blind*: its distances are infinite, its label is 0, and it has no say.
+has weight is observed is *blind*: its distances are infinite, its label is 0, and it is excluded
+from everything else.
+
+The two mixins hold what engines and tables of all kinds make of missing cells.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
 
-from rskc.engines.frame import Frame, sample_steps
-from rskc.engines.interface import Assignment, Grouping, Listed, Sums
-from rskc.engines.memory import (
-    FLOAT32,
-    PASSES,
-    ROWS_BYTES,
-    MemoryEngine,
-    MemoryTable,
-    to_blocks,
-)
+from rskc.engines.base import BaseEngine, BaseTable, Frame, Sums, sample_steps
+from rskc.engines.interface import Assignment, Listed
+from rskc.engines.memory import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable, to_blocks
 
-# A distance is summed again, term by term, where what was subtracted from it is so much larger.
+# Less observed weight than this share of all weight counts as none.
+NOTHING = 1e-12
+# A distance is summed again, term by term, where what was subtracted from it is this much larger.
 CANCELLED = 1e5
 # Rows that are taken at once: whole blocks.
-CHUNK = 16384
+ROWS_AT_ONCE = 16384
+
+
+def _chunks(n: int) -> Iterator[slice]:
+    return (slice(first, min(n, first + ROWS_AT_ONCE)) for first in range(0, n, ROWS_AT_ONCE))
+
+
+def missing_factors(observed: Any, total: Any, xp: Any = np) -> Any:
+    """Return all weight / observed weight, by which distances are scaled up; 0 if there is none."""
+    some = observed > NOTHING * total
+    one, zero = xp.ones_like(observed), xp.zeros_like(observed)
+    return xp.where(some, total / xp.where(some, observed, one), zero)
+
+
+def scaled_up(sums: Any, observed: Any, total: float, xp: Any = np) -> Any:
+    """Return distances over observed features, scaled up; infinite where nothing is observed."""
+    some = observed > NOTHING * total
+    scaled = sums * total / xp.where(some, observed, xp.ones_like(observed))
+    scaled = xp.where(scaled < 0, xp.zeros_like(scaled), scaled)
+    return xp.where(some, scaled, xp.full_like(scaled, float("inf")))
 
 
 class MissingSums(Sums):
@@ -37,55 +57,60 @@ class MissingSums(Sums):
     factored = True
 
     def means(self) -> np.ndarray:
-        """Means over observed cells; NaN where there is none."""
+        """Return means over observed cells; NaN where there is none."""
         values, cells = np.split(self.totals, 2, axis=2)
         return np.where(cells > 0.5, values / np.maximum(cells, 1), np.nan)
 
     def between(self) -> np.ndarray:
-        """B_j as if every case had observed all features that it is judged by."""
+        """Return B_j as if every case had observed all features that it is judged by."""
         values, cells = np.split(self.totals, 2, axis=2)
         mean = values.sum(axis=1) / np.maximum(cells.sum(axis=1), 1)
         errors = np.nan_to_num(self.means()) - mean[:, None, :]
         return np.einsum("rkj,rkj->rj", cells, errors**2)
 
     def factored_between(self, first: np.ndarray, zeroth: np.ndarray) -> np.ndarray:
-        """B_j from sums of f x, and of f over observed cells, of each cluster and feature."""
+        """Return B_j from sums (runs, K, p) of f x, and of f over observed cells."""
         values, cells = np.split(self.totals, 2, axis=2)
         means = np.nan_to_num(self.means())
         mean = (values.sum(axis=1) / np.maximum(cells.sum(axis=1), 1))[:, None, :]
         return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
 
 
-class MissingTable(MemoryTable):
-    """Values and marks of the columns that carry weight."""
+class MissingTableMixin(BaseTable):
+    """Values, 0 in a missing cell, and beside them marks, 1 where a cell is observed."""
 
     width_factor = 2
     sums_type = MissingSums
-
-    _scale = None
+    _scale: Any = None
 
     @property
     def scale(self):
         """Factor of distances for missing cells: all weight / observed weight; 0 if blind."""
         if self._scale is None:
-            padded = np.hstack([np.zeros_like(self.weights), self.weights])
-            observed = self._row_sums(padded).astype(np.float64)
-            total = self.weights.sum(axis=1, keepdims=True)
-            seen = observed > 1e-12 * total
-            self._scale = np.where(seen, total / np.maximum(observed, 1e-300), 0.0)
+            xp, total = self.arrays.xp, self.weights.sum(axis=1, keepdims=True)
+            observed = self._row_sums(np.hstack([np.zeros_like(self.weights), self.weights]))
+            observed = xp.asarray(observed, dtype=xp.float64)
+            self._scale = missing_factors(observed, self.arrays.asarray(total), xp)
         return self._scale
 
     def norms(self):
         if self._norms is None:
             padded = np.hstack([self.weights, np.zeros_like(self.weights)])
-            self._norms = self._row_sums(padded).astype(self.blocks.dtype)
+            self._norms = self._row_sums(padded)
         return self._norms
 
     def of_runs(self, index):
         part = super().of_runs(index)
         if part is not self:
-            part._scale = self.scale[index]
+            part._scale = self.arrays.take(self.scale, index)
         return part
+
+    def exclude(self, groups):
+        return self.arrays.without(groups, self.scale == 0)
+
+
+class MissingTable(MissingTableMixin, MemoryTable):
+    """Values and marks of the columns that carry weight."""
 
     def assign(self, centers):
         unseen = np.isnan(centers)
@@ -99,7 +124,7 @@ class MissingTable(MemoryTable):
         return Assignment(labels, costs)
 
     def _factors(self, centers):
-        """What values and marks are multiplied by: -2 w c and w c^2."""
+        """Return what values and marks are multiplied by: -2 w c and w c^2."""
         q, weighted = self.n_columns, self.weights[:, None, :] * centers
         factors = np.empty((*centers.shape[:2], 2 * q), self.blocks.dtype)
         np.multiply(weighted, -2, out=factors[:, :, :q], casting="same_kind")
@@ -107,12 +132,11 @@ class MissingTable(MemoryTable):
         return factors
 
     def _assign_partly_seen(self, centers, run, labels, costs):
-        """Distances to centers that are not observed in all features, one by one."""
+        """Find the nearest of centers that are not observed in all features, for one run."""
         weights = self.weights[run % len(self.weights)]
         seen = ~np.isnan(centers) * weights
         filled = np.nan_to_num(centers)
-        for start in range(0, self.n_cases, CHUNK):
-            rows = slice(start, min(start + CHUNK, self.n_cases))
+        for rows in _chunks(self.n_cases):
             values, marks = np.split(self._range_of_rows(rows), 2, axis=1)
             sums = (
                 values**2 @ seen.T - 2 * values @ (seen * filled).T + marks @ (seen * filled**2).T
@@ -129,13 +153,6 @@ class MissingTable(MemoryTable):
             return self.rows.reshape(self.n_cases, -1)[rows].astype(np.float64)
         return self._gather(np.arange(rows.start, rows.stop), self.width)
 
-    def trim(self, assignment, m):
-        groups, within = super().trim(assignment, m)
-        return Grouping(self.exclude(groups), within)
-
-    def exclude(self, groups):
-        return np.where(self.scale == 0, np.int32(-1), groups)
-
     def single_moves(self, groups, K, max_rounds=10):
         # Few rounds: moves lower the sum over observed cells and exchanges that scaled up for
         # missing cells, so that together they may go round in circles.
@@ -143,8 +160,47 @@ class MissingTable(MemoryTable):
         return self._move(passes, (self.scale,), groups, K, max_rounds)
 
 
-class MissingEngine(MemoryEngine):
+class MissingEngineMixin(BaseEngine):
+    """What engines for data with missing cells answer alike."""
+
+    observed_features: np.ndarray  # (p,) whether a feature is observed at all
+    sums: Callable[..., Any]
+    factored: Callable[..., Any]  # sums with the factors of cases
+    _observed_weight: Callable[..., Any]  # (runs, n) of each case
+
+    def equal_weights(self):
+        return self.observed_features[None].astype(np.float64)
+
+    def little_seen(self, weights, share):
+        seen = self._observed_weight(weights[None])[0, :] / float(weights.sum())
+        return Listed.of(self.arrays.numbers_where(seen < share))
+
+    def shift(self, sums, before, after):
+        fresh = self.sums(after, sums.counts.shape[1])
+        sums.totals[...], sums.counts[...] = fresh.totals, fresh.counts
+        return self.arrays.differ(before, after)
+
+    def between(self, sums, groups, weights):
+        """Return B_j, each case's terms multiplied by the factor for its missing cells."""
+        parts = self.factored(groups, weights, sums.counts.shape[1])
+        return np.where(self.observed_features, sums.factored_between(*parts), -1.0)
+
+    def set_aside(self, groups, weights):
+        return (groups < 0) & (self._factors(weights[None]) > 0)
+
+    def _factors(self, weights):
+        """Return all weight / observed weight (runs, n) of each case; 0 for a blind one."""
+        total = self.arrays.asarray(weights.sum(axis=1, keepdims=True))
+        return missing_factors(self._observed_weight(weights), total, self.arrays.xp)
+
+    def _can_rotate(self, weights):
+        return False
+
+
+class MissingEngine(MissingEngineMixin, MemoryEngine):
     """Passes over a C-ordered float32 or float64 array in which NaN marks a missing cell."""
+
+    table_type = MissingTable
 
     def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
         self.observed = ~np.isnan(X)
@@ -153,33 +209,20 @@ class MissingEngine(MemoryEngine):
         super().__init__(filled, frame=frame, n_threads=n_threads, passes=passes)
         self.missing_rows, self.missing_columns = np.nonzero(~self.observed)
         self.n_missing = len(self.missing_rows)
+        self.observed_features = self.observed.any(axis=0)
 
-    def part(self, cases):
-        X = np.where(self.observed[cases], self.X[cases], np.nan)
-        return MissingEngine(X, frame=self.frame, n_threads=self.n_threads, passes=self.passes)
-
-    def equal_weights(self):
-        return self.observed.any(axis=0)[None].astype(np.float64)
-
-    def compact_table(self, weights):
-        return self.table(weights)
-
-    def search_table(self, weights):
-        return self._columns_table(weights, FLOAT32)
+    def rows(self, cases):
+        return np.where(self.observed[cases], self.X[cases], np.nan)
 
     def sums(self, groups, K):
-        values = super().sums(groups, K)
-        cells = np.stack(
-            [self._cells(row, count) for row, count in zip(groups, values.counts, strict=True)]
-        )
+        values = Sums.empty(len(groups), K, self.n_features)
+        MemoryEngine.shift(self, values, np.full_like(groups, -1), groups)
+        ones = np.ones(len(self.missing_rows))
+        cells = [
+            count[:, None] - self._missing_cells(row, ones, K)
+            for row, count in zip(groups, values.counts, strict=True)
+        ]
         return MissingSums(np.concatenate([values.totals, cells], axis=2), values.counts)
-
-    def shift(self, sums, before, after):
-        if not isinstance(sums, MissingSums):
-            return super().shift(sums, before, after)
-        fresh = self.sums(after, sums.counts.shape[1])
-        sums.totals[...], sums.counts[...] = fresh.totals, fresh.counts
-        return np.count_nonzero(before != after, axis=1)
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
@@ -194,72 +237,41 @@ class MissingEngine(MemoryEngine):
             unseen = self._leave_out_unseen(centers[r], label, own, cost, seen)
             doubtful = np.flatnonzero(pulls + unseen > CANCELLED * np.abs(cost))
             cost[doubtful] = self._sums_over_observed(doubtful, centers[r], label, own)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                scaled = np.maximum(cost, 0) * own.sum() / seen
-            out[r] = np.where(seen > 1e-12 * own.sum(), scaled, np.inf)
+            out[r] = scaled_up(cost, seen, own.sum())
         return out
 
-    def between(self, sums, groups, weights):
-        """B_j, each case's terms carrying the factor for its missing cells."""
-        parts = self.factored(groups, weights, sums.counts.shape[1])
-        return np.where(self.equal_weights() > 0, sums.factored_between(*parts), -1.0)
-
     def factored(self, groups, weights, K):
-        """Sums (runs, K, p) of f x, and of f over observed cells; f is the factor of a case."""
-        factors = np.stack([self._factors(row) for row in weights])
-        rows = zip(groups, factors, strict=True)
-        zeroth = np.stack([self._factored_cells(*row, K) for row in rows])
-        return self._factored_sums(groups, factors, K), zeroth
-
-    def set_aside(self, groups, weights):
-        return (groups < 0) & (self._factors(weights) > 0)
-
-    def _factors(self, weights):
-        """All weight / observed weight of each case; 0 for a blind one."""
-        total, seen = weights.sum(), weights.sum() - self._missing_weight(weights)
-        return np.where(seen > 1e-12 * total, total / np.maximum(seen, 1e-300), 0.0)
+        """Return sums (runs, K, p) of f x, and of f over observed cells; f is a case's factor."""
+        factors = self._factors(weights)
+        zeroth = [
+            np.bincount(row[row >= 0], own[row >= 0], K)[:, None]
+            - self._missing_cells(row, own[self.missing_rows], K)
+            for row, own in zip(groups, factors, strict=True)
+        ]
+        return self._factored_sums(groups, factors, K), np.stack(zeroth)
 
     def _factored_sums(self, groups, factors, K):
-        """Sums of f x over the cases of each cluster, (runs, K, p)."""
+        """Sum f x over the cases of each cluster: (runs, K, p)."""
         runs = len(groups)
         first = np.zeros((runs * K, self.n_features))
-        for start in range(0, self.n_cases, CHUNK):
-            rows = slice(start, start + CHUNK)
+        for rows in _chunks(self.n_cases):
             run, case = np.nonzero(groups[:, rows] >= 0)
             members = np.zeros((runs * K, len(self.X[rows])))
             members[run * K + groups[:, rows][run, case], case] = factors[:, rows][run, case]
             first += members @ self.frame.place(self.X[rows])
         return first.reshape(runs, K, -1)
 
-    def _factored_cells(self, groups, factors, K):
-        """Sums of f over the observed cells of each cluster and feature, (K, p)."""
-        kept = groups >= 0
-        totals = np.bincount(groups[kept], factors[kept], K)[:, None]
-        return totals - self._missing_cells(groups, factors[self.missing_rows], K)
-
-    def _cells(self, groups, counts):
-        """Observed cells (K, p) of each cluster and feature."""
-        missing = self._missing_cells(groups, np.ones(len(self.missing_rows)), len(counts))
-        return counts[:, None] - missing
-
     def _missing_cells(self, groups, values, K):
+        """Sum values of the missing cells of each cluster and feature: (K, p)."""
         own = groups[self.missing_rows]
         kept = own >= 0
         cells = own[kept].astype(np.int64) * self.n_features + self.missing_columns[kept]
         sums = np.bincount(cells, values[kept], K * self.n_features)
         return sums.reshape(K, self.n_features)
 
-    def little_seen(self, weights, share):
-        seen = 1 - self._missing_weight(weights) / weights.sum()
-        return Listed.of(np.flatnonzero(seen < share))
-
-    def distinct(self, most):
-        seen = set()
-        for row, observed in zip(self.X, self.observed, strict=True):
-            seen.add((row + 0.0).tobytes() + observed.tobytes())
-            if len(seen) >= most:
-                break
-        return len(seen)
+    def _observed_weight(self, weights):
+        """Return the weight (runs, n) that is observed of each case."""
+        return np.stack([own.sum() - self._missing_weight(own) for own in weights])
 
     def _missing_weight(self, weights):
         return np.bincount(self.missing_rows, weights[self.missing_columns], self.n_cases)
@@ -276,39 +288,33 @@ class MissingEngine(MemoryEngine):
         return taken
 
     def _sums_over_observed(self, cases, centers, labels, weights):
-        """The sum in a distance, term by term."""
+        """Return the sums in the distances of some cases, term by term."""
         errors = self.frame.place(self.X[cases]) - centers[labels[cases]]
         terms = np.where(self.observed[cases] & ~np.isnan(errors), errors**2, 0)
         return terms @ weights
 
-    def _table_of(self, *parts):
-        return MissingTable(*parts)
-
-    def _lay_out(self, columns, dtype):
-        shape = self.n_cases, 2 * len(columns)
-        blocks, rows = np.empty(shape, dtype), None
-        if self.passes.BLOCK > 1 and blocks.nbytes <= max(
-            ROWS_BYTES, 2 * self.X.nbytes - blocks.nbytes
-        ):
-            rows = np.empty(shape, dtype)
-        for start in range(0, self.n_cases, CHUNK):
-            part = self._values_and_marks(slice(start, start + CHUNK), columns, dtype)
-            blocks[start : start + CHUNK] = to_blocks(part, self.passes.BLOCK).reshape(part.shape)
-            if rows is not None:
-                rows[start : start + CHUNK] = part
-        return blocks.reshape(-1), None if rows is None else rows.reshape(-1)
-
-    def _values_and_marks(self, rows, columns, dtype):
-        X, q = self.X[rows], len(columns)
-        values = np.empty(len(X) * q, dtype)
-        self.passes.table(X, columns, *self.frame, 1, self._threads(4 * q), values)
-        return np.hstack([values.reshape(-1, q), self.observed[rows][:, columns].astype(dtype)])
+    def lay_out(self, columns, dtype):
+        q, shape = len(columns), (self.n_cases, 2 * len(columns))
+        blocks, by_rows = np.empty(shape, dtype), None
+        most = max(ROWS_BYTES, 2 * self.X.nbytes - blocks.nbytes)
+        if self.passes.BLOCK > 1 and blocks.nbytes <= most:
+            by_rows = np.empty(shape, dtype)
+        for rows in _chunks(self.n_cases):
+            X = self.X[rows]
+            values = np.empty(len(X) * q, dtype)
+            self.passes.table(X, columns, *self.frame, 1, self._threads(4 * q), values)
+            marks = self.observed[rows][:, columns].astype(dtype)
+            part = np.hstack([values.reshape(-1, q), marks])
+            blocks[rows] = to_blocks(part, self.passes.BLOCK).reshape(part.shape)
+            if by_rows is not None:
+                by_rows[rows] = part
+        return blocks.reshape(-1), None if by_rows is None else by_rows.reshape(-1)
 
 
 def observed_frame(X: np.ndarray) -> Frame:
     """Frame X by cells that are observed; its location is exact in the type of X.
 
-    Some 31 rows stand for all: in each column, missing cells among them are filled with observed
+    About 31 rows stand for all: in each column, missing cells among them are filled with observed
     cells.
     """
     sample = X[:: sample_steps(*X.shape)[0]].copy()

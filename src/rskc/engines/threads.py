@@ -1,4 +1,4 @@
-"""Threads while a fit is under way."""
+"""Threads while a fit is under way: how many the passes use, and one for BLAS."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ import threading
 import joblib
 from threadpoolctl import ThreadpoolController
 
-from rskc.engines import passes_info
+from rskc.engines.memory import PASSES
 
 
-def n_threads_for(n_threads: int | None) -> int:
-    """Return a number of threads, or all that the machine allows if there is none."""
-    if n_threads is None:
-        return min(passes_info()["max_threads"], joblib.cpu_count())
-    return int(n_threads)
+def usable_threads(wanted: int | None) -> int:
+    """Return how many threads the passes use: as many as wanted, or all that the machine allows.
+
+    More than there are CPUs, or than OMP_NUM_THREADS allows, would only wait for one another.
+    """
+    most = max(1, min(PASSES.max_threads(), joblib.cpu_count()))
+    return most if wanted is None else min(wanted, most)
 
 
 class _OneBlasThread:
     """Holds BLAS to one thread while any fit is under way.
 
     The passes call BLAS from threads of their own, and one thread rounds alike everywhere. Fits
-    may overlap in threads: the first in sets the limit, and the last out restores what was.
+    may overlap in threads: the first to enter sets the limit, the last to leave restores it.
     """
 
     def __init__(self) -> None:

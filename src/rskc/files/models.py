@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 import rskc
 from rskc.arrays import model_to_numpy
 from rskc.atomic import atomic_write
-from rskc.engines.frame import Frame
+from rskc.engines import Frame
 from rskc.estimator import RobustSparseKMeans
 from rskc.files._codec import Unsavable, decode, encode, pack, unpack
 from rskc.fitted import ATTRIBUTES

@@ -79,7 +79,7 @@ class DrawnStarts:
         """Yield the cases drawn, batch by batch."""
         runs, K = self.uniforms.shape
         step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
-        kinds, seeds = np.arange(runs) % len(self.inits), table.seeds()
+        kinds, seeds = np.arange(runs) % len(self.inits), table.seeding_table()
         for first in range(0, runs, step):
             rows = slice(first, first + step)
             yield Batch(seeds.cases(self._draw(seeds, n_trim, rows, kinds[rows])), kinds[rows])

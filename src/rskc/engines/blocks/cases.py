@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.blocks.order import median
-from rskc.engines.blocks.plans import Blocks, Node, collect
-from rskc.engines.cases import (
+from rskc.engines.base import (
     Candidates,
     candidates_needed,
     case_numbers,
+    costliest,
     fill_from,
     sums_to_keys,
 )
+from rskc.engines.blocks.order import median
+from rskc.engines.blocks.plans import Blocks, Node, same
+from rskc.engines.memory import NUMPY_CASES
 
 
 class CaseArray:
@@ -45,9 +47,8 @@ class CaseArray:
         return self._made(partial(operator.lt, number))
 
     def to_numpy(self) -> np.ndarray:
-        """All of it in memory."""
-        parts = self.blocks.ask(_in_list, self.node, combine=collect)
-        return np.concatenate(parts, axis=-1)
+        """Return all of it in memory."""
+        return np.concatenate(self.blocks.gather(same, self.node), axis=-1)
 
 
 class BlockCases:
@@ -60,12 +61,12 @@ class BlockCases:
         self.places = blocks.hold([int(first) for first in self.firsts])
 
     def of(self, function: Any, *arrays: CaseArray) -> CaseArray:
-        """An array made from others."""
+        """Return an array made from others."""
         nodes = (array.node for array in arrays)
         return CaseArray(self.blocks, self.blocks.make(function, *nodes))
 
     def soon(self, function: Any, *arrays: CaseArray) -> CaseArray:
-        """Such an array that is kept, and what it is made from given up."""
+        """Return such an array that is kept, so that what it is made from need not be."""
         nodes = (array.node for array in arrays)
         return CaseArray(self.blocks, self.blocks.make_soon(function, *nodes))
 
@@ -75,30 +76,29 @@ class BlockCases:
         return CaseArray(self.blocks, self.blocks.hold([part.copy() for part in parts]))
 
     def take(self, array, runs):
-        if isinstance(runs, slice):
-            return self.of(partial(_rows, runs=runs), array)
-        return self.soon(partial(_rows, runs=runs), array)
+        make = self.of if isinstance(runs, slice) else self.soon
+        return make(operator.itemgetter(runs), array)
 
     def only(self, array):
-        return self.of(partial(_rows, runs=0), array)
+        return self.of(operator.itemgetter(0), array)
 
     def as_run(self, array):
-        return self.of(partial(_rows, runs=None), array)
+        return self.of(operator.itemgetter(None), array)
 
     def join(self, parts):
         return self.soon(_join, *parts)
 
     def without(self, groups, out):
-        return self.of(_without, groups, out)
+        return self.of(NUMPY_CASES.without, groups, out)
 
     def trimmed(self, groups):
-        return self.of(_trimmed, groups)
+        return self.of(NUMPY_CASES.trimmed, groups)
 
     def sizes(self, groups, K):
-        return self.blocks.ask(partial(_sizes, K=K), groups.node)[0]
+        return self.blocks.ask(partial(NUMPY_CASES.sizes, K=K), groups.node)
 
     def differ(self, groups, others):
-        return self.blocks.ask(_differ, groups.node, others.node)[0]
+        return self.blocks.ask(NUMPY_CASES.differ, groups.node, others.node)
 
     def keys(self, groups, K, masks=None):
         nodes = [groups.node] if masks is None else [groups.node, masks.node]
@@ -109,10 +109,14 @@ class BlockCases:
         runs = np.flatnonzero((counts == 0).any(axis=1))
         wanted = [(int(run), candidates_needed(counts[run])) for run in runs]
         nodes = self.places, groups.node, costs.node
-        found = self.blocks.ask(partial(_candidates, wanted=wanted), *nodes, combine=collect)
+        found = self.blocks.gather(partial(_candidates, wanted=wanted), *nodes)
         changes: list[list] = [[] for _ in self.lengths]
         for (run, most), parts in zip(wanted, zip(*found, strict=True), strict=True):
-            for case, k in fill_from(_most_expensive(parts, most), counts[run]):
+            # The costliest of all blocks, whose cases come in order: the lower number in a tie.
+            all_blocks = [np.concatenate(column) for column in zip(*parts, strict=True)]
+            order = np.argsort(-all_blocks[1], kind="stable")[:most]
+            candidates = Candidates(*(column[order] for column in all_blocks))
+            for case, k in fill_from(candidates, counts[run]):
                 block = int(np.searchsorted(self.firsts, case, side="right")) - 1
                 changes[block].append((run, case - int(self.firsts[block]), k))
         node = self.blocks.make_soon(_changed, groups.node, self.blocks.hold(changes))
@@ -120,12 +124,10 @@ class BlockCases:
 
     def first_members(self, groups, k, most):
         members = partial(_first_members, k=k, most=most)
-        return np.concatenate(self.blocks.ask(members, self.places, groups.node, combine=collect))[
-            :most
-        ]
+        return np.concatenate(self.blocks.gather(members, self.places, groups.node))[:most]
 
     def total(self, costs, out):
-        return float(self.blocks.ask(_total, costs.node, out.node)[0])
+        return self.blocks.ask(NUMPY_CASES.total, costs.node, out.node)
 
     def spread(self, costs):
         middle = median(self.blocks, costs.node, self.n)
@@ -133,42 +135,11 @@ class BlockCases:
         return middle, median(self.blocks, deviations.node, self.n)
 
 
-def _most_expensive(parts: Any, most: int) -> Candidates:
-    """The most expensive of the candidates of all blocks, the lower number first in a tie."""
-    numbers, costs, groups = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(-costs, kind="stable")[:most]  # blocks come in the order of the cases
-    return Candidates(numbers[order], costs[order], groups[order])
-
-
 # ---- What is done with a block
-
-
-def _in_list(values):
-    return [values]
-
-
-def _rows(values, runs):
-    return values[runs]
 
 
 def _join(*parts):
     return np.concatenate(parts)
-
-
-def _without(groups, out):
-    return np.where(out, np.int32(-1), groups)
-
-
-def _trimmed(groups):
-    return groups < 0
-
-
-def _sizes(groups, K):
-    return (np.array([np.bincount(row + 1, minlength=K + 1)[1:] for row in groups]),)
-
-
-def _differ(groups, others):
-    return ((groups != others).sum(axis=1),)
 
 
 def _key_sums(first, groups, masks=None, *, K, n):
@@ -181,13 +152,9 @@ def _key_sums(first, groups, masks=None, *, K, n):
 
 
 def _candidates(first, groups, costs, wanted):
-    """The cases that cost most in some runs, the lower number first where they tie."""
-    found = []
-    for run, most in wanted:
-        paid = np.where(groups[run] < 0, 0, costs[run])
-        numbers = np.argsort(-paid, kind="stable")[:most]
-        found.append(Candidates(first + numbers, paid[numbers], groups[run, numbers]))
-    return [found]
+    """Return the cases that cost most in some runs, by their numbers among all cases."""
+    found = (costliest(groups[run], costs[run], most) for run, most in wanted)
+    return [own._replace(numbers=first + own.numbers) for own in found]
 
 
 def _changed(groups, changes):
@@ -198,11 +165,7 @@ def _changed(groups, changes):
 
 
 def _first_members(first, groups, k, most):
-    return [first + np.flatnonzero(groups[0] == k)[:most]]
-
-
-def _total(costs, out):
-    return (costs[~out].sum(),)
+    return first + NUMPY_CASES.first_members(groups, k, most)
 
 
 def _deviations(costs, middle):

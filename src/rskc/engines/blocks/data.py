@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
@@ -10,9 +11,10 @@ import dask
 import dask.array as da
 import numpy as np
 
+from rskc.engines.base import Frame, distinct_rows, sample_steps
 from rskc.engines.blocks import tasks
-from rskc.engines.blocks.plans import Blocks, Node, collect, unwrapped
-from rskc.engines.frame import Frame, sample_steps
+from rskc.engines.blocks.plans import Blocks, Node, unwrapped
+from rskc.engines.blocks.schedulers import make_task
 from rskc.engines.missing import observed_frame
 
 
@@ -33,21 +35,19 @@ class BlockData:
         self.budget = every.scheduler.budget()
         node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
         node.keep = self._fits(sum(self.chunks) * self.n_features * self.dtype.itemsize)
-        looked = every.make(tasks.look, node, keep=True)
-        self._learn(every.ask(tasks.facts_of, looked, combine=collect), missing, drop_unobserved)
+        inspected = every.make(tasks.inspect, node, keep=True)
+        self._learn(every.gather(attrgetter("facts"), inspected), missing, drop_unobserved)
         self.blocks = Blocks(graph, [keys[i] for i in self.used])
-        self._decide(self._of_used(node))
-        self.unobserved = self.blocks.make(tasks.unobserved_of, self._of_used(looked))
+        self._decide()
+        self.unobserved = self.blocks.make(attrgetter("unobserved"), self._of_used(inspected))
         self.node = self._rows_node(self._of_used(node))
         self.frame = frame or self._frame()
 
     def _fits(self, size: float) -> bool:
-        """Whether so many bytes of data are kept; not before one knows how many (NaN)."""
+        """Whether data of this size are kept; not while the size is unknown (NaN)."""
         return size <= self.budget / 2
 
-    def _learn(
-        self, found: list[tasks.Inspected], missing: bool | None, drop_unobserved: bool
-    ) -> None:
+    def _learn(self, found: list[tasks.Facts], missing: bool | None, drop_unobserved: bool) -> None:
         if any(block.infinite for block in found):
             raise ValueError(
                 f"Input X contains infinity or a value too large for dtype({self.dtype.name!r})."
@@ -76,13 +76,13 @@ class BlockData:
             )
 
     def _of_used(self, node: Node) -> Node:
-        """What a node holds of the blocks that are used; else it is to be made again."""
+        """Return what a node holds of the blocks that are used; else it is to be made again."""
         some = Node(partial(tasks.clean, dtype=self.dtype), (self.blocks.source,))
         if node.held is not None:
-            some.hold([node.held[i] for i in self.used])
+            some.hold(node.of_blocks(list(self.used)))
         return some
 
-    def _decide(self, node: Node) -> None:
+    def _decide(self) -> None:
         """Decide what is kept of the blocks, and how many bytes that leaves."""
         self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
         if self.missing:  # cells, where they are observed, and the numbers of the missing cells
@@ -92,14 +92,14 @@ class BlockData:
         self.room = self.budget - (size if kept else 0)
 
     def _rows_node(self, node: Node) -> Node:
-        """The cases of each block, without unobserved ones if these are dropped."""
+        """Return the cases of each block, without unobserved ones if these are dropped."""
         node.keep = self.keep_rows
         if self.n_unobserved == 0:
             return node
         return self.blocks.make(tasks.seen_rows, node, self.unobserved, keep=self.keep_rows)
 
     def forget(self) -> None:
-        """Let go of rows that are held: engines with copies of their own are."""
+        """Give up rows that are held where engines with copies of their own are kept."""
         if self.keep_engines:
             source = Node(partial(tasks.clean, dtype=self.dtype), (self.blocks.source,))
             self.node = self._rows_node(source)
@@ -107,21 +107,18 @@ class BlockData:
     # ---- Rows
 
     def rows(self, index: np.ndarray | None, engines: Node | None = None) -> np.ndarray:
-        """Rows by the sorted numbers of their cases, or all; from engines where these are kept."""
-        kept = engines if self.keep_engines else None
-        node = kept or self.node
+        """Return rows by the sorted numbers of their cases, or all; from engines that are kept."""
+        node = engines if engines is not None and self.keep_engines else self.node
         if index is None:
-            whole = tasks.all_rows if kept else tasks.every_row
-            return np.concatenate(self.blocks.ask(whole, node, combine=collect))
+            return np.concatenate(self.blocks.gather(tasks.rows_of, node))
         parts = np.split(index, np.searchsorted(index, np.cumsum(self.lengths)[:-1]))
         firsts = np.cumsum(self.lengths) - self.lengths
         wanted = self.blocks.hold([part - first for part, first in zip(parts, firsts, strict=True)])
         some = [i for i, part in enumerate(parts) if len(part)]
-        found = tasks.gather if kept else tasks.some_rows
-        return np.concatenate(self.blocks.ask(found, node, wanted, combine=collect, only=some))
+        return np.concatenate(self.blocks.gather(tasks.rows_of, node, wanted, only=some))
 
     def _frame(self) -> Frame:
-        """The frame that an engine in memory has: it looks at some rows only."""
+        """Return the frame that an engine in memory has: it looks at some rows only."""
         few, many = sample_steps(self.n_cases, self.n_features)
         rows = self.rows(np.arange(0, self.n_cases, few))
         if self.missing:
@@ -131,17 +128,17 @@ class BlockData:
         return Frame.from_rows(rows, self.rows(np.arange(0, self.n_cases, many)))
 
     def _with_observed(self, rows: np.ndarray) -> np.ndarray:
-        """Rows with the first observed cells of each column of which they show none."""
+        """Return rows with the first observed cells of each column of which they show none."""
         columns = np.flatnonzero(np.isnan(rows).all(axis=0) & self.observed)
         if len(columns):
             most = partial(tasks.first_observed, columns=columns, most=len(rows))
-            found = self.blocks.ask(most, self.node, combine=collect)
+            found = self.blocks.gather(most, self.node)
             for j, cells in zip(columns, zip(*found, strict=True), strict=True):
                 rows[:, j] = np.resize(np.concatenate(cells), len(rows))
         return rows
 
     def products(self, node: Node) -> np.ndarray:
-        """Scalar products (n, n) of the rows that a node has: of all pairs of blocks."""
+        """Return the scalar products (n, n) of the rows of a node: of all pairs of blocks."""
         ends = np.cumsum(self.lengths)
         gram = np.empty((self.n_cases, self.n_cases))
         for (i, j), part in self.blocks.ask_pairs(tasks.products, node):
@@ -152,20 +149,19 @@ class BlockData:
     # ---- What the engine is asked
 
     def distinct(self, most: int) -> int:
-        """Count distinct rows: the first block tells, mostly."""
-        function = partial(tasks.distinct_rows, most=most)
-        (known,) = self.blocks.ask(function, self.node, combine=collect, only=[0])
+        """Count distinct rows: those of the first block are mostly enough."""
+        function = partial(_distinct_rows, most=most)
+        (known,) = self.blocks.gather(function, self.node, only=[0])
         if len(known) < most and len(self.blocks) > 1:
-            found = self.blocks.ask(function, self.node, combine=collect)
-            known = set().union(*found)
+            known = set().union(*self.blocks.gather(function, self.node))
         return min(len(known), most)
 
     def largest_cell(self) -> float:
-        """The largest absolute value."""
-        return max(self.blocks.ask(tasks.largest_cell, self.node, combine=collect))
+        """Return the largest absolute value."""
+        return max(self.blocks.gather(tasks.largest_cell, self.node))
 
     def numbers(self, cases: np.ndarray) -> np.ndarray:
-        """The numbers of cases in the data, unobserved ones counted."""
+        """Return the numbers of cases in the data, unobserved ones counted."""
         if self.n_unobserved == 0 or len(cases) == 0:
             return cases
         firsts = np.cumsum(self.lengths) - self.lengths
@@ -176,15 +172,15 @@ class BlockData:
             own = block == i
             function = partial(tasks.number_of_seen, length=int(self.all_lengths[self.used[i]]))
             wanted = self.blocks.hold([cases[own] - firsts[i]] * len(self.blocks))
-            asked = self.blocks.ask(function, self.unobserved, wanted, combine=collect, only=[i])
-            numbers[own] = starts[i] + asked[0]
+            (found,) = self.blocks.gather(function, self.unobserved, wanted, only=[i])
+            numbers[own] = starts[i] + found
         return numbers
 
     def returned(self, node: Node, unobserved: Any, shape: tuple[int, ...] = ()) -> da.Array:
-        """A Dask array (n, *shape) chunked as the data, with a value for unobserved cases."""
+        """Return a Dask array (n, *shape), chunked as the data, with unobserved cases put back."""
         made = partial(tasks.put_back, value=unobserved)
         node = self.blocks.make(made, node, self.unobserved, keep=True)
-        (dtype,) = set(self.blocks.ask(tasks.dtype_of, node, combine=collect))
+        (dtype,) = set(self.blocks.gather(attrgetter("dtype"), node))
         assert node.held is not None
         name = f"rskc-cases-{uuid4().hex}"
         rest = (0,) * len(shape)  # one chunk across
@@ -193,14 +189,14 @@ class BlockData:
             for i, length in enumerate(self.all_lengths)
         }
         for i, part in zip(self.used, node.held, strict=True):
-            # Labels are kept in fewer bytes than the user shall see.
-            graph[name, int(i), *rest] = (unwrapped, part)
+            # Labels are kept in fewer bytes than the user gets.
+            graph[name, int(i), *rest] = make_task(unwrapped, part)
         chunks = tuple(map(int, self.all_lengths)), *((size,) for size in shape)
         return da.Array(graph, name, chunks, dtype)
 
 
 def graph_of(X: da.Array) -> dict[Any, Any]:
-    """The optimized graph of an array, with the futures of what a cluster holds already.
+    """Return the optimized graph of an array, with the futures of what a cluster holds already.
 
     Dask's optimization leaves these out, since the scheduler knows them.
     """
@@ -211,6 +207,10 @@ def graph_of(X: da.Array) -> dict[Any, Any]:
     }
     (X,) = dask.optimize(X)
     return dict(X.__dask_graph__()) | held
+
+
+def _distinct_rows(X: np.ndarray, most: int) -> set[bytes]:
+    return distinct_rows(X.__getitem__, len(X), most)
 
 
 def hardly_varies(rows: np.ndarray) -> bool:

@@ -14,26 +14,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rskc.engines.blocks.plans import Blocks, Node, collect
+from rskc.engines.blocks.plans import Blocks, Node
 
 # Values in the first sample, and those that may come back from inside a bracket, of all blocks.
 SAMPLE, INSIDE = 2**14, 2**17
-# ... but so many from each block at least.
+# ... but this many from each block at least.
 LEAST_INSIDE = 64
 # Half the width of the first bracket, in standard deviations of the rank of the wanted value.
-MARGIN = 3.0
+BRACKET_MARGIN = 3.0
 
 
 class Sampled(NamedTuple):
-    """Every so-manieth value (rows, .) of a block, and what is known of all of them."""
+    """Evenly spaced values (rows, .) of a block, and what is known of all of them."""
 
     values: np.ndarray
     counts: np.ndarray  # (rows,) values above -inf
     largest: np.ndarray  # (rows,)
 
 
-class Part(NamedTuple):
-    """What a block has to say of a bracket."""
+class InBracket(NamedTuple):
+    """What a block knows of a bracket."""
 
     above: int  # values above the bracket
     inside: int
@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
     @property
     def spacing(self) -> float:
-        """How many values each that is given stands for."""
+        """The number of values that each of those given stands for."""
         return self.inside / max(len(self.values), 1)
 
 
@@ -56,7 +56,7 @@ class Selected(NamedTuple):
     largest: np.ndarray  # (rows,) the largest of all
 
     def cut(self, m: int) -> np.ndarray:
-        """How many of the ties (blocks, rows) are among the m largest: the first ones."""
+        """Return how many of the ties (blocks, rows) are among the m largest: the first ones."""
         before = np.cumsum(self.ties, axis=0) - self.ties
         return np.clip(m - self.above - before, 0, self.ties)
 
@@ -70,7 +70,7 @@ class _Row:
         self._floor, self._ceiling = self.low, self.high  # the value is known to lie between
         self.found: tuple | None = None
         place = rank * share
-        margin = MARGIN * np.sqrt(place * max(1 - place / max(len(sample), 1), 0)) + 2
+        margin = BRACKET_MARGIN * np.sqrt(place * max(1 - place / max(len(sample), 1), 0)) + 2
         below, above = int(np.ceil(place + margin)), int(np.floor(place - margin))
         ordered = np.sort(sample)[::-1]
         if below < len(ordered):
@@ -78,8 +78,8 @@ class _Row:
         if 0 <= above < len(ordered):
             self.high = ordered[above]
 
-    def learn(self, parts: list[Part]) -> None:
-        """Take what the blocks say of the bracket: the value is found, or the bracket moves."""
+    def learn(self, parts: list[InBracket]) -> None:
+        """Take what the blocks know of the bracket: the value is found, or the bracket moves."""
         above, inside = sum(part.above for part in parts), sum(part.inside for part in parts)
         if self.rank <= above:
             self._floor = np.nextafter(self.high, np.inf, dtype=self.high.dtype)
@@ -101,7 +101,7 @@ class _Row:
         above += int(np.count_nonzero(ordered > value))
         self.found = value, above, [int(np.count_nonzero(part == value)) for part in inside]
 
-    def _narrow(self, parts: list[Part], above: int, inside: int) -> None:
+    def _narrow(self, parts: list[InBracket], above: int, inside: int) -> None:
         at_low = sum(part.at_low for part in parts)
         if self.rank <= above + sum(part.at_high for part in parts):
             self.found = self.high, above, [part.at_high for part in parts]
@@ -110,7 +110,7 @@ class _Row:
         else:
             self._bracket(parts, self.rank - above)
 
-    def _bracket(self, parts: list[Part], rank: int) -> None:
+    def _bracket(self, parts: list[InBracket], rank: int) -> None:
         """Narrow the bracket, whose ends are ruled out, around a rank among the values inside."""
         self._floor = np.nextafter(self.low, np.inf, dtype=self.low.dtype)
         self._ceiling = np.nextafter(self.high, -np.inf, dtype=self.high.dtype)
@@ -118,7 +118,7 @@ class _Row:
         weights = np.concatenate([np.full(len(part.values), part.spacing) for part in parts])
         order = np.argsort(values)[::-1]
         values, ranks = values[order], np.cumsum(weights[order])
-        # No rank is off by more than one spacing of each block that did not tell all.
+        # No rank is off by more than one spacing of each block that returned only some values.
         margin = sum(part.spacing for part in parts if part.spacing > 1) + 1
         first, last = np.searchsorted(ranks, [rank - margin, rank + margin])
         while first == 0 and last == len(values):  # that would rule nothing out
@@ -139,7 +139,7 @@ def select(
     ``ranks`` gets the number of values above -inf in each row. A rank of 0 gives NaN.
     """
     step = max(1, -(-n // SAMPLE))
-    sampled = blocks.ask(partial(sample, step=step), node, combine=collect)
+    sampled = blocks.gather(partial(sample, step=step), node)
     rows = [np.concatenate(row) for row in zip(*(part.values for part in sampled), strict=True)]
     wanted = ranks(np.sum([part.counts for part in sampled], axis=0))
     searches = [_Row(int(rank), row, 1 / step) for rank, row in zip(wanted, rows, strict=True)]
@@ -161,15 +161,13 @@ def _search(blocks: Blocks, node: Node, searches: list[_Row]) -> None:
         if not open_rows:
             return
         brackets = [(r, searches[r].low, searches[r].high) for r in open_rows]
-        found = blocks.ask(
-            partial(look_inside, brackets=brackets, most=most), node, combine=collect
-        )
+        found = blocks.gather(partial(look_inside, brackets=brackets, most=most), node)
         for r, parts in zip(open_rows, zip(*found, strict=True), strict=True):
             searches[r].learn(list(parts))
 
 
 def median(blocks: Blocks, node: Node, n: int) -> float:
-    """The median of the finite values of a node, n at most; 0 if there are none."""
+    """Return the median of the finite values of a node, n at most; 0 if there are none."""
     pair = blocks.make(_finite_twice, node)
     middle = select(blocks, pair, n, lambda counts: (counts + [2, 1]) // 2 * (counts > 0))
     return float(np.mean(middle.values)) if middle.values[0] > -np.inf else 0.0
@@ -178,27 +176,27 @@ def median(blocks: Blocks, node: Node, n: int) -> float:
 # ---- What is done with a block
 
 
-def sample(values: np.ndarray, step: int) -> list[Sampled]:
-    """Every so-manieth value of each row."""
+def sample(values: np.ndarray, step: int) -> Sampled:
+    """Take every value of each row that a step leads to."""
     counts = np.count_nonzero(values > -np.inf, axis=1)
-    return [Sampled(values[:, ::step].copy(), counts, values.max(axis=1))]
+    return Sampled(values[:, ::step].copy(), counts, values.max(axis=1))
 
 
-def look_inside(values: np.ndarray, brackets: list, most: int) -> list[list[Part]]:
+def look_inside(values: np.ndarray, brackets: list, most: int) -> list[InBracket]:
     """Count the values of some rows above and inside brackets, and return some of those inside."""
-    return [[_part(values[r], low, high, most) for r, low, high in brackets]]
+    return [_in_bracket(values[r], low, high, most) for r, low, high in brackets]
 
 
-def _part(values: np.ndarray, low: float, high: float, most: int) -> Part:
+def _in_bracket(values: np.ndarray, low: float, high: float, most: int) -> InBracket:
     inside = values[(values >= low) & (values <= high)]
     above, ends = int(np.count_nonzero(values > high)), (inside == low, inside == high)
     at_low, at_high = (int(np.count_nonzero(end)) for end in ends)
     found = len(inside)
     if found > most:
-        # The middle of each of so many equal parts.
+        # The middle of each of equal parts.
         places = ((np.arange(most) + 0.5) * (found / most)).astype(np.int64)
         inside = np.sort(inside)[places]
-    return Part(above, found, at_low, at_high, inside)
+    return InBracket(above, found, at_low, at_high, inside)
 
 
 def _finite_twice(values: np.ndarray) -> np.ndarray:

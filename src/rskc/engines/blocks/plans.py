@@ -1,9 +1,9 @@
 """Passes over blocks as Dask graphs: what is made of each block, what is kept and what comes back.
 
-A :class:`Node` stands for a value in every block: a part of the data, of a table, of labels. It is
-only written down how to make it. When a number is asked for (:meth:`Blocks.ask`), all that it needs
-goes into one graph; nodes that are worth it are kept where they were made, on the workers or in
-memory, and only the number comes back.
+A :class:`Node` stands for a value in every block: a part of the data, of a table, of labels. It
+says how to make it. When sums or values are asked for (:meth:`Blocks.ask`, :meth:`Blocks.gather`),
+all that they need goes into one graph; nodes that are worth it are kept where they were made, on
+the workers or in memory, and only what was asked for comes back.
 
 What is kept is made by a task of its own, from nothing but what it needs: labels from a table and
 centers, never from the labels before. So a block that is lost with its worker is soon made again,
@@ -21,16 +21,22 @@ from uuid import uuid4
 import numpy as np
 from dask.optimization import cull
 
-from rskc.engines.blocks.schedulers import ClusterScheduler, scheduler_for
+from rskc.engines.blocks.schedulers import (
+    ClusterScheduler,
+    arguments_of,
+    make_task,
+    scheduler_for,
+)
 from rskc.engines.interface import Assignment
+from rskc.engines.threads import one_blas_thread
 
-# So many results of blocks are brought together at a time, in this order whatever the scheduler:
-# sums round alike then.
+# Results of this many blocks are added at a time, in this order whatever the scheduler: sums round
+# alike then.
 FAN_IN = 16
 
 
 class Value:
-    """A value in a graph that Dask shall not look into."""
+    """A value in a graph that Dask must not look into."""
 
     __slots__ = ("value",)
 
@@ -57,7 +63,7 @@ class Packed:
 
 
 def packed(value: Any) -> Any:
-    """A value as it is kept."""
+    """Return a value as it is kept."""
     if isinstance(value, Assignment):
         return Assignment(packed(value.labels), value.costs)
     if not isinstance(value, np.ndarray) or value.dtype != np.int32 or value.size == 0:
@@ -68,7 +74,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(value: Any) -> Any:
-    """A value as it was before it was kept."""
+    """Return a value as it was before it was kept."""
     if isinstance(value, Packed):
         return value.array.astype(np.int32)
     if isinstance(value, Assignment):
@@ -77,7 +83,7 @@ def unpacked(value: Any) -> Any:
 
 
 def unwrapped(part: Any) -> Any:
-    """What is held for a block."""
+    """Return what is held for a block."""
     return unpacked(part.value if isinstance(part, Value) else part)
 
 
@@ -100,6 +106,21 @@ class Node:
         """Take the values; what they were made from is no longer needed."""
         self.held, self.function, self.parents = values, None, ()
 
+    def of_blocks(self, blocks: Sequence[int]) -> list[Any]:
+        """Return the values that are held of some blocks."""
+        assert self.held is not None
+        return [self.held[block] for block in blocks]
+
+
+class Method:
+    """A call of a method of the first value, with the others and some options."""
+
+    def __init__(self, name: str, **options: Any):
+        self.__name__, self.options = name, options
+
+    def __call__(self, owner: Any, *values: Any) -> Any:
+        return getattr(owner, self.__name__)(*values, **self.options)
+
 
 # What a task does with the leaves of a block: steps, each with the places of its arguments.
 Program = list[tuple[Callable, tuple[int, ...]]]
@@ -112,8 +133,6 @@ def keep_program(program: Value, *leaves: Any) -> Any:
 
 def run_program(program: Value, *leaves: Any) -> Any:
     """Make the values of one block, and return the last."""
-    from rskc.engines.threads import one_blas_thread  # which asks the engines for their threads
-
     values = [unwrapped(leaf) for leaf in leaves]
     with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
         for function, places in program.value:
@@ -121,25 +140,22 @@ def run_program(program: Value, *leaves: Any) -> Any:
     return values[-1]
 
 
-def collect(parts: Sequence[list]) -> list:
-    """Bring lists together."""
-    return [item for part in parts for item in part]
+def add(parts: Sequence[Any]) -> Any:
+    """Sum numbers or arrays, or tuples of them place by place."""
+    if isinstance(parts[0], tuple):
+        return tuple(add(column) for column in zip(*parts, strict=True))
+    return sum(parts[1:], parts[0])
 
 
-def add(parts: Sequence[tuple]) -> tuple:
-    """Sum tuples of numbers or arrays, place by place."""
-    return tuple(sum(column[1:], column[0]) for column in zip(*parts, strict=True))
-
-
-def in_one(combine: Callable, results: list[Any]) -> Any:
-    """Bring the results of all blocks together, some at a time, as the tasks of a graph do."""
+def add_all(results: Sequence[Any]) -> Any:
+    """Sum the results of all blocks, some at a time, as the tasks of a graph do."""
     while True:
-        results = [combine(some) for some in _some(results)]
+        results = [add(some) for some in _batches(results)]
         if len(results) == 1:
             return results[0]
 
 
-def _some(items: list[Any]) -> list[list[Any]]:
+def _batches(items: Sequence[Any]) -> list[Any]:
     return [items[first : first + FAN_IN] for first in range(0, len(items), FAN_IN)]
 
 
@@ -157,43 +173,49 @@ class Blocks:
         return len(self.source.held)
 
     def hold(self, values: list[Any]) -> Node:
-        """A node whose values are known here: small ones, or keys of the user's graph."""
+        """Return a node whose values are known here: small ones, or keys of the user's graph."""
         node = Node(None)
         node.hold([part if isinstance(part, Key) else Value(part) for part in values])
         return node
 
     def make(self, function: Callable, *parents: Node, keep: bool = False) -> Node:
-        """A node made, when it is needed, from others."""
+        """Return a node that is made from others when it is needed."""
         return Node(function, parents, keep)
 
     def make_soon(self, function: Callable, *parents: Node) -> Node:
-        """A node that the next graph makes, so that what it is made from need not be kept."""
+        """Return a node that the next graph makes, so that its parents need not be kept."""
         node = Node(function, parents, keep=True)
         self._waiting.append(weakref.ref(node))
         return node
 
-    def ask(
-        self,
-        function: Callable,
-        *parents: Node,
-        combine: Callable = add,
-        only: Sequence[int] | None = None,
-    ) -> Any:
-        """Return what a function makes of the nodes in all blocks, or in some, brought together."""
-        asked = self.make(function, *parents)
-        waiting = self._take_waiting() if only is None else []
-        kept = [node for node in _needed([*waiting, asked]) if node.keep and only is None]
+    def ask(self, function: Callable, *parents: Node) -> Any:
+        """Return the sums over all blocks of what a function makes of the nodes."""
+        return self._run(self.make(function, *parents), add_all)
+
+    def gather(
+        self, function: Callable, *parents: Node, only: Sequence[int] | None = None
+    ) -> list[Any]:
+        """Return what a function makes of the nodes in each of all blocks, or of some."""
+        return self._run(self.make(function, *parents), list, only)
+
+    def _run(self, asked: Node, combine: Callable, only: Sequence[int] | None = None) -> Any:
         blocks = range(len(self)) if only is None else only
+        kept: list[Node] = []
+        if only is None:
+            waiting = (node for node in (ref() for ref in self._waiting) if node is not None)
+            roots = [*(node for node in waiting if node.held is None), asked]
+            self._waiting = []
+            kept = [node for node in _needed(roots) if node.keep]
         graph, (*made, results) = self._graph([*kept, asked], blocks)
         self.n_graphs += 1
         if isinstance(self.scheduler, ClusterScheduler):
             own = dict(zip(blocks, zip(*made, results, strict=True), strict=True))
-            last = _add_sums(graph, results, combine)
+            last = _add_last(graph, results, combine)
             held, result = self.scheduler.get_and_leave(graph, made, last, own)
         else:
             *values, parts = self.scheduler.get(graph, [*made, results])
             held = [[Value(part) for part in own] for own in values]
-            result = in_one(combine, list(parts))
+            result = combine(parts)
         for node, own in zip(kept, held, strict=True):
             node.hold(own)
         return result
@@ -204,18 +226,13 @@ class Blocks:
         pairs = list(combinations_with_replacement(range(len(self)), 2))
         name = _name(function)
         for i, j in pairs:
-            graph[name, i, j] = (function, keys[i], keys[j])
-        graph[name] = [(name, i, j) for i, j in pairs]
+            graph[name, i, j] = make_task(function, keys[i], keys[j])
+        graph[name] = make_task(list, [(name, i, j) for i, j in pairs])
         self.n_graphs += 1
         return list(zip(pairs, self.scheduler.get_one(graph, name), strict=True))
 
-    def _take_waiting(self) -> list[Node]:
-        nodes = [node for node in (ref() for ref in self._waiting) if node is not None]
-        self._waiting = []
-        return [node for node in nodes if node.held is None]
-
     def _graph(self, nodes: list[Node], blocks: Sequence[int]) -> tuple[dict, list[list]]:
-        """A graph with a task for each node and block, and the keys of these tasks.
+        """Return a graph with a task for each node and block, and the keys of these tasks.
 
         A node that comes later uses what the tasks of those before it have made.
         """
@@ -225,52 +242,46 @@ class Blocks:
             leaves, program = _program(node, made)
             name, run = _name(node.function), keep_program if node.keep else run_program
             graph[f"{name}-program"] = Value(program)
-            columns = [made.get(id(leaf)) or _of_blocks(leaf, blocks) for leaf in leaves]
+            columns = [made.get(id(leaf)) or leaf.of_blocks(blocks) for leaf in leaves]
             for i in range(len(blocks)):
                 parts = (column[i] for column in columns)
                 arguments = (part.key if isinstance(part, Key) else part for part in parts)
-                graph[name, i] = (run, f"{name}-program", *arguments)
+                graph[name, i] = make_task(run, f"{name}-program", *arguments)
             made[id(node)] = [Key((name, i)) for i in range(len(blocks))]
-        wanted = _keys_in(graph) & self.graph.keys()
+        taken = (part for task in graph.values() for part in arguments_of(task))
+        wanted = {part for part in taken if isinstance(part, str | tuple)} & self.graph.keys()
         if wanted:
             graph |= cull(self.graph, list(wanted))[0]
         return graph, [[key for (key,) in made[id(node)]] for node in nodes]
 
 
-def _of_blocks(leaf: Node, blocks: Sequence[int]) -> list[Any]:
-    assert leaf.held is not None
-    return [leaf.held[block] for block in blocks]
-
-
-def _keys_in(graph: dict) -> set:
-    """What the tasks that run programs take by name."""
-    tasks = (task[2:] for task in graph.values() if isinstance(task, tuple))
-    return {part for task in tasks for part in task if isinstance(part, str | tuple)}
-
-
 def _name(function: Any) -> str:
-    """A name for the tasks of a function, as a dashboard shows it, and a number of its own."""
+    """Return a name for the tasks of a function, as a dashboard shows it, and unlike any other."""
     function = getattr(function, "func", function)
-    return f"rskc-{function.__name__.strip('_')}-{uuid4().hex}"
+    name = getattr(function, "__name__", type(function).__name__)
+    return f"rskc-{name.strip('_')}-{uuid4().hex}"
 
 
-def _add_sums(graph: dict, results: list[Any], combine: Callable) -> Any:
-    """Add tasks that bring results together, and return the key of the last."""
+def _add_last(graph: dict, results: list[Any], combine: Callable) -> Any:
+    """Add the tasks that bring results together, and return the key of the last."""
     level, name = 0, _name(combine)
+    if combine is list:
+        graph[name] = make_task(list, results)
+        return name
     while level == 0 or len(results) > 1:
-        level, some = level + 1, _some(results)
+        level, some = level + 1, _batches(results)
         results = [(name, level, i) for i in range(len(some))]
-        graph |= {own: (combine, part) for own, part in zip(results, some, strict=True)}
+        graph |= {own: make_task(add, part) for own, part in zip(results, some, strict=True)}
     return results[0]
 
 
 def same(value: Any) -> Any:
-    """A value as it is."""
+    """Return a value as it is."""
     return value
 
 
 def _needed(roots: Sequence[Node]) -> list[Node]:
-    """All nodes that are to be made for some, parents first."""
+    """Return all nodes that are to be made for some, parents first."""
     order: dict[int, Node] = {}
 
     def visit(node: Node) -> None:
@@ -285,7 +296,7 @@ def _needed(roots: Sequence[Node]) -> list[Node]:
 
 
 def _program(root: Node, made: dict[int, Any]) -> tuple[list[Node], Program]:
-    """What makes a node, from leaves that are held or made by others."""
+    """Return what makes a node, and the leaves, held or made by others, that it starts from."""
     places: dict[int, int] = {}
     leaves: list[Node] = []
     order: list[Node] = []

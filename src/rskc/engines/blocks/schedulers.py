@@ -19,21 +19,34 @@ from rskc.exceptions import ClusterError
 POLL = 1.0
 
 
+def make_task(function: Callable, *arguments: Any) -> tuple:
+    """Return a task of a Dask graph; keys among its arguments stand for what they make.
+
+    Every task is made here, and read by ``arguments_of`` alone.
+    """
+    return function, *arguments
+
+
+def arguments_of(task: Any) -> tuple:
+    """Return the arguments of a task; none of a value that stands in its place."""
+    return task[1:] if isinstance(task, tuple) else ()
+
+
 def scheduler_for() -> LocalScheduler | ClusterScheduler:
-    """The scheduler that Dask would choose for an array."""
+    """Return the scheduler that Dask would choose for an array."""
     get = dask.base.get_scheduler(cls=dask.array.Array)
     client = getattr(get, "__self__", None)
     if client is not None and hasattr(client, "gather"):
         return ClusterScheduler(client)
     if get is dask.base.named_schedulers.get("processes"):
         # It starts processes anew for each graph, a second or two, and sends them all labels;
-        # threads do as well, since the passes let go of the interpreter.
+        # threads do as well, since the passes release the interpreter lock.
         get = dask.base.named_schedulers["threads"]
     return LocalScheduler(get)
 
 
 def memory_budget(available: Callable[[], int]) -> int:
-    """Bytes that may be used: as configured (``rskc.memory``), else half of what is there."""
+    """Return the bytes to use: as configured (``rskc.memory``), else half of what is there."""
     asked = dask.config.get("rskc.memory", None)
     return available() // 2 if asked is None else parse_bytes(asked)
 
@@ -51,7 +64,7 @@ class LocalScheduler:
         return self.get(graph, key)
 
     def budget(self) -> int:
-        """Bytes that the engine may use."""
+        """Return the bytes that the engine may use."""
         return memory_budget(_available_here)
 
 
@@ -68,8 +81,8 @@ def _memory_limits(dask_scheduler: Any) -> list[int]:
 
 
 @contextmanager
-def _told_when_lost() -> Iterator[None]:
-    """Say in a sentence that the cluster is gone."""
+def _naming_a_lost_cluster() -> Iterator[None]:
+    """Raise an error that says that the cluster is gone."""
     from distributed import CancelledError
 
     try:
@@ -97,7 +110,7 @@ class ClusterScheduler:
         self.workers: set[str] = set()
 
     def budget(self) -> int:
-        """Bytes that the engine may use, on all workers together."""
+        """Return the bytes that the engine may use, on all workers together."""
         return memory_budget(self._available)
 
     def _available(self) -> int:
@@ -115,7 +128,7 @@ class ClusterScheduler:
 
         ``own`` has the tasks of each block.
         """
-        with _told_when_lost():
+        with _naming_a_lost_cluster():
             self._find_homes(graph, own or {})
         placed = self._at_home(graph, own or {})
         # Coordinates of a rotated table, of which no more than one worker's memory is used, are
@@ -131,7 +144,7 @@ class ClusterScheduler:
         """
         threads = self.client.nthreads()
         if threads.keys() != self.workers:
-            self._settle(threads)
+            self._reassign(threads)
         taken = {block: _first_held(graph, own[block]) for block in own.keys() - self.homes.keys()}
         held = {block: future for block, future in taken.items() if future is not None}
         if held:
@@ -139,8 +152,8 @@ class ClusterScheduler:
             found = {block: holders.get(future.key) for block, future in held.items()}
             self.homes |= {block: workers[0] for block, workers in found.items() if workers}
 
-    def _settle(self, threads: dict[str, int]) -> None:
-        """Forget homes that are gone, and give workers that came their share of the blocks."""
+    def _reassign(self, threads: dict[str, int]) -> None:
+        """Forget workers that are gone, and give new ones their share of the blocks."""
         came, self.workers = threads.keys() - self.workers, set(threads)
         self.homes = {block: home for block, home in self.homes.items() if home in threads}
         for worker in came:
@@ -151,7 +164,7 @@ class ClusterScheduler:
                 self.homes[block] = worker
 
     def _at_home(self, graph: dict, own: Mapping[int, Sequence]) -> HighLevelGraph:
-        """The graph, with the tasks of each block at its home as long as that lives."""
+        """Return the graph, with the tasks of each block at its home as long as that lives."""
         parts: dict[str | None, dict] = defaultdict(dict)
         homes = {key: self.homes.get(block) for block, keys in own.items() for key in keys}
         for key, task in graph.items():
@@ -167,7 +180,7 @@ class ClusterScheduler:
     def _result(self, future: Any) -> Any:
         from distributed import KilledWorker
 
-        with _told_when_lost():
+        with _naming_a_lost_cluster():
             self._wait(future)
             if future.status != "error":
                 return future.result()
@@ -200,9 +213,9 @@ class ClusterScheduler:
 
 
 def _first_held(graph: dict, keys: Sequence) -> Any:
-    """The first future that tasks take, of what was kept or of the user's data."""
+    """Return the first future that tasks take, of what was kept or of the user's data."""
     from distributed import Future
 
-    parts = (part for key in keys for part in graph[key][2:])
+    parts = (part for key in keys for part in arguments_of(graph[key]))
     values = (graph.get(part, part) if isinstance(part, str | tuple) else part for part in parts)
     return next((value for value in values if isinstance(value, Future)), None)

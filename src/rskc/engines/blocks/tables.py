@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import copy
 from functools import partial
+from operator import add, attrgetter
 from typing import Any
 
 import numpy as np
 
+from rskc.engines.base import BaseTable, Sums
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.cases import CaseArray
 from rskc.engines.blocks.order import Selected, median, select
-from rskc.engines.blocks.plans import Node, same
-from rskc.engines.interface import Assignment, Grouping, Moved, Regrouping, Sums
-from rskc.engines.memory import WORK_BYTES
+from rskc.engines.blocks.plans import Method, Node, same
+from rskc.engines.interface import Assignment, Grouping, Moved, Regrouping
+from rskc.engines.memory import WORK_BYTES, table_of_coordinates
 from rskc.engines.missing import MissingSums
 
 
-class BlocksTable:
+class BlocksTable(BaseTable):
     """Tables of the columns that carry weight, one for each block."""
 
     def __init__(self, engine: Any, node: Node, recipe: tasks.TableRecipe, kept: bool = False):
+        super().__init__(engine.n_cases, recipe.weights, recipe.place)
         self.engine, self.blocks, self.arrays = engine, engine.blocks, engine.arrays
         self.node, self.kept, self.recipe = node, kept, recipe
-        self.n_cases, self.n_columns = engine.n_cases, recipe.weights.shape[1]
-        self.rotated = False
+        self.sums_type = MissingSums if recipe.missing else Sums
 
     @property
     def work_bytes(self):
@@ -32,22 +34,19 @@ class BlocksTable:
         wanted = max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
         return min(wanted, max(WORK_BYTES, self.engine.room() // 2))
 
-    @property
-    def sums_type(self):
-        return MissingSums if self.recipe.missing else Sums
-
     def of_runs(self, index):
-        if len(self.recipe.weights) == 1:
+        if len(self.weights) == 1:
             return self
         part = copy.copy(self)
-        part.recipe = self.recipe._replace(weights=self.recipe.weights[index])
-        part.node = self.blocks.make(partial(tasks.of_runs, index=index), self.node)
+        part.weights = self.weights[index]
+        part.recipe = self.recipe._replace(weights=part.weights)
+        part.node = self.blocks.make(Method("of_runs", index=index), self.node)
         return part
 
     def assign(self, centers):
-        """Only write down what to do: what asks for labels or costs first does it on its way."""
-        both = self.blocks.make(partial(tasks.assign, centers=centers), self.node, keep=True)
-        parts = (self.blocks.make(part, both) for part in (tasks.labels_of, tasks.costs_of))
+        """Only note what to do: what asks for labels or costs first does it on its way."""
+        both = self.blocks.make(Method("assign", centers=centers), self.node, keep=True)
+        parts = (self.blocks.make(attrgetter(name), both) for name in Assignment._fields)
         return Assignment(*(CaseArray(self.blocks, part) for part in parts))
 
     def trim(self, assignment, m):
@@ -66,62 +65,57 @@ class BlocksTable:
     def exclude(self, groups):
         if not self.recipe.missing:
             return groups
-        return CaseArray(self.blocks, self.blocks.make_soon(tasks.exclude, self.node, groups.node))
+        return CaseArray(
+            self.blocks, self.blocks.make_soon(Method("exclude"), self.node, groups.node)
+        )
 
     def regroup(self, assignment, m, sums, before):
         groups = self._groups(assignment, m)
         moved = self._shifted(sums, before, groups)
         within = self.blocks.make(tasks.within, groups.node, assignment.costs.node)
-        *change, kept = self.blocks.ask(tasks.regroup, moved, within)
+        *change, kept = self.blocks.ask(add, moved, within)
         return Regrouping(groups, kept, sums.change(*change))
 
     def sums(self, groups, K):
-        return self.sums_type(
-            *self.blocks.ask(partial(tasks.table_sums, K=K), self.node, groups.node)
-        )
+        return self.sums_type(*self.blocks.ask(partial(tasks.sums_of, K=K), self.node, groups.node))
 
     def shift(self, sums, before, after):
-        change = self.blocks.ask(same, self._shifted(sums, before, after))
-        return sums.change(*change)
+        return sums.change(*self.blocks.ask(same, self._shifted(sums, before, after)))
 
     def _shifted(self, sums: Sums, before: CaseArray, after: CaseArray) -> Node:
-        """How sums change; where tables are not kept, one is made of the cases that moved."""
+        """Return how sums change; a table that is not kept is made of the cases that moved."""
         K, groups = sums.counts.shape[1], (before.node, after.node)
         if self.kept:
-            return self.blocks.make(partial(tasks.table_shift, K=K), self.node, *groups)
-        function = partial(tasks.changed_shift, K=K, recipe=self.recipe)
+            return self.blocks.make(partial(tasks.changes_of, K=K), self.node, *groups)
+        function = partial(tasks.changes_of_moved, K=K, recipe=self.recipe)
         return self.blocks.make(function, self.engine.node, *groups)
 
     def single_moves(self, groups, K):
         """Move cases one after the other in memory: it is asked of small tables only."""
-        moved, sums, moves = self.seeds().single_moves(groups.to_numpy(), K)
+        moved, sums, moves = self.seeding_table().single_moves(groups.to_numpy(), K)
         return Moved(self.arrays.from_numpy(moved), sums, moves)
 
-    def seeds(self):
+    def seeding_table(self):
         recipe = self.recipe._replace(n_threads=self.engine.n_threads)
-        return recipe.table_of_rows(self.engine.gather(None))
-
-    def place(self, centers):
-        return self.recipe.place.centers(centers)
+        return recipe.table_of_rows(self.engine.rows(None))
 
     def typical_norm(self):
-        norms = self.blocks.make(tasks.norms, self.node)
-        return median(self.blocks, norms, self.n_cases * len(self.recipe.weights))
+        norms = self.blocks.make(Method("norms"), self.node)
+        return median(self.blocks, norms, self.n_cases * len(self.weights))
 
 
 class RotatedTable(BlocksTable):
     """Coordinates with the same distances, which are also known here."""
 
     def __init__(self, engine: Any, rows: np.ndarray, dtype: np.dtype):
-        weights = np.ones((1, rows.shape[1]))
-        recipe = tasks.TableRecipe(np.arange(rows.shape[1]), weights, dtype, engine.frame, False, 1)
-        parts = engine.blocks.hold(np.split(rows.astype(dtype), engine.arrays.firsts[1:]))
-        node = engine.blocks.make(tasks.table_of_coordinates, parts)
+        self.rows = rows.astype(dtype)
+        recipe = tasks.TableRecipe(None, np.ones((1, rows.shape[1])), dtype, False, 1)
+        parts = engine.blocks.hold(np.split(self.rows, engine.arrays.firsts[1:]))
+        node = engine.blocks.make(table_of_coordinates, parts)
         super().__init__(engine, node, recipe, kept=True)
-        self.rows, self.rotated = rows.astype(dtype), True
 
-    def seeds(self):
-        return tasks.table_of_coordinates(self.rows)
+    def seeding_table(self):
+        return table_of_coordinates(self.rows)
 
 
 def select_largest(engine: Any, node: Node, m: int) -> Selected:

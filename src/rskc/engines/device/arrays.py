@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_cupy_array, is_torch_array, to_device
 
-from rskc.engines.cases import (
+from rskc.engines.base import (
     Candidates,
     candidates_needed,
     case_numbers,
@@ -33,7 +33,7 @@ def fetch(*arrays: Any) -> list[np.ndarray]:
 
 
 def free_bytes(X: Any) -> int | None:
-    """The memory that is free on the device of X, if it can be asked."""
+    """Return the memory that is free on the device of X, if it can be asked."""
     if is_torch_array(X) and X.device.type == "cuda":
         import torch
 
@@ -96,7 +96,7 @@ class DeviceCases:
         return sums_to_keys(sums, marks)
 
     def _of_groups(self, groups, K, value):
-        """Sums of values over the trimmed cases and over each group, (runs, 1 + K)."""
+        """Sum values over the trimmed cases and over each group: (runs, 1 + K)."""
         parts = [self.xp.sum(value(groups == k), axis=1) for k in range(-1, K)]
         return to_host(self.xp.stack(parts, axis=1))
 
@@ -132,8 +132,11 @@ class DeviceCases:
         places = np.where(total == 0, uniforms * n, places)  # all alike: any case
         return np.minimum(places, n - 1).astype(np.int64)
 
+    def numbers_where(self, mask):
+        return to_host(self.xp.nonzero(mask)[0])
+
     def first_members(self, groups, k, most):
-        return to_host(self.xp.nonzero(groups[0, :] == k)[0])[:most]
+        return self.numbers_where(groups[0, :] == k)[:most]
 
     def total(self, costs, out):
         return float(self.xp.sum(self.xp.where(out, self.xp.zeros_like(costs), costs)))

@@ -15,7 +15,7 @@ from array_api_compat import array_namespace, device
 CPU_CELLS, GPU_CELLS = 2**20, 2**26
 
 
-class Place(NamedTuple):
+class DeviceFrame(NamedTuple):
     """A frame on the device: rows are read as (x - location) * factor."""
 
     location: Any  # (p,) float64
@@ -29,15 +29,15 @@ def chunks(X: Any, cells_per_case: int) -> Iterator[slice]:
     return (slice(first, min(n, first + step)) for first in range(0, n, step))
 
 
-def read(X: Any, rows: slice, place: Place | None = None) -> Any:
+def read(X: Any, rows: slice, frame: DeviceFrame | None = None) -> Any:
     """Return some cases in double precision, in their frame."""
     xp = array_namespace(X)
     cells = xp.astype(X[rows, :], xp.float64)
-    return cells if place is None else (cells - place.location) * place.factor
+    return cells if frame is None else (cells - frame.location) * frame.factor
 
 
 def assign(X: Any, factors: Any, constants: Any, norms: Any) -> tuple[Any, Any]:
-    """Nearest center of every case for every run, and its cost: labels and costs (runs, n).
+    """Return the nearest center of every case for every run, and its cost, both (runs, n).
 
     The least of ``x . factors[r, k] + constants[r, k]``, the lower k in a tie; with the norms
     (1 or runs, n) added it is a squared distance.
@@ -56,14 +56,14 @@ def assign(X: Any, factors: Any, constants: Any, norms: Any) -> tuple[Any, Any]:
 
 
 def trim(labels: Any, costs: Any, m: int) -> tuple[Any, Any]:
-    """Labels with -1 for the m cases of largest cost, and the sum (runs,) of the other costs."""
+    """Return labels with -1 for the m cases of largest cost, and the sum (runs,) of the others."""
     xp, out = array_namespace(costs), largest(costs, m)
     kept = xp.where(out, xp.zeros_like(costs), costs)
     return xp.where(out, -xp.ones_like(labels), labels), xp.sum(kept, axis=1, dtype=xp.float64)
 
 
 def largest(costs: Any, m: int) -> Any:
-    """Mask (runs, n) of the m largest costs, the lower number first in a tie."""
+    """Return a mask (runs, n) of the m largest costs, the lower number first in a tie."""
     xp, n = array_namespace(costs), costs.shape[1]
     if m in (0, n):
         return xp.full(costs.shape, m > 0, dtype=xp.bool, device=device(costs))
@@ -74,34 +74,34 @@ def largest(costs: Any, m: int) -> Any:
     return above | (ties & (rank <= need))
 
 
-def sums(X: Any, groups: Any, K: int, place: Place | None = None) -> tuple[Any, Any]:
-    """Totals (runs, K, q) and counts (runs, K) of the cases of each group, in double precision."""
+def sums(X: Any, groups: Any, K: int, frame: DeviceFrame | None = None) -> tuple[Any, Any]:
+    """Sum the cases of each group in double precision: totals (runs, K, q), counts (runs, K)."""
     xp, runs = array_namespace(X), groups.shape[0]
     totals = xp.zeros((runs * K, X.shape[1]), dtype=xp.float64, device=device(X))
     counts = xp.zeros((runs * K,), dtype=xp.float64, device=device(X))
     for rows in chunks(X, runs * K + X.shape[1]):
         own = members(groups[:, rows], K)
-        totals += own @ read(X, rows, place)
+        totals += own @ read(X, rows, frame)
         counts += xp.sum(own, axis=1)
     return xp.reshape(totals, (runs, K, -1)), xp.reshape(counts, (runs, K))
 
 
 def shift(
-    X: Any, before: Any, after: Any, K: int, place: Place | None = None
+    X: Any, before: Any, after: Any, K: int, frame: DeviceFrame | None = None
 ) -> tuple[Any, Any, Any]:
-    """What totals and counts change by from one grouping to another; how many cases moved."""
+    """Return what totals and counts change by between groupings, and how many cases moved."""
     xp, changed = array_namespace(X), before != after
     moved = xp.sum(xp.astype(changed, xp.int64), axis=1)
     cases = xp.nonzero(xp.any(changed, axis=0))[0]
     rows = xp.take(X, cases, axis=0)
     # Cases that stay in one run while they move in another leave and enter the same group.
-    left, left_counts = sums(rows, xp.take(before, cases, axis=1), K, place)
-    joined, joined_counts = sums(rows, xp.take(after, cases, axis=1), K, place)
+    left, left_counts = sums(rows, xp.take(before, cases, axis=1), K, frame)
+    joined, joined_counts = sums(rows, xp.take(after, cases, axis=1), K, frame)
     return joined - left, joined_counts - left_counts, moved
 
 
 def members(groups: Any, K: int) -> Any:
-    """One row for each run and group (runs * K, n): 1 for the cases in it."""
+    """Return a row for each run and group (runs * K, n): 1 for the cases in it."""
     xp = array_namespace(groups)
     numbers = xp.arange(K, dtype=groups.dtype, device=device(groups))
     own = groups[:, None, :] == numbers[None, :, None]
@@ -111,13 +111,13 @@ def members(groups: Any, K: int) -> Any:
 def own_distances(
     X: Any, location: Any, factor: float, weights: Any, labels: Any, centers: Any
 ) -> Any:
-    """Squared distance (runs, n) of each case to the center of its label, weighted, in the frame.
+    """Return weighted squared distances (runs, n) to the center of the label, in the frame.
 
     ``weights`` (1 or runs, p), ``centers`` (runs, K, p).
     """
     xp, parts = array_namespace(X), []
     for rows in chunks(X, 3 * X.shape[1]):
-        cells, found = read(X, rows, Place(location, factor)), []
+        cells, found = read(X, rows, DeviceFrame(location, factor)), []
         for run in range(labels.shape[0]):
             own = xp.take(centers[run, ...], xp.astype(labels[run, rows], xp.int64), axis=0)
             found.append((cells - own) ** 2 @ weights[run if weights.shape[0] > 1 else 0, :])

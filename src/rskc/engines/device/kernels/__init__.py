@@ -16,5 +16,5 @@ from rskc.engines.device.kernels.totals import shift, sums
 
 __all__ = ["COLUMNS_MULTIPLE", "assign", "own_distances", "shift", "sums", "trim"]
 
-# Tables of so many columns, or a multiple, are read twice as fast as others.
+# Tables whose number of columns is a multiple of this are read twice as fast as others.
 COLUMNS_MULTIPLE = 4

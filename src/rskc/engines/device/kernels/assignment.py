@@ -8,7 +8,7 @@ from rskc.engines.device.kernels.common import unit
 
 # Columns (a run after the other) that a program of ``_assign_kernel`` works on at most.
 MAX_COLUMNS = 128
-# Up to so many clusters a run gets a power of 2 of columns, so that its minimum is a plain
+# Up to this many clusters a run gets a power of 2 of columns, so that its minimum is a plain
 # reduction; beyond that runs are packed, and the minimum of each takes a pass over all columns.
 # Packed, 20 runs of 5 take 0.76 ms of the narrow table; padded to 8, 0.71.
 MAX_SLOT = 8
@@ -158,7 +158,7 @@ def _products(
     X, high, low, block, start, n, q,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
-    """The products of cases and factors, as exact as float32 (in float64 as exact as that).
+    """Multiply cases and factors, as exactly as float32 allows (or float64, for its tables).
 
     Three products in TF32 take the place of one in float32. Tensor cores do not round what they
     add up but cut it off, so that each step begins at 0 and is added outside of them: the error is

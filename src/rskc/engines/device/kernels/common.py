@@ -5,5 +5,5 @@ TILE = 4096
 
 
 def unit(q):
-    """What q is a multiple of: with 4, cells load 4 at a time, and the wide case takes half."""
+    """Return what q is a multiple of: with 4, cells load 4 at a time, in half the (wide) time."""
     return 4 if q % 4 == 0 else 1
