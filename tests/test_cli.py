@@ -29,7 +29,6 @@ from rskc.cli._commands import app
 from rskc.datasets import make_simulation
 from rskc.files import read_model
 
-pytest.importorskip("polars")
 FILES = {"labels.csv", "features.csv", "summary.json", "model.rskc", "report.html"}
 HOSTILE = ["=cmd()", 'say "hi"', "two\nlines", "😀", "\u202eabc", "a,b", "[red]x[/]", "\x1b[31mz"]
 

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+import dask
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,11 +17,6 @@ from rskc.cli import _blocks, _work
 from rskc.cli._results import Counts
 from rskc.files import TableError, blocks, open_blocks, read_model, read_table
 from test_cli import refused, run
-
-pytest.importorskip("polars")
-pytest.importorskip("dask.dataframe")
-distributed = pytest.importorskip("distributed")
-pytest.importorskip("pyarrow")
 
 FILES = {"labels.csv", "features.csv", "summary.json", "model.rskc", "report.html"}
 N = 240
@@ -325,9 +322,12 @@ def test_infinite_cells_are_refused_and_nothing_is_left(here, frame):
 
 def test_no_scheduler_is_one_sentence_in_bounded_time(here, monkeypatch):
     monkeypatch.setattr(_blocks, "PATIENCE", 1)
-    for address in ("tcp://127.0.0.1:1", "nonsense://x", "127.0.0.1:1"):
+    for address in ("tcp://127.0.0.1:1", "nonsense://x", "127.0.0.1:1", "tls://127.0.0.1:1"):
         told = refused("fit", "big", *FIT, "--scheduler", address)
         assert f"no Dask scheduler answers at {address!r}" in told
+        assert "scheduler" not in dask.config.config  # else the next computation wants a client
+        with pytest.raises(ValueError, match="No clients found"):
+            distributed.Client.current()
     assert not Path("big-rskc").exists()
 
 

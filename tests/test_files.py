@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -13,8 +14,6 @@ from hypothesis import strategies as st
 from rskc import RobustSparseKMeans
 from rskc.files import TableError, read_table, write_csv
 from rskc.files._source import MissingPackageError
-
-pl = pytest.importorskip("polars", reason="tables are read by polars")
 
 PLAIN = "id,a,b\nu,1,2.5\nv,NA,-3e2\nw,0.1,\n"
 
@@ -250,7 +249,7 @@ WRONG_TEXT = [
 
 
 @pytest.mark.parametrize(("content", "options", "expected"), WRONG_TEXT)
-def test_complaints_say_where(put, content, options, expected):
+def test_errors_name_the_place(put, content, options, expected):
     words = complaint(put(content), **options)
     missing = [each for each in expected if each not in words]
     assert not missing, words
@@ -366,7 +365,7 @@ def test_any_id_survives(tmp_path_factory, ids):
 
 
 @given(st.binary(max_size=200), st.sampled_from([".csv", ".tsv", ".txt", ".csv.gz"]))
-def test_any_bytes_are_a_table_or_one_complaint(tmp_path_factory, data, suffix):
+def test_any_bytes_are_a_table_or_one_error(tmp_path_factory, data, suffix):
     path = tmp_path_factory.mktemp("bytes") / f"t{suffix}"
     path.write_bytes(data)
     table = table_or_complaint(path)
@@ -375,7 +374,7 @@ def test_any_bytes_are_a_table_or_one_complaint(tmp_path_factory, data, suffix):
 
 
 @given(st.text(alphabet='ab1,;\t"\n.- ', max_size=80))
-def test_anything_like_a_table_is_one_or_a_complaint(tmp_path_factory, text):
+def test_anything_like_a_table_is_one_or_an_error(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("texts") / "t.csv"
     path.write_text(text, encoding="utf-8", newline="")
     table = table_or_complaint(path)

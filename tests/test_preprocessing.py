@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +14,12 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from counting import count_calls
 from rskc import ColumnStandardizer, RobustSparseKMeans, RowStandardizer
 from rskc.datasets import make_figure1
+from skips import Optional
 
+pl = Optional("polars")
 X = np.random.default_rng(0).standard_normal((12, 7)) * 3 + 5
 KINDS = list(product(("median", "mean"), ("mad", "std")))
 each_kind = pytest.mark.parametrize(("center", "scale"), KINDS)
@@ -156,6 +158,15 @@ def test_a_wide_table_is_standardized_by_its_observed_cells(center, scale):
     Z = RowStandardizer(center, scale).fit_transform(wide)
     for row in (0, 1, 77):
         assert_allclose(Z[row], naive(wide[row], center, scale), atol=1e-12)
+
+
+@each_kind
+@pytest.mark.parametrize("kind", [RowStandardizer, ColumnStandardizer])
+def test_a_wide_table_takes_no_more_calls_than_a_narrow_one(kind, center, scale):
+    wide = np.random.default_rng(0).standard_normal((78, 24_000))
+    wide[::3, ::50] = np.nan
+    narrow, work = wide[:, :100], kind(center, scale).fit_transform
+    assert count_calls(lambda: work(wide)) == count_calls(lambda: work(narrow))
 
 
 def test_the_data_stay_as_they_were():

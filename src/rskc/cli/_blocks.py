@@ -65,8 +65,23 @@ def dask_configured(
 def _connected(address: str) -> Iterator[Any]:
     from distributed import Client
 
+    class Connection(Client):
+        """A client that closes when it cannot start.
+
+        Dask's own closes only after some errors. After the others (an unknown kind of address, TLS
+        without certificates) it remains the default client, and so does its scheduler in the
+        configuration of Dask, where later computations fail for want of a client.
+        """
+
+        def start(self, **kwargs: Any) -> Any:
+            try:
+                return super().start(**kwargs)
+            except BaseException:
+                self.close()
+                raise
+
     try:
-        client = Client(address, timeout=PATIENCE, name="rskc")
+        client = Connection(address, timeout=PATIENCE, name="rskc")
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
             f"no Dask scheduler answers at {address!r}; check the address and that "

@@ -47,7 +47,8 @@ def read_npy(layout: Layout) -> Source:
 def read_npz(layout: Layout) -> Source:
     """Read the matrix X of an archive of NumPy, and the names that go with it."""
     try:
-        with np.load(layout.path, allow_pickle=False) as archive:
+        # Opened here: NumPy leaves the file of a damaged archive open.
+        with open(layout.path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise damaged(layout, error) from error
