@@ -77,7 +77,7 @@ $(VENV)/.docs: $(VENV)/.installed
 	@$(PIP) install --group docs
 	@touch $@
 
-$(VENV)/.lint: pyproject.toml | $(BIN)/python
-	@$(PIP) install --upgrade "pip>=25.1"
+# With the package and its extras: mypy reads their types.
+$(VENV)/.lint: $(VENV)/.installed
 	@$(PIP) install --group lint
 	@touch $@

@@ -1,4 +1,4 @@
-"""Not speed but answers: the paper's simulation, and outlying cases that resemble one another."""
+"""Accuracy: the paper's simulation, and outlying cases that resemble one another."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""The Dask engine: beside the engine in memory, as cases grow, out of core, and what travels."""
+"""The Dask engine: compared with memory, by the number of cases, out of core, and its traffic."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ CHUNK = 125_000
 
 
 def main() -> None:
-    beside_memory()
+    compare_with_memory()
     growth()
     out_of_core()
     traveling()
@@ -33,8 +33,8 @@ def mixture(n: int, p: int = COLUMNS, K: int = 8, seed: int = 0) -> np.ndarray:
     return X
 
 
-def beside_memory(n: int = 2_000_000, repeats: int = 3) -> None:
-    """The same fit of a table that fits memory, by both engines on as many threads."""
+def compare_with_memory(n: int = 2_000_000, repeats: int = 3) -> None:
+    """Time the same fit of a table that fits into memory, by both engines on the same threads."""
     import dask
     import dask.array as da
 
@@ -64,11 +64,11 @@ def quietly(model, X):
         return model.fit(X)
 
 
-# ---- As cases grow
+# ---- By the number of cases
 
 
 def growth(sizes=(500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000), runs: int = 1) -> None:
-    """Seconds of one iteration of K-means, trimmed: one run, as after the search on a sample."""
+    """Time one iteration of trimmed K-means: one run, as after the search on a sample."""
     import dask
 
     rows, seconds = [], []
@@ -125,7 +125,7 @@ def out_of_core(n: int = 15_000_000, memory: str = "600MB") -> None:
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         size = path.stat().st_size
     title = f"A table of {size / 1e9:.1f} GB on disk, {n} x {COLUMNS}, rskc.memory = {memory}"
-    print_table(title, ("what", ""), [tuple(line.split("\t")) for line in said.splitlines()])
+    print_table(title, ("measured", ""), [tuple(line.split("\t")) for line in said.splitlines()])
 
 
 def write_table(path: Path, n: int, step: int = 500_000) -> None:
@@ -136,7 +136,7 @@ def write_table(path: Path, n: int, step: int = 500_000) -> None:
 
 
 def fit_from_disk(path: str, memory: str) -> None:
-    """What the process does: fit, then say how long it took and how much memory."""
+    """Fit, then print the time and the memory."""
     import dask
     import dask.array as da
 
@@ -157,7 +157,7 @@ def fit_from_disk(path: str, memory: str) -> None:
 
 
 def read_rows(numbers: np.ndarray, path: str) -> np.ndarray:
-    """Read the rows of a block; the file is not left mapped, so that memory is what is used."""
+    """Read the rows of a block; the file is not left mapped, which would count as memory."""
     return np.array(np.load(path, mmap_mode="r")[numbers[0, 0] : numbers[-1, 0] + 1])
 
 
@@ -168,7 +168,7 @@ def peak() -> float:
     return int(line.split()[1]) * 1024 / 1e9
 
 
-# ---- What travels
+# ---- Traffic
 
 
 def traveling(sizes=(400_000, 800_000, 1_600_000, 3_200_000), runs: int = 10) -> None:

@@ -1,7 +1,7 @@
-"""The device engine: first that it gives the CPU's answers, then how fast, each beside its limit.
+"""The device engine: first that its results are the CPU's, then its speed against the limits.
 
 Needs a CUDA device with torch: `make bench ARGS=gpu`, or `python -m benchmarks gpu`. flash-kmeans
-is measured beside it where it is installed. The last output is kept in benchmarks/results/gpu.txt.
+is measured too where it is installed. The last output is kept in benchmarks/results/gpu.txt.
 """
 
 import sys
@@ -38,7 +38,7 @@ def main() -> None:
     many_cases(torch)
 
 
-# ---- The same answers
+# ---- The same results
 
 
 def same_answers(torch) -> None:
@@ -99,7 +99,7 @@ def one_pass(torch, n=1_000_000, q=100, K=10, runs=10) -> None:
 
 
 def one_iteration(torch, n=1_000_000, q=100, K=10, runs=10) -> None:
-    """Ours trims 5% and goes on from where a fit is after some iterations."""
+    """Time rskc, which trims 5%, from the state of a fit after some iterations."""
     table, centers = table_and_centers(torch, n, q, K, runs)
     m = n // 20
     groups = table.trim(table.assign(centers), m).groups
@@ -168,7 +168,7 @@ def flash_iteration(torch, X, K, iterations=10):
 
 
 def small_fits(torch) -> None:
-    """What Clest and the gap do hundreds of times: small fits."""
+    """Time small fits, of which Clest and the gap make hundreds."""
     rows = []
     for n, p in ((100, 1000), (1000, 20), (10_000, 50), (100_000, 50)):
         X = mixture(torch, n, p, 3, torch.float64)[0]
@@ -183,7 +183,7 @@ def small_fits(torch) -> None:
 
 
 def whole_fit(torch, n=1_000_000, p=2000, sizes=(50_000, 100_000)) -> None:
-    """The CPU does smaller tables; its time is drawn out along the line through both."""
+    """Time the CPU on two smaller tables, and extrapolate linearly."""
     options = {"trim": 0.05, "l1_bound": 15.0, "n_init": 20}
     X, target = mixture(torch, n, p, 10)
     first, model = timed_fit(torch, 10, X, options)

@@ -1,4 +1,4 @@
-"""K-means: the same number of random starts, each run to no change, against scikit-learn."""
+"""K-means: the same number of random starts, each run to convergence, against scikit-learn."""
 
 import warnings
 
@@ -36,4 +36,4 @@ def main() -> None:
         share = "-" if trim else f"{ours.inertia_ / rival.inertia_:.5f}"
         rows.append((name, f"{theirs * 1e3:.1f}", f"{mine * 1e3:.1f}", times(theirs / mine), share))
     header = ("work, one thread", "scikit-learn ms", "rskc ms", "faster", "inertia, rskc / sklearn")
-    print_table("K-means from random starts, run to no change", header, rows)
+    print_table("K-means from random starts, run to convergence", header, rows)

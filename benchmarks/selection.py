@@ -13,8 +13,8 @@ from rskc.selection import Clest, GapL1
 # R's sparcl 1.0.4, KMeansSparseCluster.permute, 10 bounds x 10 permutations on 60 x 500, one core.
 SPARCL_GAP = 3.90
 DRAWS = 20
-# The rules were settled while looking at seeds below 1000 and at clusters as _blobs makes them:
-# what is measured elsewhere is news to them.
+# The rules were chosen on seeds below 1000 and on clusters as _blobs makes them; results on other
+# seeds and data are independent of that choice.
 FRESH = 1000
 NULLS = {
     "uniform, 100 x 2": lambda rng: rng.uniform(size=(100, 2)),
@@ -89,7 +89,7 @@ def _without_clusters() -> None:
 
 
 def _clusters() -> None:
-    """How often either rule is right: on clusters it was settled on, and on others."""
+    """Count how often each rule is right: on clusters like those it was made on, and on others."""
     known = [(4, *_answers(_blobs(seed), seed, trim=0.05, l1_bound=4)) for seed in range(DRAWS)]
     other = []
     for seed in range(DRAWS):

@@ -11,7 +11,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def best_of(repeats: int, *works: Callable[[], object]) -> list[float]:
-    """Least seconds of each, the repeats taken in turn so that noise falls on all alike."""
+    """Least seconds of each, the repeats taken in turn so that noise affects all alike."""
     for work in works:
         work()
     rounds = [[seconds(work) for work in works] for _ in range(repeats)]

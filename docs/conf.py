@@ -56,8 +56,8 @@ def setup(app):
     app.connect("autodoc-process-docstring", escape_names, priority=900)  # after numpydoc
 
 
-# The gallery: pages in the order in which they are best read. sphinx-gallery wants a header beside
-# them; so they are laid out in _build with one, and examples/ holds nothing that does not run.
+# The gallery: pages in the order in which they are best read. sphinx-gallery needs a header in the
+# same folder; so they are copied to _build with one, and examples/ holds only scripts that run.
 
 ORDER = [
     "plot_first_steps.py",

@@ -22,13 +22,13 @@ INTRODUCTION = """\
 
 Kondo, Salibian-Barrera and Zamar, "A robust and sparse K-means clustering algorithm"
 ([arXiv:1201.6082](https://arxiv.org/abs/1201.6082)), show that sparse K-means, which finds the few
-features that tell clusters apart, is ruined by a single outlying cell, and that trimming cases by
-two rules at once makes it robust. Below are the paper's experiments as rskc repeats them, beside
-the numbers of the paper and of RSKC 2.4.2, the authors' R package. K is K-means, SK sparse, TK
-trimmed, and RSK robust and sparse K-means; CER, the classification error rate, is the share of
-pairs of cases that are together in one partition and apart in the other.
+features that separate the clusters, breaks down with a single outlying cell, and that trimming
+cases by two rules at once makes it robust. Below are the paper's experiments as rskc repeats them,
+compared with the numbers of the paper and of RSKC 2.4.2, the authors' R package. K is K-means, SK
+sparse, TK trimmed, and RSK robust and sparse K-means; CER, the classification error rate, is the
+share of pairs of cases that are together in one partition and apart in the other.
 
-Above each result stands the command that makes it. The same seed (`--seed`, 0 here) gives the same
+The command above each result repeats it. The same seed (`--seed`, 0 here) gives the same
 numbers. This page is made by `python docs/make_reproduction.py`.
 """
 

@@ -2,8 +2,9 @@
 How many clusters?
 ==================
 
-K-means gives as many clusters as it is asked for. Three ways to ask back, each with another idea of
-what a cluster is. The data have three, in 50 of 200 features, and one outlying cell.
+K-means returns as many clusters as it is asked for. Three criteria help to choose the number, each
+with another idea of what a cluster is. The data have three clusters, in 50 of 200 features, and one
+outlying cell.
 """
 
 import matplotlib.pyplot as plt
@@ -19,10 +20,11 @@ model = RobustSparseKMeans(trim=0.05, l1_bound=6, n_init=5)
 # %%
 # Clest
 # -----
-# *Can they be foreseen?* Clusters are learned from two thirds of the cases, and the others are put
-# to them; if these are clustered on their own, does the same come out? Blue: how often not. Gray:
-# how often not in data without clusters. It takes both: a low blue alone says little, for with
-# many clusters pairs are rarely together, and so rarely wrong.
+# *Can the clusters be predicted?* They are learned from two thirds of the cases, and the other
+# cases are assigned to them; these are also clustered on their own, and both partitions are
+# compared. Blue: the disagreement. Gray: the disagreement in data without clusters. Both are
+# needed: a low blue curve alone says little, since with many clusters pairs are rarely together,
+# and so rarely wrong.
 
 clest = Clest(model, range(2, 6), n_splits=10, random_state=0).fit(X)
 ClestDisplay.from_estimator(clest)
@@ -30,8 +32,8 @@ ClestDisplay.from_estimator(clest)
 # %%
 # Prediction strength
 # -------------------
-# The same idea, and stricter: it is as strong as the weakest of the clusters. One cluster is always
-# foreseen, and the largest number above the threshold is taken.
+# The same idea, and stricter: the worst predicted cluster decides. One cluster is always predicted,
+# and the largest number above the threshold is chosen.
 
 strength = PredictionStrength(model, range(1, 6), n_splits=10, random_state=0).fit(X)
 StrengthDisplay.from_estimator(strength)
@@ -39,16 +41,16 @@ StrengthDisplay.from_estimator(strength)
 # %%
 # The gap
 # -------
-# *Are they tighter than by chance?* The within sum of squares falls with every further cluster; the
-# gap is how much more it has fallen than in data without clusters. No cases are held back, so it
-# can be used where there are few.
+# *Are the clusters tighter than by chance?* The within sum of squares decreases with every further
+# cluster; the gap is how much more it decreases than in data without clusters. No cases are held
+# out, so that it can be used where there are few.
 
 gap = GapK(model, range(1, 6), n_references=10, random_state=0).fit(X)
 GapDisplay.from_estimator(gap)
 
 # %%
-# Where they disagree, look at the clusters: two that lie close together may be foreseen less well
-# than their union, and still be two.
+# Where the criteria disagree, look at the clusters: two that lie close together may be predicted
+# less well than their union, and still be two.
 
 print(clest.table_[["n_clusters", "difference", "agreement", "p_value", "chosen"]].to_string())
 

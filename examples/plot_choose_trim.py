@@ -2,9 +2,9 @@
 How much to trim?
 =================
 
-Trim too little and outlying cases make the clusters; trim too much and small clusters are lost.
-There is no test for it, but there is something to look at: the partition jumps while outlying cases
-are left, and stays once they are gone.
+With too little trimming outlying cases form clusters; with too much, small clusters are lost. There
+is no test for the right share, but a curve helps: the partition changes while outlying cases are
+left, and no longer changes once they are trimmed.
 """
 
 import matplotlib.pyplot as plt
@@ -22,10 +22,10 @@ X[outlying, [150, 160, 170, 180]] = rng.choice([-1, 1], 4) * [20, 25, 30, 35]
 
 # %%
 # Four of 60 cases are outlying
-# -------------------------
-# Each point is the share of pairs of cases that moved, compared with the next smaller trimming.
-# With three clusters, the right number, nothing moves from the ring on. Four or five clusters have
-# to split a true one, and where the cut falls depends on which cases are left: they go on moving.
+# -----------------------------
+# Each point is the share of pairs of cases that change, compared with the next smaller trimming.
+# With three clusters, the right number, nothing changes beyond the ring. Four or five clusters have
+# to split a true one, and how they split it depends on which cases are left: they keep changing.
 
 model = RobustSparseKMeans(3, l1_bound=6, n_init=10, random_state=0)
 trims = np.arange(10) / 60
@@ -33,17 +33,17 @@ curves = TrimCurves(model, [2, 3, 4, 5], trims, random_state=0).fit(X)
 TrimCurvesDisplay.from_estimator(curves)
 
 # %%
-# The number of features tells as well: outlying cells draw weight.
+# The number of features is informative as well: outlying cells draw weight.
 
 TrimCurvesDisplay.from_estimator(curves, y="n_features")
 
 # %%
-# The least share is not the safe one
-# -----------------------------------
-# The ring says from where on the partition stays. One case for each of the two rules is enough for
-# that: the outlying cases that are left are too few to have a cluster of their own. They still pull
-# at centers and weights. So take a share from the middle of the plateau, as long as clusters are
-# larger than it: trimmed cases keep their label, and nothing is lost.
+# The least share is not the safest
+# ---------------------------------
+# The ring marks the least share from which on the partition does not change. One case for each of
+# the two rules is enough for that: the remaining outlying cases are too few to have a cluster of
+# their own. They still distort centers and weights. So take a share from the middle of the plateau,
+# as long as clusters are larger than it: trimmed cases keep their label, and nothing is lost.
 
 print("outlying:", outlying)
 print("trimmed with the least share:", np.flatnonzero(curves.best_estimator_.trimmed_))
@@ -54,8 +54,9 @@ OutlierDisplay.from_estimator(safe, X)
 # %%
 # Together with the bound
 # -----------------------
-# A true partition is found with many settings, an accidental one with few. Consensus is how far
-# the partition of a setting agrees with those of all others with as many clusters.
+# A true partition is found with many settings, an accidental one with few. The consensus of a
+# setting is the agreement of its partition with those of all other settings with the same number of
+# clusters.
 
 grid = GridSearch(model, [2, 3, 4], 5, [0, 2 / 60, 4 / 60, 6 / 60], random_state=0).fit(X)
 GridDisplay.from_estimator(grid)

@@ -1,10 +1,9 @@
 """
-Which pixels tell digits apart
-==============================
+Which pixels separate digits
+============================
 
-1,797 handwritten digits, each 8 x 8 pixels. Ten clusters are looked for without being told which
-digit is which, and the pixels are weighed on the way. Here features have a place, so the weights
-can be looked at as a picture.
+1,797 handwritten digits, each 8 x 8 pixels. The model finds ten clusters without the true digits,
+and a weight for each pixel. Here features have a position, so the weights can be shown as an image.
 """
 
 import matplotlib.pyplot as plt
@@ -28,10 +27,10 @@ model = RobustSparseKMeans(10, trim=0.02, l1_bound=5, n_init=10, random_state=0)
 WeightsDisplay.from_estimator(model, n_top=15)
 
 # %%
-# As a map
-# --------
-# Centers are shown as images, gray where the weight is 0: what the model says of a cluster there
-# did not matter. The title is the digit that is most frequent in the cluster, and its share.
+# Centers as images
+# -----------------
+# Pixels of weight 0 are gray: they do not influence the clusters. The title is the digit that is
+# most frequent in the cluster, and its share.
 
 figure, axes = plt.subplots(2, 6, figsize=(9, 3.6), layout="constrained")
 weights = model.feature_weights_.reshape(8, 8)
@@ -50,16 +49,16 @@ for ax in panels:
 # %%
 # The silhouettes
 # ---------------
-# How much nearer a case is to its own center than to the next one. The longest bars are those of
-# zeros and sixes, the clusters 0 and 7, which hold hardly anything else. The largest cluster, 4,
-# mixes threes with others. Darker bars are outliers.
+# They show how much nearer a case is to its own center than to the next one. The longest bars are
+# those of zeros and sixes, the clusters 0 and 7, which hold hardly anything else. The largest
+# cluster, 4, mixes threes with others. Darker bars are outliers.
 
 SilhouetteDisplay.from_estimator(model, X)
 
 # %%
 # The strangest digits
 # --------------------
-# Those farthest from their center, by the weighted distance: somebody was in a hurry.
+# Those farthest from their center, by the weighted distance.
 
 strange = np.argsort(model.score_samples(X))[:8]
 figure, axes = plt.subplots(1, 8, figsize=(9, 1.6), layout="constrained")

@@ -3,10 +3,11 @@ First steps
 ===========
 
 A table of 150 cases and 600 features. Three clusters differ in twelve of the features, some
-strongly and some hardly; the other 588 are noise. And a few cells are outlying, as cells are when a
-comma was lost.
+strongly and some weakly; the other 588 are noise. A few cells are outlying, for instance because a
+decimal point was lost.
 
-Three questions, three pictures: who belongs together, which features tell, which cases to distrust.
+Three pictures answer three questions: which cases belong together, which features matter, and which
+cases to distrust.
 
 To keep the last figure as a file: ``python examples/plot_first_steps.py first-steps.png``.
 """
@@ -30,39 +31,42 @@ outlying = [7, 61, 112, 140]
 X[outlying, [200, 0, 250, 299]] = [60, -25, 70, 65]
 
 # %%
-# K-means looks at all 600 features alike. The 588 that are noise drown the twelve that are not,
-# and an outlying cell is a long way from everything: it pays to give it a cluster of its own.
+# K-means treats all 600 features alike. The 588 noise features drown the twelve others, and an
+# outlying cell is so far from everything that a cluster of its own lowers the within sum of
+# squares.
 
 plain = KMeans(3, n_init=20, random_state=0).fit(X)
 print(f"K-means: {classification_error_rate(plain.labels_, truth):.0%} of the pairs are wrong")
 
 # %%
-# Robust and sparse K-means weighs the features while it clusters, and trims the cases that are
-# farthest from their center, here 5% of them: they get a label, and have no say.
+# Robust and sparse K-means weights the features while it clusters, and trims the cases that are
+# farthest from their center, here 5% of them: they get a label, but do not contribute to centers
+# and weights.
 
 model = RobustSparseKMeans(n_clusters=3, trim=0.05, n_features=12, random_state=0).fit(X)
 print(f"rskc: {classification_error_rate(model.labels_, truth):.0%} of the pairs are wrong")
 
 # %%
-# Who belongs together
-# --------------------
+# Which cases belong together
+# ---------------------------
 # The cases in the plane that shows most of the weighted distances. An outlying cell in a feature
-# without weight does no harm: of the outlying cases, only 61 stands apart, on the edge.
+# without weight does no harm: of the outlying cases, only 61 lies apart, on the edge.
 
 ClusterDisplay.from_estimator(model, X)
 
 # %%
-# Which features tell
-# -------------------
-# The weights are about in the order of the truth, strong features first; none went to noise.
+# Which features matter
+# ---------------------
+# The weights are roughly in the true order, strong features first; noise features have none.
 
 WeightsDisplay.from_estimator(model)
 
 # %%
 # Which cases to distrust
 # -----------------------
-# Two rules trim, and this is why. To the right: far in the features that matter; only case 61 is.
-# On top: far in any feature; these are the cases that would draw weight to a feature of noise.
+# This picture shows why two rules trim. Cases on the right are far in the features that matter;
+# only case 61 is. Cases on top are far in all features together; they would draw weight to a noise
+# feature.
 
 OutlierDisplay.from_estimator(model, X, n_names=4)
 
@@ -75,7 +79,7 @@ axes = figure.subplots(1, 3, width_ratios=[1.15, 0.8, 1])
 ClusterDisplay.from_estimator(model, X, ax=axes[0])
 WeightsDisplay.from_estimator(model, ax=axes[1])
 OutlierDisplay.from_estimator(model, X, n_names=4, ax=axes[2])
-questions = "Who belongs together", "Which features tell", "Which cases to distrust"
+questions = "Which cases belong together", "Which features matter", "Which cases to distrust"
 for ax, words in zip(axes, questions, strict=True):
     ax.set_title(words, loc="left", fontsize=13, fontweight="bold")
 axes[2].legend(loc="upper right", bbox_to_anchor=(1, 0.88), fontsize=8, framealpha=0.9)

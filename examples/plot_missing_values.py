@@ -1,10 +1,9 @@
 """
-Missing cells in the table
-==========================
-
+Missing cells
+======
 Cells may be missing, as NaN. Nothing is imputed and no case is dropped: distances are over what is
-observed, scaled up to all features; centers and weights likewise. How many missing cells does that
-bear?
+observed, scaled up to all features; centers and weights likewise. How many missing cells are
+too many?
 """
 
 import matplotlib.pyplot as plt
@@ -17,9 +16,8 @@ from rskc.metrics import classification_error_rate
 
 clean = make_simulation(model=1, random_state=1)
 rng = np.random.default_rng(0)
-order = rng.random(
-    clean.data.shape
-)  # cells are lost in this order, so that missing cells only grow
+# Cells that are missing at one share are missing at larger ones too.
+order = rng.random(clean.data.shape)
 
 
 def with_missing(share):
@@ -29,10 +27,10 @@ def with_missing(share):
 
 
 # %%
-# More and more missing cells
-# -------------------
-# 60 cases, 500 features of which 50 tell, and one outlying cell. Dropping incomplete cases is no
-# way out: with 1% of the cells missing, hardly a case is complete.
+# Increasing shares of missing cells
+# ----------------------------------
+# 60 cases, 500 features of which 50 are informative, and one outlying cell. Dropping incomplete
+# cases is no solution: with 1% of the cells missing, hardly any case is complete.
 
 shares = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
 models = [
@@ -44,8 +42,8 @@ found = [model.feature_weights_[clean.informative].sum() / 6 for model in models
 
 figure, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
 ax.plot(shares, errors, "o-", color="#0072B2", label="pairs that are wrong")
-ax.plot(shares, found, "s--", color="#D55E00", label="weight on features that tell")
-ax.set(xlabel="share of the cells that is missing", ylabel="share", ylim=(-0.03, 1.03))
+ax.plot(shares, found, "s--", color="#D55E00", label="weight on informative features")
+ax.set(xlabel="share of missing cells", ylabel="share", ylim=(-0.03, 1.03))
 ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 ax.set_title(f"{(~np.isnan(with_missing(0.01)).any(axis=1)).sum()} of 60 cases are complete at 1%")
 ax.spines[["top", "right"]].set_visible(False)
@@ -54,15 +52,15 @@ ax.legend(frameon=False)
 # %%
 # Three cells of ten are missing
 # ------------------------------
-# Missing cells are gray. The three clusters are seen all the same, since many features say the same
-# thing: what one does not tell, another does. That is where scaling up does well; with a few
-# features that say different things, missing cells cost more.
+# Missing cells are gray. The three clusters are visible all the same, since many features carry the
+# same information. In such data scaling up works well; with a few features that carry different
+# information, missing cells do more harm.
 
 HeatmapDisplay.from_estimator(models[3], with_missing(0.3))
 
 # %%
-# New cases with missing cells are welcome too. One of which nothing is observed gets a label, since
-# it must get some, and an infinite distance.
+# New cases may have missing cells too. A case with no observed value gets a label, since every case
+# does, and an infinite distance.
 
 unobserved = np.full((1, 500), np.nan)
 print(models[0].predict(unobserved), -models[0].score_samples(unobserved))

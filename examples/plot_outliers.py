@@ -3,7 +3,7 @@ Outlying cases, and why two rules trim
 ======================================
 
 The paper's masking example: 300 cases, three clusters in the first two features, and three cases
-with outlying cells in features that tell nothing.
+with outlying cells in noise features.
 """
 
 import warnings
@@ -22,8 +22,9 @@ settings = {"n_clusters": 3, "l1_bound": 1.4, "random_state": 0}
 # %%
 # Nothing trimmed
 # ---------------
-# Three cases of 300 are enough: the features with outlying cells have the largest sum of squares
-# between clusters, if the three cases are one. So they get the weight, and the three a cluster.
+# Three cases of 300 are enough: if they form a cluster, the features with outlying cells have the
+# largest between-cluster sum of squares. So these features get the weight, and the three cases a
+# cluster.
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", SmallClusterWarning)
@@ -34,23 +35,22 @@ print("sizes of the clusters:", np.bincount(naive.labels_))
 # %%
 # 2% trimmed
 # ----------
-# With trimming, the weights go to the two features that tell.
+# With trimming, the weights go to the two informative features.
 
 model = RobustSparseKMeans(trim=0.02, **settings).fit(X)
 WeightsDisplay.from_estimator(model)
 
 # %%
-# And this is masking: measured in these two features, the outlying cases 0, 1 and 2 are ordinary. A
+# This is masking: measured in these two features, the outlying cases 0, 1 and 2 are ordinary. A
 # rule that trims by the weighted distance alone would keep them, and they would draw the weights
-# back. The second rule, by the unweighted distance, sees them on top of the picture.
+# back. The second rule, by the unweighted distance, trims them: they lie on top of the picture.
 
 OutlierDisplay.from_estimator(model, X)
 
 # %%
 # Trimmed is not the same as outlying. Trimming is a precaution and takes its share whether there
 # are outlying cases or not; an outlier is far from its center in the features that matter, farther
-# than chance would have it. In these, the three outlying cases are ordinary, and belong to
-# clusters.
+# than is likely by chance. In these features, the three cases are ordinary, and belong to clusters.
 
 print("trimmed: ", np.flatnonzero(model.trimmed_))
 print("outliers:", np.flatnonzero(model.outliers_))
@@ -59,7 +59,8 @@ ClusterDisplay.from_estimator(model, X)
 # %%
 # New cases
 # ---------
-# The threshold holds for new cases: ``is_outlier`` tells, and ``score_samples`` how far.
+# The threshold holds for new cases: ``is_outlier`` applies it, and ``score_samples`` returns minus
+# the distance.
 
 new = np.array([[2, 2, 0, 0, 0], [9, -9, 0, 0, 0]])
 print(model.is_outlier(new), -model.score_samples(new))

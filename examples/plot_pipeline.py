@@ -1,10 +1,10 @@
 """
-Shape and not level: a pipeline with names
-==========================================
+Shape, not level: a pipeline with names
+=======================================
 
-Samples of a laboratory differ in level, since one has more material than another, and in spread.
-What is of interest is their shape: which genes are high compared with the others. So each case is
-standardized on its own before it is clustered, and names go along to the pictures.
+Samples of a laboratory differ in level, for instance because one has more material than another,
+and in spread. Of interest is their shape: which genes are high compared with the others. So each
+case is standardized on its own before it is clustered. Names are kept for the pictures.
 """
 
 import matplotlib.pyplot as plt
@@ -26,17 +26,18 @@ frame = pd.DataFrame(
     index=[f"{'ABC'[k]}{i:02}" for i, k in enumerate(truth)],
     columns=[f"gene {j}" for j in range(300)],
 )
-frame.iloc[5, 100] = 90  # a slip of the pen
+frame.iloc[5, 100] = 90  # a typing error
 
 # %%
-# As they are, the samples are clustered by their level: it moves all genes alike, and more.
+# Without standardization, the samples are clustered by their level, which shifts all genes alike
+# and dominates the distances.
 
 model = RobustSparseKMeans(3, trim=0.05, n_features=30, random_state=0)
 raw = classification_error_rate(model.fit(frame).labels_, truth)
 
 # %%
-# ``RowStandardizer`` takes the median from each case and divides by the MAD, on which the slip of
-# the pen has no influence. In a pipeline it is done to new cases as well.
+# ``RowStandardizer`` subtracts the median of each case and divides by its MAD, which the typing
+# error does not influence. In a pipeline it is applied to new cases as well.
 
 pipeline = make_pipeline(RowStandardizer(), model).set_output(transform="pandas")
 labels = pipeline.fit_predict(frame)
@@ -46,14 +47,14 @@ print(
 print("new cases:", pipeline.predict(100 + 7 * frame.iloc[:3]), "as before:", labels[:3])
 
 # %%
-# Displays take the last step and what it has seen: the frame that comes out of the steps before,
-# which has the names of the frame that went in.
+# Displays take the last step and its input: the frame that the earlier steps return, which has the
+# names of the original frame.
 
 shapes = pipeline[:-1].transform(frame)
 HeatmapDisplay.from_estimator(pipeline[-1], shapes)
 
 # %%
-# One bar a sample, with its name.
+# One bar for each sample, with its name.
 
 SilhouetteDisplay.from_estimator(pipeline[-1], shapes)
 

@@ -1,10 +1,15 @@
-"""What all tests share: hypothesis' profiles, and a look at the passes in use."""
+"""What all tests share: hypothesis' profiles, a look at the passes in use, and no silent skips."""
 
 import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import skips
 from rskc.versions import environment
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -21,7 +26,76 @@ def pytest_report_header() -> str:
 
 
 def pytest_sessionstart() -> None:
-    """Users fall back to NumPy quietly; continuous integration must not."""
-    if os.environ.get("RSKC_REQUIRE_COMPILED") != "1" or environment()["passes"] == "compiled":
-        return
-    pytest.exit("RSKC_REQUIRE_COMPILED=1, but the compiled passes are not installed.", returncode=1)
+    """Users fall back to NumPy quietly, and do without extras; continuous integration must not."""
+    if os.environ.get("RSKC_REQUIRE_COMPILED") == "1" and environment()["passes"] != "compiled":
+        pytest.exit("RSKC_REQUIRE_COMPILED=1, but the compiled passes are not installed.", 1)
+    if wrong := skips.wrong_environment(os.environ.get("RSKC_EXTRAS")):
+        pytest.exit(wrong, 1)
+
+
+# ---- No test vanishes in silence
+
+UNEXPECTED: set[str] = set()  # reasons of skips that tests/skips.py does not list
+
+
+class _ModuleWithoutItsPackages(pytest.File):
+    """A test module that is skipped, with the packages that it needs as the reason."""
+
+    def collect(self) -> Any:
+        skips.skip_without(*skips.NEEDS[self.path.name])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Any:
+    collectors = yield
+    if collectors and skips.missing(skips.NEEDS.get(file_path.name, ())):
+        return [_ModuleWithoutItsPackages.from_parent(parent, path=file_path)]
+    return collectors
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    _note(report)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if not hasattr(report, "wasxfail"):
+        _note(report)
+
+
+def _note(report: Any) -> None:
+    if report.skipped and not skips.is_expected(reason := _reason(report)):
+        UNEXPECTED.add(f"{report.nodeid}: {reason}")
+
+
+def _reason(report: Any) -> str:
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if UNEXPECTED and exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if UNEXPECTED:
+        terminalreporter.section("skipped for reasons that tests/skips.py does not list", red=True)
+        for line in sorted(UNEXPECTED):
+            terminalreporter.line(line)
+
+
+# ---- One test leaves the others alone
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _same_scheduler() -> Iterator[None]:
+    """A client of Dask that a module leaves behind would fail the tests of later modules."""
+    before = _scheduler()
+    yield
+    assert _scheduler() == before
+
+
+def _scheduler() -> Any:
+    """Return the scheduler in the configuration of Dask, if Dask is imported."""
+    dask = sys.modules.get("dask")
+    return None if dask is None else dask.config.get("scheduler", None)

@@ -5,14 +5,10 @@ A kind makes an engine of a NumPy array, brings arrays (runs, n) to the engine a
 
 from importlib.util import find_spec
 
-import dask
-import dask.array as da
 import numpy as np
-import pytest
 
 from rskc.engines import engine_for, passes_numpy
-from rskc.engines.blocks.cases import CaseArray
-from rskc.engines.device.arrays import to_host
+from skips import skip_without
 
 try:
     from rskc.engines import _passes
@@ -43,6 +39,10 @@ class InBlocks:
         self.cut, self.config = cut, {"scheduler": "synchronous", **config}
 
     def engine(self, X, **options):
+        skip_without("dask")
+        import dask
+        import dask.array as da
+
         blocks = da.from_array(X, chunks=(self.cut(len(X)), X.shape[1]))
         with dask.config.set(self.config):
             return engine_for(blocks, **options)
@@ -51,8 +51,10 @@ class InBlocks:
         return engine.arrays.from_numpy(array)
 
     def numpy(self, array):
-        if isinstance(array, da.Array):
+        if hasattr(array, "compute"):
             return array.compute(scheduler="synchronous")
+        from rskc.engines.blocks.cases import CaseArray
+
         assert isinstance(array, CaseArray)
         return array.to_numpy()
 
@@ -70,6 +72,8 @@ class OnDevice:
         return engine.arrays.asarray(array)
 
     def numpy(self, array):
+        from rskc.engines.device.arrays import to_host
+
         return to_host(array)
 
 
@@ -85,11 +89,16 @@ def unevenly(n):
 
 
 def to_strict(X):
-    return pytest.importorskip("array_api_strict").asarray(X)
+    skip_without("array_api_compat", "array_api_strict")
+    import array_api_strict
+
+    return array_api_strict.asarray(X)
 
 
 def to_tensor(X):
-    torch = pytest.importorskip("torch")
+    skip_without("torch")
+    import torch
+
     torch.set_num_threads(1)
     return torch.asarray(X)
 

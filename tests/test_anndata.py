@@ -2,6 +2,7 @@
 
 import sys
 
+import anndata
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -11,7 +12,6 @@ import rskc.anndata
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 
-anndata = pytest.importorskip("anndata")
 SETTINGS = {"l1_bound": 6, "n_init": 5, "random_state": 0}
 
 
@@ -48,7 +48,7 @@ def test_a_file_keeps_it_all(adata, tmp_path):
     assert again.uns["rskc"]["objective"] == adata.uns["rskc"]["objective"]
 
 
-def test_parameters_that_no_file_holds_are_told(adata, tmp_path):
+def test_parameters_that_no_file_holds_are_named(adata, tmp_path):
     def init(X, n_clusters, random_state):
         return X[:n_clusters]
 

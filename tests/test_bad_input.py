@@ -189,7 +189,7 @@ def test_trim_near_its_limit(trim, n_trim, K, bound):
 
 
 @pytest.mark.parametrize("bound", [1.5, None])
-def test_constant_columns_get_no_weight_and_no_say(bound):
+def test_constant_columns_get_no_weight_and_do_not_matter(bound):
     constant = np.insert(X, [0, 3, 6], [5.0, -1e9, 1e-9], axis=1)
     with_them, without = (make_model(l1_bound=bound).fit(Z) for Z in (constant, X))
     assert_sound(with_them, constant)

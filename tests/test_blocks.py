@@ -484,7 +484,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("method", ["fit", "predict", "transform", "score_samples"])
-def test_other_collections_are_told_what_X_must_be(name, method):
+def test_other_collections_are_refused_with_what_X_must_be(name, method):
     model = RobustSparseKMeans(3) if method == "fit" else to_numpy("trimmed")
     with pytest.raises(TypeError, match=rf"^X is of Dask's type {name}.*dataframe.*\.$") as caught:
         getattr(model, method)(OTHERS[name]())
@@ -492,7 +492,7 @@ def test_other_collections_are_told_what_X_must_be(name, method):
 
 
 @pytest.mark.parametrize("method", ["fit", "predict", "transform"])
-def test_sparse_blocks_are_told_how_to_become_dense(method):
+def test_sparse_blocks_are_refused_with_how_to_make_them_dense(method):
     message = r"^X has blocks of type csr_matrix; they must be NumPy arrays: .*toarray\(\), .*\.$"
     with pytest.raises(TypeError, match=message):
         getattr(to_numpy("trimmed"), method)(sparse_blocks())

@@ -4,14 +4,17 @@ import contextlib
 import errno
 import gzip
 import hashlib
+import html
 import importlib.util
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +29,6 @@ from rskc.cli._commands import app
 from rskc.datasets import make_simulation
 from rskc.files import read_model
 
-pytest.importorskip("polars")
 FILES = {"labels.csv", "features.csv", "summary.json", "model.rskc", "report.html"}
 HOSTILE = ["=cmd()", 'say "hi"', "two\nlines", "😀", "\u202eabc", "a,b", "[red]x[/]", "\x1b[31mz"]
 
@@ -370,7 +372,7 @@ def test_where_nothing_can_be_written(here, monkeypatch):
     def forbidden(*args, **kwargs):
         raise PermissionError(errno.EACCES, "Permission denied", "/secret/name")
 
-    monkeypatch.setattr("rskc.cli._folder.tempfile.mkdtemp", forbidden)
+    monkeypatch.setattr("rskc.cli._output.tempfile.mkdtemp", forbidden)
     assert refused(*FIT) == "rskc: 'table-rskc': permission denied.\n"
 
 
@@ -425,12 +427,15 @@ def test_what_was_standardized_is_standardized_again(here, frame, of, scale):
 
 
 def test_standardized_columns_are_what_one_would_compute(frame):
-    from rskc.cli._scaling import learn
+    from rskc.cli._options import Standardizing
+    from rskc.cli._tables import fit_scaling
 
     X = frame.drop(columns=["patient", "group"]).assign(flat=3.0, hollow=np.nan)
     X["rough"] = [0.0] * 40 + [1.0, 2, 3, 4, 5]
     for kind in ("robust", "classic"):
-        scaling, notes = learn("columns", kind, X)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            scaling = fit_scaling(Standardizing("columns", kind), X)
         made = scaling.apply(X)
         center, spread = made.median(), 1.4826 * (made - made.median()).abs().median()
         if kind == "classic":
@@ -441,7 +446,19 @@ def test_standardized_columns_are_what_one_would_compute(frame):
         assert (made.flat == 0).all()
         assert made.hollow.isna().all()
         assert np.isclose(made.rough.std(ddof=0), 1)
-        assert len(notes) == (kind == "robust")
+        assert ["rough" in str(each.message) for each in warned] == [True] * (kind == "robust")
+
+
+@pytest.mark.parametrize("of", ["none", "rows", "columns"])
+@pytest.mark.parametrize("scale", ["robust", "classic"])
+def test_the_python_of_the_page_repeats_the_run(here, frame, of, scale):
+    run(*FIT, "--quiet", "--standardize", of, "--scale", scale)
+    page = Path("table-rskc/report.html").read_text("utf-8")
+    code = html.unescape(re.search(r"<code>(from rskc import.*?)</code>", page, re.S)[1])
+    lines = [line for line in code.splitlines() if "make_report" not in line and "..." not in line]
+    names = {"X": frame.drop(columns=["patient", "group"])}
+    exec("\n".join(lines), names)
+    assert list(names["model"].labels_) == list(labels("table-rskc").cluster)
 
 
 def test_columns_may_come_in_any_order_and_with_others(here, frame):
@@ -656,24 +673,12 @@ def test_help_loads_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-THREE_FEATURES = ("fit", "table.csv", "-k", "2", "--drop", "group", "--n-features", "3")
-THREE_FEATURES += ("--standardize",)
+FEW_FEATURES = ("fit", "table.csv", "-k", "2", "--drop", "group", "--n-features", "3")
 
 
 @pytest.mark.parametrize("scaling", ["none", "columns"])
 def test_a_table_of_the_selected_features_will_do(here, scaling):
-    run(
-        "fit",
-        "table.csv",
-        "-k",
-        "2",
-        "--drop",
-        "group",
-        "--n-features",
-        "3",
-        "--standardize",
-        scaling,
-    )
+    run(*FEW_FEATURES, "--standardize", scaling)
     features = pd.read_csv("table-rskc/features.csv")
     selected = features.feature[features.selected].tolist()
     table = pd.read_csv("table.csv", index_col=0)
@@ -687,18 +692,7 @@ def test_a_table_of_the_selected_features_will_do(here, scaling):
 
 
 def test_rows_are_standardized_by_all_of_their_cells(here):
-    run(
-        "fit",
-        "table.csv",
-        "-k",
-        "2",
-        "--drop",
-        "group",
-        "--n-features",
-        "3",
-        "--standardize",
-        "rows",
-    )
+    run(*FEW_FEATURES, "--standardize", "rows")
     table = pd.read_csv("table.csv", index_col=0).drop(columns="group")
     table.iloc[:, 1:].to_csv("less.csv")
     assert "lacks 1 of" in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr

@@ -6,20 +6,17 @@ import os
 import sys
 from pathlib import Path
 
+import dask
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rskc.cli import _blocks, _engine
-from rskc.cli._counts import Counts
+from rskc.cli import _blocks, _work
+from rskc.cli._results import Counts
 from rskc.files import TableError, blocks, open_blocks, read_model, read_table
 from test_cli import refused, run
-
-pytest.importorskip("polars")
-pytest.importorskip("dask.dataframe")
-distributed = pytest.importorskip("distributed")
-pytest.importorskip("pyarrow")
 
 FILES = {"labels.csv", "features.csv", "summary.json", "model.rskc", "report.html"}
 N = 240
@@ -324,15 +321,18 @@ def test_infinite_cells_are_refused_and_nothing_is_left(here, frame):
 
 
 def test_no_scheduler_is_one_sentence_in_bounded_time(here, monkeypatch):
-    monkeypatch.setattr(_engine, "PATIENCE", 1)
-    for address in ("tcp://127.0.0.1:1", "nonsense://x", "127.0.0.1:1"):
+    monkeypatch.setattr(_blocks, "PATIENCE", 1)
+    for address in ("tcp://127.0.0.1:1", "nonsense://x", "127.0.0.1:1", "tls://127.0.0.1:1"):
         told = refused("fit", "big", *FIT, "--scheduler", address)
         assert f"no Dask scheduler answers at {address!r}" in told
+        assert "scheduler" not in dask.config.config  # else the next computation wants a client
+        with pytest.raises(ValueError, match="No clients found"):
+            distributed.Client.current()
     assert not Path("big-rskc").exists()
 
 
 def test_a_cluster_without_workers_is_one_sentence(here, monkeypatch):
-    monkeypatch.setattr(_engine, "PATIENCE", 1)
+    monkeypatch.setattr(_blocks, "PATIENCE", 1)
     with distributed.LocalCluster(
         n_workers=0, processes=True, dashboard_address="127.0.0.1:0"
     ) as empty:
@@ -366,7 +366,7 @@ def test_without_dask_one_sentence(here, monkeypatch):
 def test_large_files_are_read_in_blocks(here, frame, monkeypatch, name):
     np.save("matrix.npy", frame.drop(columns=["patient", "group"]).to_numpy())
     how = () if name == "matrix.npy" else ("--label-column", "group")
-    monkeypatch.setattr(_engine, "free_memory", lambda: 2 * N * 8 * 8 - 2)
+    monkeypatch.setattr(_work, "free_memory", lambda: 2 * N * 8 * 8 - 2)
     common = ("fit", name, "-k", "3", *how, "--no-report", "--quiet")
     run(*common, "--out", "blocks")
     run(*common, "--out", "memory", "--engine", "memory")
@@ -414,7 +414,7 @@ def test_a_table_larger_than_the_memory_is_read_in_blocks(here, frame):
 
 
 def test_memory_does_not_raise_what_is_free(here, monkeypatch):
-    monkeypatch.setattr(_engine, "free_memory", lambda: N * 10 * 8)
+    monkeypatch.setattr(_work, "free_memory", lambda: N * 10 * 8)
     run("fit", "whole.parquet", *QUICK, "--memory", "1GB")
     assert json.loads(Path("whole-rskc/summary.json").read_text())["table"]["sha256"] is None
 

@@ -43,7 +43,7 @@ if torch is not None:
     torch.set_num_threads(1)  # tables are small: threads would wait for one another
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
-needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed: make device")
+needs_torch = pytest.mark.skipif(torch is None, reason="needs torch, which is not installed")
 
 
 def needs_cuda(library):
@@ -323,7 +323,7 @@ def test_reports_displays_and_files_take_a_model_from_a_device(to_kind, tmp_path
 @pytest.mark.parametrize("method", ["fit", "predict"])
 @pytest.mark.parametrize("sparse", ["to_sparse", "to_sparse_csc"])
 @pytest.mark.filterwarnings("ignore:Sparse C.. tensor support is in beta")
-def test_sparse_tensors_are_told_to_become_dense(method, sparse):
+def test_sparse_tensors_are_refused_with_how_to_make_them_dense(method, sparse):
     _, model, _ = both("K-means", to_tensor)
     message = r"^X has layout torch\.sparse_\w+; it must be dense: X\.to_dense\(\)\.$"
     with pytest.raises(TypeError, match=message):

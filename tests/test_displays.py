@@ -12,7 +12,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 from numpy.testing import assert_allclose, assert_array_equal
@@ -32,7 +31,9 @@ from rskc.displays import (
 from rskc.metrics import revised_silhouette
 from rskc.pictures import palette
 from rskc.pictures.cases import strongest, unweighted_distances
+from skips import Optional
 
+pl = Optional("polars")
 ALL = [ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay, WeightsDisplay]
 OF_NEW_CASES = [ClusterDisplay, HeatmapDisplay, SilhouetteDisplay]
 
@@ -146,7 +147,7 @@ def test_one_new_case_is_enough(display):
 
 
 @pytest.mark.parametrize("display", ALL)
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("make", [pd.DataFrame, lambda X, **how: pl.DataFrame(X, **how)])
 def test_takes_frames(display, make):
     names = list("abcdef")
     frame = make({name: X[:, j] for j, name in enumerate(names)})

@@ -51,7 +51,7 @@ def run(block, page, names):
         missing = {error.name, getattr(error.__cause__, "name", None)} & EXTRAS
         if not missing:
             raise
-        pytest.skip(f"{', '.join(missing)} is not installed")
+        pytest.skip(f"needs {', '.join(missing)}, which is not installed")
     return printed.getvalue()
 
 
@@ -87,3 +87,14 @@ def test_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
                     block.code, printed, ELLIPSIS | NORMALIZE_WHITESPACE
                 )
                 assert same, f"{page.name}:{block.line} prints\n{printed}"
+
+
+def test_the_way_through_the_house_names_files_that_are_there():
+    """Folders end in a slash, files in .py or .pyx; the names of examples are made up."""
+    page = (FOLDER / "contributing.md").read_text("utf-8")
+    named = set(re.findall(r"`([\w/]+(?:\.pyx?|/))`", page)) - {"examples/plot_something.py"}
+    assert len(named) > 60
+    missing = [
+        n for n in named if not any((FOLDER.parent / f / n).exists() for f in ("src/rskc", "."))
+    ]
+    assert not missing

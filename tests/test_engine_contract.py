@@ -392,7 +392,7 @@ def test_arrays_are_taken_apart_and_put_together(kind):
 
 
 @each_kind
-def test_arrays_are_counted_and_told_apart(kind):
+def test_arrays_are_counted_and_distinguished(kind):
     groups, masks, costs = draw_cases(13)
     engine = plain_engine(kind, np.zeros((50, 1)))
     arrays, brought = engine.arrays, kind.brought(engine, groups)
@@ -499,7 +499,7 @@ def test_data_that_are_unobserved_all_over_are_refused(kind):
 
 
 @each_kind
-def test_cases_that_are_whole_once_unobserved_ones_are_out_have_no_holes(kind):
+def test_complete_cases_have_no_missing_cells_once_unobserved_ones_are_out(kind):
     X = np.random.default_rng(16).normal(size=(20, 3))
     X[4] = np.nan
     engine = kind.engine(X, drop_unobserved=True)

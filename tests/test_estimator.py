@@ -243,7 +243,7 @@ def test_the_score_of_k_means_is_minus_its_inertia(table, trim):
 
 
 @pytest.mark.parametrize("cutoff", [3.5, 1.0])
-def test_outliers_are_beyond_the_median_by_so_many_mads(table, setting, cutoff):
+def test_outliers_are_beyond_the_median_by_the_cutoff_in_mads(table, setting, cutoff):
     model, X = make_model(outlier_cutoff=cutoff, **setting).fit(table.data), table.data
     nearest = weighted_distances(model, X).min(axis=1)
     mad = 1.4826 * np.median(np.abs(nearest - np.median(nearest)))
@@ -287,7 +287,7 @@ def test_k_means_may_have_one_cluster(table):
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 5, 8])
-def test_n_features_gives_exactly_so_many(m):
+def test_n_features_gives_exactly_that_number(m):
     for data in (TABLES["tall"], TABLES["wide"]):
         model = make_model(n_features=m).fit(data.data)
         assert model.get_support().sum() == m

@@ -1,6 +1,7 @@
 """The pages of the gallery: each runs, quietly, and makes pictures of something."""
 
 import ast
+import itertools
 import os
 import runpy
 import subprocess
@@ -27,6 +28,13 @@ def closed_figures(monkeypatch):
 
 def test_there_are_pages():
     assert len(PAGES) >= 8
+
+
+@PAGE
+def test_headings_are_underlined_in_full(page):
+    lines = [line.removeprefix("# ") for line in page.read_text("utf-8").splitlines()]
+    for title, line in itertools.pairwise(lines):
+        assert set(line) not in ({"="}, {"-"}) or len(line) == len(title), title
 
 
 @PAGE

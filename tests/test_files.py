@@ -2,18 +2,18 @@
 
 import gzip
 import os
+import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rskc import RobustSparseKMeans
 from rskc.files import TableError, read_table, write_csv
-from rskc.files._needs import MissingPackageError
-
-pl = pytest.importorskip("polars", reason="tables are read by polars")
+from rskc.files._source import MissingPackageError
 
 PLAIN = "id,a,b\nu,1,2.5\nv,NA,-3e2\nw,0.1,\n"
 
@@ -249,7 +249,7 @@ WRONG_TEXT = [
 
 
 @pytest.mark.parametrize(("content", "options", "expected"), WRONG_TEXT)
-def test_complaints_say_where(put, content, options, expected):
+def test_errors_name_the_place(put, content, options, expected):
     words = complaint(put(content), **options)
     missing = [each for each in expected if each not in words]
     assert not missing, words
@@ -319,7 +319,7 @@ def test_a_missing_package_is_named(put, monkeypatch):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("rskc.files._needs.import_module", absent)
+    monkeypatch.setattr("rskc.files._source.import_module", absent)
     for name, extra in (("t.csv", "tables"), ("t.xlsx", "excel"), ("t.h5ad", "anndata")):
         with pytest.raises(MissingPackageError, match=rf'pip install "rskc\[{extra}\]"'):
             read_table(put("a\n1\n", name))
@@ -365,7 +365,7 @@ def test_any_id_survives(tmp_path_factory, ids):
 
 
 @given(st.binary(max_size=200), st.sampled_from([".csv", ".tsv", ".txt", ".csv.gz"]))
-def test_any_bytes_are_a_table_or_one_complaint(tmp_path_factory, data, suffix):
+def test_any_bytes_are_a_table_or_one_error(tmp_path_factory, data, suffix):
     path = tmp_path_factory.mktemp("bytes") / f"t{suffix}"
     path.write_bytes(data)
     table = table_or_complaint(path)
@@ -374,8 +374,23 @@ def test_any_bytes_are_a_table_or_one_complaint(tmp_path_factory, data, suffix):
 
 
 @given(st.text(alphabet='ab1,;\t"\n.- ', max_size=80))
-def test_anything_like_a_table_is_one_or_a_complaint(tmp_path_factory, text):
+def test_anything_like_a_table_is_one_or_an_error(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("texts") / "t.csv"
     path.write_text(text, encoding="utf-8", newline="")
     table = table_or_complaint(path)
     assert isinstance(table, str) or table.data.size
+
+
+def test_errors_name_parameters_as_their_reader_does(put):
+    path = put("{id_column},{}\n{drop},1\n{x,2\n", "{n}{0}.csv")
+    with pytest.raises(TableError) as raised:
+        read_table(path, label_column="{kind}")
+    error = pickle.loads(pickle.dumps(raised.value))
+    assert error.parameter == "label_column"
+    words = "there is no column '{kind}', given as label_column; perhaps '{}' is meant."
+    assert str(error).endswith("{n}{0}.csv': " + words)
+    assert "'{kind}', given as --class; perhaps" in error.phrased({"label_column": "--class"})
+    path = put("a,{b}\n1,x{y}\n2,3\n4,5\n", "{n}.csv")
+    with pytest.raises(TableError, match=r"column '\{b\}': 'x\{y\}' is not a number") as raised:
+        read_table(path)
+    assert "name it in --missing if" in raised.value.phrased({"missing_values": "--missing"})

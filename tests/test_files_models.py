@@ -19,6 +19,7 @@ from rskc import RobustSparseKMeans, load, save
 from rskc.files import ModelFileError, models, read_model
 from rskc.files._codec import pack
 from rskc.fitted import ATTRIBUTES
+from skips import skip_without
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5)) + 4 * (np.arange(60) % 3)[:, None] * np.eye(5)[0]
@@ -157,7 +158,9 @@ def test_extra_goes_with_it(path):
 
 
 def test_starts_in_blocks_are_saved_as_an_array(path):
-    array = pytest.importorskip("dask.array")
+    skip_without("dask")
+    import dask.array as array
+
     model = fitted(init=array.from_array(X[:3], chunks=(2, 5)))
     save(model, path)
     assert same(load(path).init, X[:3])

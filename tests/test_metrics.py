@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import time
 import warnings
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 from sklearn.metrics import rand_score
 
+from counting import count_calls
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1, make_simulation
 from rskc.engines import engine_for
@@ -97,12 +97,12 @@ each_kind = pytest.mark.parametrize("kind", KINDS_OF_LABELS)
 
 
 @each_kind
-def test_a_million_labels_take_less_than_a_second(kind):
-    codes = np.random.default_rng(0).integers(0, 4, 1_000_000)
+def test_labels_take_at_most_three_calls_each(kind):
+    """Some kinds are numbered by a dictionary, which is a call or two a label, and never more."""
+    codes = np.random.default_rng(0).integers(0, 4, 50_000)
     labels = KINDS_OF_LABELS[kind](codes)
-    start = time.perf_counter()
     assert classification_error_rate(labels, codes) == 0
-    assert time.perf_counter() - start < 1
+    assert count_calls(lambda: classification_error_rate(labels, codes)) < 3 * len(codes)
 
 
 def test_missing_labels_are_together_and_apart_from_all_others():
@@ -113,7 +113,7 @@ def test_missing_labels_are_together_and_apart_from_all_others():
     assert classification_error_rate(np.array(["NaT", "NaT", "2026"], "M8[Y]"), [0, 0, 1]) == 0
 
 
-def test_labels_that_cannot_be_told_apart_are_refused():
+def test_labels_that_cannot_be_distinguished_are_refused():
     lists = np.empty(2, object)
     lists[:] = [[1], [2]]
     with pytest.raises(

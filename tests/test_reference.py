@@ -1,4 +1,4 @@
-"""R's RSKC on the same data: each step from where it stood, then the whole fit beside its result.
+"""R's RSKC on the same data: each step from the same state, then the whole fit by its result.
 
 The numbers and what they mean: ``reference/README.md``. RSKC's result is no optimum, and it joins
 weights and trimmed sets of different iterations: so steps must agree, and fits be as good.

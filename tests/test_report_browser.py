@@ -50,11 +50,8 @@ NASTY = [
 ]
 CHARTS = ["clusters", "silhouettes", "weights", "cells", "outliers"]
 
-if not REQUIRED:
-    for package in ("playwright", "jinja2", "vl_convert"):
-        pytest.importorskip(package, reason=f"{package} is not installed")
-    if not CHROMIUM:
-        pytest.skip("no chromium on the PATH, nor in RSKC_CHROMIUM", allow_module_level=True)
+if not REQUIRED and not CHROMIUM:
+    pytest.skip("no chromium on the PATH, nor in RSKC_CHROMIUM", allow_module_level=True)
 
 
 def make_data():
@@ -105,7 +102,7 @@ def browser():
         started.close()
 
 
-def wait_until(holds, seconds=10):
+def wait_until(holds, seconds=60):
     """Ask again and again; playwright's wait_for_function needs eval, which the page forbids."""
     end = time.monotonic() + seconds
     while not holds():
@@ -148,7 +145,7 @@ def watch(browser, path):
         yield watch
 
 
-def test_loads_without_complaint_or_request(watch, path):
+def test_loads_without_error_or_request(watch, path):
     assert watch.complaints == []
     assert watch.requests == [path.as_uri()]
     assert watch.page.evaluate("window.hacked") is None
@@ -190,7 +187,7 @@ def test_pointing_at_a_case_shows_its_name(watch, model):
     mark.scroll_into_view_if_needed()
     mark.hover(force=True)
     tip = watch.page.locator("#vg-tooltip-element.visible")
-    tip.wait_for(timeout=5000)
+    tip.wait_for(timeout=60_000)
     first = model.case_names_in_[model.outliers_][0]
     assert " ".join(first.split())[:20] in " ".join(tip.inner_text().split())
     assert tip.evaluate("e => getComputedStyle(e).visibility") == "visible"

@@ -85,7 +85,7 @@ class Calls(list):
 
 
 def interrupted(search, path, number, X=None):
-    """Run a search until so many tasks are done."""
+    """Run a search until a number of tasks are done."""
     X = blobs() if X is None else X
     with pytest.raises(Stop):
         clone(search).set_params(checkpoint=path, progress=stop_at(number)).fit(X)
@@ -311,7 +311,7 @@ def test_without_a_seed_a_search_goes_on_with_that_of_the_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_error_in_a_task_is_told_and_leaves_the_checkpoint_whole(n_jobs, tmp_path, in_processes):
+def test_an_error_in_a_task_leaves_the_checkpoint_whole(n_jobs, tmp_path, in_processes):
     """Two distinct cases at most in each test set: enough for K = 2 in some splits, not for 3."""
     X = np.repeat([[0.0, 1.0], [5.0, 5.0]], 15, axis=0)
     X[0] = -9  # so that the data pass
@@ -640,7 +640,7 @@ def test_results_come_back_as_they_were(tmp_path):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_callable_is_told_of_every_task(n_jobs, in_processes):
+def test_a_callable_is_called_for_every_task(n_jobs, in_processes):
     calls = Calls()
     small_clest(progress=calls, n_jobs=n_jobs).fit(blobs())
     assert calls == [(done, 12) for done in range(13)]

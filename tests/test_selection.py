@@ -625,7 +625,7 @@ def test_bounds_that_are_no_numbers_are_refused_by_name():
 
 
 @pytest.mark.parametrize("search", [gap_l1, lambda X: feature_path(SMALL, X, 3)])
-def test_squares_that_overflow_are_told_as_in_a_fit(search):
+def test_squares_that_overflow_are_reported_as_in_a_fit(search):
     X = small_simulation().data * 1e170
     with pytest.raises(ValueError, match="The squares of X overflow"):
         RobustSparseKMeans(3).fit(X)
@@ -634,7 +634,7 @@ def test_squares_that_overflow_are_told_as_in_a_fit(search):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_sums_that_overflow_are_told_as_in_a_fit():
+def test_sums_that_overflow_are_reported_as_in_a_fit():
     with pytest.raises(ValueError, match="The squares of X overflow"):
         quick_clest().fit(corners(3) * 1e307)
 

@@ -14,6 +14,7 @@ from rskc.selection import Clest, GapK, GapL1, GridSearch, PredictionStrength, T
 from rskc.selection.search import MAX_SAMPLES
 from rskc.selection.subsample import draw_cases, gather, with_length
 from rskc.validation import PRECISIONS, validated
+from skips import skip_without
 
 # Seeds that are not set come upon solutions that are passed over, now and then.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
@@ -57,7 +58,9 @@ def assert_same_choice(search, other):
 
 
 def as_dask(X, rows=90, **options):
-    array = pytest.importorskip("dask.array")
+    skip_without("dask")
+    import dask.array as array
+
     return array.from_array(X, chunks=(rows, X.shape[1]), **options)
 
 
@@ -67,14 +70,18 @@ def with_unknown_rows(X):
 
 
 def as_dask_frame(X):
-    frames = pytest.importorskip("dask.dataframe")
+    skip_without("dask")
+    import dask.dataframe as frames
+
     named = pd.DataFrame(X, columns=[f"gene {j}" for j in range(X.shape[1])])
     return frames.from_pandas(named, npartitions=5)
 
 
 def as_tensor(X):
-    pytest.importorskip("array_api_compat")
-    return pytest.importorskip("torch").from_numpy(X)
+    skip_without("array_api_compat", "torch")
+    import torch
+
+    return torch.from_numpy(X)
 
 
 KINDS = {
@@ -133,7 +140,9 @@ def test_the_same_cases_of_every_kind_of_table(kind):
 
 
 def test_only_the_wanted_rows_of_dask_travel_and_other_blocks_are_not_read():
-    array = pytest.importorskip("dask.array")
+    skip_without("dask")
+    import dask.array as array
+
     read = []
 
     def block(block_info=None):

@@ -1,4 +1,4 @@
-"""The paper's simulation, and contamination that is hard on it, beside what R's RSKC reaches.
+"""The paper's simulation, and harder contamination, compared with R's RSKC.
 
 RSKC 2.4.2, 100 data sets a model: mean CER of RSK-means .0048, .0061, .0160 on the clean model and
 on models 1 and 2; K-means by Lloyd .155, by Hartigan and Wong .0122 on the clean one; trimmed

@@ -692,7 +692,7 @@ def test_a_path_of_bounds_on_very_many_cases_searches_a_sample(monkeypatch):
 
 
 @pytest.mark.parametrize("l1_bound", [None, 1.8])
-def test_of_millions_of_cases_a_few_may_move_at_rest(l1_bound, monkeypatch):
+def test_of_millions_of_cases_a_few_may_move_at_convergence(l1_bound, monkeypatch):
     """Labels are those of the centers all the same, and these are nearly the means."""
     X = np.random.default_rng(0).normal(size=(5000, 5))
     model = RobustSparseKMeans(4, trim=0.05, l1_bound=l1_bound, tol=0.01, random_state=0)

@@ -5,7 +5,6 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
@@ -13,7 +12,9 @@ from sklearn.exceptions import NotFittedError
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1
 from rskc.metrics import revised_silhouette
+from skips import Optional
 
+pl = Optional("polars")
 X = make_figure1(n_samples=60, n_features=6, random_state=0).data
 START = X[[0, 25, 50]]
 CASES = ["case", "cluster", "distance", "outlier"]

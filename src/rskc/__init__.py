@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from rskc.estimator import RobustSparseKMeans
     from rskc.exceptions import SmallClusterWarning
     from rskc.files import load, save
-    from rskc.preprocessing import RowStandardizer
+    from rskc.preprocessing import ColumnStandardizer, RowStandardizer
     from rskc.versions import show_versions
 
 __version__ = version("rskc")
 
 __all__ = [
+    "ColumnStandardizer",
     "RobustSparseKMeans",
     "RowStandardizer",
     "SmallClusterWarning",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ColumnStandardizer": "rskc.preprocessing",
     "RobustSparseKMeans": "rskc.estimator",
     "RowStandardizer": "rskc.preprocessing",
     "SmallClusterWarning": "rskc.exceptions",

@@ -55,6 +55,10 @@ class SmallClusterWarning(FitWarning):
     """A solution with a larger objective has a cluster that may be nothing but outlying cases."""
 
 
+class ClusterError(RuntimeError):
+    """A Dask cluster, or what only it had, was lost."""
+
+
 class _Words(dict):
     def __missing__(self, name: str) -> str:
         return name

@@ -1,8 +1,8 @@
 """The command ``rskc``: a table in, a folder of results with one HTML page out.
 
 One file per group of commands; whatever is heavy is imported inside of them, so that ``rskc
---help`` answers at once. Commands say what they have to say through a ``Voice`` and raise what goes
-wrong; ``_app`` makes one sentence and an exit code of it.
+--help`` answers at once. Commands print by a ``Console`` and raise errors; ``_app`` makes one
+sentence and an exit code of these.
 """
 
 import os
@@ -46,13 +46,13 @@ def _end(*_: object) -> None:
 
 
 def _tolerate_any_text() -> None:
-    """A name that the terminal cannot show must not end the program."""
+    """Print what a terminal cannot show as escapes, instead of ending the program."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def silence_stdout() -> None:
-    """The reader went away, as ``head`` does: nothing more to say, not even at exit."""
+    """Print nothing more, not even at exit, since the reader went away as ``head`` does."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

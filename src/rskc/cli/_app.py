@@ -1,4 +1,4 @@
-"""The application: registering commands, and what becomes of their errors."""
+"""The application: how commands are registered, and what becomes of their errors."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from rskc.cli import silence_stdout
-from rskc.cli._phrases import as_options, sentence_of
-from rskc.cli._voice import Voice
+from rskc.cli._console import Console, sentence_of
+from rskc.exceptions import ClusterError
 
-# What data and settings may be guilty of; anything else is a mistake of ours.
-EXPECTED = (ValueError, OSError, ImportError, MemoryError)
+# What data and settings may cause; anything else is a mistake of ours.
+EXPECTED = (ValueError, OSError, ImportError, MemoryError, ClusterError)
 
 _typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 
 
 class Commands(TyperGroup):
-    """Remembers what was typed, so that a result can say how it came about."""
+    """Commands that remember what was typed, so that a result can show how to repeat it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and remember."""
@@ -42,7 +42,7 @@ app = typer.Typer(
 
 
 def typed_command() -> list[str]:
-    """The command as it was typed."""
+    """Return the command as it was typed."""
     return ["rskc", *_typed.get()]
 
 
@@ -69,90 +69,82 @@ def root(
 
 
 def command(name: str, *examples: str, panel: str | None = None) -> Callable:
-    """Register a command; parameters that are dataclasses stand for an option for each field."""
+    """Register a command.
+
+    Parameters that are dataclasses stand for an option for each field; their fields may be
+    dataclasses again. One of the parameters is ``console``.
+    """
+    heading = "[bold]Examples[/bold]" if len(examples) > 1 else "[bold]Example[/bold]"
+    # A blank line between them keeps typer from joining the examples.
+    epilog = "\n\n".join([heading, *(f"  {each}" for each in examples)]) if examples else None
 
     def register(function: Callable) -> Callable:
-        options: dict[str, Any] = {"epilog": _epilog(examples), "rich_help_panel": panel}
-        app.command(name, **options)(_flattened(function))
+        app.command(name, epilog=epilog, rich_help_panel=panel)(_with_options(function))
         return function
 
     return register
 
 
-def _epilog(examples: tuple[str, ...]) -> str | None:
-    """Examples, one a line: a blank line between them keeps typer from joining them."""
-    if not examples:
-        return None
-    heading = "[bold]Examples[/bold]" if len(examples) > 1 else "[bold]Example[/bold]"
-    return "\n\n".join([heading, *(f"  {example}" for example in examples)])
-
-
-def _flattened(function: Callable) -> Callable:
-    """A function whose parameters are those of another and the fields of its dataclasses."""
+def _with_options(function: Callable) -> Callable:
+    """Return a function whose parameters are what typer understands."""
     hints = get_type_hints(function, include_extras=True)
-    given = inspect.signature(function).parameters
-    groups = {name: hints[name] for name in given if is_dataclass(hints[name])}
+    hints.pop("return", None)
 
     def run(**values: Any) -> None:
-        made = {
-            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
-        }
-        with one_sentence(made["voice"]):
-            function(**values, **made)
+        given = {name: _made(hint, name, values) for name, hint in hints.items()}
+        with _errors_in_one_sentence(given["console"]):
+            function(**given)
 
-    parameters = [
-        parameter
-        for name in given
-        for parameter in _parameters(name, hints[name], given[name].default)
-    ]
+    parameters = [each for name, hint in hints.items() for each in _parameters(name, hint)]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__ = function.__doc__
     return run
 
 
-def _parameters(name: str, hint: Any, default: Any) -> Iterator[inspect.Parameter]:
+def _parameters(name: str, hint: Any) -> Iterator[inspect.Parameter]:
     kind = inspect.Parameter.KEYWORD_ONLY
     if not is_dataclass(hint):
-        yield inspect.Parameter(name, kind, annotation=hint, default=default)
+        yield inspect.Parameter(name, kind, annotation=hint)
         return
-    hints = get_type_hints(hint, include_extras=True)
+    hints = get_type_hints(hint)
     for field in fields(hint):
-        yield inspect.Parameter(
-            field.name, kind, annotation=hints[field.name], default=field.default
-        )
+        if "option" not in field.metadata:
+            yield from _parameters(field.name, hints[field.name])
+            continue
+        annotation: Any = Annotated[hints[field.name], field.metadata["option"]]
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        yield inspect.Parameter(field.name, kind, annotation=annotation, default=default)
+
+
+def _made(hint: Any, name: str, values: dict[str, Any]) -> Any:
+    """Return a value as it was typed, or the dataclass that is made of some of them."""
+    if not is_dataclass(hint):
+        return values[name]
+    hints = get_type_hints(hint)
+    return hint(**{each.name: _made(hints[each.name], each.name, values) for each in fields(hint)})  # type: ignore[operator]
 
 
 @contextmanager
-def one_sentence(voice: Voice) -> Iterator[None]:
-    """Say in one sentence what went wrong, and leave with the code for it."""
+def _errors_in_one_sentence(console: Console) -> Iterator[None]:
     try:
         yield
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except KeyboardInterrupt as error:
-        voice.complain("interrupted" + "".join(f"; {note}" for note in notes_of(error)) + ".")
+        console.error("; ".join(["interrupted", *getattr(error, "__notes__", [])]) + ".")
         raise typer.Exit(130) from None
     except BrokenPipeError:
         silence_stdout()
         raise typer.Exit(0) from None
     except Exception as error:
-        if voice.debug:
+        if console.debug:
             raise
-        voice.complain(_complaint(error))
+        sentence = sentence_of(error)
+        if not isinstance(error, EXPECTED):
+            sentence = (
+                f"this should not happen and is a mistake in rskc ({type(error).__name__}: "
+                f"{sentence}) Run it again with --debug, and report what it prints."
+            )
+        console.error(sentence)
         raise typer.Exit(1) from None
-
-
-def notes_of(error: BaseException) -> list[str]:
-    """What was added to an error on its way."""
-    return getattr(error, "__notes__", [])
-
-
-def _complaint(error: Exception) -> str:
-    if isinstance(error, EXPECTED):
-        return as_options(sentence_of(error))
-    return (
-        f"this should not happen and is a mistake in rskc ({type(error).__name__}: "
-        f"{sentence_of(error)}) Run it again with --debug, and report what it prints."
-    )

@@ -1,73 +1,154 @@
-"""Tables that are read block by block: what is clustered of them, and files of the result."""
+"""Tables that are read block by block, by Dask: what is clustered of them, and files of it."""
 
 from __future__ import annotations
 
-import copy
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.cli._counts import Counts
-from rskc.cli._options import Reading, Standardizing
-from rskc.cli._results import Result
-from rskc.cli._scaling import Scaling, learn, rows_standardized
-from rskc.cli._tables import Data, left_out, notes_of
-from rskc.cli._voice import Voice
+from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._options import EngineOptions, Reading, Standardizing
+from rskc.cli._output import write_others
+from rskc.cli._results import Counts, Result
+from rskc.cli._tables import Data, Scaling, fit_scaling, left_out, notes_of
+from rskc.cli._work import memory_of_blocks
+from rskc.wording import count
 
 # Cases that the page shows, that model.rskc keeps, and that columns are standardized by.
 MOST_SHOWN = 10_000
-ARRAYS = ("labels_", "distances_", "outliers_", "trimmed_weighted_", "trimmed_unweighted_")
+PATIENCE = 15  # seconds that a scheduler has to answer, and then to find a worker
+# Attributes of a model that blocks of cases are written from.
+OF_CASES = ("labels_", "distances_", "outliers_", "trimmed_weighted_", "trimmed_unweighted_")
 
 
-@dataclass(frozen=True)
-class BlockData(Data):
-    """A table in blocks; X is a Dask dataframe."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of cases and features."""
-        return self.table.n_cases, len(self.table.features)
+# ---- Dask
 
 
-def read_blocks(path: Path, reading: Reading, standardizing: Standardizing, voice: Voice) -> Data:
+@contextmanager
+def dask_configured(
+    engine: EngineOptions, n_threads: int | None, console: Console
+) -> Iterator[None]:
+    """Have Dask work as asked for, and let go of its cluster at the end."""
+    import dask
+
+    limit = memory_of_blocks(engine)
+    settings: dict[str, Any] = {} if limit is None else {"rskc.memory": limit}
+    if engine.scheduler is None:
+        workers = {} if n_threads is None else {"num_workers": n_threads}
+        with dask.config.set(settings | {"scheduler": "threads"} | workers):
+            yield
+        return
+    log = logging.getLogger("distributed")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # what distributed logs of an error, the error says too
+    try:
+        with dask.config.set(settings), _connected(engine.scheduler) as client:
+            workers = client.nthreads()
+            console.print(
+                f"Dask: {count(len(workers), 'worker')} with {sum(workers.values())} threads; "
+                f"dashboard: {client.dashboard_link}",
+                soft_wrap=True,
+            )
+            yield
+    finally:
+        log.setLevel(level)
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    from distributed import Client
+
+    class Connection(Client):
+        """A client that closes when it cannot start.
+
+        Dask's own closes only after some errors. After the others (an unknown kind of address, TLS
+        without certificates) it remains the default client, and so does its scheduler in the
+        configuration of Dask, where later computations fail for want of a client.
+        """
+
+        def start(self, **kwargs: Any) -> Any:
+            try:
+                return super().start(**kwargs)
+            except BaseException:
+                self.close()
+                raise
+
+    try:
+        client = Connection(address, timeout=PATIENCE, name="rskc")
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"no Dask scheduler answers at {address!r}; check the address and that "
+            "`dask scheduler` runs there, or leave --scheduler out to work on this machine."
+        ) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            raise ValueError(
+                f"the Dask scheduler at {address!r} has no workers; start some by `dask worker "
+                f"{address}`."
+            ) from error
+        yield client
+
+
+def _in_turn(tasks: list[Any]) -> Iterator[Any]:
+    """Compute tasks in order, some at a time: never is all of it in memory."""
+    import dask
+    from dask.base import get_scheduler
+    from joblib import cpu_count
+
+    client: Any = getattr(get_scheduler(), "__self__", None)
+    if hasattr(client, "nthreads"):
+        n_threads = max(1, sum(client.nthreads().values()))
+    else:
+        n_threads = dask.config.get("num_workers", None) or cpu_count()
+    step = 2 * n_threads  # so that no thread waits for the file
+    for start in range(0, len(tasks), step):
+        yield from dask.compute(*tasks[start : start + step])
+
+
+# ---- Reading
+
+
+def read_blocks(
+    path: Path, reading: Reading, standardizing: Standardizing, console: Console
+) -> Data:
     """Open a table; read no more of it than columns are standardized by."""
     from rskc.files import open_blocks
 
     start, arguments = time.perf_counter(), reading.arguments()
-    with voice.busy(f"Looking at {path.name or path}"):
+    with console.busy(f"Looking at {path.name or path}"), recorded_warnings() as warned:
         table = open_blocks(path, **arguments)
-        scaling, notes = _scaling(table, standardizing)
-    X = lazily(table, scaling)
-    return BlockData(table, X, scaling, arguments, notes, time.perf_counter() - start)
-
-
-def _scaling(table: Any, asked: Standardizing) -> tuple[Scaling, list[str]]:
-    if asked.standardize != "columns":
-        return Scaling(asked.standardize, asked.scale), []
-    frame = _drawn(table)
-    scaling, notes = learn("columns", asked.scale, frame)
-    if len(frame) < table.n_cases:
+        of_columns = standardizing.standardize == "columns"
+        frame = _drawn(table) if of_columns else None
+        scaling = fit_scaling(standardizing, frame)
+    notes = [str(each) for each in warned]
+    if frame is not None and len(frame) < table.n_cases:
         notes.append(
-            f"Columns are standardized by what {len(frame):,} of the {table.n_cases:,} cases say, "
-            "drawn at random."
+            f"Columns are standardized by {len(frame):,} of the {table.n_cases:,} cases, drawn at "
+            "random."
         )
-    return scaling, notes
+    shape = table.n_cases, len(table.features)
+    X = _lazy_frame(table, scaling)
+    return Data(table, X, shape, scaling, arguments, notes, time.perf_counter() - start)
 
 
 def shown_cases(n: int) -> np.ndarray:
-    """Numbers of the cases that are shown: all, or some that are always the same."""
+    """Return the numbers of the cases that are shown: all, or some that are always the same."""
     from rskc.selection.subsample import draw_cases
 
     return np.arange(n) if n <= MOST_SHOWN else draw_cases(n, MOST_SHOWN, seed=0)
 
 
-def _wanted(table: Any) -> list[np.ndarray]:
-    """For each piece, the rows of it that are shown."""
+def _shown_rows(table: Any) -> list[np.ndarray]:
+    """Return, for each piece, the rows of it that are shown."""
     cases = shown_cases(table.n_cases)
     firsts = [piece.first for piece in table.pieces]
     parts = np.split(cases, np.searchsorted(cases, firsts[1:]))
@@ -75,242 +156,197 @@ def _wanted(table: Any) -> list[np.ndarray]:
 
 
 def _drawn(table: Any) -> Any:
-    """The features of the cases that are shown."""
+    """Return the features of the cases that are shown."""
     import pandas as pd
     from dask import compute, delayed
 
-    rows = zip(table.pieces, _wanted(table), strict=True)
-    parts = [delayed(_some)(table, piece, some) for piece, some in rows if len(some)]
-    return pd.concat(compute(*parts))
+    def read_rows(piece: Any, rows: np.ndarray) -> Any:
+        return table.read_numbers(piece).iloc[rows]
+
+    pairs = zip(table.pieces, _shown_rows(table), strict=True)
+    return pd.concat(
+        compute(*(delayed(read_rows)(piece, rows) for piece, rows in pairs if len(rows)))
+    )
 
 
-def _some(table: Any, piece: Any, rows: np.ndarray) -> Any:
-    return table.read_numbers(piece).iloc[rows]
-
-
-def lazily(table: Any, scaling: Scaling) -> Any:
-    """A Dask dataframe of what is clustered."""
+def _lazy_frame(table: Any, scaling: Scaling) -> Any:
+    """Make a Dask dataframe of what is clustered."""
     import dask.dataframe as dd
     import pandas as pd
 
     meta = pd.DataFrame({name: pd.Series(dtype=table.dtype) for name in table.features})
-    return dd.from_map(_Numbers(table, scaling), table.pieces, meta=meta, label="rskc-table")
+    read = _Standardized(replace(table, pieces=[]), scaling)
+    return dd.from_map(read, table.pieces, meta=meta, label="rskc-table")
 
 
-class _Numbers:
+@dataclass(frozen=True)
+class _Standardized:
     """Reads a block and standardizes it."""
 
-    def __init__(self, table: Any, scaling: Scaling):
-        self.table, self.scaling = replace(table, pieces=[]), scaling
+    table: Any
+    scaling: Scaling
 
     def __call__(self, piece: Any) -> Any:
-        return standardized(self.scaling, self.table.read_numbers(piece))
-
-
-def standardized(scaling: Scaling, frame: Any) -> Any:
-    """A block, standardized; in blocks nothing is said of constant rows, whose numbers differ."""
-    if scaling.of != "rows":
-        return scaling.apply(frame)
-    import pandas as pd
-
-    values = rows_standardized(frame.to_numpy(), scaling.kind)
-    return pd.DataFrame(values, index=frame.index, columns=frame.columns, copy=False)
+        return self.scaling.apply_to_block(self.table.read_numbers(piece))
 
 
 # ---- Results
 
 
-class Part(NamedTuple):
-    """Of a block: a row a case, and what is shown of it."""
+class ShownCases(NamedTuple):
+    """Cases, and those of them that are shown: their numbers and known classes."""
 
-    cases: Any
-    data: Any
-    labels: Any
-    rows: np.ndarray
-
-
-class _Cases:
-    """Makes the parts, where the blocks are."""
-
-    def __init__(self, table: Any, scaling: Scaling, model: Any):
-        self.table, self.scaling = replace(table, pieces=[]), scaling
-        self.model = without_cases(model)
-
-    def __call__(self, piece: Any, rows: np.ndarray, *arrays: np.ndarray) -> Part:
-        block = self.table.read(piece)
-        model = copy.copy(self.model)
-        for name, array in zip(ARRAYS, arrays, strict=True):
-            setattr(model, name, array)
-        model.trimmed_ = model.trimmed_weighted_ | model.trimmed_unweighted_
-        model.case_names_in_ = block.data.index.to_numpy()
-        cases = model.cases_frame(standardized(self.scaling, block.data))
-        labels = None if block.labels is None else block.labels[rows]
-        return Part(cases, block.data.iloc[rows], labels, rows)
-
-
-def without_cases(model: Any) -> Any:
-    """A copy of a model without what is as long as the data."""
-    from rskc.arrays import to_numpy
-
-    made = copy.copy(model)
-    for name in [*ARRAYS, "trimmed_", "case_names_in_"]:
-        made.__dict__.pop(name, None)
-    for name in ("cluster_centers_", "feature_weights_"):
-        setattr(made, name, to_numpy(getattr(model, name)))
-    made.n_threads = 1
-    return made
-
-
-class Shown(NamedTuple):
-    """The cases that are shown: their rows of labels.csv, their numbers and classes."""
-
-    cases: Any
+    cases: Any  # rows of labels.csv
     data: Any
     labels: np.ndarray | None
 
 
+@dataclass(frozen=True)
+class _CasesOfBlock:
+    """Makes the rows of labels.csv, where the blocks are."""
+
+    table: Any
+    scaling: Scaling
+    model: Any
+
+    def __call__(self, piece: Any, rows: np.ndarray, *arrays: np.ndarray) -> Any:
+        from rskc.fitted import with_cases
+
+        block, of_cases = self.table.read(piece), dict(zip(OF_CASES, arrays, strict=True))
+        of_cases["trimmed_"] = of_cases["trimmed_weighted_"] | of_cases["trimmed_unweighted_"]
+        names = block.data.index.to_numpy()
+        model = with_cases(self.model, **of_cases, case_names_in_=names)
+        cases = model.cases_frame(self.scaling.apply_to_block(block.data))
+        labels = None if block.labels is None else block.labels[rows]
+        return cases, ShownCases(cases.iloc[rows], block.data.iloc[rows], labels)
+
+
+def write_results(
+    folder: Path | None, result: Result, *, report: bool, title: str | None
+) -> Result:
+    """Write all files, labels.csv block by block; return the result with the cases that are shown.
+
+    Without a folder the cases are counted all the same.
+    """
+    result = write_cases(os.devnull if folder is None else folder / "labels.csv", result)
+    if folder is not None:
+        write_others(folder, result, report=report, title=title)
+    return result
+
+
 def write_cases(path: str | os.PathLike, result: Result) -> Result:
     """Write labels.csv block by block; return the result with the cases that are shown."""
-    from rskc.files import write_csv_parts
-
-    counts = Counts(len(result.model.cluster_centers_))
-    kept: list[Part] = []
-
-    def frames() -> Iterator[Any]:
-        for part in _parts(result):
-            counts.add(part.cases)
-            kept.append(part._replace(cases=part.cases.iloc[part.rows]))
-            yield part.cases
-
-    write_csv_parts(frames(), path)
-    return _of_shown(result, _joined(kept), counts)
-
-
-def _parts(result: Result) -> Iterator[Part]:
     from dask import delayed
 
+    from rskc.files import write_csv_parts
+    from rskc.fitted import with_cases
+
     table, model = result.data.table, result.model
-    work = delayed(_Cases(table, result.data.scaling, model), pure=False)
-    blocks = zip(*(getattr(model, name).to_delayed() for name in ARRAYS), strict=True)
+    counts, shown = Counts(len(model.cluster_centers_)), []
+    small = with_cases(model, n_threads=1)
+    work = delayed(_CasesOfBlock(replace(table, pieces=[]), result.data.scaling, small), pure=False)
+    blocks = zip(*(getattr(model, name).to_delayed() for name in OF_CASES), strict=True)
     tasks = [
         work(piece, rows, *arrays)
-        for piece, rows, arrays in zip(table.pieces, _wanted(table), blocks, strict=True)
+        for piece, rows, arrays in zip(table.pieces, _shown_rows(table), blocks, strict=True)
     ]
-    return in_turn(tasks)
+
+    def frames() -> Iterator[Any]:
+        for cases, part in _in_turn(tasks):
+            counts.add(cases)
+            shown.append(part)
+            yield cases
+
+    write_csv_parts(frames(), path)
+    return _with_shown(result, _joined(shown), counts)
 
 
-def in_turn(tasks: list[Any]) -> Iterator[Any]:
-    """What tasks give, in order, some at a time: never is all of it in memory."""
-    from dask import compute
-
-    step = _at_a_time()
-    for start in range(0, len(tasks), step):
-        yield from compute(*tasks[start : start + step])
-
-
-def _at_a_time() -> int:
-    """Blocks that are worked on at a time: two a thread, so that none waits for the file."""
-    import dask
-    from dask.base import get_scheduler
-    from joblib import cpu_count
-
-    client: Any = getattr(get_scheduler(), "__self__", None)
-    if hasattr(client, "nthreads"):
-        return 2 * max(1, sum(client.nthreads().values()))
-    return 2 * (dask.config.get("num_workers", None) or cpu_count())
-
-
-def _joined(parts: list[Part]) -> Shown:
+def _joined(parts: list[ShownCases]) -> ShownCases:
     import pandas as pd
 
     labels = None
     if parts[0].labels is not None:
-        labels = classes(np.concatenate([part.labels for part in parts]))
+        text = [str(label) for part in parts for label in part.labels]  # type: ignore[union-attr]
+        try:
+            labels = np.array([int(label) for label in text])
+        except ValueError:
+            labels = np.array(text)
     cases = pd.concat([part.cases for part in parts], ignore_index=True)
-    return Shown(cases, pd.concat([part.data for part in parts]), labels)
+    return ShownCases(cases, pd.concat([part.data for part in parts]), labels)
 
 
-def classes(labels: np.ndarray) -> np.ndarray:
-    """Known classes as whole numbers if they are, else as text."""
-    text = [str(label) for label in labels]
-    try:
-        return np.array([int(each) for each in text])
-    except ValueError:
-        return np.array(text)
+def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
+    """Return the result with what is shown of its data in memory, and counts over all cases."""
+    from rskc.files import Table
 
-
-def _of_shown(result: Result, shown: Shown, counts: Counts) -> Result:
-    """The result with what is shown of its data in memory, and counts over all cases."""
-    data, table = result.data, _table(result, shown, counts)
-    X = standardized(data.scaling, table.data)
-    few = len(shown.cases) < counts.n_cases
-    notes = left_out(table) if few else notes_of(table)
-    small = Data(table, X, data.scaling, data.reading, [*notes, *data.notes], data.seconds)
-    model = _model(result.model, shown, X, few)
+    data, blocks, values = result.data, result.data.table, shown.data.to_numpy()
+    is_sample = len(values) < counts.n_cases
+    low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+    of_all = [] if is_sample else blocks.features  # a sample does not show what all cases are like
+    table = Table(
+        data=shown.data,
+        labels=shown.labels,
+        id_column=blocks.id_column,
+        dropped=blocks.dropped,
+        constant=[name for name, same in zip(of_all, low == high, strict=False) if same],
+        empty=[name for name, gone in zip(of_all, np.isnan(low), strict=False) if gone],
+        n_missing=int(result.model.n_missing_),
+        path=Path(blocks.path),
+        sha256=None,
+    )
+    X = data.scaling.apply_to_block(shown.data)
+    notes = left_out(table) if is_sample else notes_of(table)
+    small = replace(data, table=table, X=X, shape=X.shape, notes=[*notes, *data.notes])
+    model = _model_of(result.model, shown.cases, X, is_sample)
     return replace(result, data=small, model=model, whole=counts)
 
 
-def _table(result: Result, shown: Shown, counts: Counts) -> Any:
-    from rskc.files import Table
+def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
+    """Return the model with the cases that are shown, as if it had been fitted to these."""
+    from rskc.fitted import with_cases
+    from rskc.prediction import count_of
 
-    lazy, values = result.data.table, shown.data.to_numpy()
-    whole = len(values) == counts.n_cases  # of some cases one cannot say what all are like
-    low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-    return Table(
-        data=shown.data,
-        labels=shown.labels,
-        id_column=lazy.id_column,
-        dropped=lazy.dropped,
-        constant=[lazy.features[j] for j in np.flatnonzero(low == high)] if whole else [],
-        empty=[lazy.features[j] for j in np.flatnonzero(np.isnan(low))] if whole else [],
-        n_missing=int(result.model.n_missing_),
-        path=Path(lazy.path),
-        sha256=None,
-    )
-
-
-def _model(model: Any, shown: Shown, X: Any, few: bool) -> Any:
-    """The model with the cases that are shown as if it had been fitted to these."""
-    from rskc.fitting import count_of
-
-    made, cases = without_cases(model), shown.cases
-    made.n_threads = model.n_threads
-    made.labels_ = cases["cluster"].to_numpy()
-    made.distances_ = cases["distance"].to_numpy()
-    made.outliers_ = cases["outlier"].to_numpy()
-    for name in ("trimmed", "trimmed_weighted", "trimmed_unweighted"):
-        setattr(made, f"{name}_", cases[name].to_numpy())
-    if few or X.index.dtype == object:
-        made.case_names_in_ = X.index.to_numpy()
-    if few:
-        made.n_missing_ = int(np.isnan(X.to_numpy()).sum())
-        made.n_trim_ = count_of(model.trim, len(cases))
-    return made
+    columns = {"labels_": "cluster", "distances_": "distance", "outliers_": "outlier"}
+    columns |= {f"{name}_": name for name in ("trimmed", "trimmed_weighted", "trimmed_unweighted")}
+    of_cases: dict[str, Any] = {name: cases[column].to_numpy() for name, column in columns.items()}
+    if is_sample or X.index.dtype == object:
+        of_cases["case_names_in_"] = X.index.to_numpy()
+    if is_sample:
+        of_cases["n_missing_"] = int(np.isnan(X.to_numpy()).sum())
+        of_cases["n_trim_"] = count_of(model.trim, len(cases))
+    return with_cases(model, **of_cases)
 
 
 # ---- Predictions
 
 
+@dataclass(frozen=True)
 class _Predicted:
-    """Reads a block, and says where its cases belong."""
+    """Reads a block, and predicts the clusters of its cases."""
 
-    def __init__(self, table: Any, model: Any, scaling: Scaling, predict: Callable):
-        known = getattr(model, "feature_names_in_", None)
-        self.names = None if known is None else list(known)
-        features = [name for name in table.features if self.names is None or name in self.names]
-        self.table = replace(table, pieces=[], features=features)
-        self.model, self.scaling, self.predict = without_cases(model), scaling, predict
+    table: Any
+    names: list[str] | None
+    model: Any
+    scaling: Scaling
+    predict: Callable
 
     def __call__(self, piece: Any) -> Any:
         frame = self.table.read(piece).data
         if self.names is not None:
             frame = frame.reindex(columns=self.names)
-        return self.predict(self.model, standardized(self.scaling, frame))
+        return self.predict(self.model, self.scaling.apply_to_block(frame))
 
 
 def predicted_parts(table: Any, model: Any, scaling: Scaling, predict: Callable) -> Iterator[Any]:
-    """Frames of the clusters of all cases, block by block."""
+    """Make frames of the clusters of all cases, block by block."""
     from dask import delayed
 
-    work = delayed(_Predicted(table, model, scaling, predict), pure=False)
-    return in_turn([work(piece) for piece in table.pieces])
+    from rskc.fitted import with_cases
+
+    known = getattr(model, "feature_names_in_", None)
+    names = None if known is None else list(known)
+    features = [name for name in table.features if names is None or name in names]
+    blocks = replace(table, pieces=[], features=features)
+    small = with_cases(model, n_threads=1)
+    work = delayed(_Predicted(blocks, names, small, scaling, predict), pure=False)
+    return _in_turn([work(piece) for piece in table.pieces])

@@ -1,33 +1,142 @@
-"""Options that commands share, in groups: a dataclass each, whose fields become options."""
+"""Options of the commands, in groups: a dataclass each, whose fields become options."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Argument, Option
-
-from rskc.cli._phrases import bound_or_word, plain_bound
+import typer
+from typer import Argument
 
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
+LARGE, OUTPUT = "Large tables", "Output"
 SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
+# What messages of the library call parameters, and the options that set them.
+NAMES = {
+    "n_clusters": "--clusters",
+    "l1_bound": "--l1-bound",
+    "l1_bounds": "--bounds",
+    "n_features": "--n-features",
+    "trim": "--trim",
+    "trims": "--trims",
+    "n_init": "--n-init",
+    "random_state": "--seed",
+    "n_threads": "--threads",
+    "n_jobs": "--jobs",
+    "max_samples": "--max-samples",
+    "n_splits": "--splits",
+    "n_references": "--references",
+    "n_permutations": "--permutations",
+    "checkpoint": "--checkpoint",
+    "rule": "--rule",
+    "None": "none",
+    "id_column": "--id-column",
+    "label_column": "--label-column",
+    "drop": "--drop",
+    "text_columns": "--text-columns",
+    "missing_values": "--missing",
+    "decimal": "--decimal",
+    "encoding": "--encoding",
+    "header=False": "--no-header",
+    "read_table": "--engine memory",
+}
+
+
+def option(panel: str | None, default: Any, help: str, *names: str, **how: Any) -> Any:
+    """Declare a field of a dataclass that becomes an option in a panel of the help.
+
+    ``dataclasses.MISSING`` as default makes it a required one.
+    """
+    made = typer.Option(*names, help=help, rich_help_panel=panel, **how)
+    return field(default=default, metadata={"option": made})
+
+
+def out_option(default: Path | None, help: str, metavar: str = "FOLDER") -> Any:
+    """Declare a field for the folder or file that a command writes to."""
+    return option(RESULTS, default, help, "--out", "-o", metavar=metavar)
+
+
+def clusters_option(default: Any, help: str, metavar: str, **how: Any) -> Any:
+    """Declare a field for the number of clusters, or for several."""
+    return option(MODEL, default, help, "--clusters", "-k", metavar=metavar, **how)
+
+
+def flag(panel: str, help: str, *names: str) -> Any:
+    """Declare a field that is False unless the option is given."""
+    return option(panel, False, help, *names)
+
+
+# ---- Values that are typed
+
+
+def clusters_or_auto(text: Any) -> int | str:
+    """Read "3" or "auto"."""
+    return "auto" if text == "auto" else _number(int, text, '3 or "auto"')
+
+
+def some_clusters(text: Any) -> list[int]:
+    """Read "2-8", "2,4,6" or "3"."""
+    numbers: list[int] = []
+    for part in str(text).split(","):
+        first, dash, last = part.partition("-")
+        low = _number(int, first, '3, "2-8" or "2,4,6"')
+        high = _number(int, last, '"2-8"') if dash else low
+        if high < low or high - low > 1000:
+            raise typer.BadParameter(f"{part!r} is no range, such as 2-8.")
+        numbers += range(low, high + 1)
+    return numbers
+
+
+def bound_or_word(text: Any) -> float | str | None:
+    """Read a number, "auto", "none" or "choose"."""
+    if text in ("auto", "choose"):
+        return str(text)
+    if text in ("none", None):
+        return None
+    return _number(float, text, 'a number, "auto", "none" or "choose"')
+
+
+def plain_bound(text: Any) -> float | str | None:
+    """Read a number, "auto" or "none"."""
+    if text == "choose":
+        raise typer.BadParameter('"choose" is for rskc fit; here it is a number, "auto" or "none".')
+    return bound_or_word(text)
+
+
+def some_bounds(text: Any) -> int | list[float] | None:
+    """Read how many bounds, "10", or which, "2,3.5,5"; or "none"."""
+    if text in ("none", None):
+        return None
+    return int(text) if str(text).isdigit() else some_shares(text)
+
+
+def some_shares(text: Any) -> list[float]:
+    """Read "0,0.05,0.1"."""
+    return [_number(float, part, 'numbers such as "0,0.05,0.1"') for part in str(text).split(",")]
+
+
+def _number(kind: type, text: Any, expected: str) -> Any:
+    try:
+        return kind(str(text))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not what is expected: {expected}.") from None
+
+
+# ---- The table
 
 _kinds = ".csv, .tsv, .txt (also .gz), .xlsx, .parquet, .feather, .npy, .npz, .h5ad"
-TablePath = Annotated[
+_table_help = (
+    f"The table: {_kinds}, or a folder of Parquet files; a row a case, a column a feature."
+)
+_file_help = f"The table of the fit, which must be one file: {_kinds}."
+TablePath = Annotated[Path, Argument(metavar="TABLE", help=_table_help, show_default=False)]
+TableFile = Annotated[Path, Argument(metavar="TABLE", help=_file_help, show_default=False)]
+ModelPath = Annotated[
     Path,
     Argument(
-        metavar="TABLE",
-        help=f"The table: {_kinds}, or a folder of Parquet files; a row a case, a column a "
-        "feature.",
-        show_default=False,
-    ),
-]
-TableFile = Annotated[
-    Path,
-    Argument(
-        metavar="TABLE",
-        help=f"The table of the fit, which must be one file: {_kinds}.",
+        metavar="MODEL",
+        help="The model.rskc of a fit, or the folder it is in.",
         show_default=False,
     ),
 ]
@@ -37,78 +146,49 @@ TableFile = Annotated[
 class Reading:
     """How a table is to be read."""
 
-    id_column: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="Column with the names of the cases; else the first one if it is text that never "
-            "repeats.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    label_column: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="Column with known classes. Only compared with the clusters, never used to find "
-            "them.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    drop: Annotated[
-        list[str] | None,
-        Option(metavar="NAME", help="Column to leave out; repeatable.", rich_help_panel=TABLE),
-    ] = None
-    features_in_rows: Annotated[
-        bool,
-        Option(
-            "--features-in-rows",
-            help="A row is a feature and a column a case, as is usual for genes.",
-            rich_help_panel=TABLE,
-        ),
-    ] = False
-    missing: Annotated[
-        list[str] | None,
-        Option(
-            metavar="MARKER",
-            help="What else stands for a missing cell, beside an empty one, NA, NaN, NULL ...; "
-            "repeatable.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    decimal: Annotated[
-        str, Option(metavar="MARK", help='Decimal mark, "." or ",".', rich_help_panel=TABLE)
-    ] = "."
-    text_columns: Annotated[
-        Literal["refuse", "drop"],
-        Option(
-            metavar="HOW",
-            help="refuse or drop: what to do about columns that hold no numbers.",
-            rich_help_panel=TABLE,
-        ),
-    ] = "refuse"
-    sheet: Annotated[
-        str | None,
-        Option(metavar="NAME", help="Sheet of an .xlsx; else the first.", rich_help_panel=TABLE),
-    ] = None
-    separator: Annotated[
-        str | None,
-        Option(
-            metavar="MARK",
-            help="What separates cells: a character, or tab, comma, semicolon; else it is found.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    encoding: Annotated[
-        str, Option(metavar="NAME", help="Encoding of text.", rich_help_panel=TABLE)
-    ] = "utf-8"
-    no_header: Annotated[
-        bool,
-        Option("--no-header", help="The first line has no names but data.", rich_help_panel=TABLE),
-    ] = False
+    id_column: str | None = option(
+        TABLE,
+        None,
+        "Column with the names of the cases; else the first one if it is text that never repeats.",
+        metavar="NAME",
+    )
+    label_column: str | None = option(
+        TABLE,
+        None,
+        "Column with known classes. Only compared with the clusters, never used to find them.",
+        metavar="NAME",
+    )
+    drop: list[str] | None = option(TABLE, None, "Column to leave out; repeatable.", metavar="NAME")
+    features_in_rows: bool = flag(
+        TABLE,
+        "A row is a feature and a column a case, as is usual for genes.",
+        "--features-in-rows",
+    )
+    missing: list[str] | None = option(
+        TABLE,
+        None,
+        "What else stands for a missing cell than nothing, NA, NaN, NULL ...; repeatable.",
+        metavar="MARKER",
+    )
+    decimal: str = option(TABLE, ".", 'Decimal mark, "." or ",".', metavar="MARK")
+    text_columns: Literal["refuse", "drop"] = option(
+        TABLE,
+        "refuse",
+        "refuse or drop: what to do about columns that hold no numbers.",
+        metavar="HOW",
+    )
+    sheet: str | None = option(TABLE, None, "Sheet of an .xlsx; else the first.", metavar="NAME")
+    separator: str | None = option(
+        TABLE,
+        None,
+        "What separates cells: a character, or tab, comma, semicolon; else it is found.",
+        metavar="MARK",
+    )
+    encoding: str = option(TABLE, "utf-8", "Encoding of text.", metavar="NAME")
+    no_header: bool = flag(TABLE, "The first line has no names but data.", "--no-header")
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of read_table."""
+        """Return the arguments of read_table."""
         from rskc.files.tables import MISSING_VALUES
 
         return {
@@ -120,7 +200,7 @@ class Reading:
             "decimal": self.decimal,
             "text_columns": self.text_columns,
             "sheet": self.sheet,
-            "separator": _separator(self.separator),
+            "separator": SEPARATORS.get(self.separator or "", self.separator),
             "encoding": self.encoding,
             "header": not self.no_header,
         }
@@ -130,86 +210,89 @@ class Reading:
 class Rereading:
     """How a second table differs from that of the fit."""
 
-    id_column: Annotated[
-        str | None,
-        Option(metavar="NAME", help="Column with the names of the cases.", rich_help_panel=TABLE),
-    ] = None
-    missing: Annotated[
-        list[str] | None,
-        Option(
-            metavar="MARKER",
-            help="What else stands for a missing cell; repeatable.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    decimal: Annotated[
-        str | None, Option(metavar="MARK", help="Decimal mark.", rich_help_panel=TABLE)
-    ] = None
-    sheet: Annotated[
-        str | None, Option(metavar="NAME", help="Sheet of an .xlsx.", rich_help_panel=TABLE)
-    ] = None
-    separator: Annotated[
-        str | None, Option(metavar="MARK", help="What separates cells.", rich_help_panel=TABLE)
-    ] = None
-    encoding: Annotated[
-        str | None, Option(metavar="NAME", help="Encoding of text.", rich_help_panel=TABLE)
-    ] = None
+    id_column: str | None = option(
+        TABLE, None, "Column with the names of the cases.", metavar="NAME"
+    )
+    missing: list[str] | None = option(
+        TABLE, None, "What else stands for a missing cell; repeatable.", metavar="MARKER"
+    )
+    decimal: str | None = option(TABLE, None, "Decimal mark.", metavar="MARK")
+    sheet: str | None = option(TABLE, None, "Sheet of an .xlsx.", metavar="NAME")
+    separator: str | None = option(TABLE, None, "What separates cells.", metavar="MARK")
+    encoding: str | None = option(TABLE, None, "Encoding of text.", metavar="NAME")
 
     def arguments(self, fitted: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of read_table: those of the fit, and what was said to differ."""
-        given = {
-            name: getattr(self, name) for name in ("id_column", "decimal", "sheet", "encoding")
+        """Return the arguments of read_table: those of the fit, and what differs."""
+        from rskc.files.tables import MISSING_VALUES
+
+        given: dict[str, Any] = {
+            "id_column": self.id_column,
+            "decimal": self.decimal,
+            "sheet": self.sheet,
+            "separator": SEPARATORS.get(self.separator or "", self.separator),
+            "encoding": self.encoding,
         }
-        given["separator"] = _separator(self.separator)
-        merged = fitted | {name: value for name, value in given.items() if value is not None}
         if self.missing:
-            from rskc.files.tables import MISSING_VALUES
-
             known = fitted.get("missing_values", MISSING_VALUES)
-            merged["missing_values"] = [*known, *self.missing]
-        return merged
-
-
-def _separator(text: str | None) -> str | None:
-    return None if text is None else SEPARATORS.get(text, text)
+            given["missing_values"] = [*known, *self.missing]
+        return fitted | {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Standardizing:
-    """Whether cells are made comparable first."""
+    """Whether rows or columns are standardized first."""
 
-    standardize: Annotated[
-        Literal["none", "rows", "columns"],
-        Option(
-            metavar="WHAT",
-            help="rows, columns or none: center and scale each row first, so that the shape of a "
-            "case counts and not its level; or each column, so that units do not count.",
-            rich_help_panel=TABLE,
-        ),
-    ] = "none"
-    scale: Annotated[
-        Literal["robust", "classic"],
-        Option(
-            metavar="HOW",
-            help="robust (median and MAD, which outlying cells do not sway) or classic (mean and "
-            "SD).",
-            rich_help_panel=TABLE,
-        ),
-    ] = "robust"
+    standardize: Literal["none", "rows", "columns"] = option(
+        TABLE,
+        "none",
+        "rows, columns or none: center and scale each row first, so that the shape of a case "
+        "counts and not its level; or each column, so that units do not count.",
+        metavar="WHAT",
+    )
+    scale: Literal["robust", "classic"] = option(
+        TABLE,
+        "robust",
+        "robust (median and MAD, which outlying cells do not sway) or classic (mean and SD).",
+        metavar="HOW",
+    )
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Whether the table is held in memory, and who works on it if not."""
+
+    engine: Literal["auto", "memory", "dask"] = option(
+        LARGE,
+        "auto",
+        "memory, dask or auto: hold the table in memory, or read it block by block; auto does so "
+        "for folders, and for Parquet and .npy files that need more than --memory, or than half of "
+        "what is free.",
+        metavar="WHERE",
+    )
+    scheduler: str | None = option(
+        LARGE,
+        None,
+        "Have a Dask cluster do the work, such as tcp://host:8786; else threads here.",
+        metavar="ADDRESS",
+    )
+    memory: str | None = option(
+        LARGE,
+        None,
+        "Memory that blocks may be kept in, such as 2GB; else half of what is free.",
+        metavar="AMOUNT",
+    )
+
+
+# ---- The model
 
 
 @dataclass(frozen=True)
 class Trimming:
     """The share of outlying cases."""
 
-    trim: Annotated[
-        float,
-        Option(
-            metavar="SHARE",
-            help="Share of the cases that may be outlying, 0 to 0.5.",
-            rich_help_panel=MODEL,
-        ),
-    ] = 0.1
+    trim: float = option(
+        MODEL, 0.1, "Share of the cases that may be outlying, 0 to 0.5.", metavar="SHARE"
+    )
 
 
 _bound_help = (
@@ -222,60 +305,37 @@ _bound_help = (
 class Sparsity:
     """How many features get weight."""
 
-    l1_bound: Annotated[
-        Any,
-        Option(parser=plain_bound, metavar="BOUND", help=f"{_bound_help}.", rich_help_panel=MODEL),
-    ] = "auto"
-    n_features: Annotated[
-        int | None,
-        Option(
-            metavar="NUMBER",
-            help="So many features get weight, instead of a bound.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None
+    l1_bound: Any = option(MODEL, "auto", f"{_bound_help}.", parser=plain_bound, metavar="BOUND")
+    n_features: int | None = option(
+        MODEL, None, "Number of features that get weight, instead of a bound.", metavar="NUMBER"
+    )
 
 
 @dataclass(frozen=True)
 class SparsityOrSearch(Sparsity):
     """The same, with the choice left to the gap statistic."""
 
-    l1_bound: Annotated[
-        Any,
-        Option(
-            parser=bound_or_word,
-            metavar="BOUND",
-            help=f"{_bound_help}; choose searches for it first.",
-            rich_help_panel=MODEL,
-        ),
-    ] = "auto"
+    l1_bound: Any = option(
+        MODEL,
+        "auto",
+        f"{_bound_help}; choose searches for it first.",
+        parser=bound_or_word,
+        metavar="BOUND",
+    )
 
 
 @dataclass(frozen=True)
 class Basics:
     """Restarts, seed and threads."""
 
-    n_init: Annotated[
-        int | None,
-        Option(
-            metavar="NUMBER",
-            help="Restarts; else 10 to 100, by the size of the table.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None
-    seed: Annotated[
-        int,
-        Option(
-            metavar="NUMBER", help="The same seed gives the same result.", rich_help_panel=MODEL
-        ),
-    ] = 0
-    threads: Annotated[
-        int | None,
-        Option(metavar="NUMBER", help="Threads; else all there are.", rich_help_panel=MODEL),
-    ] = None
+    n_init: int | None = option(
+        MODEL, None, "Restarts; else 10 to 100, by the size of the table.", metavar="NUMBER"
+    )
+    seed: int = option(MODEL, 0, "The same seed gives the same result.", metavar="NUMBER")
+    threads: int | None = option(MODEL, None, "Threads; else all there are.", metavar="NUMBER")
 
     def estimator(self, n_clusters: int, **settings: Any) -> Any:
-        """An estimator with these settings and others."""
+        """Make an estimator with these settings and others."""
         from rskc.estimator import RobustSparseKMeans
 
         return RobustSparseKMeans(
@@ -291,64 +351,39 @@ class Basics:
 class Searching:
     """How a search runs."""
 
-    jobs: Annotated[
-        int,
-        Option(metavar="NUMBER", help="Fits at a time; -1: a core each.", rich_help_panel=SEARCH),
-    ] = -1
-    checkpoint: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="Keep what is done in this file; the same command then goes on after a stop.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None
-    max_samples: Annotated[
-        int,
-        Option(
-            metavar="NUMBER",
-            help="Most cases to search on; of more, so many are drawn. The model is fitted to all.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = 5000
+    jobs: int = option(SEARCH, -1, "Fits at a time; -1: a core each.", metavar="NUMBER")
+    checkpoint: Path | None = option(
+        SEARCH,
+        None,
+        "Keep what is done in this file; the same command then goes on after a stop.",
+        metavar="FILE",
+    )
+    max_samples: int = option(
+        SEARCH,
+        5000,
+        "Most cases to search on; from a larger table, this many are drawn. The model is fitted to "
+        "all.",
+        metavar="NUMBER",
+    )
 
 
-_out_help = "Folder for the results"
-_no_report = Option("--no-report", help="Leave the HTML page out.", rich_help_panel=RESULTS)
-_force = Option("--force", help="Replace results that are there already.", rich_help_panel=RESULTS)
-_title = Option(metavar="TEXT", help="Heading of the page.", rich_help_panel=RESULTS)
+# ---- Results
 
 
 @dataclass(frozen=True)
 class Results:
     """Where results go; nowhere without a folder."""
 
-    out: Annotated[
-        Path | None,
-        Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help=f"{_out_help}; else none.",
-            rich_help_panel=RESULTS,
-        ),
-    ] = None
-    force: Annotated[bool, _force] = False
-    no_report: Annotated[bool, _no_report] = False
-    title: Annotated[str | None, _title] = None
+    out: Path | None = out_option(None, "Folder for the results; else none.")
+    force: bool = flag(RESULTS, "Replace results that are there already.", "--force")
+    no_report: bool = flag(RESULTS, "Leave the HTML page out.", "--no-report")
+    title: str | None = option(RESULTS, None, "Heading of the page.", metavar="TEXT")
 
 
 @dataclass(frozen=True)
 class ResultsOfFit(Results):
-    """Where results go; beside the user without a folder."""
+    """Where results go; a folder here unless another one is named."""
 
-    out: Annotated[
-        Path | None,
-        Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help=f"{_out_help}; else the name of the table and -rskc, here.",
-            rich_help_panel=RESULTS,
-        ),
-    ] = None
+    out: Path | None = out_option(
+        None, "Folder for the results; else the name of the table and -rskc, here."
+    )

@@ -1,11 +1,11 @@
-"""What a run found: its summary, and the files of it."""
+"""The result of a run: the model, its numbers as a summary, and how a terminal shows them."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +13,79 @@ from typing import Any
 
 import numpy as np
 
-from rskc.cli._counts import Counts
+from rskc.cli._console import Console, bold
 from rskc.cli._tables import Data
+from rskc.wording import cleaned, count, listed
 
 TOP = 10
-NOT_TOLD = ("estimator", "progress", "n_jobs")  # of a search: told apart, or without consequences
+MOST_NAMES = 6  # of outliers
+# Parameters of a search that stand elsewhere, or do not change what it finds.
+NOT_LISTED = ("estimator", "progress", "n_jobs")
+MOST_CLUSTERS = 20  # that a terminal shows
+# The files that we write, and what they are.
+FILES = {
+    "report.html": "the page that explains it all: open it in a browser",
+    "labels.csv": "cluster, distance and more of each case",
+    "features.csv": "weight and centers of each feature",
+    "table.csv": "what the search tried",
+    "model.rskc": "the model, for rskc predict",
+    "summary.json": "settings and results, enough to repeat it",
+}
+
+
+@dataclass
+class Counts:
+    """Numbers over all cases, of frames as ``model.cases_frame(X)`` makes them."""
+
+    n_clusters: int
+    n_cases: int = 0
+    n_trimmed: int = 0
+    sizes: np.ndarray = field(init=False)
+    outliers: np.ndarray = field(init=False)
+    n_known: np.ndarray = field(init=False)  # cases with a silhouette
+    silhouettes: np.ndarray = field(init=False)  # their sums
+    farthest: Any = None  # the outliers that are farthest from their centers
+
+    def __post_init__(self) -> None:
+        self.sizes, self.outliers, self.n_known = np.zeros((3, self.n_clusters), int)
+        self.silhouettes = np.zeros(self.n_clusters)
+
+    def add(self, cases: Any) -> None:
+        """Count more cases."""
+        import pandas as pd
+
+        clusters, outlying = cases["cluster"].to_numpy(), cases["outlier"].to_numpy()
+        values = cases["silhouette"].to_numpy(float)
+        known = np.isfinite(values)
+        self.n_cases += len(cases)
+        self.n_trimmed += int(cases["trimmed"].sum())
+        self.sizes += np.bincount(clusters, minlength=self.n_clusters)
+        self.outliers += np.bincount(clusters[outlying], minlength=self.n_clusters)
+        self.n_known += np.bincount(clusters[known], minlength=self.n_clusters)
+        self.silhouettes += np.bincount(clusters[known], values[known], self.n_clusters)
+        outlying = pd.concat([self.farthest, cases.loc[outlying, ["case", "distance"]]])
+        outlying = outlying.sort_values("distance", ascending=False, kind="stable")
+        self.farthest = outlying.head(MOST_NAMES)
+
+    def clusters(self) -> list[dict[str, Any]]:
+        """Return a dict for each cluster."""
+        return [
+            {
+                "cluster": k,
+                "cases": int(self.sizes[k]),
+                "outliers": int(self.outliers[k]),
+                "silhouette": _mean(self.silhouettes[k], self.n_known[k]),
+            }
+            for k in range(self.n_clusters)
+        ]
+
+    def silhouette(self) -> float | None:
+        """Return the mean over all cases that have one."""
+        return _mean(self.silhouettes.sum(), self.n_known.sum())
+
+
+def _mean(total: Any, number: Any) -> float | None:
+    return float(total / number) if number else None
 
 
 @dataclass(frozen=True)
@@ -27,7 +95,7 @@ class Result:
     data: Data
     model: Any
     searches: list[Any]
-    warnings: list[str]
+    warnings: list[Any]  # warnings and sentences
     seconds: float  # of clustering and searching
     command: list[str]
     whole: Counts | None = None  # over all cases, where data and model have some of them only
@@ -52,49 +120,66 @@ class Result:
         return self.counts.n_cases > len(self.model.labels_)
 
     @cached_property
-    def sections(self) -> list[dict[str, Any]]:
+    def findings(self) -> list[Any]:
         """What the searches found, in words and tables."""
         if not self.searches:
             return []
-        from rskc.report._searches import sections_of
+        from rskc.selection.findings import describe
 
-        return sections_of(self.searches)
+        return [describe(search) for search in self.searches]
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """All that is needed to understand the run, and to repeat it."""
         from rskc.versions import environment
 
+        data, table = self.data, self.data.table
         return {
             "command": shlex.join(self.command),
             "arguments": self.command,
             "working_folder": os.getcwd(),
             "date": datetime.now().astimezone().isoformat(timespec="seconds"),
-            "table": _table(self.data, self.counts.n_cases),
-            "reading": self.data.reading,
+            "table": {
+                "file": table.path.name,
+                "path": os.path.abspath(table.path),
+                "sha256": table.sha256,
+                "n_cases": self.counts.n_cases,
+                "n_features": table.data.shape[1],
+                "n_missing": table.n_missing,
+                "id_column": table.id_column,
+                "dropped": dict(table.dropped),
+                "constant": table.constant,
+                "empty": table.empty,
+            },
+            "reading": data.reading,
             "standardization": {
-                "of": self.data.scaling.of,
-                "scale": self.data.scaling.kind,
-                "words": self.data.scaling.words(),
+                "of": data.scaling.of,
+                "scale": data.scaling.kind,
+                "words": data.scaling.words(),
             },
             "parameters": self.model.get_params(),
             "seed": self.model.random_state,
-            "searches": [_search(*each) for each in zip(self.searches, self.sections, strict=True)],
+            "searches": [_search(*each) for each in zip(self.searches, self.findings, strict=True)],
             "result": self._result(),
             "truth": self._truth(),
-            "warnings": self.warnings,
-            "notes": self.data.notes,
-            "seconds": {"reading": self.data.seconds, "clustering": self.seconds},
+            "warnings": [str(each) for each in self.warnings],
+            "notes": data.notes,
+            "seconds": {"reading": data.seconds, "clustering": self.seconds},
             "versions": environment(),
         }
 
     def _result(self) -> dict[str, Any]:
-        model, counts = self.model, self.counts
+        model, counts, weights = self.model, self.counts, self.model.feature_weights_
+        n_features = int(np.count_nonzero(weights))
+        largest = np.argsort(-weights, kind="stable")[: min(TOP, n_features)]
+        names = self.data.X.columns
         return {
             "n_clusters": len(model.cluster_centers_),
             "clusters": counts.clusters(),
-            "n_features": int(np.count_nonzero(model.feature_weights_)),
-            "top_features": self.top_features(),
+            "n_features": n_features,
+            "top_features": [
+                {"feature": str(names[j]), "weight": float(weights[j])} for j in largest
+            ],
             "n_outliers": int(counts.outliers.sum()),
             "n_trimmed": counts.n_trimmed,
             "l1_bound": model.l1_bound_,
@@ -104,13 +189,6 @@ class Result:
             "iterations": model.n_iter_,
             "silhouette": counts.silhouette(),
         }
-
-    def top_features(self) -> list[dict[str, Any]]:
-        """The features of largest weight."""
-        weights = self.model.feature_weights_
-        order = np.argsort(-weights, kind="stable")[: min(TOP, np.count_nonzero(weights))]
-        names = self.data.X.columns
-        return [{"feature": str(names[j]), "weight": float(weights[j])} for j in order]
 
     def _truth(self) -> dict[str, Any] | None:
         from rskc.metrics import classification_error_rate, sensitivity
@@ -126,129 +204,116 @@ class Result:
         }
 
 
-def _table(data: Data, n_cases: int) -> dict[str, Any]:
-    table = data.table
-    return {
-        "file": table.path.name,
-        "path": os.path.abspath(table.path),
-        "sha256": table.sha256,
-        "n_cases": n_cases,
-        "n_features": table.data.shape[1],
-        "n_missing": table.n_missing,
-        "id_column": table.id_column,
-        "dropped": dict(table.dropped),
-        "constant": table.constant,
-        "empty": table.empty,
-    }
-
-
-def headline(result: Result) -> str:
-    """The result in a sentence."""
-    found, table = result.summary["result"], result.summary["table"]
-    n, p, selected = table["n_cases"], table["n_features"], found["n_features"]
-    matter = f"{selected:,} of {counted(p, 'feature')} matter{'s' if selected == 1 else ''}"
-    if found["l1_bound"] is None:
-        matter = f"all {counted(p, 'feature')} count alike"
-    outlying = found["n_outliers"]
-    looks = "looks like an outlier" if outlying == 1 else "look like outliers"
-    outliers = (
-        f"{counted(outlying, 'case')} {looks}" if outlying else "no case looks like an outlier"
-    )
-    return (
-        f"{counted(found['n_clusters'], 'cluster')} of {counted(n, 'case')}; {matter}; {outliers}."
-    )
-
-
-def counted(number: int, thing: str) -> str:
-    """So many things."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def _search(search: Any, section: dict[str, Any]) -> dict[str, Any]:
-    own = search.get_params(deep=False)
-    asked = {k: _listed(v) for k, v in own.items() if k not in NOT_TOLD}
+def _search(search: Any, finding: Any) -> dict[str, Any]:
+    given = {k: v for k, v in search.get_params(deep=False).items() if k not in NOT_LISTED}
     return {
         "search": type(search).__name__,
-        "parameters": asked,
-        "found": section["found"],
-        "suggests": section["suggests"],
+        "parameters": {k: list(v) if isinstance(v, range) else v for k, v in given.items()},
+        "found": finding.headline,
+        "suggests": finding.suggests,
         "table": search.table_.to_dict("records"),
     }
 
 
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, range) else value
+def headline(result: Result) -> str:
+    """Return the result in a sentence."""
+    found, table = result.summary["result"], result.summary["table"]
+    selected, features = found["n_features"], count(table["n_features"], "feature")
+    if found["l1_bound"] is None:
+        matter = f"all {features} count alike"
+    else:
+        matter = f"{selected:,} of {features} {'matters' if selected == 1 else 'matter'}"
+    outliers = count(found["n_outliers"], "case looks like an outlier", "cases look like outliers")
+    if not found["n_outliers"]:
+        outliers = "no case looks like an outlier"
+    clusters, cases = count(found["n_clusters"], "cluster"), count(table["n_cases"], "case")
+    return f"{clusters} of {cases}; {matter}; {outliers}."
 
 
-def check_report(wanted: bool) -> None:
-    """Say before the work, and not after it, that a page cannot be made."""
-    packages = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
-    missing = [name for module, name in packages.items() if not importlib.util.find_spec(module)]
-    if wanted and missing:
-        raise ImportError(
-            f"the HTML page needs {' and '.join(missing)}, not installed here: pip install "
-            '"rskc[report]", or do without it by --no-report.'
-        )
+# ---- On a terminal, for a reader who does not know the method
 
 
-def write_results(folder: Path, result: Result, *, report: bool, title: str | None) -> None:
-    """Write all files of a result."""
-    from rskc.files import write_csv
+def show_result(result: Result, folder: Path | None, console: Console) -> None:
+    """Print the result in a few lines, and where the files are."""
+    if console.silent:
+        return
+    from rich.text import Text
 
-    write_csv(result.cases, folder / "labels.csv")
-    write_others(folder, result, report=report, title=title)
+    for finding in result.findings:
+        _show_finding(finding, console)
+    console.print("", bold(headline(result)), "", _clusters(result))
+    for heading, words in _facts(result):
+        console.print(Text.assemble((f"{heading}: ", "cyan"), words))
+    console.note(*result.data.notes, *result.warnings)
+    if folder is not None:
+        console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
+        width = max(map(len, FILES))
+        for name, words in FILES.items():
+            if (folder / name).exists():
+                console.print(f"  {name:<{width}}  {words}", soft_wrap=True)
 
 
-def write_others(folder: Path, result: Result, *, report: bool, title: str | None) -> None:
-    """Write all files but labels.csv."""
-    from rskc.files import save, write_csv, write_json
+def text_table(labels: Iterable[tuple[str, Any]], rows: Iterable[Iterable[str]], **how: Any) -> Any:
+    """Make a table; each column has a label and is justified "left" or "right"."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
 
-    write_csv(result.model.features_frame(), folder / "features.csv")
-    save(result.model, folder / "model.rskc", extra=_extra(result, title))
-    if report:
-        write_page(folder / "report.html", result, title)
-    write_json(result.summary, folder / "summary.json")
+    table = Table(box=SIMPLE_HEAD, **how)
+    for label, justify in labels:
+        table.add_column(label, justify=justify)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
-def write_page(path: Path, result: Result, title: str | None) -> None:
-    """Write the HTML page."""
-    from rskc.report import Report, summarize
-
-    data = result.data
-    summary = summarize(
-        result.model,
-        data.X,
-        searches=result.searches,
-        labels=data.table.labels,
-        title=title or f"Clusters of {data.table.path.name}",
-        run={
-            "command": shlex.join(result.command),
-            "file": data.table.path.name,
-            **({} if data.table.sha256 is None else {"sha256": data.table.sha256}),
-            "standardization": data.scaling.words(),
-            "date": datetime.now().astimezone().isoformat(timespec="seconds"),
-        },
+def _show_finding(finding: Any, console: Console) -> None:
+    labels, rows, chosen = finding.table
+    marked = ([">" if is_chosen else "", *row] for row, is_chosen in zip(rows, chosen, strict=True))
+    columns = [(label, "right") for label in ["", *labels]]
+    table = text_table(
+        columns, marked, title=finding.title, title_justify="left", title_style="bold"
     )
-    if result.is_sample:
-        n, shown = result.counts.n_cases, len(result.model.labels_)
-        summary["headline"] = headline(result)
-        summary["meaning"].insert(
-            0,
-            f"All {n:,} cases were clustered. Apart from the headline, this page is about "
-            f"{shown:,} of them, drawn at random, and counts only these; labels.csv has all.",
+    for row, is_chosen in zip(table.rows, chosen, strict=True):
+        row.style = "bold green" if is_chosen else None
+    console.print("", table, bold(finding.headline), finding.explanation)
+
+
+def _clusters(result: Result) -> Any:
+    clusters = result.summary["result"]["clusters"]
+    rows = [
+        [
+            f"{row['cluster']}",
+            f"{row['cases']:,}",
+            f"{row['outliers']:,}",
+            "–" if row["silhouette"] is None else f"{row['silhouette']:.2f}",
+        ]
+        for row in clusters[:MOST_CLUSTERS]
+    ]
+    if len(clusters) > MOST_CLUSTERS:
+        rows.append(["...", f"{len(clusters) - MOST_CLUSTERS} more"])
+    return text_table(
+        [(label, "right") for label in ("Cluster", "Cases", "Outliers", "Silhouette")], rows
+    )
+
+
+def _facts(result: Result) -> Iterator[tuple[str, str]]:
+    found, truth, data = result.summary["result"], result.summary["truth"], result.data
+    if found["l1_bound"] is not None and found["top_features"]:
+        weights = [f"{cleaned(f['feature'], 40)} {f['weight']:.2g}" for f in found["top_features"]]
+        yield "Largest weights", listed(weights, MOST_NAMES, found["n_features"])
+    if found["n_outliers"]:
+        names = [cleaned(name, 40) for name in result.counts.farthest["case"]]
+        yield "Outliers", listed(names, MOST_NAMES, found["n_outliers"])
+    if truth is not None:
+        sample = f", among {truth['n_cases']:,} cases drawn at random" if result.is_sample else ""
+        yield (
+            f"Compared with {cleaned(truth['label_column'], 40)}",
+            f"{truth['cer']:.1%} of the pairs of cases are together in one and apart in the other "
+            f"(CER {truth['cer']:.3f}){sample}",
         )
-    Report(summary).save(path)
-
-
-def _extra(result: Result, title: str | None) -> dict[str, Any]:
-    """What predict and report need to know, in the model's file."""
-    table = result.data.table
-    return {
-        "reading": result.data.reading,
-        "id_column": table.id_column,
-        "scaling": result.data.scaling.extra(),
-        "file": table.path.name,
-        "sha256": table.sha256,
-        "command": result.command,
-        "title": title,
-    }
+    if data.table.n_missing:
+        yield "Missing", count(data.table.n_missing, "cell")
+    if result.is_sample:
+        shown = f"{len(result.model.labels_):,} of the cases, drawn at random"
+        yield "On the page and in model.rskc", shown
+    yield "Time", f"{data.seconds + result.seconds:.1f} s, of which reading {data.seconds:.1f} s"

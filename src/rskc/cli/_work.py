@@ -1,7 +1,8 @@
-"""Clustering and searching, with progress, and warnings kept as sentences."""
+"""How the work is done: in memory or block by block, with progress, and with warnings kept."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -9,12 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rskc.cli._engine import Engine, dask_at_work
-from rskc.cli._results import Result, write_others, write_results
+import typer
+
+from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._options import EngineOptions
+from rskc.cli._output import write_results
+from rskc.cli._results import Result
 from rskc.cli._tables import Data, read
-from rskc.cli._voice import Voice, heard
 
 MOST_CLUSTERS = 8  # that --clusters auto tries
+PACKAGES = ("dask", "distributed", "pyarrow")
 
 
 class Work(NamedTuple):
@@ -25,15 +30,17 @@ class Work(NamedTuple):
 
 
 @contextmanager
-def work_on(table: Path, engine: Engine, n_threads: int | None, voice: Voice) -> Iterator[Work]:
+def work_on(
+    table: Path, engine: EngineOptions, n_threads: int | None, console: Console
+) -> Iterator[Work]:
     """Work on a table in memory or, if it is too large or asked for, block by block."""
-    if not engine.in_blocks(table):
+    if not is_read_in_blocks(table, engine):
         yield Work(read, _write)
         return
-    from rskc.cli._blocks import read_blocks
+    from rskc.cli import _blocks
 
-    with dask_at_work(engine, n_threads, voice):
-        yield Work(read_blocks, _write_blocks)
+    with _blocks.dask_configured(engine, n_threads, console):
+        yield Work(_blocks.read_blocks, _blocks.write_results)
 
 
 def _write(folder: Path | None, result: Result, *, report: bool, title: str | None) -> Result:
@@ -42,66 +49,126 @@ def _write(folder: Path | None, result: Result, *, report: bool, title: str | No
     return result
 
 
-def _write_blocks(folder: Path | None, result: Result, **how: Any) -> Result:
-    from rskc.cli._blocks import write_cases
-
-    # Where nothing is written there still is to be counted.
-    result = write_cases(os.devnull if folder is None else folder / "labels.csv", result)
-    if folder is not None:
-        write_others(folder, result, **how)
-    return result
+# ---- In memory or in blocks
 
 
-def fit_model(estimator: Any, data: Data, command: list[str], voice: Voice) -> Result:
+def is_read_in_blocks(table: Path, engine: EngineOptions) -> bool:
+    """Decide whether a table is read block by block; says what is missing for that."""
+    from rskc.files.tables import bytes_needed, is_many_files
+
+    if engine.engine == "memory":
+        if engine.scheduler is not None:
+            raise typer.BadParameter("--scheduler needs --engine dask.")
+        if engine.memory is not None:
+            raise typer.BadParameter(
+                "--memory is about blocks, and --engine memory makes none; leave one of them out."
+            )
+        return False
+    limit = memory_of_blocks(engine)
+    if engine.engine == "dask" or engine.scheduler is not None or is_many_files(table):
+        check_dask("to read a table in blocks")
+        return True
+    size, free = bytes_needed(table), free_memory()
+    if not ((limit is not None and size > limit) or (free is not None and size > free / 2)):
+        return False
+    check_dask(f"since {table.name!r} needs more than half of the memory that is free")
+    return True
+
+
+def memory_of_blocks(engine: EngineOptions) -> int | None:
+    """Return the bytes that blocks may be kept in, if --memory says so."""
+    if engine.memory is None:
+        return None
+    check_dask("to read a table in blocks, which --memory is about")
+    from dask.utils import parse_bytes
+
+    try:
+        size = parse_bytes(engine.memory) if engine.memory.strip() else 0
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise typer.BadParameter(f"--memory {engine.memory!r} is no amount of memory, such as 2GB.")
+    return size
+
+
+def check_dask(why: str) -> None:
+    """Say, before any work, that Dask is not installed."""
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} needed {why}: pip "
+            "install 'rskc[dask]'."
+        )
+
+
+def free_memory() -> int | None:
+    """Return the bytes of memory that are free, if that can be known."""
+    if importlib.util.find_spec("psutil") is not None:
+        import psutil  # type: ignore[import-untyped]
+
+        return psutil.virtual_memory().available
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+# ---- Fits and searches
+
+
+def fit_model(estimator: Any, data: Data, command: list[str], console: Console) -> Result:
     """Fit an estimator as it is."""
-    start = time.perf_counter()
-    n, p = data.shape
-    with voice.busy(f"Clustering {n:,} cases by {p:,} features"), heard() as warned:
+    start, (n, p) = time.perf_counter(), data.shape
+    with console.busy(f"Clustering {n:,} cases by {p:,} features"), recorded_warnings() as warned:
         model = estimator.fit(data.X)
     return Result(data, model, [], warned, time.perf_counter() - start, command)
 
 
-def fit_searched(searches: list[Any], data: Data, command: list[str], voice: Voice) -> Result:
+def fit_searched(searches: list[Any], data: Data, command: list[str], console: Console) -> Result:
     """Run searches, each with the estimator that the one before has chosen."""
     start = time.perf_counter()
     found: list[Any] = []
-    warned: list[str] = []
+    warned: list[Any] = []
     for search in searches:
+        if found and found[-1].best_estimator_.n_clusters == 1:
+            warned.append("One cluster gives no reason to prefer features: no bound was searched.")
+            break
         if found:
-            if found[-1].best_estimator_.n_clusters == 1:
-                skipped = "One cluster gives no reason to prefer features: no bound was searched."
-                return _result(data, found, [*warned, skipped], start, command)
             search.set_params(estimator=found[-1].best_estimator_)
-        warned = run_search(search, data.X, voice)
+        warned = run_search(search, data.X, console)
         found.append(search)
-    return _result(data, found, warned, start, command)
+    seconds = time.perf_counter() - start
+    return Result(data, found[-1].best_estimator_, found, warned, seconds, command)
 
 
-def _result(
-    data: Data, found: list[Any], warned: list[str], start: float, command: list[str]
-) -> Result:
-    model, seconds = found[-1].best_estimator_, time.perf_counter() - start
-    return Result(data, model, found, warned, seconds, command)
-
-
-def run_search(search: Any, X: Any, voice: Voice) -> list[str]:
-    """Run one search; returns what the model that it chose warned of."""
-    name = type(search).__name__
+def run_search(search: Any, X: Any, console: Console) -> list[Any]:
+    """Run one search; return the warnings of the model that it chose."""
     try:
-        with voice.counting(name) as update, heard() as warned:
+        with (
+            console.counting(type(search).__name__) as update,
+            recorded_warnings() as warned,
+            checkpoint_noted(search.checkpoint),
+        ):
             search.set_params(progress=update).fit(X)
-    except KeyboardInterrupt as error:
-        if search.checkpoint is not None:
-            kept = f"what was done is kept in {str(search.checkpoint)!r}"
-            error.add_note(f"{kept}, and the same command goes on from there")
-        raise
     finally:
         search.set_params(progress=False)
     return warned
 
 
+@contextmanager
+def checkpoint_noted(checkpoint: Path | None) -> Iterator[None]:
+    """Add to Ctrl-C that the work so far is kept."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if checkpoint is not None:
+            kept = f"what was done is kept in {str(checkpoint)!r}"
+            error.add_note(f"{kept}, and the same command goes on from there")
+        raise
+
+
 def searches_for(clusters: Any, bound: Any, estimator: Any, n_cases: int, **how: Any) -> list[Any]:
-    """The searches that "auto" clusters and a bound to "choose" stand for."""
+    """Return the searches that "auto" clusters and a bound to "choose" stand for."""
     from rskc.selection import Clest, GapL1
 
     searches: list[Any] = []

@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from typer import Option
+from typing import Any
 
 from rskc.cli._app import command, typed_command
-from rskc.cli._engine import Engine
-from rskc.cli._folder import results_folder
+from rskc.cli._console import Console
 from rskc.cli._options import (
-    MODEL,
     Basics,
+    EngineOptions,
     Reading,
     ResultsOfFit,
     SparsityOrSearch,
     Standardizing,
     TablePath,
     Trimming,
+    clusters_option,
+    clusters_or_auto,
 )
-from rskc.cli._phrases import clusters_or_auto
-from rskc.cli._results import Result, check_report
-from rskc.cli._show import show_result
-from rskc.cli._tables import Data
-from rskc.cli._voice import Voice
+from rskc.cli._output import check_report, results_folder
+from rskc.cli._results import show_result
 from rskc.cli._work import fit_model, fit_searched, searches_for, work_on
 
-Clusters = Annotated[
-    Any,
-    Option(
-        "--clusters",
-        "-k",
+
+@dataclass(frozen=True)
+class NumberOrAuto:
+    """The number of clusters, or the wish to have it chosen."""
+
+    clusters: Any = clusters_option(
+        MISSING,
+        "Number of clusters; auto tries 2 to 8 by Clest.",
+        "NUMBER",
         parser=clusters_or_auto,
-        metavar="NUMBER",
-        help="Number of clusters; auto tries 2 to 8 by Clest.",
-        rich_help_panel=MODEL,
-        show_default=False,
-    ),
-]
+    )
 
 
 @command(
@@ -50,15 +46,15 @@ Clusters = Annotated[
 )
 def fit(
     table: TablePath,
-    clusters: Clusters,
+    number: NumberOrAuto,
     trimming: Trimming,
     sparsity: SparsityOrSearch,
     basics: Basics,
     reading: Reading,
     standardizing: Standardizing,
-    engine: Engine,
+    engine: EngineOptions,
     results: ResultsOfFit,
-    voice: Voice,
+    console: Console,
 ) -> None:
     """Cluster the cases of a table.
 
@@ -67,44 +63,33 @@ def fit(
     """
     check_report(not results.no_report)
     folder = results.out if results.out is not None else default_folder(table)
-    with (
-        results_folder(folder, results.force) as part,
-        work_on(table, engine, basics.threads, voice) as (read, write),
-    ):
-        data = read(table, reading, standardizing, voice)
-        result = clustered(data, clusters, trimming, sparsity, basics, voice)
-        with voice.busy("Writing the results"):
-            result = write(part, result, report=not results.no_report, title=results.title)
-    show_result(result, folder, voice)
-    voice.tell(result.summary)
-
-
-def clustered(
-    data: Data,
-    clusters: Any,
-    trimming: Trimming,
-    sparsity: SparsityOrSearch,
-    basics: Basics,
-    voice: Voice,
-) -> Result:
-    """Cluster, with whatever searches were asked for."""
-    bound = sparsity.l1_bound
+    K, bound = number.clusters, sparsity.l1_bound
     if bound == "choose" and sparsity.n_features is not None:
         raise ValueError("--l1-bound choose and --n-features exclude each other; give one of them.")
     estimator = basics.estimator(
-        2 if clusters == "auto" else clusters,
+        2 if K == "auto" else K,
         trim=trimming.trim,
         l1_bound="auto" if bound == "choose" else bound,
         n_features=sparsity.n_features,
     )
-    searches = searches_for(clusters, bound, estimator, data.shape[0], random_state=basics.seed)
-    if searches:
-        return fit_searched(searches, data, typed_command(), voice)
-    return fit_model(estimator, data, typed_command(), voice)
+    with (
+        results_folder(folder, results.force) as part,
+        work_on(table, engine, basics.threads, console) as (read, write),
+    ):
+        data = read(table, reading, standardizing, console)
+        searches = searches_for(K, bound, estimator, data.shape[0], random_state=basics.seed)
+        if searches:
+            result = fit_searched(searches, data, typed_command(), console)
+        else:
+            result = fit_model(estimator, data, typed_command(), console)
+        with console.busy("Writing the results"):
+            result = write(part, result, report=not results.no_report, title=results.title)
+    show_result(result, folder, console)
+    console.print_json(result.summary)
 
 
 def default_folder(table: Path) -> Path:
-    """genes-rskc, here, for /data/genes.tsv.gz."""
+    """Return genes-rskc, here, for /data/genes.tsv.gz."""
     stem = table.name
     if not stem or "*" in stem:  # this folder, or a pattern
         stem = table.resolve().name if not stem else table.resolve().parent.name

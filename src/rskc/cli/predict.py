@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from typer import Argument, Option
 
 from rskc.cli._app import command
-from rskc.cli._engine import Engine, dask_at_work
-from rskc.cli._options import RESULTS, Rereading, TablePath
-from rskc.cli._saved import check_no_file, open_model
-from rskc.cli._scaling import Scaling
-from rskc.cli._voice import Voice, heard
+from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._options import (
+    RESULTS,
+    EngineOptions,
+    ModelPath,
+    Rereading,
+    TablePath,
+    flag,
+    out_option,
+)
+from rskc.cli._output import check_no_file, open_model
+from rskc.cli._tables import Scaling
+from rskc.cli._work import is_read_in_blocks
+from rskc.wording import quoted
 
-ModelPath = Annotated[
-    Path,
-    Argument(
-        metavar="MODEL",
-        help="The model.rskc of a fit, or the folder it is in.",
-        show_default=False,
-    ),
-]
-Out = Annotated[
-    Path | None,
-    Option(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="Write to this file; else, or for -, print the CSV.",
-        rich_help_panel=RESULTS,
-    ),
-]
-Force = Annotated[
-    bool, Option("--force", help="Replace a file that is there.", rich_help_panel=RESULTS)
-]
+
+@dataclass(frozen=True)
+class LabelsFile:
+    """Where the clusters are written."""
+
+    out: Path | None = out_option(
+        None, "Write to this file; else, or for -, print the CSV.", "FILE"
+    )
+    force: bool = flag(RESULTS, "Replace a file that is there.", "--force")
 
 
 @command(
@@ -49,82 +46,102 @@ def predict(
     model: ModelPath,
     table: TablePath,
     rereading: Rereading,
-    engine: Engine,
-    voice: Voice,
-    out: Out = None,
-    force: Force = False,
+    engine: EngineOptions,
+    file: LabelsFile,
+    console: Console,
 ) -> None:
     """Put the cases of another table into the clusters of a fit.
 
     Columns are found by their names, in whatever order. What was standardized for the fit is
     standardized in the same way.
     """
-    out = None if out == Path("-") else out
-    check_no_file(out, force)
-    if engine.in_blocks(table):
-        with dask_at_work(engine, None, voice):
-            predict_blocks(model, table, rereading, voice, out)
+    out = None if file.out == Path("-") else file.out
+    check_no_file(out, file.force)
+    if not is_read_in_blocks(table, engine):
+        _predict_table(model, table, rereading, out, console)
         return
-    frame, notes = predicted(model, table, rereading, voice)
-    for note in notes:
-        voice.note(note)
+    from rskc.cli._blocks import dask_configured
+
+    if out is None:
+        raise ValueError("clusters of a table in blocks are written to a file; name it by --out.")
+    with dask_configured(engine, None, console):
+        _predict_blocks(model, table, rereading, out, console)
+
+
+@dataclass
+class Tally:
+    """What is counted over the cases that are predicted."""
+
+    n_cases: int = 0
+    sizes: dict[int, int] = field(default_factory=Counter)
+    n_outliers: int = 0
+
+    def add(self, frame: Any) -> None:
+        """Count more cases."""
+        self.n_cases += len(frame)
+        self.sizes = dict(sorted((Counter(self.sizes) + Counter(frame.cluster.tolist())).items()))
+        self.n_outliers += int(frame.outlier.sum())
+
+
+def _predict_table(
+    model: Path, path: Path, rereading: Rereading, out: Path | None, console: Console
+) -> None:
+    from rskc.files import read_table, write_csv
+
+    saved, scaling = _opened(model)
+    with console.busy(f"Reading {path.name}"):
+        table = _read_like_fit(read_table, saved.extra, path, rereading)
+    X, notes = matched(table, saved.model, scaling)
+    with console.busy("Predicting"), recorded_warnings() as warned:
+        frame = _clusters(saved.model, scaling.apply(X))
+    notes += map(str, warned)
+    console.note(*notes)
+    tally = Tally()
+    tally.add(frame)
+    facts = asdict(tally) | {"notes": notes, "file": None if out is None else str(out)}
     if out is not None:
-        from rskc.files import write_csv
-
         write_csv(frame, out)
-        voice.say_in_one_line(f"{len(frame):,} cases written to {out}")
-    elif not voice.silent:
-        typer.echo(csv_of(frame), nl=False)
-    voice.tell(_told(frame, notes, out))
+        console.print(f"{len(frame):,} cases written to {out}", soft_wrap=True)
+    else:
+        facts["cases"] = frame.to_dict("records")
+        if not console.silent:
+            typer.echo(csv_of(frame), nl=False)
+    console.print_json(facts)
 
 
-def predicted(model: Path, path: Path, rereading: Rereading, voice: Voice) -> tuple[Any, list[str]]:
-    """A row a case, and what to say of it."""
-    saved = open_model(model)
-    scaling = Scaling.from_extra(saved.extra.get("scaling"), saved.model.n_features_in_)
-    with voice.busy(f"Reading {path.name}"):
-        table = _read_like(saved.extra, path, rereading)
-    frame, notes = matched(table, saved.model, scaling)
-    with voice.busy("Predicting"), heard() as warned:
-        found = _clusters(saved.model, scaling.apply(frame))
-    return found, [*notes, *warned]
-
-
-def predict_blocks(
-    model: Path, path: Path, rereading: Rereading, voice: Voice, out: Path | None
+def _predict_blocks(
+    model: Path, path: Path, rereading: Rereading, out: Path, console: Console
 ) -> None:
     """Predict block by block, straight into a file."""
     from rskc.cli._blocks import predicted_parts
     from rskc.files import open_blocks, write_csv_parts
 
-    if out is None:
-        raise ValueError("clusters of a table in blocks are written to a file; name it by --out.")
-    saved = open_model(model)
-    scaling = Scaling.from_extra(saved.extra.get("scaling"), saved.model.n_features_in_)
-    table = _read_like(saved.extra, path, rereading, open_blocks)
+    saved, scaling = _opened(model)
+    table = _read_like_fit(open_blocks, saved.extra, path, rereading)
     _, notes = matched(table.head(), saved.model, scaling)
-    told: dict[str, Any] = {"n_cases": 0, "sizes": Counter(), "n_outliers": 0}
+    tally = Tally()
 
     def frames() -> Iterator[Any]:
         for frame in predicted_parts(table, saved.model, scaling, _clusters):
-            told["n_cases"] += len(frame)
-            told["sizes"] += Counter(frame.cluster.tolist())
-            told["n_outliers"] += int(frame.outlier.sum())
+            tally.add(frame)
             yield frame
 
-    with voice.busy(f"Predicting {table.n_cases:,} cases"):
+    with console.busy(f"Predicting {table.n_cases:,} cases"):
         write_csv_parts(frames(), out)
-    for note in notes:
-        voice.note(note)
-    voice.say_in_one_line(f"{told['n_cases']:,} cases written to {out}")
-    voice.tell(told | {"sizes": dict(sorted(told["sizes"].items())), "file": str(out)})
+    console.note(*notes)
+    console.print(f"{tally.n_cases:,} cases written to {out}", soft_wrap=True)
+    console.print_json(asdict(tally) | {"file": str(out)})
 
 
-def _read_like(extra: dict[str, Any], path: Path, rereading: Rereading, reader: Any = None) -> Any:
-    """The table, read as that of the fit; it need not have ids or labels because that had."""
-    from rskc.files import TableError, read_table
+def _opened(model: Path) -> tuple[Any, Scaling]:
+    saved = open_model(model)
+    return saved, Scaling.from_extra(saved.extra.get("scaling"), saved.model.n_features_in_)
 
-    read = reader or read_table
+
+def _read_like_fit(read: Callable, extra: dict[str, Any], path: Path, rereading: Rereading) -> Any:
+    """Read a table as that of the fit; it need not have ids or labels because that had."""
+    from rskc.files import TableError
+
     free: dict[str, Any] = {
         "id_column": None,
         "label_column": None,
@@ -138,13 +155,13 @@ def _read_like(extra: dict[str, Any], path: Path, rereading: Rereading, reader: 
     try:
         return read(path, **{**arguments, "id_column": ids})
     except TableError as error:
-        if "given as id_column" not in str(error):
+        if error.parameter != "id_column":
             raise
         return read(path, **arguments)
 
 
 def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:
-    """The columns that the model knows, in its order; refused if some that count are missing.
+    """Return the columns that the model knows, in its order; refuse if some that count are missing.
 
     A feature without weight changes no distance, so a table of the selected ones will do; not if
     rows are standardized, by all of their cells.
@@ -157,32 +174,21 @@ def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:
                 f"names, {model.n_features_in_}; give a table with the columns of the fit."
             )
         return frame, []
-    needed = model.feature_weights_ > 0 if scaling.of != "rows" else slice(None)
-    _check_columns(table, names[needed])
-    known = set(names)
-    more = [name for name in frame.columns if name not in known]
-    unused = [name for name in [*table.dropped, *more] if name not in known]
-    notes = [f"Not used, since the model does not know it: {_few(unused)}."] if unused else []
-    same = not more and list(frame.columns) == list(names)
-    return frame if same else frame.reindex(columns=list(names)), notes
-
-
-def _check_columns(table: Any, names: Any) -> None:
-    missing = [name for name in names if name not in table.data.columns]
-    if not missing:
-        return
-    one = len(missing) == 1
-    words = f"{table.path.name!r} lacks {len(missing)} of the {len(names)} columns that the model "
-    words += "needs: "
-    text = [name for name in missing if name in table.dropped]
-    held = f" ({_few(text)} {'is' if one else 'are'} there but held no numbers)" if text else ""
-    raise ValueError(f"{words}{_few(missing)}{held}; add {'it' if one else 'them'}, or fit anew.")
-
-
-def _few(names: Any) -> str:
-    from rskc.files._source import named
-
-    return named(map(str, names), 6)
+    known, known_names = list(names), set(names)
+    needed = names if scaling.of == "rows" else names[model.feature_weights_ > 0]
+    missing = [name for name in needed if name not in frame.columns]
+    if missing:
+        one = len(missing) == 1
+        text = [name for name in missing if name in table.dropped]
+        held = f" ({quoted(text, 6)} {'is' if one else 'are'} there but held no numbers)"
+        raise ValueError(
+            f"{table.path.name!r} lacks {len(missing)} of the {len(needed)} columns that the model "
+            f"needs: {quoted(missing, 6)}{held if text else ''}; add {'it' if one else 'them'}, or "
+            "fit anew."
+        )
+    unused = [name for name in [*table.dropped, *frame.columns] if name not in known_names]
+    notes = [f"Not used, since the model does not know it: {quoted(unused, 6)}."] if unused else []
+    return frame if list(frame.columns) == known else frame.reindex(columns=known), notes
 
 
 def _clusters(model: Any, X: Any) -> Any:
@@ -201,7 +207,7 @@ def _clusters(model: Any, X: Any) -> Any:
 
 
 def csv_of(frame: Any) -> bytes:
-    """A frame as the bytes that write_csv writes."""
+    """Return a frame as the bytes that write_csv writes."""
     from tempfile import TemporaryDirectory
 
     from rskc.files import write_csv
@@ -209,14 +215,3 @@ def csv_of(frame: Any) -> bytes:
     with TemporaryDirectory() as folder:
         write_csv(frame, Path(folder, "frame.csv"))
         return Path(folder, "frame.csv").read_bytes()
-
-
-def _told(frame: Any, notes: list[str], out: Path | None) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "n_cases": len(frame),
-        "sizes": frame.cluster.value_counts().sort_index().to_dict(),
-        "n_outliers": int(frame.outlier.sum()),
-        "notes": notes,
-        "file": None if out is None else str(out),
-    }
-    return told if out is not None else told | {"cases": frame.to_dict("records")}

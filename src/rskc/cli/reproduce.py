@@ -1,4 +1,4 @@
-"""``rskc reproduce``: the experiments of the paper, beside what the paper and R's RSKC report."""
+"""``rskc reproduce``: the experiments of the paper, compared with the paper and R's RSKC."""
 
 from __future__ import annotations
 
@@ -10,110 +10,87 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Argument, Option
+from typer import Argument
 
 from rskc.cli._app import command
-from rskc.cli._options import RESULTS, TABLE
-from rskc.cli._voice import Voice, heard
+from rskc.cli._console import Console, bold, recorded_warnings
+from rskc.cli._options import RESULTS, TABLE, flag, option, out_option
+from rskc.cli._output import check_folder
+from rskc.cli._results import text_table
+from rskc.cli._work import checkpoint_noted
+from rskc.wording import quoted
 
 SUFFIXES = (".png", ".svg", ".csv", ".md")
 OWN = "Simulation and breast cancer"
 Experiment = Annotated[
     Literal["figure-1", "masking", "simulation", "breast-cancer", "digits"],
-    Argument(
-        metavar="EXPERIMENT",
-        help="One of those above.",
-        show_default=False,
-    ),
+    Argument(metavar="EXPERIMENT", help="One of those above.", show_default=False),
 ]
 
 
 @dataclass(frozen=True)
-class Tumours:
+class Tumors:
     """The data of the breast-cancer example, which are not ours to pass on."""
 
-    data: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="breast-cancer: log ratios, a row a tumour, a column a gene.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    id_column: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="Column of --data with the names of the tumours; else 'sample'.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    labels: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="breast-cancer: a .csv or .tsv with the receptor, tumours in the same order.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    label_column: Annotated[
-        str | None,
-        Option(
-            metavar="NAME", help="Column of --labels with it; else 'ER'.", rich_help_panel=TABLE
-        ),
-    ] = None
+    data: Path | None = option(
+        TABLE, None, "breast-cancer: log ratios, a row a tumor, a column a gene.", metavar="FILE"
+    )
+    id_column: str | None = option(
+        TABLE,
+        None,
+        "Column of --data with the names of the tumors; else 'sample'.",
+        metavar="NAME",
+    )
+    labels: Path | None = option(
+        TABLE,
+        None,
+        "breast-cancer: a .csv or .tsv with the receptor, tumors in the same order.",
+        metavar="FILE",
+    )
+    label_column: str | None = option(
+        TABLE, None, "Column of --labels with it; else 'ER'.", metavar="NAME"
+    )
 
 
 @dataclass(frozen=True)
 class Running:
     """How the two long experiments run."""
 
-    replicates: Annotated[
-        int | None,
-        Option(
-            metavar="NUMBER",
-            min=2,
-            help="simulation: data sets of each model; else 100.",
-            rich_help_panel=OWN,
-        ),
-    ] = None
-    jobs: Annotated[
-        int | None,
-        Option(metavar="NUMBER", help="Fits at a time; else a core for each.", rich_help_panel=OWN),
-    ] = None
-    checkpoint: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="simulation: keep what is done in this file; the same command then goes on after "
-            "a stop.",
-            rich_help_panel=OWN,
-        ),
-    ] = None
+    replicates: int | None = option(
+        OWN, None, "simulation: data sets of each model; else 100.", min=2, metavar="NUMBER"
+    )
+    jobs: int | None = option(OWN, None, "Fits at a time; else a core for each.", metavar="NUMBER")
+    checkpoint: Path | None = option(
+        OWN,
+        None,
+        "simulation: keep what is done in this file; the same command then goes on after a stop.",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True)
+class ExperimentFolder:
+    """Where the figure and the tables go, and the seed."""
+
+    out: Path = out_option(Path("rskc-reproduce"), "Folder for the files.")
+    seed: int = option(
+        None, 0, "Another one gives other data, or other starts.", min=0, metavar="NUMBER"
+    )
+    force: bool = flag(RESULTS, "Replace files that are there.", "--force")
 
 
 @command(
     "reproduce",
     "rskc reproduce masking",
     "rskc reproduce simulation --replicates 20",
-    "rskc reproduce breast-cancer --data tumours.csv --labels receptor.csv",
+    "rskc reproduce breast-cancer --data tumors.csv --labels receptor.csv",
 )
 def reproduce(
     experiment: Experiment,
-    tumours: Tumours,
+    tumors: Tumors,
     running: Running,
-    voice: Voice,
-    out: Annotated[
-        Path,
-        Option("--out", "-o", metavar="FOLDER", help="Where to put it.", rich_help_panel=RESULTS),
-    ] = Path("rskc-reproduce"),
-    seed: Annotated[
-        int,
-        Option(metavar="NUMBER", min=0, help="Another one gives other data, or other starts."),
-    ] = 0,
-    force: Annotated[
-        bool, Option("--force", help="Replace files that are there.", rich_help_panel=RESULTS)
-    ] = False,
+    folder: ExperimentFolder,
+    console: Console,
 ) -> None:
     """Repeat an experiment of the paper, and compare it with what the paper reports.
 
@@ -123,24 +100,36 @@ def reproduce(
 
     simulation: four methods, on clean data and with an outlying cell.
 
-    breast-cancer: 78 tumours by 4,751 genes; the data you need to have.
+    breast-cancer: 78 tumors by 4,751 genes; the data you need to have.
 
     digits: the example of R's RSKC package.
 
     Writes the figure, the tables, and a page of both, within a minute or two.
     """
     start = time.perf_counter()
-    given = _given(experiment, tumours, running)
-    with _folder_for(experiment, out, force) as folder:
-        given |= _read(tumours, voice) if experiment == "breast-cancer" else {}
-        found = _run(experiment, given | {"seed": seed}, voice)
-        files = found.save(folder)
-    _show(found, files, voice)
-    voice.tell(_told(found, files, seed, time.perf_counter() - start))
+    given = _given(experiment, tumors, running)
+    with _folder_for(experiment, folder.out, folder.force):
+        given |= _read(tumors, console) if experiment == "breast-cancer" else {}
+        found = _run(experiment, given | {"seed": folder.seed}, console)
+        files = found.save(folder.out)
+    _show(found, files, console)
+    console.print_json(
+        {
+            "experiment": found.name,
+            "title": found.title,
+            "verdict": found.verdict,
+            "tables": {
+                caption: table.to_dict("records") for caption, table in found.tables.items()
+            },
+            "files": [str(file) for file in files],
+            "seed": folder.seed,
+            "seconds": time.perf_counter() - start,
+        }
+    )
 
 
-def _given(experiment: str, tumours: Tumours, running: Running) -> dict[str, Any]:
-    """The arguments of the experiment; options that it has no use for are refused."""
+def _given(experiment: str, tumors: Tumors, running: Running) -> dict[str, Any]:
+    """Return the arguments of the experiment; refuse options that it has no use for."""
     from rskc.reproduce import EXPERIMENTS
 
     known = {name: inspect.signature(f).parameters for name, f in EXPERIMENTS.items()}
@@ -148,8 +137,8 @@ def _given(experiment: str, tumours: Tumours, running: Running) -> dict[str, Any
         "replicates": ("--replicates", running.replicates),
         "n_jobs": ("--jobs", running.jobs),
         "checkpoint": ("--checkpoint", running.checkpoint),
-        "data": ("--data", tumours.data or tumours.id_column),
-        "labels": ("--labels", tumours.labels or tumours.label_column),
+        "data": ("--data", tumors.data or tumors.id_column),
+        "labels": ("--labels", tumors.labels or tumors.label_column),
     }
     given = {name: value for name, (_, value) in options.items() if value is not None}
     for name in sorted(given.keys() - known[experiment].keys()):
@@ -159,10 +148,9 @@ def _given(experiment: str, tumours: Tumours, running: Running) -> dict[str, Any
 
 
 @contextmanager
-def _folder_for(experiment: str, out: Path, force: bool) -> Iterator[Path]:
-    """The folder, made before the work; other experiments may have left their files in it."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"{str(out)!r} is a file, and the results need a folder; use --out.")
+def _folder_for(experiment: str, out: Path, force: bool) -> Iterator[None]:
+    """Make the folder before the work; other experiments may have left their files in it."""
+    check_folder(out)
     there = sorted(path for path in out.glob(f"{experiment}*") if path.suffix in SUFFIXES)
     if there and not force:
         raise ValueError(
@@ -172,7 +160,7 @@ def _folder_for(experiment: str, out: Path, force: bool) -> Iterator[Path]:
     new = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
     try:
-        yield out
+        yield
     except BaseException:
         with suppress(OSError):  # not empty
             if new:
@@ -180,15 +168,15 @@ def _folder_for(experiment: str, out: Path, force: bool) -> Iterator[Path]:
         raise
 
 
-def _read(tumours: Tumours, voice: Voice) -> dict[str, Any]:
+def _read(tumors: Tumors, console: Console) -> dict[str, Any]:
     from rskc.files import read_table
     from rskc.reproduce.breast_cancer import WHERE
 
-    if tumours.data is None or tumours.labels is None:
+    if tumors.data is None or tumors.labels is None:
         raise ValueError(f"breast-cancer needs --data and --labels. {WHERE}")
-    with voice.busy(f"Reading {tumours.data.name}"):
-        table = read_table(tumours.data, id_column=tumours.id_column or "sample")
-        labels = read_column(tumours.labels, tumours.label_column or "ER")
+    with console.busy(f"Reading {tumors.data.name}"):
+        table = read_table(tumors.data, id_column=tumors.id_column or "sample")
+        labels = read_column(tumors.labels, tumors.label_column or "ER")
     return {"data": table.data, "labels": labels}
 
 
@@ -200,71 +188,35 @@ def read_column(path: Path, name: str) -> Any:
     columns = list(pd.read_csv(path, sep=separator, nrows=0).columns)
     if name not in columns:
         raise ValueError(
-            f"{path.name!r} has no column {name!r}, but {', '.join(map(repr, columns))}; use "
-            "--label-column."
+            f"{path.name!r} has no column {name!r}, but {quoted(columns)}; use --label-column."
         )
     cells = pd.read_csv(path, sep=separator, usecols=[name], dtype=str, keep_default_na=False)
     return cells[name].to_numpy(object)
 
 
-def _run(experiment: str, given: dict[str, Any], voice: Voice) -> Any:
+def _run(experiment: str, given: dict[str, Any], console: Console) -> Any:
     """Run it, with progress where there is any; warnings of the fits are of no interest here."""
     from rskc.reproduce import EXPERIMENTS
 
     function = EXPERIMENTS[experiment]
-    with heard():
+    with recorded_warnings():
         if "progress" not in inspect.signature(function).parameters:
-            with voice.busy(experiment):
+            with console.busy(experiment):
                 return function(**given)
-        with voice.counting(experiment) as update, _checkpoint_noted(given.get("checkpoint")):
+        with console.counting(experiment) as update, checkpoint_noted(given.get("checkpoint")):
             return function(**given, progress=update)
 
 
-@contextmanager
-def _checkpoint_noted(checkpoint: Path | None) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        if checkpoint is not None:
-            kept = f"what was done is kept in {str(checkpoint)!r}"
-            error.add_note(f"{kept}, and the same command goes on from there")
-        raise
-
-
-def _show(found: Any, files: list[Path], voice: Voice) -> None:
-    if voice.silent:
+def _show(found: Any, files: list[Path], console: Console) -> None:
+    if console.silent:
         return
-    from rich.text import Text
-
-    voice.say("", Text(found.title, style="bold cyan"))
-    for caption, table in found.tables.items():
-        voice.say("", Text(caption, style="bold"), _drawn(table))
-    voice.say(found.verdict, "")
-    for file in files:
-        voice.say_in_one_line(f"Written: {file}")
-
-
-def _drawn(table: Any) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from rskc.reproduce.outcome import shown_rows
 
-    drawn, words = Table(box=SIMPLE_HEAD), table.select_dtypes(exclude="number").columns
-    for name in table.columns:
-        drawn.add_column(str(name), justify="left" if name in words else "right")
-    for row in shown_rows(table):
-        drawn.add_row(*row)
-    return drawn
-
-
-def _told(found: Any, files: list[Path], seed: int, seconds: float) -> dict[str, Any]:
-    return {
-        "experiment": found.name,
-        "title": found.title,
-        "verdict": found.verdict,
-        "tables": {caption: table.to_dict("records") for caption, table in found.tables.items()},
-        "files": [str(file) for file in files],
-        "seed": seed,
-        "seconds": seconds,
-    }
+    console.print("", bold(found.title, "bold cyan"))
+    for caption, table in found.tables.items():
+        words = table.select_dtypes(exclude="number").columns
+        columns = [(str(name), "left" if name in words else "right") for name in table.columns]
+        console.print("", bold(caption), text_table(columns, shown_rows(table)))
+    console.print(found.verdict, "")
+    for file in files:
+        console.print(f"Written: {file}", soft_wrap=True)

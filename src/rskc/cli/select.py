@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
-from typer import Option
 
 from rskc.cli._app import command, typed_command
-from rskc.cli._engine import Engine
-from rskc.cli._folder import results_folder
+from rskc.cli._console import Console
 from rskc.cli._options import (
-    MODEL,
     SEARCH,
     Basics,
+    EngineOptions,
     Reading,
     Results,
     Searching,
@@ -24,73 +22,135 @@ from rskc.cli._options import (
     Standardizing,
     TablePath,
     Trimming,
+    clusters_option,
+    option,
+    some_bounds,
+    some_clusters,
+    some_shares,
 )
-from rskc.cli._phrases import some_bounds, some_clusters, some_shares
-from rskc.cli._results import check_report
-from rskc.cli._show import show_result
-from rskc.cli._voice import Voice
+from rskc.cli._output import check_report, results_folder
+from rskc.cli._results import show_result
 from rskc.cli._work import fit_searched, work_on
 
 PANEL = "Choosing the settings"
-K = Annotated[
-    int,
-    Option(
-        "--clusters",
-        "-k",
-        metavar="NUMBER",
-        help="Number of clusters.",
-        rich_help_panel=MODEL,
-        show_default=False,
-    ),
-]
 
 
 @dataclass(frozen=True)
-class Method:
-    """How the number of clusters is chosen."""
+class OneNumber:
+    """The number of clusters."""
 
-    method: Annotated[
-        Literal["clest", "gap", "strength"],
-        Option(
-            metavar="HOW",
-            help="clest, gap or strength: by prediction, the gap statistic or prediction strength.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = "clest"
-    rule: Annotated[
-        Literal["agreement", "paper"] | None,
-        Option(metavar="NAME", help="Rule of Clest: agreement or paper.", rich_help_panel=SEARCH),
-    ] = None
-    splits: Annotated[
-        int | None,
-        Option(
-            metavar="NUMBER",
-            help="Splits of Clest and of prediction strength; else 20.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None
-    references: Annotated[
-        int | None,
-        Option(
-            metavar="NUMBER",
-            help="Reference sets of Clest and of the gap; else 20.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None
+    clusters: int = clusters_option(MISSING, "Number of clusters.", "NUMBER")
 
-    def search(self, estimator: Any, numbers: list[int] | None, **how: Any) -> Any:
-        """The search, with what was asked for."""
-        from rskc.selection import Clest, GapK, PredictionStrength
 
-        kinds = {"clest": Clest, "gap": GapK, "strength": PredictionStrength}
-        given = {"rule": self.rule, "n_splits": self.splits, "n_references": self.references}
-        given = {name: value for name, value in given.items() if value is not None}
-        search = kinds[self.method](estimator, **how)
-        for name in given:
-            if name not in search.get_params(deep=False):
-                option = f"--{name.removeprefix('n_')}"
-                raise typer.BadParameter(f"--method {self.method} has no {option}.")
-        return search.set_params(**given, **({} if numbers is None else {"n_clusters": numbers}))
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of clusters to try, and how one of them is chosen."""
+
+    clusters: Any = clusters_option(
+        None,
+        "Numbers to try, such as 2-8 or 2,4,6; else 2-8 (1-8 for gap and strength).",
+        "NUMBERS",
+        parser=some_clusters,
+    )
+    method: Literal["clest", "gap", "strength"] = option(
+        SEARCH,
+        "clest",
+        "clest, gap or strength: by prediction, the gap statistic or prediction strength.",
+        metavar="HOW",
+    )
+    rule: Literal["agreement", "paper"] | None = option(
+        SEARCH, None, "Rule of Clest: agreement or paper.", metavar="NAME"
+    )
+    splits: int | None = option(
+        SEARCH, None, "Splits of Clest and of prediction strength; else 20.", metavar="NUMBER"
+    )
+    references: int | None = option(
+        SEARCH, None, "Reference sets of Clest and of the gap; else 20.", metavar="NUMBER"
+    )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds to try."""
+
+    bounds: Any = option(
+        SEARCH,
+        "10",
+        "How many bounds to try, or which: 2,4,8.",
+        parser=some_bounds,
+        metavar="BOUNDS",
+    )
+    permutations: int = option(SEARCH, 20, "Shuffled data sets.", metavar="NUMBER")
+
+
+@dataclass(frozen=True)
+class Trims:
+    """Trimming shares to try."""
+
+    trims: Any = option(
+        SEARCH, None, "Shares to try; else 0, 0.02, ... 0.2.", parser=some_shares, metavar="SHARES"
+    )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Settings of which all combinations are tried."""
+
+    clusters: Any = clusters_option(
+        MISSING, "Numbers of clusters, such as 2-4.", "NUMBERS", parser=some_clusters
+    )
+    bounds: Any = option(
+        SEARCH,
+        "5",
+        "How many bounds, or which: 2,4,8; none: no sparsity.",
+        parser=some_bounds,
+        metavar="BOUNDS",
+    )
+    trims: Any = option(
+        SEARCH, "0,0.05,0.1", "Shares to trim.", parser=some_shares, metavar="SHARES"
+    )
+
+
+@dataclass(frozen=True)
+class SearchRun:
+    """What all searches have in common."""
+
+    basics: Basics
+    searching: Searching
+    reading: Reading
+    standardizing: Standardizing
+    engine: EngineOptions
+    results: Results
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments that all searches take."""
+        return {
+            "n_jobs": self.searching.jobs,
+            "checkpoint": self.searching.checkpoint,
+            "max_samples": self.searching.max_samples,
+            "random_state": self.basics.seed,
+        }
+
+    def __call__(self, search: Any, table: Path, console: Console) -> None:
+        """Read, search, write if there is a folder, and show."""
+        from rskc.files import write_csv
+
+        results = self.results
+        report = results.out is not None and not results.no_report
+        check_report(report)
+        folder = (
+            nullcontext() if results.out is None else results_folder(results.out, results.force)
+        )
+        work = work_on(table, self.engine, self.basics.threads, console)
+        with folder as part, work as (read, write):
+            data = read(table, self.reading, self.standardizing, console)
+            result = fit_searched([search], data, typed_command(), console)
+            with console.busy("Writing the results"):
+                result = write(part, result, report=report, title=results.title)
+                if part is not None:
+                    write_csv(search.table_, part / "table.csv")
+        show_result(result, results.out, console)
+        console.print_json(result.summary)
 
 
 @command(
@@ -101,182 +161,75 @@ class Method:
 )
 def select_k(
     table: TablePath,
-    method: Method,
+    numbers: Numbers,
     trimming: Trimming,
     sparsity: Sparsity,
-    basics: Basics,
-    searching: Searching,
-    reading: Reading,
-    standardizing: Standardizing,
-    engine: Engine,
-    results: Results,
-    voice: Voice,
-    clusters: Annotated[
-        Any,
-        Option(
-            "--clusters",
-            "-k",
-            parser=some_clusters,
-            metavar="NUMBERS",
-            help="Numbers to try, such as 2-8 or 2,4,6; else 2-8 (1-8 for gap and strength).",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
+    run: SearchRun,
+    console: Console,
 ) -> None:
     """Choose the number of clusters."""
-    estimator = basics.estimator(2, **vars(trimming), **vars(sparsity))
-    search = method.search(estimator, clusters, **_how(searching, basics))
-    run(search, table, Run(reading, standardizing, engine, basics.threads, results, voice))
+    from rskc.selection import Clest, GapK, PredictionStrength
+
+    kinds = {"clest": Clest, "gap": GapK, "strength": PredictionStrength}
+    estimator = run.basics.estimator(2, **vars(trimming), **vars(sparsity))
+    search = kinds[numbers.method](estimator, **run.arguments())
+    options = {
+        "n_clusters": ("--clusters", numbers.clusters),
+        "rule": ("--rule", numbers.rule),
+        "n_splits": ("--splits", numbers.splits),
+        "n_references": ("--references", numbers.references),
+    }
+    for name, (typed, value) in options.items():
+        if value is None:
+            continue
+        if name not in search.get_params(deep=False):
+            raise typer.BadParameter(f"--method {numbers.method} has no {typed}.")
+        search.set_params(**{name: value})
+    run(search, table, console)
 
 
 @command("select-l1", "rskc select-l1 table.csv --clusters 3", panel=PANEL)
 def select_l1(
     table: TablePath,
-    clusters: K,
+    number: OneNumber,
     trimming: Trimming,
-    basics: Basics,
-    searching: Searching,
-    reading: Reading,
-    standardizing: Standardizing,
-    engine: Engine,
-    results: Results,
-    voice: Voice,
-    bounds: Annotated[
-        Any,
-        Option(
-            parser=some_bounds,
-            metavar="BOUNDS",
-            help="How many bounds to try, or which: 2,4,8.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = "10",
-    permutations: Annotated[
-        int, Option(metavar="NUMBER", help="Shuffled data sets.", rich_help_panel=SEARCH)
-    ] = 20,
+    bounds: Bounds,
+    run: SearchRun,
+    console: Console,
 ) -> None:
     """Choose how many features get weight, by the gap to shuffled data."""
     from rskc.selection import GapL1
 
-    if bounds is None:
+    if bounds.bounds is None:
         raise typer.BadParameter("--bounds none leaves nothing to choose from.")
-    estimator = basics.estimator(clusters, **vars(trimming))
-    search = GapL1(estimator, bounds, n_permutations=permutations, **_how(searching, basics))
-    run(search, table, Run(reading, standardizing, engine, basics.threads, results, voice))
+    estimator = run.basics.estimator(number.clusters, **vars(trimming))
+    n_permutations = bounds.permutations
+    search = GapL1(estimator, bounds.bounds, n_permutations=n_permutations, **run.arguments())
+    run(search, table, console)
 
 
 @command("select-trim", "rskc select-trim table.csv --clusters 3 --trims 0,0.05,0.1", panel=PANEL)
 def select_trim(
     table: TablePath,
-    clusters: K,
+    number: OneNumber,
     sparsity: Sparsity,
-    basics: Basics,
-    searching: Searching,
-    reading: Reading,
-    standardizing: Standardizing,
-    engine: Engine,
-    results: Results,
-    voice: Voice,
-    trims: Annotated[
-        Any,
-        Option(
-            parser=some_shares,
-            metavar="SHARES",
-            help="Shares to try; else 0, 0.02, ... 0.2.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None,
+    shares: Trims,
+    run: SearchRun,
+    console: Console,
 ) -> None:
     """Choose the share of cases to trim: the least from which on the clusters stay as they are."""
     from rskc.selection import TrimCurves
 
-    given = {} if trims is None else {"trims": trims}
-    search = TrimCurves(
-        basics.estimator(clusters, **vars(sparsity)), **given, **_how(searching, basics)
-    )
-    run(search, table, Run(reading, standardizing, engine, basics.threads, results, voice))
+    given = {} if shares.trims is None else {"trims": shares.trims}
+    estimator = run.basics.estimator(number.clusters, **vars(sparsity))
+    run(TrimCurves(estimator, **given, **run.arguments()), table, console)
 
 
 @command("compare", "rskc compare table.csv --clusters 2-4 --bounds 4 --trims 0,0.1", panel=PANEL)
-def compare(
-    table: TablePath,
-    basics: Basics,
-    searching: Searching,
-    reading: Reading,
-    standardizing: Standardizing,
-    engine: Engine,
-    results: Results,
-    voice: Voice,
-    clusters: Annotated[
-        Any,
-        Option(
-            "--clusters",
-            "-k",
-            parser=some_clusters,
-            metavar="NUMBERS",
-            help="Numbers of clusters, such as 2-4.",
-            rich_help_panel=MODEL,
-            show_default=False,
-        ),
-    ],
-    bounds: Annotated[
-        Any,
-        Option(
-            parser=some_bounds,
-            metavar="BOUNDS",
-            help="How many bounds, or which: 2,4,8; none: no sparsity.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = "5",
-    trims: Annotated[
-        Any,
-        Option(
-            parser=some_shares, metavar="SHARES", help="Shares to trim.", rich_help_panel=SEARCH
-        ),
-    ] = "0,0.05,0.1",
-) -> None:
+def compare(table: TablePath, grid: Grid, run: SearchRun, console: Console) -> None:
     """Fit all combinations of settings, and see on which partition most of them agree."""
     from rskc.selection import GridSearch
 
-    estimator = basics.estimator(clusters[0])
-    search = GridSearch(estimator, clusters, bounds, trims, **_how(searching, basics))
-    run(search, table, Run(reading, standardizing, engine, basics.threads, results, voice))
-
-
-@dataclass(frozen=True)
-class Run:
-    """What all searches are told alike."""
-
-    reading: Reading
-    standardizing: Standardizing
-    engine: Engine
-    threads: int | None
-    results: Results
-    voice: Voice
-
-
-def _how(searching: Searching, basics: Basics) -> dict[str, Any]:
-    return {
-        "n_jobs": searching.jobs,
-        "checkpoint": searching.checkpoint,
-        "max_samples": searching.max_samples,
-        "random_state": basics.seed,
-    }
-
-
-def run(search: Any, table: Path, how: Run) -> None:
-    """Read, search, write if there is a folder, and show."""
-    from rskc.files import write_csv
-
-    results, voice = how.results, how.voice
-    report = results.out is not None and not results.no_report
-    check_report(report)
-    folder = nullcontext() if results.out is None else results_folder(results.out, results.force)
-    with folder as part, work_on(table, how.engine, how.threads, voice) as (read, write):
-        data = read(table, how.reading, how.standardizing, voice)
-        result = fit_searched([search], data, typed_command(), voice)
-        with voice.busy("Writing the results"):
-            result = write(part, result, report=report, title=results.title)
-            if part is not None:
-                write_csv(search.table_, part / "table.csv")
-    show_result(result, results.out, voice)
-    voice.tell(result.summary)
+    estimator = run.basics.estimator(grid.clusters[0])
+    search = GridSearch(estimator, grid.clusters, grid.bounds, grid.trims, **run.arguments())
+    run(search, table, console)

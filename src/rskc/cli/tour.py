@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from typer import Option
+from typing import Any
 
 from rskc.cli._app import command, typed_command
-from rskc.cli._folder import results_folder
-from rskc.cli._options import RESULTS, Basics, Reading, Standardizing
-from rskc.cli._results import check_report, write_results
-from rskc.cli._show import show_result
+from rskc.cli._console import Console, bold
+from rskc.cli._options import RESULTS, Basics, Reading, Standardizing, flag, out_option
+from rskc.cli._output import check_report, results_folder, write_results
+from rskc.cli._results import show_result
 from rskc.cli._tables import read
-from rskc.cli._voice import Voice
 from rskc.cli._work import fit_searched
+
+HEADING = "bold cyan"
 
 TABLE, RESULT = "expression.csv", "expression-rskc"
 N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING = 90, 200, 20, 3
-FEW: dict[str, Any] = {
-    "n_splits": 6,
-    "n_references": 19,
-}  # the fewest references with which p can be .05
+FEWEST_REFERENCES = 19  # with which p can be .05
 TRIM = 0.1
 PATIENTS = (
     f"Three groups of patients differ in {N_TELLING} genes; all other genes are noise, and "
@@ -34,54 +31,51 @@ CHOICE = (
 )
 
 
+@dataclass(frozen=True)
+class TourFolder:
+    """Where the tour goes."""
+
+    out: Path = out_option(Path("rskc-demo"), "Folder for the files.")
+    force: bool = flag(RESULTS, "Replace files that are there.", "--force")
+
+
 @command("demo", "rskc demo", "rskc demo --out tour")
-def demo(
-    voice: Voice,
-    out: Annotated[
-        Path,
-        Option("--out", "-o", metavar="FOLDER", help="Where to put it.", rich_help_panel=RESULTS),
-    ] = Path("rskc-demo"),
-    force: Annotated[
-        bool, Option("--force", help="Replace files that are there.", rich_help_panel=RESULTS)
-    ] = False,
-) -> None:
+def demo(folder: TourFolder, console: Console) -> None:
     """Show what it does: makes a table, chooses the settings, clusters, and writes the page.
 
     Takes some seconds.
     """
     check_report(True)
-    table = out / TABLE
-    force = _write_table(table, force)
+    table, results = folder.out / TABLE, folder.out / RESULT
+    force = _write_table(table, folder.force)
     similar = ["rskc", "fit", str(table), "--clusters", "auto", "--l1-bound", "choose"]
-    similar += ["--trim", str(TRIM), "--label-column", "group", "--out", str(out / RESULT)]
-    _say(voice, "1. A table", f"{N_PATIENTS} patients x {N_GENES} genes in {table}. {PATIENTS}")
-    _say(voice, "2. Clusters and features", CHOICE)
-    voice.say_in_one_line(f"   {shlex.join(similar)}")
-    with results_folder(out / RESULT, force) as part:
-        data = read(table, Reading(label_column="group"), Standardizing(), voice)
-        result = fit_searched(_searches(), data, typed_command(), voice)
+    similar += ["--trim", str(TRIM), "--label-column", "group", "--out", str(results)]
+    size = f"{N_PATIENTS} patients x {N_GENES} genes"
+    console.print("", bold("1. A table", HEADING), f"{size} in {table}. {PATIENTS}")
+    console.print("", bold("2. Clusters and features", HEADING), CHOICE)
+    console.print(f"   {shlex.join(similar)}", soft_wrap=True)
+    with results_folder(results, force) as part:
+        data = read(table, Reading(label_column="group"), Standardizing(), console)
+        result = fit_searched(_searches(), data, typed_command(), console)
         write_results(part, result, report=True, title="A tour of rskc")
-    show_result(result, out / RESULT, voice)
-    _say(voice, "3. The page", f"Open {out / RESULT / 'report.html'} in a browser.")
-    voice.tell(result.summary)
-
-
-def _say(voice: Voice, heading: str, words: str) -> None:
-    from rich.text import Text
-
-    voice.say("", Text(heading, style="bold cyan"), words)
+    show_result(result, results, console)
+    page = results / "report.html"
+    console.print("", bold("3. The page", HEADING), f"Open {page} in a browser.")
+    console.print_json(result.summary)
 
 
 def _searches() -> list[Any]:
     from rskc.selection import Clest, GapL1
 
     estimator = Basics(n_init=10).estimator(2, trim=TRIM)
-    clest = Clest(estimator, range(2, 6), random_state=0, **FEW)
+    clest = Clest(
+        estimator, range(2, 6), n_splits=6, n_references=FEWEST_REFERENCES, random_state=0
+    )
     return [clest, GapL1(estimator, 8, n_permutations=8, random_state=0)]
 
 
 def _write_table(path: Path, force: bool) -> bool:
-    """Write the table; returns whether results beside it may be replaced, since they are ours."""
+    """Write the table; return whether results beside it may be replaced, since they are ours."""
     from rskc.cli.predict import csv_of
     from rskc.files import atomic_write
 
@@ -96,7 +90,7 @@ def _write_table(path: Path, force: bool) -> bool:
 
 
 def _patients() -> Any:
-    """Three groups that differ in a few genes; a few patients have an outlying cell."""
+    """Make three groups that differ in a few genes; a few patients have an outlying cell."""
     import numpy as np
     import pandas as pd
 
@@ -114,10 +108,10 @@ def _patients() -> Any:
 
 
 @command("versions")
-def versions(voice: Voice) -> None:
+def versions(console: Console) -> None:
     """Print versions and the build, for a bug report."""
     from rskc.versions import environment, show_versions
 
-    if not voice.silent:
+    if not console.silent:
         show_versions()
-    voice.tell(environment())
+    console.print_json(environment())

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.files._needs import needed
-from rskc.files._source import Layout, Source, near, row_number, shown
+from rskc.files._source import Layout, Source, near, needed, polars, row_number, shown
 
 NAMES_IN_NPZ = ("X", "data")
 # Where pandas keeps an index without name in a Parquet file.
@@ -22,7 +21,7 @@ PANDAS_INDEX = "__index_level_0__"
 
 def of_columns(layout: Layout, reader: str, **more: Any) -> Source:
     """Read Parquet or Arrow, by the name of the function of polars."""
-    pl = needed("polars", "to read tables", "tables")
+    pl = polars()
     source: Any = layout.path.read_bytes() if reader == "read_ipc" else str(layout.path.absolute())
     options = more if reader == "read_ipc" else {"glob": False, **more}
     panic = getattr(pl.exceptions, "PanicException", pl.exceptions.PolarsError)
@@ -32,7 +31,8 @@ def of_columns(layout: Layout, reader: str, **more: Any) -> Source:
         raise damaged(layout, error) from error
     names = frame.columns
     id_name = PANDAS_INDEX if PANDAS_INDEX in names else None
-    return Source(_numbered(frame), names, row_number, id_name=id_name)
+    frame = frame.rename(dict(zip(names, map(str, range(frame.width)), strict=True)))
+    return Source(frame, names, row_number, id_name=id_name)
 
 
 def read_npy(layout: Layout) -> Source:
@@ -47,7 +47,8 @@ def read_npy(layout: Layout) -> Source:
 def read_npz(layout: Layout) -> Source:
     """Read the matrix X of an archive of NumPy, and the names that go with it."""
     try:
-        with np.load(layout.path, allow_pickle=False) as archive:
+        # Opened here: NumPy leaves the file of a damaged archive open.
+        with open(layout.path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise damaged(layout, error) from error
@@ -70,7 +71,7 @@ def _main_array(layout: Layout, arrays: dict[str, np.ndarray]) -> str:
     found = [name for name in NAMES_IN_NPZ if name in tables] or tables
     if len(found) == 1 or (found and found[0] in NAMES_IN_NPZ):
         return found[0]
-    raise layout.error(f"of its {len(tables)} tables, one must be called 'X' to be read")
+    raise layout.error("of its {n} tables, one must be called 'X' to be read", n=len(tables))
 
 
 def read_h5ad(layout: Layout) -> Source:
@@ -82,7 +83,14 @@ def read_h5ad(layout: Layout) -> Source:
         raise damaged(layout, error) from error
     for name in layout.as_text:
         if name not in data.obs.columns:
-            raise layout.error(f"there is no column {shown(name)} in obs; {_in_obs(data, name)}")
+            columns = list(map(str, data.obs.columns))
+            others = near(name, columns) if columns else "it has none"
+            raise layout.error(
+                "there is no column {name} in obs; {others}",
+                parameter="id_column" if name == layout.id_column else "label_column",
+                name=shown(name),
+                others=others,
+            )
     matrix = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
     id_name = "obs_names" if layout.id_column is None else layout.id_column
     sides = {"obs_names": np.asarray(data.obs_names, object)} if id_name == "obs_names" else {}
@@ -91,23 +99,20 @@ def read_h5ad(layout: Layout) -> Source:
     return of_matrix(layout, matrix, names, sides, id_name=id_name)
 
 
-def _in_obs(data: Any, name: str) -> str:
-    return near(name, map(str, data.obs.columns)) if len(data.obs.columns) else "it has none"
-
-
 def read_excel(layout: Layout) -> Source:
     """Read a sheet of a workbook of Excel."""
     calamine = needed("python_calamine", "to read .xlsx", "excel")
-    pl = needed("polars", "to read tables", "tables")
+    pl = polars()
     try:
         book = calamine.CalamineWorkbook.from_path(str(layout.path))
     except (calamine.CalamineError, OSError) as error:
         raise damaged(layout, error) from error
     sheet = book.get_sheet_by_name(_sheet_name(layout, book.sheet_names))
-    rows = list(enumerate(sheet.to_python(skip_empty_area=False), 1))
-    lines, cells = _filled(rows)
-    if len(cells) <= layout.header:
-        raise layout.error(f"sheet {shown(sheet.name)} holds no row with data")
+    rows = enumerate(sheet.to_python(skip_empty_area=False), 1)
+    kept = [(number, row) for number, row in rows if any(cell != "" for cell in row)]
+    if len(kept) <= layout.header:
+        raise layout.error("sheet {name} holds no row with data", name=shown(sheet.name))
+    lines, cells = zip(*kept, strict=True)
     names = [_text(cell) or "" for cell in cells[0]]
     if layout.header:
         lines, cells = lines[1:], cells[1:]
@@ -118,19 +123,14 @@ def read_excel(layout: Layout) -> Source:
     return Source(frame, names, lambda row: f"line {lines[row]}", parse=True)
 
 
-def _filled(rows: list[tuple[int, list[Any]]]) -> tuple[list[int], list[list[Any]]]:
-    """Numbers and cells of the rows that are not blank."""
-    kept = [(number, row) for number, row in rows if any(cell != "" for cell in row)]
-    return [number for number, _ in kept], [row for _, row in kept]
-
-
 def _sheet_name(layout: Layout, names: list[str]) -> str:
     sheet = 0 if layout.sheet is None else layout.sheet
     if isinstance(sheet, str) and sheet in names:
         return sheet
     if isinstance(sheet, int) and 0 <= sheet < len(names):
         return names[sheet]
-    raise layout.error(f"there is no sheet {sheet!r}; {near(str(sheet), names)}")
+    others = near(str(sheet), names)
+    raise layout.error("there is no sheet {name!r}; {others}", name=sheet, others=others)
 
 
 def _series(pl: Any, cells: Sequence[Any]) -> Any:
@@ -141,7 +141,7 @@ def _series(pl: Any, cells: Sequence[Any]) -> Any:
 
 
 def _text(cell: Any) -> str | None:
-    """A cell as text; a number so that it reads back exactly."""
+    """Return a cell as text; a number so that it reads back exactly."""
     if cell is None or (isinstance(cell, str) and not cell):
         return None
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
@@ -156,16 +156,18 @@ def of_matrix(
     sides: dict[str, np.ndarray] | None = None,
     **more: Any,
 ) -> Source:
-    """A matrix, and columns of text beside it."""
-    pl = needed("polars", "to read tables", "tables")
+    """Make a source of a matrix, and columns of text beside it."""
+    pl = polars()
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise layout.error(
-            f"an array of shape {matrix.shape} and type {matrix.dtype} is no table of numbers"
+            "an array of shape {shape} and type {dtype} is no table of numbers",
+            shape=matrix.shape,
+            dtype=matrix.dtype,
         )
     names = [f"x{j}" for j in range(matrix.shape[1])] if names is None else names
     sides = {} if sides is None else sides
     if len(names) != matrix.shape[1] or any(len(side) != len(matrix) for side in sides.values()):
-        raise layout.error(f"the names do not fit the table's shape {matrix.shape}")
+        raise layout.error("the names do not fit the table's shape {shape}", shape=matrix.shape)
     beside = [pl.Series([_side(cell) for cell in side]) for side in sides.values()]
     columns = [*beside, *(pl.Series(column) for column in _native(matrix).T)]
     frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
@@ -173,7 +175,7 @@ def of_matrix(
 
 
 def _native(matrix: np.ndarray) -> np.ndarray:
-    """In the byte order of this machine, half precision as single."""
+    """Return a matrix in the byte order of this machine, half precision as single."""
     dtype = np.dtype(np.float32) if matrix.dtype == np.float16 else matrix.dtype.newbyteorder("=")
     return np.asfortranarray(matrix, dtype=dtype)
 
@@ -182,12 +184,11 @@ def _side(cell: Any) -> str | None:
     return None if cell is None or cell != cell else str(cell)
 
 
-def _numbered(frame: Any) -> Any:
-    return frame.rename(dict(zip(frame.columns, map(str, range(frame.width)), strict=True)))
-
-
 def damaged(layout: Layout, error: BaseException) -> Exception:
-    """That a file cannot be read, with the beginning of what is said of it."""
+    """Make the error that a file cannot be read, with the beginning of the reader's own words."""
     words = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-    kind = layout.path.suffix
-    return layout.error(f"the file cannot be read as {kind}, it may be damaged ({words})")
+    return layout.error(
+        "the file cannot be read as {kind}, it may be damaged ({words})",
+        kind=layout.path.suffix,
+        words=words,
+    )

@@ -1,18 +1,47 @@
-"""What the readers of all formats hand over, and how they complain."""
+"""What the readers of all formats have in common: layout, cells, errors, packages."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from rskc.exceptions import Phrased
+from rskc.wording import quoted, shortened
 
 LONGEST_NAME = 60
 
 
-class TableError(ValueError):
-    """A table cannot be read; the message is one sentence with file, line and column."""
+class TableError(Phrased, ValueError):
+    """A table cannot be read; the message is one sentence with file, line and column.
+
+    ``parameter`` is that of ``read_table`` which names what the table does not have, if any.
+    """
+
+    def __init__(self, template: str, parameter: str | None = None, **values: Any):
+        self.parameter = parameter
+        super().__init__(template, **values)
+
+
+class MissingPackageError(ImportError):
+    """A package that is needed for a file is not installed; the message says what installs it."""
+
+
+def needed(package: str, purpose: str, extra: str) -> Any:
+    """Import a package, or say which extra brings it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        message = f'{package} is needed {purpose}; pip install "rskc[{extra}]" brings it.'
+        raise MissingPackageError(message) from error
+
+
+def polars() -> Any:
+    """Import polars."""
+    return needed("polars", "to read tables", "tables")
 
 
 @dataclass(frozen=True)
@@ -29,9 +58,13 @@ class Layout:
     id_column: str | None
     as_text: tuple[str, ...]  # columns whose cells are not to be taken for numbers
 
-    def error(self, words: str) -> TableError:
-        """The file's name and the words."""
-        return TableError(f"{shown(str(self.path), 200)}: {words}.")
+    def error(self, template: str, parameter: str | None = None, **values: Any) -> TableError:
+        """Make an error of the file; the template is one of ``rskc.exceptions.Phrased``.
+
+        Text that comes from the file belongs into the values: it may hold braces.
+        """
+        file = shown(str(self.path), 200)
+        return TableError(f"{{file}}: {template}.", parameter, file=file, **values)
 
 
 @dataclass(frozen=True)
@@ -47,27 +80,20 @@ class Source:
 
 
 def row_number(row: int) -> str:
-    """Place of a row in a format without lines."""
+    """Name a row in a format without lines."""
     return f"row {row + 1}"
 
 
 def shown(text: str, most: int = LONGEST_NAME) -> str:
-    """A text from the file in one line of a message, quoted."""
-    return repr(text if len(text) <= most else text[: most - 3] + "...")
-
-
-def named(names: Iterable[str], most: int = 5) -> str:
-    """The first few names, quoted, and how many more there are."""
-    names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(shown, names[:most])) + more
+    """Return a text from the file in one line of a message, in quotation marks."""
+    return repr(shortened(text, most))
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Words on what else may have been meant."""
+    """Say what else may have been meant."""
     names = [each for each in names if each]
     folded = {each.casefold(): each for each in reversed(names)}
     close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
     if close:
         return f"perhaps {' or '.join(shown(folded[each]) for each in close)} is meant"
-    return f"there are {named(names)}"
+    return f"there are {quoted(names)}"

@@ -21,12 +21,11 @@ from functools import cached_property
 from itertools import islice
 from typing import IO, Any, NamedTuple
 
-from rskc.files._needs import needed
-from rskc.files._source import Layout, Source, TableError, shown
+from rskc.files._source import Layout, Source, TableError, polars, shown
 
 SEPARATORS = {".csv": ",;\t", ".txt": "\t,;", ".tsv": "\t"}
-WORDS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
-SAMPLE, SAMPLE_CELLS = 100, 200_000  # at most so many say which columns hold numbers
+MARKS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+SAMPLE, SAMPLE_CELLS = 100, 200_000  # rows and cells by which columns are judged, at most
 WIDE = 1000  # columns
 CHUNK = 1 << 24
 NO_DATA = "there is a header in line 1 but no line with data below it"
@@ -41,7 +40,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Text:
-    """A file of text: its bytes, if they had to be unpacked or recoded, else where it is."""
+    """A file of text, and its bytes if they had to be unpacked or recoded."""
 
     layout: Layout
     suffix: str
@@ -87,7 +86,7 @@ class Text:
         if all(map(_is_number, names)) and not all(name.isdigit() for name in names):
             raise self.layout.error(
                 "line 1 holds numbers where the names of the columns are expected; if the table "
-                "has no names, use header=False"
+                "has no names, use {header=False}"
             )
 
     @cached_property
@@ -99,15 +98,15 @@ class Text:
             return next(islice(filled, int(self.layout.header), None), 1)
 
     def open(self) -> IO[str]:
-        """The file as text, with lines that end where they do for polars."""
+        """Open the file as text, with lines that end where they do for polars."""
         return io.TextIOWrapper(self.open_bytes(), "utf-8-sig", newline="\n")
 
     def open_bytes(self) -> Any:
-        """The file as bytes."""
+        """Open the file as bytes."""
         return self.layout.path.open("rb") if self.data is None else io.BytesIO(self.data)
 
     def records(self, separator: str) -> Iterator[Record]:
-        """The lines that are not blank, header included."""
+        """Read the lines that are not blank, header included."""
         with self.open() as file:
             rows, line = csv.reader(file, delimiter=separator, strict=True), 1
             try:
@@ -116,7 +115,9 @@ class Text:
                         yield Record(line, cells)
                     line = rows.line_num + 1
             except csv.Error as error:
-                raise self.layout.error(f"line {line} cannot be understood ({error})") from error
+                raise self.layout.error(
+                    "line {line} cannot be understood ({error})", line=line, error=error
+                ) from error
             except UnicodeDecodeError as error:
                 raise self._encoding_error() from error
 
@@ -127,13 +128,15 @@ class Text:
                     line.decode("utf-8")
                 except UnicodeDecodeError as error:
                     return self.layout.error(
-                        f"line {number} is not UTF-8 (byte 0x{line[error.start]:02x}); save the "
-                        'file as UTF-8 or say what it is, such as encoding="latin-1"'
+                        "line {line} is not UTF-8 (byte 0x{byte:02x}); save the file as UTF-8 or "
+                        'say what it is, such as {encoding}="latin-1"',
+                        line=number,
+                        byte=line[error.start],
                     )
         return self.layout.error("the file is not UTF-8")
 
     def count(self, *pieces: bytes) -> list[int]:
-        """How often bytes occur."""
+        """Count how often bytes occur."""
         totals = [0] * len(pieces)
         with self.open_bytes() as raw:
             while chunk := raw.read(CHUNK):
@@ -143,7 +146,7 @@ class Text:
 
 def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
     """Read a table of separated text."""
-    pl = needed("polars", "to read tables", "tables")
+    pl = polars()
     text = Text(layout, suffix, _unpacked(layout, packed))
     names = text.names
     try:
@@ -151,14 +154,14 @@ def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
         frame = _without_blank_lines(pl, text, frame)
     except pl.exceptions.PolarsError as error:
         words = str(error).splitlines()[0].rstrip(".")
-        raise layout.error(f"the file cannot be read ({words})") from error
+        raise layout.error("the file cannot be read ({words})", words=words) from error
     if frame.height == 0:
         raise layout.error(NO_DATA)
     return Source(frame, names, lambda row: _line_of(text, row), parse=True)
 
 
 def _frame(pl: Any, text: Text) -> Any:
-    """The cells, in columns of numbers where all are."""
+    """Read the cells, into columns of numbers where all are."""
     n_columns = len(text.names)
     # polars takes 1.234 for a number also where commas are decimal and it may be a thousand.
     if text.layout.decimal == "." or text.count(b".") == [0]:
@@ -186,37 +189,40 @@ def _with_ids_as_they_are(pl: Any, text: Text, frame: Any) -> Any:
 
 
 def _unpacked(layout: Layout, packed: bool) -> bytes | None:
-    """The bytes in UTF-8, if they are not so in the file."""
+    """Return the bytes in UTF-8, if they are not so in the file."""
     data = _gunzipped(layout) if packed else None
-    head = data[:4096] if data is not None else _head(layout)
+    if data is not None:
+        head = data[:4096]
+    else:
+        with open(layout.path, "rb") as file:
+            head = file.read(4096)
     if layout.encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
         return _recoded(layout, layout.path.read_bytes() if data is None else data)
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise layout.error('the file is UTF-16; save it as UTF-8 or use encoding="utf-16"')
+        raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding}="utf-16"')
     if b"\r" in head and b"\n" not in head and b"\n" not in (data or layout.path.read_bytes()):
         return (data or layout.path.read_bytes()).replace(b"\r", b"\n")
     return data
-
-
-def _head(layout: Layout) -> bytes:
-    with open(layout.path, "rb") as file:
-        return file.read(4096)
 
 
 def _gunzipped(layout: Layout) -> bytes:
     try:
         return gzip.decompress(layout.path.read_bytes())
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise layout.error(f"the compressed file is damaged or cut short ({error})") from error
+        raise layout.error(
+            "the compressed file is damaged or cut short ({error})", error=error
+        ) from error
 
 
 def _recoded(layout: Layout, data: bytes) -> bytes:
     try:
         return data.decode(layout.encoding).encode()
     except LookupError as error:
-        raise layout.error(f"there is no encoding={layout.encoding!r}") from error
+        raise layout.error("there is no {encoding}={name!r}", name=layout.encoding) from error
     except UnicodeError as error:
-        raise layout.error(f"the file is not {layout.encoding} ({error})") from error
+        raise layout.error(
+            "the file is not {name} ({error})", name=layout.encoding, error=error
+        ) from error
 
 
 def _all_text(pl: Any, text: Text) -> dict[str, Any]:
@@ -236,7 +242,7 @@ def _schema(pl: Any, text: Text, n_rows: int | None) -> dict[str, Any]:
 
 
 def numbers(pl: Any, cells: Any, decimal: str) -> Any:
-    """Cells of text as numbers, null where they are none."""
+    """Turn cells of text into numbers, null where they are none."""
     if decimal == ",":
         cells = pl.when(~cells.str.contains(".", literal=True)).then(
             cells.str.replace(",", ".", literal=True)
@@ -265,8 +271,13 @@ def check_widths(text: Text) -> None:
             continue
         missing = f" and none for column {shown(text.names[width])}" if width < names else ""
         raise text.layout.error(
-            f"line {line} has {width} cells where the header has {names}{missing}; the separator "
-            f"was taken to be {WORDS.get(text.separator, repr(text.separator))}"
+            "line {line} has {width} cells where the header has {names}{missing}; the separator "
+            "was taken to be {mark}",
+            line=line,
+            width=width,
+            names=names,
+            missing=missing,
+            mark=MARKS.get(text.separator, repr(text.separator)),
         )
 
 

@@ -1,7 +1,7 @@
 """Tables that are read a block at a time: folders of Parquet files, one such file, or an .npy.
 
-What the columns are is seen from the first rows, by the rules of ``tables``; how many rows there
-are is said by the files themselves. No cell is read before a block is.
+The first rows show what the columns are, by the rules of ``tables``; the number of rows stands in
+the files' metadata. No other cell is read before its block is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,14 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.files._formats import damaged, of_columns, of_matrix
-from rskc.files._needs import needed
-from rskc.files._source import Layout, Source, TableError, shown
-from rskc.files.tables import find_numbers, find_roles, like
+from rskc.files._source import Layout, Source, TableError, needed, shown
+from rskc.files.tables import PARQUET, find_numbers, find_roles, is_pattern, similar
 from rskc.validation import check_choice
 
-__all__ = ["BlockTable", "Piece", "bytes_needed", "is_many_files", "open_blocks"]
+__all__ = ["BlockTable", "Piece", "open_blocks"]
 
-PARQUET = (".parquet", ".parq", ".pq")
 # Cells of a block: large enough that a pass over it takes far longer than the scheduler's share
 # (about a millisecond), small enough that each thread may hold some.
 BLOCK_BYTES = 2**26
@@ -76,7 +74,7 @@ class BlockTable:
         return sum(piece.n_cases for piece in self.pieces)
 
     def head(self) -> BlockHead:
-        """What the columns are, without a case."""
+        """Return what the columns are, without a case."""
         import pandas as pd
 
         return BlockHead(pd.DataFrame(columns=self.features), self.dropped, self.path)
@@ -105,10 +103,11 @@ class BlockTable:
     def _check_finite(self, piece: Piece, cells: np.ndarray) -> None:
         outlying = np.isinf(cells).any(axis=0)
         if outlying.any():
-            name = shown(self.features[int(outlying.argmax())])
             raise TableError(
-                f"{shown(piece.path, 200)}: column {name}: a cell is infinite, or too large for a "
-                "number; correct it, or leave it empty."
+                "{file}: column {name}: a cell is infinite, or too large for a number; correct it, "
+                "or leave it empty.",
+                file=shown(piece.path, 200),
+                name=shown(self.features[int(outlying.argmax())]),
             )
 
 
@@ -176,31 +175,11 @@ def _layout(path: Path, how: Mapping[str, Any]) -> Layout:
     return Layout(path, (), ".", None, "utf-8", True, None, how.get("id_column"), tuple(as_text))
 
 
-def is_many_files(path: Path) -> bool:
-    """Whether a path is a folder, or a pattern that no file has for a name."""
-    return path.is_dir() or (_is_pattern(path) and not path.exists())
-
-
-def _is_pattern(path: Path) -> bool:
-    return bool(re.search(r"[*?\[]", str(path)))
-
-
-def bytes_needed(path: Path) -> int:
-    """Bytes that a file which can be read in blocks takes in memory; 0 for others."""
-    if not path.is_file():
-        return 0
-    if path.suffix in PARQUET:
-        parquet = needed("pyarrow.parquet", "to read Parquet files in blocks", "dask")
-        found = parquet.read_metadata(path)
-        return found.num_rows * found.num_columns * 8
-    return path.stat().st_size if path.suffix == ".npy" else 0
-
-
 # ---- Parquet
 
 
 def _files(layout: Layout) -> list[str]:
-    """The files, in the order of the numbers in their names."""
+    """Find the files, in the order of the numbers in their names."""
     path = layout.path
     if path.is_dir():
         inside = (str(file) for file in path.rglob("*") if file.is_file())
@@ -211,8 +190,8 @@ def _files(layout: Layout) -> list[str]:
         ]
     elif path.exists():
         found = [str(path)]
-    elif not _is_pattern(path):
-        raise layout.error(f"there is no such file or folder{like(path)}")
+    elif not is_pattern(path):
+        raise layout.error("there is no such file or folder{similar}", similar=similar(path))
     else:
         found = [file for file in glob.glob(str(path)) if file.endswith(PARQUET)]
     if not found:
@@ -220,13 +199,13 @@ def _files(layout: Layout) -> list[str]:
         raise layout.error(f"{what} no Parquet file, the name of which ends in .parquet")
     if not found[0].endswith(PARQUET):
         raise layout.error(
-            "in blocks, tables are read from Parquet files and .npy; use engine=memory for others"
+            "in blocks, tables are read from Parquet files and .npy; use {read_table} for others"
         )
     return [os.path.abspath(file) for file in sorted(found, key=_natural)]
 
 
 def _natural(name: str) -> list[Any]:
-    """Key by which part.10 comes after part.9."""
+    """Return a key by which part.10 comes after part.9."""
     parts = re.split(r"(\d+)", name)
     return [int(part) if part.isdigit() else part for part in parts]
 
@@ -240,20 +219,27 @@ def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
         try:
             found = parquet.read_metadata(file)
         except (OSError, ValueError) as error:
-            raise damaged(_renamed(layout, file), error) from error
+            raise damaged(replace(layout, path=Path(file)), error) from error
         own = found.schema.to_arrow_schema().names
         if names is not None and set(own) != set(names):
-            raise layout.error(_other_columns(names, own, files[0], file))
+            lost = sorted(set(names) ^ set(own))[0]
+            has, lacks = (files[0], file) if lost in names else (file, files[0])
+            raise layout.error(
+                "the files have different columns: {name} is in {has} and not in {lacks}",
+                name=shown(lost),
+                has=shown(Path(has).name),
+                lacks=shown(Path(lacks).name),
+            )
         names = names or own
         pieces += _groups(file, found, pieces[-1].first + pieces[-1].n_cases if pieces else 0)
     if not pieces:
         raise layout.error("there is no row with data")
-    head = of_columns(_renamed(layout, pieces[0].path), "read_parquet", n_rows=HEAD)
-    return pieces, head
+    first = replace(layout, path=Path(pieces[0].path))
+    return pieces, of_columns(first, "read_parquet", n_rows=HEAD)
 
 
 def _groups(file: str, found: Any, first: int) -> list[Piece]:
-    """Pieces of a file: row groups that lie together, of as many cells as a block has."""
+    """Make pieces of a file: row groups that lie together, of as many cells as a block has."""
     rows = np.array([found.row_group(i).num_rows for i in range(found.num_row_groups)], int)
     cells = np.cumsum(rows) * found.num_columns * 8
     numbers = (np.maximum(cells, 1) - 1) // BLOCK_BYTES
@@ -267,21 +253,6 @@ def _groups(file: str, found: Any, first: int) -> list[Piece]:
     return made
 
 
-def _other_columns(names: list[str], own: list[str], file: str, other: str) -> str:
-    lost = sorted(set(names) ^ set(own))[0]
-    has, lacks = (file, other) if lost in names else (other, file)
-    return (
-        f"the files have different columns: {shown(lost)} is in {shown(Path(has).name)} and not in "
-        f"{shown(Path(lacks).name)}"
-    )
-
-
-def _renamed(layout: Layout, file: str) -> Layout:
-    from dataclasses import replace
-
-    return replace(layout, path=Path(file))
-
-
 # ---- NumPy
 
 
@@ -289,7 +260,9 @@ def _open_npy(layout: Layout) -> tuple[list[Piece], Source]:
     try:
         matrix = np.load(layout.path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
-        raise layout.error(f"there is no such file{like(layout.path)}") from error
+        raise layout.error(
+            "there is no such file{similar}", similar=similar(layout.path)
+        ) from error
     except (OSError, ValueError, EOFError) as error:
         raise damaged(layout, error) from error
     head = of_matrix(layout, np.atleast_1d(matrix)[:HEAD])
@@ -306,7 +279,7 @@ def _open_npy(layout: Layout) -> tuple[list[Piece], Source]:
 def _read_piece(
     piece: Piece, features: list[str], sides: list[str], dtype: np.dtype
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Features of a piece as a matrix, NaN where a cell is missing, and other columns as text."""
+    """Read features of a piece as a matrix, NaN for a missing cell, and other columns as text."""
     if piece.path.endswith(".npy"):
         rows = np.load(piece.path, mmap_mode="r")[piece.begin : piece.end]
         known = {name: rows[:, _number(name)].astype(str).astype(object) for name in sides}
@@ -320,12 +293,12 @@ def _read_piece(
 
 
 def _number(name: str) -> int:
-    """Number of a column of a matrix, in which they are x0, x1, ...."""
+    """Return the number of a column of a matrix, in which they are x0, x1, ...."""
     return int(name[1:])
 
 
 def _side_by_side(columns: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
-    """Columns as a matrix, some rows at a time so that these stay in the cache."""
+    """Make a matrix of columns, some rows at a time so that these stay in the cache."""
     cells = np.empty((len(columns[0]), len(columns)), dtype)
     for start in range(0, len(cells), ROWS_AT_A_TIME):
         rows = slice(start, start + ROWS_AT_A_TIME)
@@ -341,8 +314,11 @@ def _numbers(piece: Piece, name: str, column: Any) -> np.ndarray:
         return column.cast("float64", safe=False).to_numpy()
     except (ValueError, NotImplementedError, TypeError) as error:
         raise TableError(
-            f"{shown(piece.path, 200)}: column {shown(name)} holds {kind} here and numbers in the "
-            "first file; leave it out by drop, or write the files alike."
+            "{file}: column {name} holds {kind} here and numbers in the first file; leave it out "
+            "by {drop}, or write the files alike.",
+            file=shown(piece.path, 200),
+            name=shown(name),
+            kind=kind,
         ) from error
 
 

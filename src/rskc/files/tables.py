@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rskc.files._formats import of_columns, read_excel, read_h5ad, read_npy, read_npz
-from rskc.files._needs import needed
-from rskc.files._source import Layout, Source, TableError, named, near, shown
+from rskc.files._source import Layout, Source, TableError, near, polars, shown
 from rskc.files._text import SEPARATORS, numbers, read_text
 from rskc.validation import check_choice
+from rskc.wording import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +32,7 @@ __all__ = ["MISSING_VALUES", "Table", "TableError", "read_table"]
 
 MISSING_VALUES = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "NULL", "null", "None")
 
+PARQUET = (".parquet", ".parq", ".pq")
 READERS = {
     ".parquet": lambda layout: of_columns(layout, "read_parquet"),
     ".arrow": lambda layout: of_columns(layout, "read_ipc"),
@@ -122,7 +126,7 @@ def read_table(
         Whether a line is a feature and a column a case, as is usual for genes. The id column then
         has the names of the features, and the header those of the cases.
     missing_values : sequence of str
-        What stands for a missing cell, beside an empty one.
+        What stands for a missing cell, in addition to an empty one.
     decimal : {".", ","}, default="."
         Decimal mark of text.
     text_columns : {"refuse", "drop"}, default="refuse"
@@ -166,7 +170,7 @@ def read_table(
         as_text=as_text,
     )
     if features_in_rows and label_column is not None:
-        raise layout.error("label_column cannot be used when features are in rows")
+        raise layout.error("{label_column} cannot be used when features are in rows")
     digest = _digest(layout)
     source = _read(layout)
     roles = find_roles(
@@ -177,7 +181,7 @@ def read_table(
 
 
 def _digest(layout: Layout) -> str:
-    """Digest of the file; the first to find out that there is none."""
+    """Return the digest of the file; the first to find out that there is none."""
     path = layout.path
     if path.is_dir():
         raise layout.error("this is a folder, and a file is expected")
@@ -187,14 +191,14 @@ def _digest(layout: Layout) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError as error:
-        raise layout.error(f"there is no such file{like(path)}") from error
+        raise layout.error("there is no such file{similar}", similar=similar(path)) from error
     except (OSError, ValueError) as error:
         words = getattr(error, "strerror", None) or str(error)
-        raise layout.error(f"the file cannot be opened ({words})") from error
+        raise layout.error("the file cannot be opened ({words})", words=words) from error
 
 
-def like(path: Path) -> str:
-    """Words on a file of a name that is nearly the same."""
+def similar(path: Path) -> str:
+    """Name a file whose name is nearly the same, for the end of a sentence."""
     names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
     words = near(path.name, names)
     return f"; {words}" if words.startswith("perhaps") else ""
@@ -211,7 +215,34 @@ def _read(layout: Layout) -> Source:
     if suffix in READERS and not packed:
         return READERS[suffix](layout)
     known = ", ".join([*SEPARATORS, *READERS])
-    raise layout.error(f"tables are read from {known} (text also with .gz), and this is none")
+    raise layout.error(
+        "tables are read from {known} (text also with .gz), and this is none", known=known
+    )
+
+
+def is_many_files(path: Path) -> bool:
+    """Whether a path is a folder, or a pattern that no file has for a name."""
+    return path.is_dir() or (is_pattern(path) and not path.exists())
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether a path may stand for several files."""
+    return bool(re.search(r"[*?\[]", str(path)))
+
+
+def bytes_needed(path: Path) -> int:
+    """Return the bytes that a file which can be read in blocks takes in memory; 0 for others."""
+    if not path.is_file():
+        return 0
+    if path.suffix == ".npy":
+        return path.stat().st_size
+    if path.suffix not in PARQUET or find_spec("pyarrow") is None:
+        return 0
+    try:
+        found = import_module("pyarrow.parquet").read_metadata(path)
+    except (OSError, ValueError):  # whoever reads it will say what is wrong
+        return 0
+    return found.num_rows * found.num_columns * 8
 
 
 def find_roles(layout: Layout, source: Source, ids: Any, labels: Any, drop: Sequence[str]) -> Roles:
@@ -220,11 +251,18 @@ def find_roles(layout: Layout, source: Source, ids: Any, labels: Any, drop: Sequ
     for parameter, wanted in asked.items():
         for name in wanted:
             if name is not None and name not in source.names:
-                words = f"there is no column {shown(name)}, given as {parameter}"
-                raise layout.error(f"{words}; {near(name, source.names)}")
+                raise layout.error(
+                    f"there is no column {{name}}, given as {{{parameter}}}; {{others}}",
+                    parameter=parameter,
+                    name=shown(name),
+                    others=near(name, source.names),
+                )
     dropped = dict(source.left_out) | dict.fromkeys(drop, "asked for")
     kept = [j for j, name in enumerate(source.names) if name not in drop]
-    _check_duplicates(layout, [source.names[j] for j in kept])
+    counts = Counter(source.names[j] for j in kept)
+    twice = [name for name, count in counts.items() if count > 1 and name]
+    if twice:
+        raise layout.error("several columns have the same name: {names}", names=quoted(twice))
     label = source.names.index(labels) if labels is not None else None
     kept = [j for j in kept if j != label]
     id_number = _id_number(layout, source, ids, kept)
@@ -232,12 +270,6 @@ def find_roles(layout: Layout, source: Source, ids: Any, labels: Any, drop: Sequ
     if not features:
         raise layout.error("there is no column left that could be a feature")
     return Roles(id_number, label, features, dropped)
-
-
-def _check_duplicates(layout: Layout, names: list[str]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1 and name]
-    if twice:
-        raise layout.error(f"several columns have the same name: {named(twice)}")
 
 
 def _id_number(layout: Layout, source: Source, ids: str | None, kept: list[int]) -> int | None:
@@ -259,7 +291,7 @@ def _is_nothing(layout: Layout, source: Source, j: int) -> bool:
         return False
     if source.frame[str(j)].null_count() == source.frame.height:
         return True
-    raise layout.error(f"column {j + 1} has no name")
+    raise layout.error("column {number} has no name", number=j + 1)
 
 
 class Cells(NamedTuple):
@@ -270,7 +302,7 @@ class Cells(NamedTuple):
 
 
 def _parsed(layout: Layout, series: Any) -> Cells:
-    pl = needed("polars", "to read tables", "tables")
+    pl = polars()
     cells = pl.col("cells")
     missing = cells.is_null() | cells.is_in(list(layout.missing_values))
     frame = series.to_frame("cells").select(cells.str.strip_chars())
@@ -280,7 +312,7 @@ def _parsed(layout: Layout, series: Any) -> Cells:
 
 
 def _kind(layout: Layout, source: Source, j: int) -> str:
-    """What a column holds: "numbers", "text", "dates" ....
+    """Say what a column holds: "numbers", "text", "dates" ....
 
     Text that may be numbers is, unless fewer than half of the cells that are there are numbers.
     """
@@ -301,11 +333,11 @@ def _kind(layout: Layout, source: Source, j: int) -> str:
 def find_numbers(
     layout: Layout, source: Source, roles: Roles, text_columns: str
 ) -> tuple[Roles, np.ndarray]:
-    """Make numbers of the features, without the columns that hold others things."""
+    """Make numbers of the features, without the columns that hold other things."""
     others = [j for j in roles.features if not source.frame[str(j)].dtype.is_numeric()]
     kinds = {j: kind for j in others if (kind := _kind(layout, source, j)) != "numbers"}
     if kinds and text_columns == "refuse":
-        raise layout.error(_refusal(layout, source, kinds))
+        raise _refusal(layout, source, kinds)
     features = [j for j in roles.features if j not in kinds]
     if not features:
         raise layout.error("no column holds numbers")
@@ -317,29 +349,30 @@ def find_numbers(
     return roles._replace(features=features, dropped=roles.dropped | dropped), matrix
 
 
-def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> str:
+def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableError:
     j, kind = next(iter(kinds.items()))
     cells = source.frame[str(j)].drop_nulls()
     example = str(cells[0]) if len(cells) else ""
-    what = named(source.names[j] for j in kinds)
-    many = "columns that hold" if len(kinds) > 1 else "a column that holds"
-    words = f"there {'are' if len(kinds) > 1 else 'is'} {many} no numbers: {what}"
-    where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
-    words += f" ({kind}, such as {shown(example)} in {where})" if len(cells) else f" ({kind})"
+    if len(cells):
+        where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
+        kind += f", such as {shown(example)} in {where}"
+    there = "there is a column that holds" if len(kinds) == 1 else "there are columns that hold"
+    them = "it" if len(kinds) == 1 else "them"
+    remedy = f'; leave {them} out by {{drop}} or {{text_columns}}="drop", or use {them} as ids or '
+    remedy += "labels"
     if _decimal_comma(layout, source, example):
-        return words + '; if these are decimal commas, use decimal=","'
-    return words + '; leave them out by drop or text_columns="drop", or use them as ids or labels'
+        remedy = '; if these are decimal commas, use {decimal}=","'
+    names = quoted(source.names[j] for j in kinds)
+    return layout.error(f"{there} no numbers: {{names}} ({{kind}}){remedy}", names=names, kind=kind)
 
 
 def _decimal_comma(layout: Layout, source: Source, cell: str) -> bool:
-    import re
-
     return source.parse and layout.decimal == "." and bool(re.fullmatch(r"\s*-?\d*,\d+\s*", cell))
 
 
 def _column(layout: Layout, source: Source, j: int) -> Any:
-    """A column of text, or of nothing, as numbers."""
-    pl = needed("polars", "to read tables", "tables")
+    """Return a column of text, or of nothing, as numbers."""
+    pl = polars()
     series = source.frame[str(j)]
     if str(series.dtype) != "String":
         return series.cast(pl.Float64)
@@ -348,16 +381,16 @@ def _column(layout: Layout, source: Source, j: int) -> Any:
         return cells.numbers
     row = int(cells.bad.arg_max())
     cell = series[row]
-    words = f"{source.where(row)}, column {shown(source.names[j])}: {shown(cell)} is not a number"
-    remedy = "correct it, or name it in missing_values if it stands for a missing cell"
+    remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
     if _decimal_comma(layout, source, cell):
-        remedy = 'if it is a decimal comma, use decimal=","'
-    raise layout.error(f"{words}; {remedy}")
+        remedy = 'if it is a decimal comma, use {decimal}=","'
+    template = f"{{cell}} is not a number; {remedy}"
+    raise _cell_error(layout, source, [row], j, template, cell=shown(cell))
 
 
 def _matrix(frame: Any) -> np.ndarray:
-    """Cells as float32 if all are, else as float64."""
-    pl = needed("polars", "to read tables", "tables")
+    """Return the cells as float32 if all are, else as float64."""
+    pl = polars()
     single = all(str(dtype) == "Float32" for dtype in frame.dtypes)
     frame = frame.cast(pl.Float32 if single else pl.Float64)
     return frame.to_numpy(order="c", writable=True)
@@ -369,11 +402,15 @@ def _check_finite(layout: Layout, source: Source, features: list[int], matrix: n
         return
     column = int(np.argmax(np.isinf(largest)))
     row = int(np.argmax(np.isinf(matrix[:, column])))
-    name = shown(source.names[features[column]])
-    raise layout.error(
-        f"{source.where(row)}, column {name}: the cell is infinite, or too large for a number; "
-        "correct it, or leave it empty"
-    )
+    words = "the cell is infinite, or too large for a number; correct it, or leave it empty"
+    raise _cell_error(layout, source, [row], features[column], words)
+
+
+def _cell_error(
+    layout: Layout, source: Source, rows: list[int], column: int, template: str, **values: Any
+) -> TableError:
+    where, name = " and ".join(map(source.where, rows)), shown(source.names[column])
+    return layout.error(f"{{where}}, column {{name}}: {template}", where=where, name=name, **values)
 
 
 def _table(
@@ -407,29 +444,28 @@ def _table(
 
 
 def _ids(layout: Layout, source: Source, j: int) -> list[str]:
-    """Ids as text; none missing, none twice."""
-    pl = needed("polars", "to read tables", "tables")
-    series, name = source.frame[str(j)], shown(source.names[j])
+    """Return the ids as text; none missing, none twice."""
+    pl = polars()
+    series = source.frame[str(j)]
     if series.null_count():
-        where = source.where(int(series.is_null().arg_max()))
-        raise layout.error(f"{where}, column {name}: the id is missing")
+        row = int(series.is_null().arg_max())
+        raise _cell_error(layout, source, [row], j, "the id is missing")
     ids = series.cast(pl.String).to_list()
     if len(set(ids)) < len(ids):
         twice = next(each for each, count in Counter(ids).items() if count > 1)
-        first, second = [row for row, each in enumerate(ids) if each == twice][:2]
-        where = f"{source.where(first)} and {source.where(second)}"
-        raise layout.error(f"{where}, column {name}: the id {shown(twice)} occurs twice")
+        rows = [row for row, each in enumerate(ids) if each == twice][:2]
+        raise _cell_error(layout, source, rows, j, "the id {id} occurs twice", id=shown(twice))
     return ids
 
 
 def _labels(layout: Layout, source: Source, j: int) -> np.ndarray:
-    """Classes, as whole numbers if they are."""
-    pl = needed("polars", "to read tables", "tables")
-    series, name = source.frame[str(j)], shown(source.names[j])
+    """Return the classes, as whole numbers if they are."""
+    pl = polars()
+    series = source.frame[str(j)]
     if series.null_count():
-        where = source.where(int(series.is_null().arg_max()))
-        words = "the label is missing; fill it in, or leave the column out by drop"
-        raise layout.error(f"{where}, column {name}: {words}")
+        row = int(series.is_null().arg_max())
+        words = "the label is missing; fill it in, or leave the column out by {drop}"
+        raise _cell_error(layout, source, [row], j, words)
     text = series.cast(pl.String)
     whole = text.cast(pl.Int64, strict=False)
     return np.array(text.to_list() if whole.null_count() else whole.to_list())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rskc.atomic import atomic_write
-from rskc.files._needs import needed
+from rskc.files._source import needed
 
 # Text that begins so is run as a formula by spreadsheets (OWASP, "CSV injection").
 FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
@@ -62,7 +62,7 @@ def _header(pl: Any, frame: Any) -> bytes:
 
 
 def _column(pl: Any, series: Any) -> Any:
-    """Series of polars; without pyarrow, which polars asks for when it is given one of pandas."""
+    """Make a series of polars without pyarrow, which polars needs to take one of pandas."""
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
         made = pl.Series(series.to_numpy())
         return made.fill_nan(None) if series.dtype.kind == "f" else made
@@ -89,10 +89,14 @@ def write_json(obj: Any, path: str | os.PathLike) -> None:
     path : str or path
         Where to; written whole or not at all.
     """
-    text = json.dumps(to_json(obj), ensure_ascii=False, allow_nan=False, indent=1)
     with atomic_write(path) as file:
         # A lone surrogate, from a file name that is no UTF-8, is no text.
-        file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        file.write(json_text(obj).encode("utf-8", "backslashreplace") + b"\n")
+
+
+def json_text(obj: Any) -> str:
+    """Return an object as indented JSON, as ``write_json`` writes it."""
+    return json.dumps(to_json(obj), ensure_ascii=False, allow_nan=False, indent=1)
 
 
 def to_json(value: Any) -> Any:

@@ -216,6 +216,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         "run": [
             {"label": LABELS.get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
             for key, value in run.items()
+            if key != "standardizer"
         ],
         "versions": {name: installed[name] for name in PACKAGES},
         "seeded": model.random_state is not None,
@@ -247,12 +248,15 @@ def _snippet(facts: Facts, parameters: dict[str, Any], run: Mapping[str, Any]) -
         elif value != defaults[name].default:
             arguments.append(f"{name}={in_python(value)}")
     known = [(key, run[key]) for key in ("file", "standardization") if run.get(key)]
+    standardizer = cleaned(run.get("standardizer", ""), 100)
+    names = sorted(filter(None, ["RobustSparseKMeans", standardizer.partition("(")[0]]))
     lines = [
-        "from rskc import RobustSparseKMeans",
+        f"from rskc import {', '.join(names)}",
         "from rskc.report import make_report",
         "",
         *(f"# {key}: {cleaned(value, 100)}" for key, value in known),
         f"X = ...  # your table of {count(facts.n, 'case')} x {count(facts.p, 'feature')}",
+        *([f"X = {standardizer}.fit_transform(X)"] if standardizer else []),
         *defined,
         f"model = RobustSparseKMeans({', '.join(arguments)})",
         "model.fit(X)",

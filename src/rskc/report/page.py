@@ -107,7 +107,8 @@ several of these, default=()
         Heading of the page.
     run : mapping, default=None
         What else is known of the run, to be shown: ``command``, ``file``, ``sha256``,
-        ``standardization``, ``date`` or whatever; values are written as text.
+        ``standardization``, ``date`` or whatever; values are written as text. ``standardizer``,
+        such as ``"RowStandardizer()"``, becomes a line of the Python that repeats the run.
 
     Returns
     -------

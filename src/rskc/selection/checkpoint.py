@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from rskc.exceptions import ParameterError
+
 Result = Mapping[str, Any]  # numbers and arrays
 
 FORMAT = "rskc checkpoint 1"
@@ -60,7 +62,7 @@ class Checkpoint(NoCheckpoint):
     def __init__(self, path: str | os.PathLike, identity: Mapping[str, str | None]):
         self.path = os.fspath(path)
         if not self.path:
-            raise ValueError("checkpoint='' must be the name of a file, or None.")
+            raise ParameterError("checkpoint", self.path, "must be the name of a file, or None.")
         with self._or_refuse():
             self._connection = sqlite3.connect(self.path, timeout=10)
         try:
@@ -77,9 +79,12 @@ class Checkpoint(NoCheckpoint):
         try:
             yield
         except (sqlite3.Error, zipfile.BadZipFile, EOFError, KeyError, OSError) as error:
-            raise ValueError(
-                f"checkpoint={self.path!r} cannot be used ({error}); give the file of an earlier "
-                "search, or the name of a new one in a folder that can be written to."
+            raise ParameterError(
+                "checkpoint",
+                self.path,
+                "cannot be used ({error}); give the file of an earlier search, or the name of a "
+                "new one in a folder that can be written to.",
+                error=str(error),
             ) from error
 
     def _prepare(self) -> None:
@@ -104,7 +109,7 @@ class Checkpoint(NoCheckpoint):
                 self._connection.executemany("insert into identity values (?, ?)", rows)
         for name in [*asked, *(name for name in found if name not in LATER)]:
             if name not in asked or (asked[name] is not None and asked[name] != found.get(name)):
-                raise ValueError(self._refusal(name, found.get(name), asked.get(name)))
+                raise self._refusal(name, found.get(name), asked.get(name))
         return found
 
     def claim(self, name: str, value: str) -> None:
@@ -115,17 +120,16 @@ class Checkpoint(NoCheckpoint):
             asked = self._connection.execute("select value from identity where name = ?", (name,))
             (found,) = asked.fetchone()
         if found != value:
-            raise ValueError(self._refusal(name, found, value))
+            raise self._refusal(name, found, value)
         self.identity[name] = value
 
-    def _refusal(self, name: str, found: str | None, asked: str | None) -> str:
-        what = f"{name}={found} and this search has {name}={asked}"
+    def _refusal(self, name: str, found: str | None, asked: str | None) -> ParameterError:
+        what = f"{{{name}}}={{found}} and this search has {{{name}}}={{asked}}"
         if name == "data":
             what = "other data"
-        return (
-            f"checkpoint={self.path!r} was made with {what}; give the name of a new file, or "
-            "delete this one to begin again."
-        )
+        remedy = "give the name of a new file, or delete this one to begin again"
+        words = f"was made with {what}; {remedy}."
+        return ParameterError("checkpoint", self.path, words, found=found, asked=asked)
 
     def results(self) -> dict[str, Result]:
         """Return the finished tasks."""

@@ -13,6 +13,8 @@ import dask.array
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.utils import parse_bytes, parse_timedelta
 
+from rskc.exceptions import ClusterError
+
 # How often, in seconds, a cluster that is at work is asked whether it still has workers.
 POLL = 1.0
 
@@ -86,7 +88,7 @@ def _naming_a_lost_cluster() -> Iterator[None]:
     try:
         yield
     except (CancelledError, OSError) as error:
-        raise RuntimeError(
+        raise ClusterError(
             "The connection to the Dask cluster, or data that only it had, was lost during "
             "the fit; check the scheduler and fit again."
         ) from error
@@ -185,7 +187,7 @@ class ClusterScheduler:
         try:
             return future.result()  # what a task raised: the user's own, mostly
         except KilledWorker as error:
-            raise RuntimeError(
+            raise ClusterError(
                 "The workers of the Dask cluster died again and again while they worked on the "
                 "same block; give them more memory or X smaller chunks."
             ) from error
@@ -204,7 +206,7 @@ class ClusterScheduler:
                 if self.client.nthreads():
                     seen = time.monotonic()
             if time.monotonic() - seen > patience:
-                raise RuntimeError(
+                raise ClusterError(
                     f"The Dask cluster has had no worker for {patience:g} seconds; start some "
                     "and fit again (rskc.no-workers-timeout says how long to wait)."
                 )

@@ -1,0 +1,134 @@
+"""What a command prints, and where: results to stdout; notes, progress and errors to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from rskc.cli._options import NAMES, OUTPUT, flag
+from rskc.exceptions import Phrased
+
+
+@dataclass(frozen=True)
+class Console:
+    """The options of every command that say how much it prints."""
+
+    quiet: bool = flag(OUTPUT, "Print errors only.", "--quiet", "-q")
+    json: bool = flag(OUTPUT, "Print the result as JSON.", "--json")
+    debug: bool = flag(OUTPUT, "Show where an error came from.", "--debug")
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is printed for people."""
+        return self.quiet or self.json
+
+    def print(self, *lines: Any, **how: Any) -> None:
+        """Print text or tables, for people; ``soft_wrap=True`` breaks no line, such as a path."""
+        if not self.silent:
+            console = _rich(sys.stdout)
+            for line in lines:
+                console.print(line, markup=False, **how)
+
+    def note(self, *sentences: Any) -> None:
+        """Print sentences, or warnings, that should not be overlooked."""
+        if not self.silent:
+            from rich.text import Text
+
+            from rskc.wording import cleaned
+
+            for sentence in sentences:
+                words = Text.assemble(("Note: ", "yellow"), cleaned(in_options(sentence), 2000))
+                _rich(sys.stderr).print(words)
+
+    def print_json(self, facts: Any) -> None:
+        """Print facts for programs, if JSON is asked for."""
+        if self.json:
+            from rskc.files.writing import json_text
+
+            typer.echo(json_text(facts))
+
+    def error(self, sentence: str) -> None:
+        """Print an error, in one line that nothing wraps or colors."""
+        typer.echo(f"rskc: {sentence}", err=True)
+
+    @contextmanager
+    def busy(self, what: str) -> Iterator[None]:
+        """Show, on a terminal, that something is under way and for how long."""
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+        with self._progress(*columns) as progress:
+            progress.add_task(what)
+            yield
+
+    @contextmanager
+    def counting(self, what: str) -> Iterator[Callable[[int, int], None]]:
+        """Show, on a terminal, how much is done and how long the rest will take."""
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        with self._progress(*columns, TimeRemainingColumn()) as progress:
+            task = progress.add_task(what, total=None)
+
+            def update(done: int, total: int) -> None:
+                if progress.tasks[task].completed > done:
+                    progress.reset(task, total=total)
+                progress.update(task, completed=done, total=total)
+
+            yield update
+
+    def _progress(self, *columns: Any) -> Any:
+        from rich.progress import Progress
+
+        console = _rich(sys.stderr)
+        hidden = self.silent or not console.is_terminal
+        return Progress(*columns, console=console, transient=True, disable=hidden)
+
+
+def _rich(stream: Any) -> Any:
+    from rich.console import Console as RichConsole
+
+    return RichConsole(file=stream, highlight=False, emoji=False)
+
+
+def bold(words: str, style: str = "bold") -> Any:
+    """Return text that stands out."""
+    from rich.text import Text
+
+    return Text(words, style=style)
+
+
+def in_options(message: Any) -> str:
+    """Return the text of an error, a warning or a sentence, with parameters called by options."""
+    return message.phrased(NAMES) if isinstance(message, Phrased) else str(message)
+
+
+def sentence_of(error: BaseException) -> str:
+    """Return the message of an error in one line, ending in a full stop."""
+    if isinstance(error, OSError) and error.strerror:
+        name = "" if error.filename is None else f"{os.fspath(error.filename)!r}: "
+        text = f"{name}{error.strerror[0].lower()}{error.strerror[1:]}"
+    elif isinstance(error, MemoryError):
+        text = f"there is not enough memory for this table{f' ({error})' if str(error) else ''}"
+    else:
+        text = in_options(error) or type(error).__name__
+    text = " ".join(text.split())
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[Warning]]:
+    """Collect warnings instead of printing them; the list is filled when the block ends."""
+    found: list[Warning] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield found
+    messages: list[Any] = [w.message for w in caught if issubclass(w.category, UserWarning)]
+    found += {str(message): message for message in messages}.values()

@@ -1,0 +1,174 @@
+"""Files of results: a folder that is there whole or not at all, and what is written into it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rskc.cli._results import FILES, Result, headline
+
+
+@contextmanager
+def results_folder(folder: Path, force: bool) -> Iterator[Path]:
+    """Make a folder beside ``folder`` to write into, which takes its place when the block ends.
+
+    If the block is left by an exception, nothing stays. With ``force`` an existing folder keeps
+    what is not ours.
+    """
+    target = Path(os.path.realpath(folder))
+    check_folder(folder)
+    if not force and target.is_dir() and any(target.iterdir()):
+        raise ValueError(
+            f"the folder {str(folder)!r} is there already; use --force to replace the results in "
+            "it, or --out for another folder."
+        )
+    made, part = [parent for parent in target.parents if not parent.exists()], None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        prefix = f".{target.name[:60]}."
+        part = Path(tempfile.mkdtemp(prefix=prefix, suffix=".part", dir=target.parent))
+        yield part
+        _install(part, target)
+    except BaseException as error:
+        if part is not None:
+            shutil.rmtree(part, ignore_errors=True)
+        for parent in made:
+            with suppress(OSError):
+                parent.rmdir()
+        if isinstance(error, OSError):
+            raise _about(error, part, folder) from error
+        raise
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse, before any work, a file in place of a folder."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{str(folder)!r} is a file, and the results need a folder; use --out.")
+
+
+def _install(part: Path, target: Path) -> None:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    part.chmod(0o777 & ~mask)
+    if not target.exists():
+        part.rename(target)
+        return
+    written = {file.name for file in part.iterdir()}
+    for name in sorted(written):
+        os.replace(part / name, target / name)
+    # Of ours, those of an earlier result are gone; nothing else in a folder is ever removed.
+    for name in set(FILES) - written:
+        (target / name).unlink(missing_ok=True)
+    part.rmdir()
+
+
+def _about(error: OSError, part: Path | None, folder: Path) -> OSError:
+    """Return the same error, about the folder that was asked for instead of the temporary one."""
+    if error.errno is None:
+        return error
+    name = str(folder)
+    if part is not None:
+        name = os.fspath(error.filename or folder).replace(str(part), name)
+    return type(error)(error.errno, error.strerror, name)
+
+
+def check_no_file(path: Path | None, force: bool) -> None:
+    """Refuse, before any work, to overwrite a file or to write where there is no folder."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder; give the name of a file to --out.")
+    if path.is_file() and not force:
+        raise ValueError(
+            f"{str(path)!r} is there already; use --force to replace it, or --out for another name."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_report(wanted: bool) -> None:
+    """Say before the work, and not after it, that a page cannot be made."""
+    packages = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
+    missing = [name for module, name in packages.items() if not importlib.util.find_spec(module)]
+    if wanted and missing:
+        raise ImportError(
+            f"the HTML page needs {' and '.join(missing)}, not installed here: pip install "
+            '"rskc[report]", or do without it by --no-report.'
+        )
+
+
+def write_results(folder: Path, result: Result, *, report: bool, title: str | None) -> None:
+    """Write all files of a result."""
+    from rskc.files import write_csv
+
+    write_csv(result.cases, folder / "labels.csv")
+    write_others(folder, result, report=report, title=title)
+
+
+def write_others(folder: Path, result: Result, *, report: bool, title: str | None) -> None:
+    """Write all files but labels.csv."""
+    from rskc.files import save, write_csv, write_json
+
+    data = result.data
+    extra = {  # what predict and report need to know
+        "reading": data.reading,
+        "id_column": data.table.id_column,
+        "scaling": data.scaling.extra(),
+        "file": data.table.path.name,
+        "sha256": data.table.sha256,
+        "command": result.command,
+        "title": title,
+    }
+    write_csv(result.model.features_frame(), folder / "features.csv")
+    save(result.model, folder / "model.rskc", extra=extra)
+    if report:
+        write_page(folder / "report.html", result, title)
+    write_json(result.summary, folder / "summary.json")
+
+
+def write_page(path: Path, result: Result, title: str | None) -> None:
+    """Write the HTML page."""
+    from rskc.report import Report, summarize
+
+    data = result.data
+    run = {
+        "command": shlex.join(result.command),
+        "file": data.table.path.name,
+        "sha256": data.table.sha256,
+        "standardization": data.scaling.words(),
+        "standardizer": data.scaling.python(),
+        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+    summary = summarize(
+        result.model,
+        data.X,
+        searches=result.searches,
+        labels=data.table.labels,
+        title=title or f"Clusters of {data.table.path.name}",
+        run={name: value for name, value in run.items() if value is not None},
+    )
+    if result.is_sample:
+        n, shown = result.counts.n_cases, len(result.model.labels_)
+        summary["headline"] = headline(result)
+        summary["meaning"].insert(
+            0,
+            f"All {n:,} cases were clustered. Apart from the headline, this page is about "
+            f"{shown:,} of them, drawn at random, and counts only these; labels.csv has all.",
+        )
+    Report(summary).save(path)
+
+
+def open_model(path: Path) -> Any:
+    """Open a saved model, given its file or its folder."""
+    from rskc.files import ModelFileError, read_model
+
+    if path.is_dir() and not (path / "model.rskc").exists():
+        raise ModelFileError(f"the folder {str(path)!r} has no model.rskc in it.")
+    return read_model(path / "model.rskc" if path.is_dir() else path)
