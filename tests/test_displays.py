@@ -30,7 +30,7 @@ from rskc.displays import (
 )
 from rskc.metrics import revised_silhouette
 from rskc.pictures import palette
-from rskc.pictures.cases import strongest, unweighted_distances
+from rskc.pictures.models import strongest, unweighted_distances
 from skips import Optional
 
 pl = Optional("polars")

@@ -23,7 +23,7 @@ from rskc.solver import search as search_module
 from rskc.solver.partition import Partitions, improve, lloyd
 from rskc.solver.search import search_cases, search_size
 from rskc.solver.starts import INITS, plusplus_cases, random_cases, robust_cases
-from rskc.solver.weights import count_weights, sparse_weights
+from rskc.solver.weights import count_weights, is_sparse, sparse_weights, weigh
 
 try:
     from rskc.engines import _passes
@@ -465,7 +465,7 @@ def test_a_solution_is_one_consistent_state(table, problem):
     assert_array_equal(found.labels, distances.argmin(axis=1))
     assert_allclose(found.costs, distances.min(axis=1), rtol=1e-9)
     assert found.trimmed_weighted.sum() == m
-    assert found.trimmed_unweighted.sum() == (m if problem.sparse else 0)
+    assert found.trimmed_unweighted.sum() == (m if is_sparse(problem) else 0)
     inside = ~found.trimmed_weighted
     means = np.stack([X[inside & (found.labels == k)].mean(axis=0) for k in range(K)])
     assert_allclose(found.centers, means, rtol=1e-9, atol=1e-9)
@@ -473,8 +473,8 @@ def test_a_solution_is_one_consistent_state(table, problem):
     between = between_sum(X[kept], found.labels[kept], K)
     assert found.objective == pytest.approx(found.weights @ between, rel=1e-9)
     assert found.inertia == pytest.approx(found.costs[inside].sum())
-    if problem.sparse:
-        assert_allclose(found.weights, problem.weights(between), atol=1e-9)
+    if is_sparse(problem):
+        assert_allclose(found.weights, weigh(problem, between), atol=1e-9)
     else:
         assert_array_equal(found.weights, 1)
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rskc import fitting
+import rskc.fitting as fitting
 from rskc.arrays import model_to_numpy, to_numpy, to_numpy_pair
 from rskc.prediction import PredictionMixin
 from rskc.summary import cases_frame, describe, features_frame

@@ -8,8 +8,15 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
-from rskc.pictures.cases import AssignedCases, assign, check_fitted, check_seen, table_of
-from rskc.pictures.models import frame_of, plane_of
+from rskc.pictures.models import (
+    AssignedCases,
+    assign,
+    check_fitted,
+    check_seen,
+    frame_of,
+    plane_of,
+    table_of,
+)
 from rskc.pictures.palette import INK, cluster_colors, cluster_markers, darker
 from rskc.validation import check_choice
 from rskc.wording import count

@@ -8,8 +8,17 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
-from rskc.pictures.cases import assign, check_fitted, feature_names, strongest, table_of
-from rskc.pictures.models import by_distance, color_limits, standardize_cells, symmetric_limits
+from rskc.pictures.models import (
+    assign,
+    by_distance,
+    check_fitted,
+    color_limits,
+    feature_names,
+    standardize_cells,
+    strongest,
+    symmetric_limits,
+    table_of,
+)
 from rskc.pictures.palette import GRAY, INK, cluster_colors
 from rskc.validation import check_integer
 from rskc.wording import count

@@ -8,14 +8,16 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
-from rskc.pictures.cases import (
+from rskc.pictures.models import (
+    RULES,
+    DistanceScatter,
     assign,
     check_cases_of_the_fit,
     check_fitted,
+    distance_scatter,
     table_of,
     unweighted_distances,
 )
-from rskc.pictures.models import RULES, DistanceScatter, distance_scatter
 from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.validation import check_integer
 from rskc.wording import count

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
-from rskc.pictures.cases import strongest
+from rskc.pictures.models import strongest
 from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.validation import check_integer
 from rskc.wording import count

@@ -9,8 +9,7 @@ import numpy as np
 
 from rskc.displays import style
 from rskc.metrics import revised_silhouette
-from rskc.pictures.cases import case_names, check_fitted, check_seen
-from rskc.pictures.models import by_silhouette, stacked
+from rskc.pictures.models import by_silhouette, case_names, check_fitted, check_seen, stacked
 from rskc.pictures.palette import GRAY, INK, cluster_colors, darker
 from rskc.wording import count
 

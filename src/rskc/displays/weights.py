@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
-from rskc.pictures.cases import check_fitted, feature_names, strongest
+from rskc.pictures.models import check_fitted, feature_names, strongest
 from rskc.pictures.palette import GRAY, PALETTE
 from rskc.validation import check_integer
 from rskc.wording import count

@@ -110,10 +110,10 @@ class Cases(Protocol):
         """
 
     def to_numpy(self, array: Any) -> np.ndarray:
-        """Return an array in memory. Asked of engines that are not searchable."""
+        """Return an array in memory."""
 
     def from_numpy(self, array: np.ndarray) -> Any:
-        """Return an array (n,) or (runs, n) as the engine has them. Asked as ``to_numpy`` is."""
+        """Return an array (n,) or (runs, n) as the engine has them."""
 
     def first_members(self, groups: Any, k: int, most: int) -> np.ndarray:
         """Return the numbers of the first cases of group k of the only run."""
@@ -134,6 +134,7 @@ class Table(Protocol):
 
     n_cases: int
     n_columns: int
+    weights: np.ndarray  # (1 or runs, columns); 1 where coordinates contain them
     arrays: Cases
     work_bytes: int  # what labels, groups, costs and sums of a batch of runs may take
     rotated: bool  # coordinates of its own, in which centers of the data cannot be placed

@@ -29,7 +29,7 @@ def _blocks(n, bytes_per_row):
 
 
 def _rows(X, q, block):
-    """A table as an (n, q) array: itself where it lies row by row, else a copy."""
+    """Return a table as an (n, q) array: itself where it lies row by row, else a copy."""
     if block == 1:
         return X.reshape(-1, q)
     starts = range(0, X.size, block * q)
@@ -117,7 +117,7 @@ def single_moves(X, block, weights, max_rounds, n_threads, groups, totals, count
 def single_moves_missing(
     X, block, weights, scale, max_rounds, n_threads, groups, totals, counts, moves
 ):
-    """The same for a table of values and marks (n, 2q)."""
+    """Do the same for a table of values and marks (n, 2q)."""
     X = _rows(X, 2 * weights.shape[1], block)
     for r in range(len(groups)):
         own = r % len(weights)
@@ -165,7 +165,7 @@ class _Run:
         return self.totals[k] / max(self.counts[k], 1)
 
     def changes(self, cases, clusters, step):
-        """What the within sum changes by when cases enter clusters (1) or leave them (-1)."""
+        """Return the change of the within sum when cases enter clusters (1) or leave them (-1)."""
         d = ((self.X[cases] - self.centers[clusters]) ** 2) @ self.weights
         return d * self.counts[clusters] / (self.counts[clusters] + step)
 

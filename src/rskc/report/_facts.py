@@ -13,7 +13,7 @@ import numpy as np
 from rskc.estimator import RobustSparseKMeans
 from rskc.labels import in_order, read_two
 from rskc.metrics import RevisedSilhouette, revised_silhouette
-from rskc.pictures import cases
+from rskc.pictures import models as pictures
 from rskc.wording import cleaned
 
 # Distances may differ from those of the fit by rounding (float32), not by more than this share.
@@ -69,13 +69,13 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
             f"model={model!r:.60} must be a fitted RobustSparseKMeans; of a search, give its "
             "best_estimator_, and the search itself in searches."
         )
-    model, X = cases.check_fitted(model, X)
-    table = cases.table_of(model, X)
-    cases.check_cases_of_the_fit(model, len(table), "what a report says")
+    model, X = pictures.check_fitted(model, X)
+    table = pictures.table_of(model, X)
+    pictures.check_cases_of_the_fit(model, len(table), "what a report says")
     _check_same_data(model, X)
     names = getattr(model, "case_names_in_", None) if case_names is None else list(case_names)
     if names is None:
-        names = cases.case_names(X, len(table))
+        names = pictures.case_names(X, len(table))
     if len(names) != len(table):
         raise ValueError(
             f"case_names has {len(names)} names for {len(table)} cases; give one for each."
@@ -88,7 +88,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         p,
         K,
         case_names=clean_names(names),
-        feature_names=clean_names(cases.feature_names(model, np.arange(p))),
+        feature_names=clean_names(pictures.feature_names(model, np.arange(p))),
         labels=model.labels_,
         distances=model.distances_,
         outliers=model.outliers_,
@@ -98,7 +98,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         centers=model.cluster_centers_,
         sizes=np.bincount(model.labels_, minlength=K),
         weights=model.feature_weights_,
-        support=cases.strongest(model.feature_weights_),
+        support=pictures.strongest(model.feature_weights_),
     )
 
 

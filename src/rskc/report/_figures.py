@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rskc.pictures import models as pictures
-from rskc.pictures.cases import AssignedCases, unweighted_distances
+from rskc.pictures.models import AssignedCases, unweighted_distances
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
 from rskc.wording import cleaned, count, number, percent, sentence_list
 

@@ -15,6 +15,7 @@ from rskc.engines import Engine, engine_for
 from rskc.solver import DrawnStarts, Problem
 from rskc.solver.alternate import examine
 from rskc.solver.partition import Partitions, lloyd
+from rskc.solver.weights import weigh
 
 MOST_ITERATIONS = 25
 
@@ -52,7 +53,7 @@ def _alternate(X, problem: Problem, n_init: int, seed: int, between_of: Between)
     for _ in range(MOST_ITERATIONS):
         partition = _best_restart(engine, problem, weights, n_init, rng)
         between = between_of(engine, problem, partition, weights)
-        new = problem.weights(between)
+        new = weigh(problem, between)
         objective = float(new[0] @ between[0])
         if objective <= best * (1 + 1e-9):
             break

@@ -1,4 +1,4 @@
-"""Steps (a)-(e): several branches, each alternated until it settles, and the choice among them.
+"""Steps (a)-(e): branches, each alternated until it repeats itself, and the choice among them.
 
 The objective, the weighted between sum of squares for each kept case, need not rise from one
 iteration to the next: the trimmed sets change. So a branch goes on to where it repeats itself, and
@@ -25,10 +25,11 @@ import numpy as np
 from rskc.engines import Cases, Engine, Sums
 from rskc.solver.partition import Partitions, repartition
 from rskc.solver.problem import Problem
+from rskc.solver.weights import weigh
 
 log = logging.getLogger(__name__)
 
-# Factors for missing cells may raise the objective by so much when states are compared.
+# Factors for missing cells may raise the objective by this factor when states are compared.
 MOST_FACTOR = 1.1
 # A squared distance, in typical deviations, beyond which sums lose digits of the others.
 OUTLYING_DISTANCE = 1e12
@@ -73,7 +74,7 @@ class Outcome:
     ends: tuple[State, ...]  # where the branches ended, the best first
     rival: State  # the largest objective, guarded or not
     path: tuple[float, ...]  # objective of each iteration of the state's branch
-    settled: bool
+    converged: bool
 
 
 class Examined(NamedTuple):
@@ -85,7 +86,7 @@ class Examined(NamedTuple):
 
 
 def examine(engine: Engine, problem: Problem, partitions: Partitions) -> Examined:
-    """Steps (b)-(d): O_E, and sums over the cases in neither trimmed set."""
+    """Find O_E, and sum over the cases in neither trimmed set: steps (b)-(d)."""
     sums = engine.sums(partitions.groups, problem.n_clusters)
     distances = engine.distances(partitions.labels, sums.means())
     far, largest = engine.farthest(distances, problem.n_trim)
@@ -105,10 +106,10 @@ def reweigh(
     branches: list[int],
     made_with: np.ndarray,
 ) -> list[State]:
-    """Steps (b)-(e) for each branch, whose partition these weights (branches, p) made."""
+    """Make steps (b)-(e) for each branch, whose partition these weights (branches, p) made."""
     far, kept, sums = examine(engine, problem, partitions)
     between = engine.between(sums, kept, made_with)
-    weights = problem.weights(between)
+    weights = weigh(problem, between)
     sizes = engine.arrays.sizes(partitions.labels, problem.n_clusters)
     kept_sizes = engine.arrays.sizes(partitions.groups, problem.n_clusters)
     each = [slice(i, i + 1) for i in range(len(branches))]
@@ -304,9 +305,9 @@ def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
     best = rival = None
     paths: dict[int, list[float]] = {}
     ends: dict[int, State] = {}
-    settled = False
+    converged = False
     for iteration, (states, going_on) in enumerate(iterations):
-        settled = not going_on
+        converged = not going_on
         if log.isEnabledFor(logging.DEBUG):
             means = ", ".join(f"{state.mean:.5g}" for state in states)
             log.debug("iteration %d: objective per kept case: %s", iteration + 1, means)
@@ -319,7 +320,7 @@ def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
                 rival = state
     assert best is not None
     assert rival is not None
-    return Outcome(best, _best_first(ends.values()), rival, tuple(paths[best.branch]), settled)
+    return Outcome(best, _best_first(ends.values()), rival, tuple(paths[best.branch]), converged)
 
 
 def _best_first(states: Iterable[State]) -> tuple[State, ...]:

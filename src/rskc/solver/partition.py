@@ -10,7 +10,7 @@ import numpy as np
 from rskc.engines import Assignment, Cases, Table
 from rskc.solver.problem import Problem
 
-# A round of single moves may take so many multiplications: a tenth of a second.
+# Multiplications that a round of single moves may take: a tenth of a second.
 MOVE_ROUND = 100_000_000
 
 
@@ -75,9 +75,9 @@ def lloyd(table: Table, centers: np.ndarray, problem: Problem) -> Partitions:
     """
     batch = _Batch(table, centers, problem.n_trim)
     for _ in range(problem.max_iter):
-        settled = batch.step(problem.tol)
-        if settled.any():
-            batch.leave(settled)
+        ended = batch.step(problem.tol)
+        if ended.any():
+            batch.leave(ended)
         if len(batch.runs) == 0:
             break
     else:
@@ -86,33 +86,33 @@ def lloyd(table: Table, centers: np.ndarray, problem: Problem) -> Partitions:
 
 
 class _Batch:
-    """The runs that still move, and their sums; and those that have come to rest."""
+    """The runs that still move, and their sums; and those that have ended."""
 
     def __init__(self, table: Table, centers: np.ndarray, n_trim: int):
         self.table, self.n_trim, self.centers = table, n_trim, centers
         self.runs = np.arange(len(centers))
-        self.at_rest: list[tuple[np.ndarray, Partitions]] = []
+        self.ended: list[tuple[np.ndarray, Partitions]] = []
         assignment = table.assign(centers)
         self.groups, self.within = table.trim(assignment, n_trim)
         self.sums = table.sums(self.groups, centers.shape[1])
         self._update_centers(assignment)
 
     def step(self, tol: float) -> np.ndarray:
-        """Make one iteration; say which runs have settled."""
+        """Make one iteration; return which runs have ended."""
         assignment = self.table.assign(self.centers)
         new = self.table.regroup(assignment, self.n_trim, self.sums, self.groups)
         # A sum that no longer falls goes round in ties or in rounding.
-        settled = (new.moved == 0) | (new.within >= self.within * (1 - tol))
+        ended = (new.moved == 0) | (new.within >= self.within * (1 - tol))
         self.groups, self.labels, self.within = new.groups, assignment.labels, new.within
         self._update_centers(assignment)
-        return settled
+        return ended
 
-    def leave(self, settled: np.ndarray, converged: bool = True) -> None:
-        """Write down the runs that have settled and go on without them."""
-        done, stay, take = np.flatnonzero(settled), np.flatnonzero(~settled), self.table.arrays.take
+    def leave(self, ended: np.ndarray, converged: bool = True) -> None:
+        """Record the runs that have ended and go on without them."""
+        done, stay, take = np.flatnonzero(ended), np.flatnonzero(~ended), self.table.arrays.take
         cases, own = (take(self.groups, done), take(self.labels, done)), self.within[done]
-        ended = Partitions(*cases, own, np.full(len(done), converged), self.table.arrays)
-        self.at_rest.append((self.runs[done], ended))
+        found = Partitions(*cases, own, np.full(len(done), converged), self.table.arrays)
+        self.ended.append((self.runs[done], found))
         if len(stay) == 0:
             self.runs = stay
             return
@@ -123,7 +123,7 @@ class _Batch:
 
     def found(self) -> Partitions:
         """All runs, in the order in which they were given."""
-        runs, (first, *others) = zip(*self.at_rest, strict=True)
+        runs, (first, *others) = zip(*self.ended, strict=True)
         if not others:
             return first
         return first.join(*others).take(np.argsort(np.concatenate(runs)))
@@ -159,14 +159,14 @@ def improve(table: Table, groups: Any, problem: Problem) -> Partitions:
     """
     moved, sums, _ = table.single_moves(groups, problem.n_clusters)
     assignment = table.assign(sums.means())
-    settled, within = table.trim(assignment, problem.n_trim)
+    trimmed, within = table.trim(assignment, problem.n_trim)
     converged = np.ones(len(within), bool)
-    found = Partitions(settled, assignment.labels, within, converged, table.arrays)
-    rest = np.flatnonzero(table.arrays.differ(settled, moved))
-    if len(rest) == 0:
+    found = Partitions(trimmed, assignment.labels, within, converged, table.arrays)
+    other = np.flatnonzero(table.arrays.differ(trimmed, moved))
+    if len(other) == 0:
         return found
-    groups = table.arrays.take(settled, rest)
-    return found.replace(rest, continue_lloyd(table.of_runs(rest), groups, problem))
+    groups = table.arrays.take(trimmed, other)
+    return found.replace(other, continue_lloyd(table.of_runs(other), groups, problem))
 
 
 def continue_lloyd(table: Table, groups: Any, problem: Problem) -> Partitions:
@@ -175,7 +175,7 @@ def continue_lloyd(table: Table, groups: Any, problem: Problem) -> Partitions:
 
 
 def repartition(table: Table, groups: Any, problem: Problem) -> Partitions:
-    """Bring partitions to rest on a table: by single moves where these pay, else by Lloyd."""
+    """Run partitions to convergence on a table: by single moves where these pay, else by Lloyd."""
     if moves_pay(table, problem.n_clusters):
         return improve(table, groups, problem)
     return continue_lloyd(table, groups, problem)

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.solver.weights import count_weights, sparse_weights
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -20,19 +18,7 @@ class Problem:
     n_features: int | None = None
     max_iter: int = 300
     tol: float = 0.0
-    patience: int = 5  # a branch ends when its objective has not risen for so many iterations
-
-    @property
-    def sparse(self) -> bool:
-        """Whether features get weights of their own."""
-        return self.l1_bound is not None or self.n_features is not None
-
-    def weights(self, between: np.ndarray) -> np.ndarray:
-        """Step (e): the weights for between-cluster sums of squares (p,) or (runs, p)."""
-        if self.n_features is not None:
-            return np.apply_along_axis(count_weights, -1, between, self.n_features)
-        assert self.l1_bound is not None
-        return sparse_weights(between, self.l1_bound)
+    patience: int = 5  # a branch ends when its objective has not risen for this many iterations
 
 
 class Warm(NamedTuple):

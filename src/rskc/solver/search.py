@@ -15,18 +15,19 @@ from rskc.solver.partition import Partitions, lloyd, moves_pay, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.split_merge import split_and_merge
 from rskc.solver.starts import GOLDEN, INITS, MANY_CLUSTERS, trials_for
+from rskc.solver.weights import is_sparse
 
 log = logging.getLogger(__name__)
 
-# The search is made on so many cells' worth of cases, where there are more than twice as many.
+# The search is made on a sample of this many cells, where there are more than twice as many.
 SAMPLE_CELLS, FEWEST_CASES = 2**22, 2**14
 # Branches are followed side by side while their labels, groups and masks stay within this.
 WORK_BYTES = 2**25
 # Partitions kept for single moves: as many as a round of moves takes this many multiplications for.
 MOVE_WORK = 4_000_000
 FEWEST_KEPT, MOST_KEPT = 2, 8
-# Of these, so many go on as branches; and so many as they were before single moves, since their
-# objective may be larger.
+# Of these, MOST_BRANCHES go on as branches, and PLAIN_BRANCHES as they were before single moves,
+# since their objective may be larger.
 MOST_BRANCHES, PLAIN_BRANCHES = 4, 2
 # Partitions that are split and merged: as many as an iteration takes this many multiplications for.
 ESCAPE_WORK, MOST_ESCAPES = 2_500_000, 4
@@ -177,7 +178,7 @@ class GivenStarts:
 
 
 class Found(NamedTuple):
-    """Partitions, and the table on which they are at rest."""
+    """Partitions, and the table on which they have converged."""
 
     partitions: Partitions
     table: Table
@@ -212,7 +213,7 @@ def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]
 
 
 def _n_kept(table: Table, K: int) -> int:
-    """How many partitions of a kind are kept: for very many cases, as few as memory allows."""
+    """Return how many partitions of a kind are kept; of very many cases, few."""
     fewest = np.clip(WORK_BYTES // (64 * table.n_cases), 1, FEWEST_KEPT)
     work = table.n_cases * table.n_columns * K
     return int(np.clip(MOVE_WORK // work, fewest, MOST_KEPT))
@@ -225,20 +226,20 @@ def _single_is_enough(table: Table, found: Partitions, problem: Problem) -> bool
 
 
 def _finish(table: Table, problem: Problem, kinds: list[Partitions]) -> Partitions:
-    """Bring the partitions of each kind to rest, and keep the best of each."""
-    parts = _each_at_rest(table, problem, kinds)
-    if problem.sparse and moves_pay(table, problem.n_clusters):
+    """Run the partitions of each kind to convergence, and keep the best of each."""
+    parts = _each_converged(table, problem, kinds)
+    if is_sparse(problem) and moves_pay(table, problem.n_clusters):
         parts += [found.take(slice(0, PLAIN_BRANCHES)) for found in kinds]
     joined = parts[0].join(*parts[1:])
     log.info("restarts done: %d partitions go on", len(joined))
     return joined.best(len(joined), problem.n_clusters)
 
 
-def _each_at_rest(table: Table, problem: Problem, kinds: list[Partitions]) -> list[Partitions]:
+def _each_converged(table: Table, problem: Problem, kinds: list[Partitions]) -> list[Partitions]:
     """All of them at once, where the work space holds them."""
     if len(kinds) > 1 and sum(map(len, kinds)) * 32 * table.n_cases > WORK_BYTES:
-        return [part for kind in kinds for part in _each_at_rest(table, problem, [kind])]
-    rest = repartition(table, table.arrays.join([found.groups for found in kinds]), problem)
+        return [part for kind in kinds for part in _each_converged(table, problem, [kind])]
+    ended = repartition(table, table.arrays.join([found.groups for found in kinds]), problem)
     ends = np.cumsum([len(found) for found in kinds])[:-1]
-    rows = np.split(np.arange(len(rest)), ends)
-    return [rest.take(own).best(MOST_BRANCHES, problem.n_clusters) for own in rows]
+    rows = np.split(np.arange(len(ended)), ends)
+    return [ended.take(own).best(MOST_BRANCHES, problem.n_clusters) for own in rows]

@@ -16,6 +16,7 @@ from rskc.solver.partition import Partitions, continue_lloyd, lloyd
 from rskc.solver.problem import Problem, Rival, Solution, Warm
 from rskc.solver.search import Found, Starts, search
 from rskc.solver.starts import MANY_CLUSTERS
+from rskc.solver.weights import is_sparse, weigh
 
 log = logging.getLogger(__name__)
 
@@ -26,15 +27,15 @@ MORE_STARTS, MORE_BRANCHES = 50, 2
 MOST_ROUNDS, ROUNDS_IN_VAIN = 4, 2
 # Multiplications that an iteration of all these rounds may take.
 ROUND_WORK = 20_000_000
-# Along a path of bounds so many of the first partitions are followed again.
+# Along a path of bounds this many of the first partitions are followed again.
 PATH_BRANCHES = 1
-# Rounds in which the labels and the weights of the chosen state are brought into step.
-SETTLE_ROUNDS = 50
+# Rounds in which the labels and the weights of the chosen state are made consistent.
+FINISH_ROUNDS = 50
 # How long the objective may fall on all cases, after a sample was followed to its end.
 PATIENCE_ON_ALL = 2
-# Of so many cases a share of tol may move when a partition is at rest, and K-means is at its end
+# Of so many cases a share of tol may still move when a partition has converged, and K-means ends
 # when the within sum falls by no more than this share of tol.
-MILLIONS, REST_TOL = 1_000_000, 1e-3
+MILLIONS, LATE_TOL = 1_000_000, 1e-3
 # Ends of branches that are tried where the state chosen loses its guard.
 MOST_ENDS = 4
 # By how much a rival's objective must be larger to be worth a word.
@@ -65,7 +66,7 @@ def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
         return _solve_by_sample(engine, problem, starts, starts.sample, warm)
     if starts.drawn and not engine.searchable:
         return _solve_in_memory(engine, problem, starts, warm)
-    if not problem.sparse:
+    if not is_sparse(problem):
         return _plain_solution(engine, problem, _search_evenly(engine, problem, starts))
     partitions = _search_evenly(engine, problem, starts).partitions
     return _branch_out(engine, problem, partitions, starts, warm)
@@ -76,20 +77,18 @@ def _solve_in_memory(
 ) -> Solution:
     """Solve for data that are few enough to be gathered, and hand the solution back."""
     to_numpy, from_numpy = engine.arrays.to_numpy, engine.arrays.from_numpy
-    known = [Warm(*map(to_numpy, one[:2]), one.weights) for one in map(_as_warm, warm)]
+    known = [
+        Warm(to_numpy(one.labels), to_numpy(one.trimmed_weighted), one.weights) for one in warm
+    ]
     found = solve(engine.part(np.arange(engine.n_cases)), problem, starts, known)
     names = ("labels", "trimmed_weighted", "trimmed_unweighted", "costs")
     return replace(found, **{name: from_numpy(getattr(found, name)) for name in names})
 
 
-def _as_warm(solution: Warm | Solution) -> Warm:
-    return Warm(solution.labels, solution.trimmed_weighted, solution.weights)
-
-
 def _solve_by_sample(
     engine: Engine, problem: Problem, starts: Starts, sample: np.ndarray, warm: Sequence[Warm]
 ) -> Solution:
-    """Search on a sample of very many cases; bring what is found to rest on all of them.
+    """Search on a sample of very many cases; run what is found to convergence on all of them.
 
     Restarts and branches read the data hundreds of times, and on some ten thousand cases they come
     to the same end: from there all cases need a few more iterations.
@@ -99,7 +98,7 @@ def _solve_by_sample(
     few = replace(problem, n_trim=int(problem.n_trim * share))
     found = solve(part, few, starts.on_all())
     log.info("search on %d of %d cases done", part.n_cases, engine.n_cases)
-    if not problem.sparse:
+    if not is_sparse(problem):
         return _plain_solution(engine, problem, _carried(engine, problem, found))
     made_with = np.vstack([found.made_with, *(solution.weights for solution in warm)])
     branches = _carried(engine, problem, found).partitions
@@ -116,7 +115,7 @@ def _solve_by_sample(
 def _carried(engine: Engine, problem: Problem, found: Solution) -> Found:
     """K-means of all cases from the centers that a sample led to, with the same weights."""
     # A feature of which the sample has no observed cell may have some.
-    weights = found.made_with[None] if problem.sparse else engine.equal_weights()
+    weights = found.made_with[None] if is_sparse(problem) else engine.equal_weights()
     table = engine.table(weights)
     return Found(lloyd(table, table.place(found.centers[None]), problem), table)
 
@@ -211,14 +210,14 @@ def _return_to_search(
 
 
 def _as_partition(warm: Warm | Solution, arrays: Cases) -> Partitions:
-    """The beginning of a branch; what it costs will be found on the way."""
+    """Return the beginning of a branch; what it costs is found on the way."""
     labels = arrays.as_run(warm.labels)
     groups = arrays.without(labels, arrays.as_run(warm.trimmed_weighted))
     return Partitions(groups, labels, np.zeros(1), np.ones(1, bool), arrays)
 
 
-class _Rest(NamedTuple):
-    """A partition at rest: its centers lead to its labels and its labels to its centers."""
+class _Stationary(NamedTuple):
+    """A stationary partition: its centers lead to its labels and its labels to its centers."""
 
     groups: Any  # (1, n)
     labels: Any  # (1, n)
@@ -226,13 +225,13 @@ class _Rest(NamedTuple):
     reached: bool
 
 
-def _bring_to_rest(
+def _iterate(
     engine: Engine,
     table: Table,
     groups: Any,
     problem: Problem,
     regroup: Callable[[Assignment], Any],
-) -> _Rest:
+) -> _Stationary:
     """Repeat centers and labels, as ``predict`` computes them, until they agree to the last bit.
 
     Of very many cases a few may still move; labels are then those of the centers.
@@ -241,34 +240,34 @@ def _bring_to_rest(
         centers = engine.restore(engine.sums(groups, problem.n_clusters).means())
         assignment = table.assign(table.place(centers))
         before, groups = groups, regroup(assignment)
-        if table.arrays.differ(before, groups)[0] <= _few(problem, engine.n_cases):
-            return _Rest(groups, assignment.labels, centers, True)
-    return _Rest(groups, assignment.labels, centers, False)
+        if table.arrays.differ(before, groups)[0] <= _may_move(problem, engine.n_cases):
+            return _Stationary(groups, assignment.labels, centers, True)
+    return _Stationary(groups, assignment.labels, centers, False)
 
 
-def _few(problem: Problem, n: int) -> int:
-    """How many cases may move when a partition is at rest: none of fewer than a million.
+def _may_move(problem: Problem, n: int) -> int:
+    """Return how many cases may still move at convergence: none of fewer than a million.
 
     The last few of millions take dozens of iterations, each of which reads all data.
     """
     return int(problem.tol * n) if n >= MILLIONS else 0
 
 
-def _of_rest(engine: Engine, problem: Problem, rest: _Rest, weights: np.ndarray) -> dict:
-    """What a solution takes from a partition at rest and the weights (p,) that it rests with."""
+def _described(engine: Engine, problem: Problem, ended: _Stationary, weights: np.ndarray) -> dict:
+    """Return the fields of a solution that follow from a partition and the weights (p,) it has."""
     arrays, K = engine.arrays, problem.n_clusters
-    distances = engine.distances(rest.labels, engine.place(rest.centers), weights[None])
+    distances = engine.distances(ended.labels, engine.place(ended.centers), weights[None])
     costs = arrays.only(distances) * engine.unit
-    trimmed = arrays.only(arrays.trimmed(rest.groups))
+    trimmed = arrays.only(arrays.trimmed(ended.groups))
     return {
         "weights": weights,
-        "labels": arrays.only(rest.labels),
-        "centers": rest.centers[0],
+        "labels": arrays.only(ended.labels),
+        "centers": ended.centers[0],
         "trimmed_weighted": trimmed,
         "costs": costs,
         "inertia": arrays.total(costs, trimmed),
-        "sizes": arrays.sizes(rest.labels, K)[0],
-        "kept_sizes": arrays.sizes(rest.groups, K)[0],
+        "sizes": arrays.sizes(ended.labels, K)[0],
+        "kept_sizes": arrays.sizes(ended.groups, K)[0],
     }
 
 
@@ -277,20 +276,20 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     weights, m = engine.equal_weights(), problem.n_trim
     table = engine.table(weights) if found.table.rotated else found.table
     leader = found.partitions.take(slice(0, 1))
-    tol = REST_TOL * problem.tol if _few(problem, engine.n_cases) else 0.0
+    tol = LATE_TOL * problem.tol if _may_move(problem, engine.n_cases) else 0.0
     best = continue_lloyd(table, leader.groups, replace(problem, tol=tol))
-    rest = _bring_to_rest(engine, table, best.groups, problem, lambda a: table.trim(a, m).groups)
-    sums = engine.sums(rest.groups, problem.n_clusters)
-    between = engine.between(sums, rest.groups, weights)[0] * weights[0]
-    trimmed = engine.arrays.only(engine.arrays.trimmed(rest.groups))
+    ended = _iterate(engine, table, best.groups, problem, lambda a: table.trim(a, m).groups)
+    sums = engine.sums(ended.groups, problem.n_clusters)
+    between = engine.between(sums, ended.groups, weights)[0] * weights[0]
+    trimmed = engine.arrays.only(engine.arrays.trimmed(ended.groups))
     return Solution(
-        **_of_rest(engine, problem, rest, weights[0]),
+        **_described(engine, problem, ended, weights[0]),
         made_with=weights[0],
         trimmed_unweighted=trimmed & ~trimmed,  # none
         objective=float(between.sum()) * engine.unit,
         n_kept=int(sums.counts.sum()),
         path=(float(between.sum()) * engine.unit,),
-        converged=bool(leader.converged[0] and best.converged[0] and rest.reached),
+        converged=bool(leader.converged[0] and best.converged[0] and ended.reached),
     )
 
 
@@ -301,52 +300,52 @@ def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solu
     tried in turn, where nothing moves any more. If none will do the state is returned, and the
     warning names the cluster.
     """
-    solution = first = _settle(engine, problem, outcome.state)
+    solution = first = _finish(engine, problem, outcome.state)
     others = iter(outcome.ends[:MOST_ENDS] if outcome.state.guarded else ())
     while outcome.state.guarded and not is_guarded(problem, solution.sizes, solution.kept_sizes):
         end = next(others, None)
         if end is None or not end.guarded:
             solution = replace(first, exposed=_smallest_cluster(engine, first))
             break
-        solution = _settle(engine, problem, end)
+        solution = _finish(engine, problem, end)
     path = tuple(objective * engine.unit for objective in outcome.path)
     return replace(
         solution,
         path=(*path, solution.objective),
-        converged=solution.converged and outcome.settled,
+        converged=solution.converged and outcome.converged,
         rival=_rival(engine, problem, solution, outcome),
     )
 
 
-def _settle(engine: Engine, problem: Problem, state: State) -> Solution:
-    """Bring labels and weights of a state into step; its trimmed sets stay.
+def _finish(engine: Engine, problem: Problem, state: State) -> Solution:
+    """Make labels and weights of a state consistent; its trimmed sets stay.
 
     With these fixed it is a sparse K-means on the kept cases, which only gains.
     """
     out = engine.set_aside(state.groups, state.made_with)
     weights, groups = state.weights, state.groups
-    for _ in range(SETTLE_ROUNDS):
+    for _ in range(FINISH_ROUNDS):
         if not (weights.any() and np.isfinite(weights).all()):
             raise FloatingPointError("between-cluster sums of squares overflow")
         table = engine.table(weights[None])
         groups = _labels_with_fixed_trimming(table, groups, out, problem)
-        rest = _bring_to_rest(engine, table, groups, problem, partial(_keep_out, table, out))
-        groups, kept = rest.groups, engine.arrays.without(rest.groups, state.far)
+        ended = _iterate(engine, table, groups, problem, partial(_keep_out, table, out))
+        groups, kept = ended.groups, engine.arrays.without(ended.groups, state.far)
         sums = engine.sums(kept, problem.n_clusters)
         between = engine.between(sums, kept, state.made_with[None])[0]
-        made_with, weights = weights, problem.weights(between)
-        settled = np.abs(weights - made_with).sum() <= max(problem.tol, 1e-12) * made_with.sum()
-        if settled:
+        made_with, weights = weights, weigh(problem, between)
+        stationary = np.abs(weights - made_with).sum() <= max(problem.tol, 1e-12) * made_with.sum()
+        if stationary:
             break
     objective = float(made_with @ between) * engine.unit
     return Solution(
-        **_of_rest(engine, problem, rest, made_with),
+        **_described(engine, problem, ended, made_with),
         made_with=state.made_with,
         trimmed_unweighted=engine.arrays.only(state.far),
         objective=objective,
         n_kept=int(sums.counts.sum()),
         path=(objective,),
-        converged=bool(state.converged and rest.reached and settled),
+        converged=bool(state.converged and ended.reached and stationary),
     )
 
 
@@ -355,7 +354,7 @@ def _labels_with_fixed_trimming(table: Table, groups: Any, out: Any, problem: Pr
     sums = table.sums(groups, problem.n_clusters)
     for _ in range(problem.max_iter):
         before, groups = groups, _keep_out(table, out, table.assign(sums.means()))
-        if table.shift(sums, before, groups)[0] <= _few(problem, table.n_cases):
+        if table.shift(sums, before, groups)[0] <= _may_move(problem, table.n_cases):
             break
     return groups
 
@@ -372,7 +371,7 @@ def _smallest_cluster(engine: Engine, solution: Solution) -> Rival:
 
 
 def _rival(engine: Engine, problem: Problem, solution: Solution, outcome: Outcome) -> Rival | None:
-    """The rival, if it was passed over for its small cluster and for nothing else.
+    """Return the rival, if it was passed over for its small cluster and for nothing else.
 
     A cluster of one case is an outlier and not worth a word.
     """

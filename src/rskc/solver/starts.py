@@ -14,8 +14,8 @@ from rskc.engines import Table
 
 # One uniform number a center is drawn; the candidates of a greedy step are its shifts.
 GOLDEN = 0.6180339887498949
-# From so many clusters on a start must be good by itself: that all of many centers are in place
-# happens in hardly any of many random starts.
+# From this number of clusters on a start must be good by itself: random starts hardly ever have
+# all centers in place.
 MANY_CLUSTERS = 6
 
 

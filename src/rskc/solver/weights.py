@@ -9,6 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from rskc.solver.problem import Problem
+
+
+def is_sparse(problem: Problem) -> bool:
+    """Return whether features get weights of their own."""
+    return problem.l1_bound is not None or problem.n_features is not None
+
+
+def weigh(problem: Problem, between: np.ndarray) -> np.ndarray:
+    """Return the weights for between-cluster sums of squares (p,) or (runs, p): step (e)."""
+    if problem.n_features is not None:
+        return np.apply_along_axis(count_weights, -1, between, problem.n_features)
+    assert problem.l1_bound is not None
+    return sparse_weights(between, problem.l1_bound)
+
 
 def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:
     """Return the weights for a bound on their L1 norm.
@@ -48,7 +63,7 @@ def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:
 
 
 def count_weights(between: np.ndarray, n_features: int) -> np.ndarray:
-    """Return the weights with ``n_features`` of them above 0, for the bound that gives so many.
+    """Return the weights with ``n_features`` of them above 0, for the bound that gives that number.
 
     The threshold lies halfway between the last feature that is kept and the first that is not.
     Where these two tie, the nearest count without a tie is taken.
@@ -70,7 +85,7 @@ def _not_ruled_out(between: np.ndarray) -> np.ndarray:
 
 
 def _threshold(below: np.ndarray, s: float) -> np.ndarray:
-    """The soft threshold that meets the bound; entries are so far below the top of their row."""
+    """Return the soft threshold that meets the bound; ``below`` is measured from each row's top."""
     depths = _depths(np.sort(below, axis=1), s)
     return _unit_rows(np.maximum(depths[:, None] - below, 0.0))
 

@@ -57,6 +57,12 @@ class DeviceCases:
         """Bring an array from memory to the device."""
         return self.xp.asarray(np.ascontiguousarray(array), dtype=dtype, device=self.device)
 
+    def to_numpy(self, array):
+        return to_host(array)
+
+    def from_numpy(self, array):
+        return self.asarray(array)
+
     def take(self, array, runs):
         if isinstance(runs, slice):
             return array[slice(*runs.indices(array.shape[0])), :]
