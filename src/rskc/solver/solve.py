@@ -33,9 +33,11 @@ PATH_BRANCHES = 1
 FINISH_ROUNDS = 50
 # How long the objective may fall on all cases, after a sample was followed to its end.
 PATIENCE_ON_ALL = 2
-# Of so many cases a share of tol may still move when a partition has converged, and K-means ends
-# when the within sum falls by no more than this share of tol.
-MILLIONS, LATE_TOL = 1_000_000, 1e-3
+# From this number of cases on K-means ends when the within sum falls by no more than this share of
+# tol in an iteration: the last cases take hundreds of iterations, each of which reads all data, and
+# lower the sum by a hundredth of a percent. Labels are then those of the centers, as ``predict``
+# gives them, and a share of tol of the cases may move in a further iteration.
+MILLIONS, LATE_TOL, LATE_MOVES = 1_000_000, 1e-2, 10
 # Ends of branches that are tried where the state chosen loses its guard.
 MOST_ENDS = 4
 # By how much a rival's objective must be larger to be worth a word.
@@ -96,12 +98,17 @@ def _solve_by_sample(
     part = engine.part(sample)
     share = part.n_cases / engine.n_cases
     few = replace(problem, n_trim=int(problem.n_trim * share))
+    if not is_sparse(problem):
+        leader = _search_evenly(part, few, starts.on_all()).partitions.take(slice(0, 1))
+        centers = part.restore(part.sums(leader.groups, few.n_clusters).means())
+        return _plain_solution(
+            engine, problem, _carried(engine, problem, centers, engine.equal_weights())
+        )
     found = solve(part, few, starts.on_all())
     log.info("search on %d of %d cases done", part.n_cases, engine.n_cases)
-    if not is_sparse(problem):
-        return _plain_solution(engine, problem, _carried(engine, problem, found))
     made_with = np.vstack([found.made_with, *(solution.weights for solution in warm)])
-    branches = _carried(engine, problem, found).partitions
+    carried = _carried(engine, problem, found.centers[None], found.made_with[None])
+    branches = carried.partitions
     branches = branches.join(*(_as_partition(solution, engine.arrays) for solution in warm))
     outcome = explore(engine, replace(problem, patience=PATIENCE_ON_ALL), branches, None, made_with)
     solution = _sparse_solution(engine, problem, outcome)
@@ -112,12 +119,10 @@ def _solve_by_sample(
     return replace(solution, rival=Rival(found.rival.mean, size, cases))
 
 
-def _carried(engine: Engine, problem: Problem, found: Solution) -> Found:
-    """K-means of all cases from the centers that a sample led to, with the same weights."""
-    # A feature of which the sample has no observed cell may have some.
-    weights = found.made_with[None] if is_sparse(problem) else engine.equal_weights()
+def _carried(engine: Engine, problem: Problem, centers: np.ndarray, weights: np.ndarray) -> Found:
+    """Run K-means of all cases from the centers that a sample led to, with the same weights."""
     table = engine.table(weights)
-    return Found(lloyd(table, table.place(found.centers[None]), problem), table)
+    return Found(lloyd(table, table.place(centers), problem), table)
 
 
 def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> Iterator[Solution]:
@@ -246,11 +251,8 @@ def _iterate(
 
 
 def _may_move(problem: Problem, n: int) -> int:
-    """Return how many cases may still move at convergence: none of fewer than a million.
-
-    The last few of millions take dozens of iterations, each of which reads all data.
-    """
-    return int(problem.tol * n) if n >= MILLIONS else 0
+    """Return how many cases may still move at convergence: none of fewer than a million."""
+    return int(LATE_MOVES * problem.tol * n) if n >= MILLIONS else 0
 
 
 def _described(engine: Engine, problem: Problem, ended: _Stationary, weights: np.ndarray) -> dict:
@@ -276,9 +278,12 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     weights, m = engine.equal_weights(), problem.n_trim
     table = engine.table(weights) if found.table.rotated else found.table
     leader = found.partitions.take(slice(0, 1))
-    tol = LATE_TOL * problem.tol if _may_move(problem, engine.n_cases) else 0.0
+    late = engine.n_cases >= MILLIONS and problem.tol > 0
+    tol = LATE_TOL * problem.tol if late else 0.0
     best = continue_lloyd(table, leader.groups, replace(problem, tol=tol))
-    ended = _iterate(engine, table, best.groups, problem, lambda a: table.trim(a, m).groups)
+    last = replace(problem, max_iter=1) if late and best.converged[0] else problem
+    ended = _iterate(engine, table, best.groups, last, lambda a: table.trim(a, m).groups)
+    ended = ended._replace(reached=ended.reached or last is not problem)
     sums = engine.sums(ended.groups, problem.n_clusters)
     between = engine.between(sums, ended.groups, weights)[0] * weights[0]
     trimmed = engine.arrays.only(engine.arrays.trimmed(ended.groups))
