@@ -1,6 +1,7 @@
 """
 Missing cells
-======
+=============
+
 Cells may be missing, as NaN. Nothing is imputed and no case is dropped: distances are over what is
 observed, scaled up to all features; centers and weights likewise. How many missing cells are
 too many?

@@ -107,7 +107,7 @@ def test_digits_are_as_good_as_those_of_rskc():
 
 def test_a_verdict_can_be_bad():
     rows = [{"CER": 0.1, "weight 4": 0.0, "weight 5": 0.0}] * 3
-    assert module("masking")._verdict(rows, 0.1).startswith("Other than in the paper")
+    assert module("masking")._verdict(rows, 0.1).startswith("Unlike in the paper")
 
 
 @pytest.fixture(scope="module")

@@ -60,10 +60,10 @@ def _verdict(rows: list[dict]) -> str:
     found = np.count_nonzero([rows[2]["weight 1"], rows[2]["weight 2"]]) + others
     agrees = lloyd > 0.1 and sparse < 0.1 and others == 0
     return (
-        f"{'As in the paper' if agrees else 'Other than in the paper'}: K-means misses the "
+        f"{'As in the paper' if agrees else 'Unlike in the paper'}: K-means misses the "
         f"clusters (CER {lloyd:.3f}), sparse K-means finds them (CER {sparse:.3f}) and gives "
         f"weight to {found} of 1,000 features{'' if others else ', the right ones'}. Its "
-        f"bound, {BOUND}, forces weight on two features at least; which ones, it finds out, and "
-        "of two the bound makes the weights .6 and .8. Moving single cases after Lloyd's steps, "
-        f"as rskc does, brings K-means to a CER of {ours:.3f}; 998 features of noise remain."
+        f"bound, {BOUND}, requires at least two features with weight, and determines that two have "
+        "the weights .6 and .8, but not which two. With single moves after Lloyd's steps, as in "
+        f"rskc, K-means has a CER of {ours:.3f}; the 998 noise features remain."
     )

@@ -75,10 +75,10 @@ def _verdict(rows: list[dict], best: float) -> str:
     fail = min(noise[:2]) > 0.99 and min(naive, sparse) > 0.3
     agrees = fail and noise[2] < 0.01 and robust <= best + 0.05
     return (
-        f"{'As in the paper' if agrees else 'Other than in the paper'}: the naive method, which "
+        f"{'As in the paper' if agrees else 'Unlike in the paper'}: the naive method, which "
         "computes the weights without the cases that the weighted rule trims but with all others, "
         f"and sparse K-means put {noise[0]:.0%} and {noise[1]:.0%} of the squared weight on "
-        f"features 4 and 5, the outlying ones (CER {naive:.3f} and {sparse:.3f}). Robust "
+        f"features 4 and 5, which have outlying cells (CER {naive:.3f} and {sparse:.3f}). Robust "
         f"and sparse K-means puts {1 - noise[2]:.0%} on the others and has a CER of {robust:.3f}; "
-        f"the clusters overlap, and cases put to the nearest true center have {best:.3f}."
+        f"the clusters overlap, and assignment to the nearest true center has {best:.3f}."
     )

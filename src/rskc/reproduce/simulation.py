@@ -251,13 +251,13 @@ def _verdict(results: dict[str, np.ndarray]) -> str:
     close = all(cer["RSK"] <= np.array(RSKC_CER["RSK"]) + 0.003)
     fails = all(cer["SK"][1:] > 0.2)
     return (
-        f"{'As in the paper' if close and fails else 'Other than in the paper'}: robust and "
+        f"{'As in the paper' if close and fails else 'Unlike in the paper'}: robust and "
         f"sparse K-means withstands the outlying cell (CER {robust}; RSKC, on other data, .0048, "
         ".0061, .0160), and sparse K-means does not (CER "
         f"{cer['SK'][1]:.3f} and {cer['SK'][2]:.3f}, {non_zero:.0f} features on average). "
-        f"Other than in RSKC, K-means and trimmed K-means do well on clean data (CER "
+        f"Unlike in RSKC, K-means and trimmed K-means do well on clean data (CER "
         f"{cer['K'][0]:.4f} and {cer['TK'][0]:.4f}; RSKC .1548 and .1505): rskc moves single cases "
-        "after Lloyd's steps, as does Hartigan and Wong's K-means of R, which has .0122. "
+        "after Lloyd's steps, as does R's K-means by Hartigan and Wong, which has .0122. "
         "A feature of weight zero never counts as one of the 50 largest here; the paper does not "
         "say how it counts them."
     )
