@@ -28,7 +28,7 @@ MOST_ROUNDS, ROUNDS_IN_VAIN = 4, 2
 # Multiplications that an iteration of all these rounds may take.
 ROUND_WORK = 20_000_000
 # Along a path of bounds this many of the first partitions are followed again.
-PATH_BRANCHES = 1
+PATH_BRANCHES = 2
 # Rounds in which the labels and the weights of the chosen state are made consistent.
 FINISH_ROUNDS = 50
 # How long the objective may fall on all cases, after a sample was followed to its end.
