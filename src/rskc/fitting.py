@@ -159,7 +159,7 @@ def _n_starts(model: Any, engine: Engine, problem: Problem) -> int:
         return CALLED_STARTS
     if not isinstance(model.init, str):
         return 1
-    return auto_starts(engine.n_cases, engine.n_features, problem.n_clusters)
+    return auto_starts(engine.n_cases, engine.n_features, problem)
 
 
 @contextmanager

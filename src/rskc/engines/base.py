@@ -159,10 +159,6 @@ class BaseTable:
         assert self._place is not None, "a rotated table has no place for centers"
         return self._place.centers(centers)
 
-    def side_by_side(self, function, parts):
-        """Call the function for one part after the other; tables in memory have threads for it."""
-        return [function(self.of_runs(part), part) for part in parts]
-
     def seeding_table(self):
         return self
 

@@ -8,7 +8,7 @@ engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -141,9 +141,6 @@ class Table(Protocol):
 
     def of_runs(self, index: np.ndarray) -> Table:
         """Return the table for some of the runs only (each may have its own weights)."""
-
-    def side_by_side(self, function: Callable, parts: Sequence[np.ndarray]) -> list:
-        """Call a function of a table of some runs, and these, for each part of the runs."""
 
     def assign(self, centers: np.ndarray) -> Assignment:
         """Find the nearest of the centers (runs, K, columns)."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from types import ModuleType
 
@@ -155,16 +153,6 @@ class MemoryTable(BaseTable):
     def work_bytes(self):
         """A batch reads the table once for all its runs: large tables get a third of their size."""
         return max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
-
-    def side_by_side(self, function, parts):
-        if self.n_threads == 1:
-            return super().side_by_side(function, parts)
-        self.norms()  # once, and not in each thread
-        tables = [copy.copy(self.of_runs(part)) for part in parts]
-        for table in tables:
-            table.n_threads = 1
-        with ThreadPoolExecutor(min(self.n_threads, len(parts))) as pool:
-            return list(pool.map(function, tables, parts))
 
     def assign(self, centers):
         weighted = self.weights[:, None, :] * centers

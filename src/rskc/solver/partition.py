@@ -12,9 +12,6 @@ from rskc.solver.problem import Problem
 
 # Multiplications that a round of single moves may take: a tenth of a second.
 MOVE_ROUND = 100_000_000
-# Runs are cut into batches of this many multiplications an iteration, which threads take side by
-# side; from PASS_WORK on for a single run, threads share each pass instead.
-PART_WORK, MOST_PARTS, PASS_WORK = 3_000_000, 8, 10_000_000
 
 
 @dataclass
@@ -71,23 +68,11 @@ class Partitions:
 
 
 def lloyd(table: Table, centers: np.ndarray, problem: Problem) -> Partitions:
-    """Trimmed K-means from each of the starting centers (runs, K, columns), many in one batch.
+    """Trimmed K-means from each of the starting centers (runs, K, columns), all in one batch.
 
-    A run leaves its batch when nothing in it changes, or when its within sum falls by no more than
-    ``tol`` of itself. How runs are cut into batches depends on the work alone, so that any number
-    of threads gives the same bits.
+    A run leaves the batch when nothing in it changes, or when its within sum falls by no more than
+    ``tol`` of itself.
     """
-    runs, K, columns = centers.shape
-    a_run = table.n_cases * columns * K
-    n_parts = int(np.clip(runs * a_run // PART_WORK, 1, MOST_PARTS)) if a_run < PASS_WORK else 1
-    if n_parts == 1 or runs == 1:
-        return _lloyd(table, centers, problem)
-    parts = np.array_split(np.arange(runs), min(n_parts, runs))
-    found = table.side_by_side(lambda own, rows: _lloyd(own, centers[rows], problem), parts)
-    return found[0].join(*found[1:])
-
-
-def _lloyd(table: Table, centers: np.ndarray, problem: Problem) -> Partitions:
     batch = _Batch(table, centers, problem.n_trim)
     for _ in range(problem.max_iter):
         ended = batch.step(problem.tol)

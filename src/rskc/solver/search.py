@@ -35,6 +35,8 @@ ESCAPE_WORK, MOST_ESCAPES = 2_500_000, 4
 # there are many clusters, and on a sample of very many cases.
 AUTO_WORK, FEWEST_STARTS, MOST_STARTS = 100_000_000, 10, 100
 MANY_WORK, FEWEST_OF_MANY, MOST_OF_MANY = 5_000_000, 1, 20
+# Before weights are known partitions are worse than they will be, and it takes more to choose from.
+SPARSE_WORK = 25_000_000
 SAMPLE_STARTS = 30
 # Single precision is off by 6e-8 of |x|^2; it is trusted while costs are above this share of that.
 SINGLE_SHARE = 1e-3
@@ -126,11 +128,13 @@ def auto_inits(problem: Problem) -> tuple[str, ...]:
     return (spread,) if problem.n_clusters >= MANY_CLUSTERS else ("random", spread)
 
 
-def auto_starts(n: int, p: int, K: int) -> int:
+def auto_starts(n: int, p: int, problem: Problem) -> int:
     """Return the number of restarts that ``n_init="auto"`` stands for."""
+    K = problem.n_clusters
     work = n * max(min(n, p), 8) * K
     if K >= MANY_CLUSTERS:
-        return int(np.clip(MANY_WORK // work, FEWEST_OF_MANY, MOST_OF_MANY))
+        most = SPARSE_WORK if is_sparse(problem) else MANY_WORK
+        return int(np.clip(most // work, FEWEST_OF_MANY, MOST_OF_MANY))
     if search_size(n, p, K) < n:
         return SAMPLE_STARTS
     return int(np.clip(AUTO_WORK // work, FEWEST_STARTS, MOST_STARTS))
