@@ -84,27 +84,30 @@ class DeviceCases:
         return groups < 0
 
     def sizes(self, groups, K):
-        return self._of_groups(groups, K, lambda own: self.xp.astype(own, self.xp.float64))[
-            :, 1:
-        ].astype(np.int64)
+        ones = self.xp.ones(groups.shape[1], dtype=self.xp.float64, device=self.device)
+        return self._of_groups(groups, K, ones)[:, 1:].astype(np.int64)
 
     def differ(self, groups, others):
         return to_host(self.xp.count_nonzero(groups != others, axis=1))
 
     def keys(self, groups, K, masks=None):
         numbers = self._numbers_of(groups.shape[1])
-        zeros = self.xp.zeros_like(numbers)
-        sums = self._of_groups(groups, K, lambda own: self.xp.where(own, numbers, zeros))
-        marks = None
+        sums, marks = self._of_groups(groups, K, numbers), None
         if masks is not None:
-            numbers = self.xp.flip(numbers)
+            numbers, zeros = self.xp.flip(numbers), self.xp.zeros_like(numbers)
             marks = to_host(self.xp.sum(self.xp.where(masks, numbers, zeros), axis=1))
         return sums_to_keys(sums, marks)
 
-    def _of_groups(self, groups, K, value):
-        """Sum values over the trimmed cases and over each group: (runs, 1 + K)."""
-        parts = [self.xp.sum(value(groups == k), axis=1) for k in range(-1, K)]
-        return to_host(self.xp.stack(parts, axis=1))
+    def _of_groups(self, groups, K, values):
+        """Sum values (n,) over the trimmed cases and over each group: (runs, 1 + K)."""
+        xp = self.xp
+        if hasattr(xp, "bincount"):  # not in the array API, but where there are devices
+            rows = (groups[run, :] + 1 for run in range(groups.shape[0]))
+            parts = [xp.bincount(row, weights=values, minlength=K + 1) for row in rows]
+            return to_host(xp.stack(parts))
+        zeros = xp.zeros_like(values)
+        parts = [xp.sum(xp.where(groups == k, values, zeros), axis=1) for k in range(-1, K)]
+        return to_host(xp.stack(parts, axis=1))
 
     def _numbers_of(self, n):
         if self._numbers is None or self._numbers.shape[0] != n:
@@ -133,10 +136,9 @@ class DeviceCases:
         chances = xp.astype(xp.where(groups < 0, xp.zeros_like(costs), costs), xp.float64)
         ladder = xp.cumulative_sum(chances, axis=1)
         goals = self.asarray(uniforms) * ladder[:, -1:]
-        counts = [
-            xp.count_nonzero(ladder <= goals[:, k : k + 1], axis=1) for k in range(goals.shape[1])
-        ]
-        places, total = fetch(xp.stack(counts, axis=1), ladder[:, -1])
+        rows = range(costs.shape[0])
+        found = [xp.searchsorted(ladder[run, :], goals[run, :], side="right") for run in rows]
+        places, total = fetch(xp.stack(found), ladder[:, -1])
         n = costs.shape[1]
         places = np.where(total[:, None] == 0, uniforms * n, places)  # all alike: any case
         return np.minimum(places, n - 1).astype(np.int64)
