@@ -26,7 +26,7 @@ MORE_STARTS, MORE_BRANCHES = 50, 2
 # Rounds of such restarts, and how many without a gain end them.
 MOST_ROUNDS, ROUNDS_IN_VAIN = 4, 2
 # Multiplications that an iteration of all these rounds may take.
-ROUND_WORK = 20_000_000
+ROUND_WORK = 40_000_000
 # Along a path of bounds this many of the first partitions are followed again.
 PATH_BRANCHES = 2
 # Rounds in which the labels and the weights of the chosen state are made consistent.
@@ -181,8 +181,10 @@ def _branch_out(
     made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
     made_with = np.vstack([made_with, *(solution.weights for solution in warm)])
     branches = partitions.join(*(_as_partition(solution, engine.arrays) for solution in warm))
-    outcome = explore(engine, problem, branches, search_more, made_with)
-    if problem.n_clusters >= MANY_CLUSTERS:
+    if problem.n_clusters < MANY_CLUSTERS:
+        outcome = explore(engine, problem, branches, search_more, made_with)
+    else:
+        outcome = explore(engine, problem, branches, None, made_with)
         outcome = _return_to_search(engine, problem, outcome, search_more)
     log.info("converged after %d iterations", len(outcome.path))
     return _sparse_solution(engine, problem, outcome)
