@@ -5,6 +5,7 @@ from importlib import import_module
 
 NAMES = (
     "kmeans",
+    "many",
     "whole_fit",
     "passes",
     "scaling",

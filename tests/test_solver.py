@@ -598,6 +598,37 @@ def test_a_solution_passed_over_for_its_small_cluster_is_named():
     assert found.rival.mean > found.mean
 
 
+def finish_in_turn(monkeypatch, kept_sizes):
+    """Have states finish with these sizes of kept clusters, one after the other."""
+    real, sizes = solve_module._finish, iter(kept_sizes)
+
+    def finish(engine, problem, state):
+        own = np.array(next(sizes))
+        return replace(real(engine, problem, state), sizes=own, kept_sizes=own)
+
+    monkeypatch.setattr(solve_module, "_finish", finish)
+
+
+def contaminated_fit():
+    table = make_contaminated("shared_cell", n_features=100, random_state=0)
+    return solve(engine_for(table.data), Problem(3, 6, 3.0), drawn(3, 60))
+
+
+def test_a_state_that_loses_its_guard_when_finished_makes_room_for_an_end(monkeypatch):
+    finish_in_turn(monkeypatch, [[27, 27, 2], [20, 20, 20], [1, 1, 1]])
+    found = contaminated_fit()
+    assert_array_equal(found.kept_sizes, [20, 20, 20])
+    assert found.exposed is None
+
+
+def test_a_cluster_that_may_be_outlying_is_named_where_no_other_solution_is_found(monkeypatch):
+    finish_in_turn(monkeypatch, [[27, 27, 2]] * 10)
+    found = contaminated_fit()
+    assert_array_equal(found.kept_sizes, [27, 27, 2])
+    assert found.exposed is not None
+    assert found.exposed.size == 2
+
+
 @pytest.mark.parametrize(
     ("between", "bound"),
     [([1, 4, 0, 4, 0], np.sqrt(2)), ([1, 5, 5, 63], 1 + 2.2e-16), ([3, 3, 3, 1], np.sqrt(3))],

@@ -45,6 +45,12 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
         "case), but one of its clusters has {size} cases only ({cases}), and up to {n_trim} cases "
         "may be outliers. If these are a true cluster, lower {trim}.",
     ),
+    "exposed cluster": (
+        SmallClusterWarning,
+        "trim",
+        "One of the clusters keeps {size} cases only ({cases}), and up to {n_trim} cases may be "
+        "outliers; no solution without such a cluster was found. Lower {trim} or {n_clusters}.",
+    ),
     "unobserved features": (
         FitWarning,
         None,

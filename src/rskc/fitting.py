@@ -214,6 +214,9 @@ def _warnings(
             cases=names(rival.cases, rival.size),
             n_trim=problem.n_trim,
         )
+    if (own := solution.exposed) is not None:
+        cases = names(own.cases, own.size)
+        yield _warning("exposed cluster", size=own.size, cases=cases, n_trim=problem.n_trim)
     if engine.n_missing == 0:
         return
     dead = np.flatnonzero(engine.equal_weights()[0] == 0)

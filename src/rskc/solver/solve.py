@@ -172,7 +172,7 @@ def _branch_out(
     starts: Starts,
     warm: Sequence[Warm] = (),
 ) -> Solution:
-    """Follow the partitions, and what is found with the first weights, as branches."""
+    """Follow the partitions, and what is found with better weights than equal ones, as branches."""
 
     def search_more(weights: np.ndarray, round_: int = 0) -> Partitions:
         found = search(engine, problem, weights, starts.fewer(MORE_STARTS, round_))
@@ -198,8 +198,8 @@ def _return_to_search(
 ) -> Outcome:
     """Restart with the weights of the best state, round by round, until that brings nothing.
 
-    The first weights of many clusters are far from the last: on 2000 x 240 with 10 clusters
-    restarts with better ones raise the objective by 2% to 5%.
+    The first weights of many clusters are far from the last. Of 50 clusters in 20 of 100 features
+    (``make bench ARGS=many``) the CER falls from .006 to .004 by a second round.
     """
     in_vain = 0
     for round_ in range(1, MOST_ROUNDS + 1):
