@@ -27,6 +27,8 @@ try:
 except ImportError:  # built without a compiler
     PASSES = passes_numpy
 
+# Up to this many cases the runs of a batch are counted all at once: Python takes longer than that.
+FEW_CASES = 500
 # Below this many multiplications a pass is over before a second thread has woken up.
 THREAD_WORK = 10_000_000
 # Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
@@ -43,6 +45,16 @@ def passes_info() -> dict:
         "openmp": PASSES.has_openmp(),
         "max_threads": PASSES.max_threads(),
     }
+
+
+def _sums_of_groups(groups: np.ndarray, K: int, values: np.ndarray | None) -> np.ndarray:
+    """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""
+    runs, n = groups.shape
+    if n > FEW_CASES:
+        return np.array([np.bincount(row + 1, values, K + 1) for row in groups])
+    places = groups + (1 + (K + 1) * np.arange(runs)[:, None])
+    weights = None if values is None else np.broadcast_to(values, groups.shape).ravel()
+    return np.bincount(places.ravel(), weights, runs * (K + 1)).reshape(runs, K + 1)
 
 
 class NumpyCases:
@@ -78,14 +90,14 @@ class NumpyCases:
         return groups < 0
 
     def sizes(self, groups, K):
-        return np.array([np.bincount(row + 1, minlength=K + 1)[1:] for row in groups])
+        return _sums_of_groups(groups, K, None)[:, 1:].astype(np.int64)
 
     def differ(self, groups, others):
         return np.count_nonzero(groups != others, axis=1)
 
     def keys(self, groups, K, masks=None):
         numbers = _case_numbers(groups.shape[1])
-        sums = np.array([np.bincount(row + 1, numbers, K + 1) for row in groups])
+        sums = _sums_of_groups(groups, K, numbers)
         marks = None if masks is None else (masks * numbers[::-1]).sum(axis=1)
         return sums_to_keys(sums, marks)
 
@@ -103,8 +115,12 @@ class NumpyCases:
     def draw(self, costs, groups, uniforms):
         ladder = np.cumsum(np.where(groups < 0, 0, costs), axis=1, dtype=np.float64)
         ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)  # all alike: any case
-        rows = zip(ladder, uniforms * ladder[:, -1:], strict=True)
-        places = [np.searchsorted(steps, goals, side="right") for steps, goals in rows]
+        goals = uniforms * ladder[:, -1:]
+        if ladder.shape[1] <= FEW_CASES:  # counting is quicker than a search for each run
+            places = np.count_nonzero(ladder[:, None, :] <= goals[:, :, None], axis=2)
+        else:
+            rows = zip(ladder, goals, strict=True)
+            places = np.array([np.searchsorted(steps, own, side="right") for steps, own in rows])
         return np.minimum(places, ladder.shape[1] - 1)
 
     def numbers_where(self, mask):
