@@ -30,7 +30,7 @@ FEWEST_KEPT, MOST_KEPT = 2, 8
 # since their objective may be larger.
 MOST_BRANCHES, PLAIN_BRANCHES = 4, 2
 # Partitions that are split and merged: as many as an iteration takes this many multiplications for.
-ESCAPE_WORK, MOST_ESCAPES = 2_500_000, 4
+ESCAPE_WORK, MOST_ESCAPES = 3_500_000, 4
 # Restarts with n_init="auto": as many as an iteration takes this many multiplications for; where
 # there are many clusters, and on a sample of very many cases.
 AUTO_WORK, FEWEST_STARTS, MOST_STARTS = 100_000_000, 10, 100

@@ -20,10 +20,12 @@ import numpy as np
 from rskc.engines import Sums, Table
 from rskc.solver.partition import Partitions, lloyd
 from rskc.solver.problem import Problem
-from rskc.solver.starts import GOLDEN, spread_cases
+from rskc.solver.starts import GOLDEN
 
 # Centers added at first, and iterations made with them.
 MOST_ADDED, GROWN_ITERATIONS = 5, 4
+# How far towards a case the center of its cluster is split.
+SPLIT_STEP = 0.1
 # A round counts if the within sum falls by more than this share.
 GAIN = 1e-4
 # So many rounds at most: 10 to 25 are usual.
@@ -58,12 +60,34 @@ def _exchanged(
     """Return centers (runs, K, columns) after a few (runs, few) were added, and as many merged."""
     K, added = problem.n_clusters, uniforms.shape[1]
     centers = table.sums(partitions.groups, K).means()
-    seeds = table.cases(spread_cases(table, centers, uniforms, problem.n_trim))
+    assignment = table.assign(centers)
+    groups = table.trim(assignment, problem.n_trim).groups
+    cases = table.cases(table.arrays.draw(assignment.costs, groups, uniforms))
+    centers, seeds = split(centers, cases, table.weights)
     more = replace(problem, n_clusters=K + added, max_iter=GROWN_ITERATIONS, tol=0.0)
     grown = lloyd(table, np.concatenate([centers, seeds], axis=1), more)
     sums = table.sums(grown.groups, K + added)
     runs = [merged(sums.of_runs(slice(i, i + 1)), K, table.weights[0]) for i in range(len(grown))]
     return np.concatenate([run.means() for run in runs])
+
+
+def split(
+    centers: np.ndarray, cases: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split the clusters of some cases (runs, few, columns): return their centers, and new ones.
+
+    A center moves a little away from the case, and a new one is put a little towards it: so the
+    cluster is cut at its center. The case itself would be no center where columns are many, since
+    all other cases are farther from it than from their means.
+    """
+    known = np.nan_to_num(centers)
+    off = known[:, None, :, :] - cases[:, :, None, :]
+    own = np.einsum("rckj,rj,rckj->rck", off, np.broadcast_to(weights, known[:, 0].shape), off)
+    own, runs = own.argmin(axis=2), np.arange(len(cases))[:, None]
+    steps = SPLIT_STEP * (cases - known[runs, own])
+    moved = centers.copy()
+    np.subtract.at(moved, (runs, own), steps)
+    return moved, centers[runs, own] + steps
 
 
 def merged(sums: Sums, K: int, weights: np.ndarray) -> Sums:
