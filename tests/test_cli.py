@@ -457,7 +457,9 @@ def test_the_python_of_the_page_repeats_the_run(here, frame, of, scale):
     code = html.unescape(re.search(r"<code>(from rskc import.*?)</code>", page, re.S)[1])
     lines = [line for line in code.splitlines() if "make_report" not in line and "..." not in line]
     names = {"X": frame.drop(columns=["patient", "group"])}
-    exec("\n".join(lines), names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rskc.SmallClusterWarning)  # the run prints it as a note
+        exec("\n".join(lines), names)
     assert list(names["model"].labels_) == list(labels("table-rskc").cluster)
 
 
