@@ -436,12 +436,18 @@ def test_report_promises_files_only(here):
 # ---- Reading in blocks
 
 
-def test_blocks_are_row_groups_that_lie_together(here, frame, monkeypatch):
+@pytest.mark.parametrize(
+    ("group", "sizes"),
+    [(25, [50, 50, 50, 50, 40]), (60, [60] * 4), (100, [50, 50, 50, 50, 40]), (240, [60] * 4)],
+)
+def test_blocks_are_small_row_groups_together_or_parts_of_large_ones(
+    here, frame, monkeypatch, group, sizes
+):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 60 * 10 * 8)
-    frame.to_parquet("groups.parquet", index=False, row_group_size=25)
+    frame.to_parquet("groups.parquet", index=False, row_group_size=group)
     table = open_blocks("groups.parquet", label_column="group")
-    assert [piece.n_cases for piece in table.pieces] == [50, 50, 75, 65]
-    assert [piece.first for piece in table.pieces] == [0, 50, 100, 175]
+    assert [piece.n_cases for piece in table.pieces] == sizes
+    assert [piece.first for piece in table.pieces] == (np.cumsum(sizes) - sizes).tolist()
     made = [table.read(piece) for piece in table.pieces]
     whole = read_table("groups.parquet", label_column="group")
     pd.testing.assert_frame_equal(pd.concat([block.data for block in made]), whole.data)

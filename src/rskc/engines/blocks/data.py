@@ -11,9 +11,9 @@ import dask
 import dask.array as da
 import numpy as np
 
-from rskc.engines.base import Frame, distinct_rows, sample_steps
+from rskc.engines.base import Frame, Latest, distinct_rows, sample_steps
 from rskc.engines.blocks import tasks
-from rskc.engines.blocks.plans import Blocks, Node, unwrapped
+from rskc.engines.blocks.plans import Blocks, Key, Node, unwrapped
 from rskc.engines.blocks.schedulers import make_task
 from rskc.engines.missing import observed_frame
 
@@ -29,6 +29,7 @@ class BlockData:
         self, X: da.Array, missing: bool | None, drop_unobserved: bool, frame: Frame | None
     ):
         self.n_features, self.dtype, self.chunks = X.shape[1], np.dtype(X.dtype), X.chunks[0]
+        self._read_columns, self._columns = getattr(X, "of_columns", None), Latest()
         graph = graph_of(X)
         keys = [(X.name, i, 0) for i in range(len(self.chunks))]
         every = Blocks(graph, keys)
@@ -103,6 +104,31 @@ class BlockData:
         if self.keep_engines:
             source = Node(partial(tasks.clean, dtype=self.dtype), (self.blocks.source,))
             self.node = self._rows_node(source)
+
+    # ---- Columns
+
+    def columns(self, columns: np.ndarray) -> Node | None:
+        """Return some columns of all cases, where these are read apart from the others.
+
+        None if the data are kept anyway, or come from an array. The last are remembered.
+        """
+        if self.keep_rows or self.keep_engines or self._read_columns is None:
+            return None
+        if len(columns) in (0, self.n_features):
+            return None
+        return self._columns.get(columns.tobytes(), partial(self._some_columns, columns))
+
+    def _some_columns(self, columns: np.ndarray) -> Node | None:
+        assert self._read_columns is not None
+        array = self._read_columns(columns)
+        if len(array.chunks[0]) != len(self.chunks):  # Dask joins blocks of which little is read
+            return None
+        self.blocks.graph |= graph_of(array)
+        source = self.blocks.hold([Key((array.name, int(i), 0)) for i in self.used])
+        node = self.blocks.make(partial(tasks.clean, dtype=self.dtype), source)
+        if self.n_unobserved == 0:
+            return node
+        return self.blocks.make(tasks.seen_rows, node, self.unobserved)
 
     # ---- Rows
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
 
-from rskc.engines.base import BaseEngine, Latest, Place, Sums
+from rskc.engines.base import BaseEngine, Frame, Latest, Place, Sums
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.cases import BlockCases, CaseArray
 from rskc.engines.blocks.data import BlockData
@@ -21,6 +21,14 @@ from rskc.engines.missing import MissingEngineMixin, MissingSums
 
 # The numbers of this many cases are listed; all are counted.
 MOST_LISTED = 100
+
+
+class OfColumns(NamedTuple):
+    """Engines of the blocks that know some columns at least."""
+
+    node: Node
+    columns: Any  # those of the data that they know: an index of arrays (..., p)
+    places: np.ndarray  # where the wanted ones are among these
 
 
 class BlocksEngine(BaseEngine):
@@ -37,12 +45,24 @@ class BlocksEngine(BaseEngine):
         # Threads within a task only where there are fewer blocks than threads.
         remote = self.blocks.scheduler.remote
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
-        made = partial(tasks.engine_of, missing=data.missing, frame=self.frame)
-        made = partial(made, n_threads=self.threads_a_task)
-        self.node = self.blocks.make(made, data.node, keep=data.keep_engines)
+        self.node = self._engines(data.node, self.frame, keep=data.keep_engines)
         data.forget()
         self._gathered = Latest()
         self.work_bytes = max(WORK_BYTES, self.room() // 8)
+
+    def _engines(self, rows: Node, frame: Frame, keep: bool = False) -> Node:
+        """Return the engine in memory of each block of rows."""
+        made = partial(tasks.engine_of, missing=self.data.missing, frame=frame)
+        return self.blocks.make(partial(made, n_threads=self.threads_a_task), rows, keep=keep)
+
+    def _of_columns(self, columns: np.ndarray) -> OfColumns:
+        """Return engines that know some columns: of these alone, if they are read alone."""
+        rows = self.data.columns(columns)
+        if rows is None:
+            return OfColumns(self.node, slice(None), columns)
+        location, factor, limits = self.frame
+        frame = Frame(location[columns], factor, limits[columns])
+        return OfColumns(self._engines(rows, frame), columns, np.arange(len(columns)))
 
     def room(self) -> int:
         """Return the bytes of the budget that neither the data nor a table that is kept take."""
@@ -84,11 +104,13 @@ class BlocksEngine(BaseEngine):
         columns, make = self._columns(weights), self.blocks.make
         own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
         recipe = tasks.TableRecipe(place, own, dtype, self.data.missing, self.threads_a_task)
+        known = self._of_columns(columns)
         cells, sides = self._cells(columns, dtype), []
         if cells.keep:
             sides = [make(partial(tasks.sides_of, recipe=recipe), cells, keep=True)]
         node = make(partial(tasks.table_of, recipe=recipe), cells, *sides)
-        return BlocksTable(self, node, recipe, kept=cells.keep)
+        moved = partial(tasks.changes_of_moved, recipe=recipe, columns=known.places)
+        return BlocksTable(self, node, recipe, None if cells.keep else (known.node, moved))
 
     def _cells(self, columns, dtype):
         """Return the cells of tables, kept where there is room; the last are remembered."""
@@ -104,8 +126,9 @@ class BlocksEngine(BaseEngine):
         if size <= ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes:
             size *= 2
         keep = size <= self.room() * 2 // 3
-        made = Method("lay_out", columns=columns, dtype=dtype)
-        return self.blocks.make(made, self.node, keep=keep), size
+        known = self._of_columns(columns)
+        made = Method("lay_out", columns=known.places, dtype=dtype)
+        return self.blocks.make(made, known.node, keep=keep), size
 
     def _gram(self, weights):
         columns = np.flatnonzero(weights[0])
@@ -127,8 +150,10 @@ class BlocksEngine(BaseEngine):
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
-        made = Method("distances", centers=centers, weights=weights)
-        node = self.blocks.make(made, self.node, labels.node, keep=True)
+        known = self._of_columns(np.flatnonzero(weights.any(axis=0)))
+        own = (np.ascontiguousarray(each[..., known.columns]) for each in (centers, weights))
+        made = Method("distances", **dict(zip(("centers", "weights"), own, strict=True)))
+        node = self.blocks.make(made, known.node, labels.node, keep=True)
         return CaseArray(self.blocks, node)
 
     def farthest(self, distances, m):

@@ -190,12 +190,21 @@ def within(groups: np.ndarray, costs: np.ndarray) -> tuple:
 
 
 def changes_of_moved(
-    engine: MemoryEngine, before: np.ndarray, after: np.ndarray, K: int, recipe: TableRecipe
+    engine: MemoryEngine,
+    before: np.ndarray,
+    after: np.ndarray,
+    K: int,
+    recipe: TableRecipe,
+    columns: np.ndarray,
 ) -> tuple:
-    """Return the change of the sums of a table that is not kept: made of the cases that moved."""
+    """Return the change of the sums of a table that is not kept: made of the cases that moved.
+
+    ``columns`` are those of the table in the engine.
+    """
     moved = np.flatnonzero((before != after).any(axis=0))
     if len(moved) == 0:
         sums = Sums.empty(len(before), K, recipe.weights.shape[1] * (1 + recipe.missing))
         return sums.totals, sums.counts, np.zeros(len(before), np.int64)
     before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
-    return changes_of(recipe.table_of_rows(engine.rows(moved)), before, after, K)
+    cells = engine.part(moved).lay_out(columns, recipe.dtype)
+    return changes_of(recipe.table_of_cells(cells), before, after, K)
