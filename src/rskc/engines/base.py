@@ -14,12 +14,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.linalg import lapack
 
-from rskc.engines.interface import Listed
+from rskc.engines.interface import Listed, Remaining
 
 # In tables, cells beyond this many times the largest spread of a column are cut off there: sums
 # then keep some digits of the others when an outlying case joins and leaves a cluster, and squares
 # stay finite. What is returned is summed anew, from the data themselves.
 OUTLYING = 1e9
+# A squared distance, in typical deviations, beyond which subtracting a case from sums would leave
+# its rounding behind.
+OUTLYING_DISTANCE = 1e12
 # Cells of the rows that show how large columns are that are mostly constant.
 FRAME_CELLS = 2**22
 # A column subset is copied if that saves at least this share of the columns...
@@ -242,6 +245,23 @@ class BaseEngine:
 
     def set_aside(self, groups, weights):
         return self.arrays.trimmed(groups)
+
+    # ---- Cases at large distances
+
+    def take_out_farthest(self, groups, labels, sums, m):
+        if m == 0:
+            none = self.arrays.trimmed(groups)
+            return Remaining(none & ~none, groups, sums)
+        far, largest = self.farthest(self.distances(labels, sums.means()), m)
+        return self._without(groups, far, largest, sums)
+
+    def _without(self, groups, far, largest, sums):
+        """Take cases out of groups and their sums."""
+        kept = self.arrays.without(groups, far)
+        if largest.max() > OUTLYING_DISTANCE:
+            return Remaining(far, kept, self.sums(kept, sums.counts.shape[1]))
+        self.shift(sums, groups, kept)
+        return Remaining(far, kept, sums)
 
     # ---- Tables
 

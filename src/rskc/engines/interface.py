@@ -54,6 +54,14 @@ class Farthest(NamedTuple):
     distance: np.ndarray  # (runs,)
 
 
+class Remaining(NamedTuple):
+    """What is left of groups when the farthest cases are taken out too."""
+
+    far: Any  # (runs, n) a mask of these cases
+    kept: Any  # (runs, n) int32: groups without them
+    sums: Sums  # of these groups
+
+
 class Listed(NamedTuple):
     """How many cases there are of some kind, and the numbers of the first of them."""
 
@@ -218,6 +226,12 @@ class Engine(Protocol):
 
     def farthest(self, distances: Any, m: int) -> Farthest:
         """Find the m largest of each run, the lower case number first where they tie."""
+
+    def take_out_farthest(self, groups: Any, labels: Any, sums: Sums, m: int) -> Remaining:
+        """Take the m cases that are farthest from the means of their labels out of each run.
+
+        ``sums``, over all features, are those of the groups; they may be changed in place.
+        """
 
     def distinct(self, most: int) -> int:
         """Count the cases that differ from one another, up to ``most``."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
 
-from rskc.engines.base import BaseEngine, Frame, Latest, Place, Sums
+from rskc.engines.base import OUTLYING_DISTANCE, BaseEngine, Frame, Latest, Place, Sums
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.cases import BlockCases, CaseArray
 from rskc.engines.blocks.data import BlockData
-from rskc.engines.blocks.order import Selected
+from rskc.engines.blocks.order import BRACKET_MARGIN, Selected
 from rskc.engines.blocks.plans import Method, Node
 from rskc.engines.blocks.tables import BlocksTable, RotatedTable, select_largest
-from rskc.engines.interface import Farthest, Listed
-from rskc.engines.memory import ROWS_BYTES, WORK_BYTES
+from rskc.engines.interface import Farthest, Listed, Remaining
+from rskc.engines.memory import ROWS_BYTES, WORK_BYTES, MemoryEngine
 from rskc.engines.missing import MissingEngineMixin, MissingSums
 
 # The numbers of this many cases are listed; all are counted.
@@ -29,6 +30,22 @@ class OfColumns(NamedTuple):
     node: Node
     columns: Any  # those of the data that they know: an index of arrays (..., p)
     places: np.ndarray  # where the wanted ones are among these
+
+
+class KnownCases(NamedTuple):
+    """Cases whose rows are here, and their engine."""
+
+    cases: np.ndarray
+    engine: MemoryEngine
+
+    def bracket(self, labels: np.ndarray, centers: np.ndarray, m: int, n: int) -> list[np.ndarray]:
+        """Return bounds (runs,) between which the m-th largest of n distances is likely to lie."""
+        ordered = -np.sort(-self.engine.distances(labels, centers), axis=1)
+        most, place = len(self.cases), m * len(self.cases) / n
+        margin = BRACKET_MARGIN * np.sqrt(place * max(1 - place / most, 0)) + 2
+        ends = int(np.ceil(place + margin)), int(np.floor(place - margin))
+        padded = np.pad(ordered, [(0, 0), (1, 1)], constant_values=[(0, 0), (np.inf, -np.inf)])
+        return [padded[:, np.clip(end + 1, 0, most + 1)] for end in ends]
 
 
 class BlocksEngine(BaseEngine):
@@ -47,7 +64,7 @@ class BlocksEngine(BaseEngine):
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
         self.node = self._engines(data.node, self.frame, keep=data.keep_engines)
         data.forget()
-        self._gathered = Latest()
+        self._gathered, self._sample = Latest(), Latest()
         self.work_bytes = max(WORK_BYTES, self.room() // 8)
 
     def _engines(self, rows: Node, frame: Frame, keep: bool = False) -> Node:
@@ -79,7 +96,8 @@ class BlocksEngine(BaseEngine):
 
     def part(self, cases):
         rows, options = np.ascontiguousarray(self.rows(cases)), {"n_threads": self.n_threads}
-        return tasks.engine_of(rows, self.data.missing, frame=self.frame, **options)
+        part = tasks.engine_of(rows, self.data.missing, frame=self.frame, **options)
+        return self._sample.get(cases.tobytes(), partial(KnownCases, cases, part)).engine
 
     def numbers(self, cases):
         return self.data.numbers(cases)
@@ -161,6 +179,28 @@ class BlocksEngine(BaseEngine):
         values, ties = self.cut(found, m)
         node = self.blocks.make_soon(partial(tasks.cut_off, values=values), distances.node, ties)
         return Farthest(CaseArray(self.blocks, node), found.largest)
+
+    def take_out_farthest(self, groups, labels, sums, m):
+        """Read the data once, where they are not kept, for distances and for what is taken out.
+
+        Known cases tell about where the threshold will be: the sums over what lies beyond are made
+        on the way, and the few cases that are near it are kept until it is known.
+        """
+        sample, read_anyway = self._sample.value, self.data.keep_rows or self.data.missing
+        if m == 0 or sample is None or read_anyway:
+            return super().take_out_farthest(groups, labels, sums, m)
+        K, means = sums.counts.shape[1], sums.means()
+        low, high = sample.bracket(self.arrays.at(labels, sample.cases), means, m, self.n_cases)
+        made = partial(tasks.examined, centers=means, low=low, high=high, K=K)
+        both = self.blocks.make(made, self.node, groups.node, labels.node, keep=True)
+        distances = CaseArray(self.blocks, self.blocks.make(attrgetter("distances"), both))
+        far, largest = self.farthest(distances, m)
+        kept = self.arrays.without(groups, far)
+        bracketed = self.blocks.gather(tasks.is_bracketed, both, far.node)
+        if largest.max() > OUTLYING_DISTANCE or not all(bracketed):
+            return self._without(groups, far, largest, sums)
+        sums.change(*self.blocks.ask(partial(tasks.taken_out, K=K), both, groups.node, far.node))
+        return Remaining(far, kept, sums)
 
     def cut(self, found: Selected, m: int) -> tuple[np.ndarray, Node]:
         """Return the values above which cases are cut off, and how many ties in each block."""

@@ -114,6 +114,51 @@ def changes_of(owner: Any, before: np.ndarray, after: np.ndarray, K: int) -> tup
     return sums.totals, sums.counts, moved
 
 
+class Examined(NamedTuple):
+    """Distances (runs, n), sums over cases beyond a bracket, and the cases in it."""
+
+    distances: np.ndarray
+    beyond: Sums
+    high: np.ndarray  # (runs,) the upper end of the bracket
+    near: np.ndarray  # numbers of cases in the bracket of some run
+    engine: MemoryEngine  # of these
+
+
+def examined(
+    engine: MemoryEngine,
+    groups: np.ndarray,
+    labels: np.ndarray,
+    centers: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    K: int,
+) -> Examined:
+    """Find distances, and what it takes to sum over those above a value in the bracket."""
+    distances = engine.distances(labels, centers)
+    beyond = distances > high[:, None]
+    near = np.flatnonzero(((distances >= low[:, None]) & ~beyond).any(axis=0))
+    sums = engine.sums(np.where(beyond, groups, np.int32(-1)), K)
+    return Examined(distances, sums, high, near, engine.part(near))
+
+
+def is_bracketed(found: Examined, far: np.ndarray) -> bool:
+    """Whether the farthest cases are those beyond the bracket, and some of those in it."""
+    others = np.ones(far.shape[1], bool)
+    others[found.near] = False
+    beyond = found.distances > found.high[:, None]
+    return bool((beyond == far)[:, others].all()) and not (beyond & ~far).any()
+
+
+def taken_out(found: Examined, groups: np.ndarray, far: np.ndarray, K: int) -> tuple:
+    """Return how sums change without the farthest cases, and how many these were."""
+    taken = far & (groups >= 0)
+    near = taken & (found.distances <= found.high[:, None])
+    own = np.ascontiguousarray(np.where(near, groups, np.int32(-1))[:, found.near])
+    sums = found.engine.sums(own, K)
+    totals, counts = found.beyond.totals + sums.totals, found.beyond.counts + sums.counts
+    return -totals, -counts, taken.sum(axis=1)
+
+
 def little_seen(
     engine: MemoryEngine, first: int, weights: np.ndarray, share: float, most: int
 ) -> Listed:
