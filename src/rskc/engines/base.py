@@ -268,6 +268,9 @@ class BaseEngine:
     def table(self, weights):
         return self._columns_table(weights, self.float64)
 
+    def rough_table(self, weights):
+        return self.table(weights)
+
     def compact_table(self, weights):
         return self._narrow_table(weights, self.float64)
 

@@ -206,6 +206,12 @@ class Engine(Protocol):
     def table(self, weights: np.ndarray) -> Table:
         """Return the table for weights (1 or runs, p), in double precision."""
 
+    def rough_table(self, weights: np.ndarray) -> Table:
+        """Return such a table for iterations whose last ones are made with ``table``.
+
+        Where that could not be kept in memory, its cells may be rounded to single precision.
+        """
+
     def compact_table(self, weights: np.ndarray) -> Table:
         """Return a table with the same distances and as few columns as possible."""
 

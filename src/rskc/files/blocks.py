@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.files._formats import damaged, of_columns, of_matrix
-from rskc.files._source import Layout, Source, TableError, needed, polars, shown
+from rskc.files._formats import damaged, of_arrow, of_matrix
+from rskc.files._parquet import STREAMED, parquet, read_rows
+from rskc.files._source import Layout, Source, TableError, shown
 from rskc.files.tables import PARQUET, find_numbers, find_roles, is_pattern, similar
 from rskc.validation import check_choice
 
@@ -29,7 +30,6 @@ __all__ = ["BlockTable", "Piece", "open_blocks"]
 # (about a millisecond), small enough that each thread may hold some.
 BLOCK_BYTES = 2**26
 HEAD = 1000  # rows by which columns are judged
-ROWS_AT_A_TIME = 1024
 
 
 class Piece(NamedTuple):
@@ -215,12 +215,12 @@ def _natural(name: str) -> list[Any]:
 
 def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
     files = _files(layout)
-    parquet = needed("pyarrow.parquet", "to read Parquet files in blocks", "dask")
+    metadata = parquet().read_metadata
     pieces: list[Piece] = []
     names: list[str] | None = None
     for file in files:
         try:
-            found = parquet.read_metadata(file)
+            found = metadata(file)
         except (OSError, ValueError) as error:
             raise damaged(replace(layout, path=Path(file)), error) from error
         own = found.schema.to_arrow_schema().names
@@ -237,15 +237,24 @@ def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
         pieces += _groups(file, found, pieces[-1].first + pieces[-1].n_cases if pieces else 0)
     if not pieces:
         raise layout.error("there is no row with data")
-    first = replace(layout, path=Path(pieces[0].path))
-    return pieces, of_columns(first, "read_parquet", n_rows=HEAD)
+    return pieces, _head(replace(layout, path=Path(pieces[0].path)), pieces[0])
+
+
+def _head(layout: Layout, piece: Piece) -> Source:
+    """Read the first rows; polars would read the first row group for them."""
+    try:
+        with parquet().ParquetFile(piece.path, **STREAMED) as file:
+            batch = next(file.iter_batches(HEAD, use_threads=False))
+    except (OSError, ValueError) as error:
+        raise damaged(layout, error) from error
+    return of_arrow([batch])
 
 
 def _groups(file: str, found: Any, first: int) -> list[Piece]:
     """Make pieces of a file, of as many cells as a block has.
 
     Small row groups that lie together are one piece. Large ones, such as the million rows that
-    pyarrow writes, are cut: pages that hold nothing of a piece are skipped when it is read.
+    pyarrow writes, are cut.
     """
     most = max(1, BLOCK_BYTES // (8 * max(found.num_columns, 1)))
     cuts = [0]
@@ -291,11 +300,18 @@ def _read_piece(
         rows = np.load(piece.path, mmap_mode="r")[piece.begin : piece.end]
         known = {name: rows[:, _number(name)].astype(str).astype(object) for name in sides}
         return rows[:, list(map(_number, features))].astype(dtype, order="C"), known
-    pl, names = polars(), [*features, *sides]
-    rows = pl.scan_parquet(piece.path, glob=False).slice(piece.begin, piece.n_cases)
-    read = rows.select(pl.selectors.by_name(names)).collect()
-    columns = [_numbers(piece, read[name]) for name in features]
-    return _side_by_side(columns, dtype), {name: _texts(read[name]) for name in sides}
+    cells = np.empty((piece.n_cases, len(features)), dtype)
+    texts = [np.empty(piece.n_cases, object) for _ in sides]
+
+    def take(batch: Any, first: int) -> None:
+        own = slice(first - piece.begin, first - piece.begin + batch.num_rows)
+        columns = [_numbers(piece, name, batch[name]) for name in features]
+        np.stack(columns, axis=1, out=cells[own], casting="same_kind")
+        for name, text in zip(sides, texts, strict=True):
+            text[own] = batch[name].to_pylist()
+
+    read_rows(piece.path, [*features, *sides], piece.begin, piece.end, take)
+    return cells, dict(zip(sides, texts, strict=True))
 
 
 def _number(name: str) -> int:
@@ -303,34 +319,18 @@ def _number(name: str) -> int:
     return int(name[1:])
 
 
-def _side_by_side(columns: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
-    """Make a matrix of columns, some rows at a time so that these stay in the cache."""
-    cells = np.empty((len(columns[0]), len(columns)), dtype)
-    for start in range(0, len(cells), ROWS_AT_A_TIME):
-        rows = slice(start, start + ROWS_AT_A_TIME)
-        np.stack([column[rows] for column in columns], axis=1, out=cells[rows], casting="same_kind")
-    return cells
-
-
-def _numbers(piece: Piece, column: Any) -> np.ndarray:
-    """Return a column as floats; a missing cell is NaN."""
-    pl, kind = polars(), column.dtype
-    if kind in (pl.Float32, pl.Float64):
-        return column.to_numpy()
-    numbers = kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Null)
+def _numbers(piece: Piece, name: str, column: Any) -> np.ndarray:
+    """Return cells as floats; a missing one is NaN."""
+    kind = str(column.type)
+    if kind in ("float", "double"):
+        return column.to_numpy(zero_copy_only=False)
     try:
-        return column.cast(pl.Float64 if numbers else pl.Unknown).to_numpy()
-    except pl.exceptions.PolarsError as error:
+        return column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+    except (ValueError, NotImplementedError, TypeError) as error:
         raise TableError(
             "{file}: column {name} holds {kind} here and numbers in the first file; leave it out "
             "by {drop}, or write the files alike.",
             file=shown(piece.path, 200),
-            name=shown(column.name),
-            kind=str(kind),
+            name=shown(name),
+            kind=kind,
         ) from error
-
-
-def _texts(column: Any) -> np.ndarray:
-    values = np.empty(len(column), object)
-    values[:] = column.to_list()
-    return values

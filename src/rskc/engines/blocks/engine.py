@@ -20,6 +20,9 @@ from rskc.engines.interface import Farthest, Listed, Remaining
 from rskc.engines.memory import ROWS_BYTES, WORK_BYTES, MemoryEngine
 from rskc.engines.missing import MissingEngineMixin, MissingSums
 
+# Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
+# single precision.
+TABLE_SHARE, ROUGH_SHARE = 2 / 3, 1 / 2
 # The numbers of this many cases are listed; all are counted.
 MOST_LISTED = 100
 
@@ -118,11 +121,24 @@ class BlocksEngine(BaseEngine):
         room = max(self.room(), WORK_BYTES)
         return super()._can_rotate(weights) and 32 * self.n_cases**2 <= room
 
+    def rough_table(self, weights):
+        """Return a table of cells that are kept in single precision, if in double they are not.
+
+        Passes compute in double precision all the same, so that sums and ties are those of any
+        other blocks.
+        """
+        columns, most = self._columns(weights), self.data.room * ROUGH_SHARE
+        if self._fits(columns, self.float64) or self._size(columns, self.float32) > most:
+            return self.table(weights)
+        cells = self._layouts.get(("rough", columns.tobytes()), partial(self._rough, columns))
+        wide = self.blocks.make(partial(tasks.widened, dtype=self.float64), cells[0])
+        recipe = self._recipe(weights, columns, self.float64)
+        node = self.blocks.make(partial(tasks.table_of, recipe=recipe), wide)
+        return BlocksTable(self, node, recipe)
+
     def _columns_table(self, weights, dtype):
         columns, make = self._columns(weights), self.blocks.make
-        own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        recipe = tasks.TableRecipe(place, own, dtype, self.data.missing, self.threads_a_task)
-        known = self._of_columns(columns)
+        recipe, known = self._recipe(weights, columns, dtype), self._of_columns(columns)
         cells, sides = self._cells(columns, dtype), []
         if cells.keep:
             sides = [make(partial(tasks.sides_of, recipe=recipe), cells, keep=True)]
@@ -130,23 +146,47 @@ class BlocksEngine(BaseEngine):
         moved = partial(tasks.changes_of_moved, recipe=recipe, columns=known.places)
         return BlocksTable(self, node, recipe, None if cells.keep else (known.node, moved))
 
+    def _recipe(self, weights, columns, dtype):
+        own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
+        return tasks.TableRecipe(place, own, dtype, self.data.missing, self.threads_a_task)
+
+    def _size(self, columns, dtype):
+        """Return the bytes of cells."""
+        return int(self.n_cases) * len(columns) * dtype.itemsize * (2 if self.data.missing else 1)
+
+    def _whole_size(self, columns, dtype):
+        """Return the bytes of cells as the engines in memory lay them out.
+
+        That is in blocks and, where it is cheap, row by row too.
+        """
+        size = self._size(columns, dtype)
+        twice = size <= ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes
+        return 2 * size if twice else size
+
+    def _fits(self, columns, dtype):
+        """Whether cells are kept; those before are given up for them."""
+        return self._whole_size(columns, dtype) <= self.data.room * TABLE_SHARE
+
     def _cells(self, columns, dtype):
         """Return the cells of tables, kept where there is room; the last are remembered."""
         make = partial(self._lay_out, columns, dtype)
         return self._layouts.get((dtype, columns.tobytes()), make)[0]
 
     def _lay_out(self, columns, dtype):
-        """Return the node of cells, and how many bytes it takes.
+        """Return the node of cells, and how many bytes it takes."""
+        keep = self._fits(columns, dtype)
+        return self._laid_out(columns, dtype, keep), self._whole_size(columns, dtype)
 
-        The engines in memory lay cells out in blocks and, where that is cheap, row by row too.
-        """
-        size = int(self.n_cases) * len(columns) * dtype.itemsize * (2 if self.data.missing else 1)
-        if size <= ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes:
-            size *= 2
-        keep = size <= self.room() * 2 // 3
+    def _rough(self, columns):
+        """Return the node of cells in single precision, in blocks only, and their bytes."""
+        cells = self._laid_out(columns, self.float32, keep=False)
+        kept = self.blocks.make(tasks.only_blocks, cells, keep=True)
+        return kept, self._size(columns, self.float32)
+
+    def _laid_out(self, columns, dtype, keep):
         known = self._of_columns(columns)
         made = Method("lay_out", columns=known.places, dtype=dtype)
-        return self.blocks.make(made, known.node, keep=keep), size
+        return self.blocks.make(made, known.node, keep=keep)
 
     def _gram(self, weights):
         columns = np.flatnonzero(weights[0])

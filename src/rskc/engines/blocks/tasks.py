@@ -193,6 +193,16 @@ class TableRecipe(NamedTuple):
         return self.table_of_cells(engine.lay_out(columns, self.dtype))
 
 
+def only_blocks(cells: tuple) -> np.ndarray:
+    """Return cells that are laid out in blocks, without those row by row."""
+    return cells[0]
+
+
+def widened(blocks: np.ndarray, dtype: np.dtype) -> tuple:
+    """Return such cells in another precision, as they are laid out."""
+    return blocks.astype(dtype), None
+
+
 class Sides(NamedTuple):
     """What a table knows of each case besides its cells."""
 
