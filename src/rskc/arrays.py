@@ -128,7 +128,8 @@ def _rows_of_frame(X: Any) -> Any:
         raise ValueError(f"X has columns that are not numbers: {', '.join(map(str, other))}.")
     if {dtype.name for dtype in X.dtypes} not in ({"float32"}, {"float64"}):  # else a copy
         X = X.astype("float64")
-    rows = X.to_dask_array()
+    # Who made a dataframe may know how long its parts are.
+    rows = X.to_dask_array(lengths=getattr(X, "part_lengths", None))
     if rows.shape[1] == 0:
         raise _no_features(rows)
     if X.columns.is_unique:

@@ -179,7 +179,9 @@ def _lazy_frame(table: Any, scaling: Scaling) -> Any:
     read = _Standardized(replace(table, pieces=[]), scaling)
     # There is no text in it, and looking for some would copy every block.
     with dask.config.set({"dataframe.convert-string": False}):
-        return dd.from_map(read, table.pieces, meta=meta, label="rskc-table")
+        frame = dd.from_map(read, table.pieces, meta=meta, label="rskc-table")
+    frame.part_lengths = [piece.n_cases for piece in table.pieces]
+    return frame
 
 
 @dataclass(frozen=True)

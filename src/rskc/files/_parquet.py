@@ -64,7 +64,7 @@ class _Stream:
         first = int(np.searchsorted(self._ends, begin, side="right"))
         self._position, self._rest = int(self._ends[first]) - sizes[first], None
         options = {"row_groups": list(range(first, len(sizes))), "columns": list(self.columns)}
-        self._batches = file.iter_batches(ROWS_AT_A_TIME, **options, use_threads=False)
+        self._batches = file.iter_batches(ROWS_AT_A_TIME, **options, use_threads=True)
 
     def _read_batch(self, begin: int, end: int, take: Take) -> None:
         batch = next(self._batches) if self._rest is None else self._rest

@@ -121,6 +121,11 @@ class BlocksEngine(BaseEngine):
         room = max(self.room(), WORK_BYTES)
         return super()._can_rotate(weights) and 32 * self.n_cases**2 <= room
 
+    def _columns(self, weights):
+        """Return the active columns; where these are read alone, any subset saves something."""
+        active = np.flatnonzero(weights.any(axis=0))
+        return active if self.data.reads_columns else super()._columns(weights)
+
     def rough_table(self, weights):
         """Return a table of cells that are kept in single precision, if in double they are not.
 
