@@ -197,6 +197,10 @@ class BaseEngine:
     n_missing = n_unobserved = 0
     float32: Any = np.dtype(np.float32)  # the types of tables
     float64: Any = np.dtype(np.float64)
+    sums: Callable[..., Any]  # the passes
+    shift: Callable[..., Any]
+    distances: Callable[..., Any]
+    farthest: Callable[..., Any]
 
     def __init__(self, shape: tuple[int, int], dtype: Any, frame: Frame):
         self.n_cases, self.n_features = shape

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,11 @@ Take = Callable[[Any, int], None]
 def parquet() -> Any:
     """Import pyarrow.parquet."""
     return needed("pyarrow.parquet", "to read Parquet files in blocks", "dask")
+
+
+def release_memory() -> None:
+    """Give memory that Arrow has freed back to the system: it would keep 100 MB and more."""
+    import_module("pyarrow").default_memory_pool().release_unused()
 
 
 class _Stream:
@@ -54,7 +60,10 @@ class _Stream:
                 raise
             finally:
                 self._turn.notify_all()
-            return end not in self._ends
+            if end in self._ends:
+                self._batches = self._rest = None  # the next row group may be another's
+                release_memory()
+            return self._batches is not None
 
     def _open(self, begin: int) -> None:
         file = parquet().ParquetFile(self.path, **STREAMED)

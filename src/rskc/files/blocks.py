@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.files._formats import damaged, of_arrow, of_matrix
-from rskc.files._parquet import STREAMED, parquet, read_rows
+from rskc.files._parquet import STREAMED, parquet, read_rows, release_memory
 from rskc.files._source import Layout, Source, TableError, shown
 from rskc.files.tables import PARQUET, find_numbers, find_roles, is_pattern, similar
 from rskc.validation import check_choice
@@ -28,7 +28,7 @@ __all__ = ["BlockTable", "Piece", "open_blocks"]
 
 # Cells of a block: large enough that a pass over it takes far longer than the scheduler's share
 # (about a millisecond), small enough that each thread may hold some.
-BLOCK_BYTES = 2**26
+BLOCK_BYTES = 2**25
 HEAD = 1000  # rows by which columns are judged
 
 
@@ -244,10 +244,11 @@ def _head(layout: Layout, piece: Piece) -> Source:
     """Read the first rows; polars would read the first row group for them."""
     try:
         with parquet().ParquetFile(piece.path, **STREAMED) as file:
-            batch = next(file.iter_batches(HEAD, use_threads=False))
+            head = of_arrow([next(file.iter_batches(HEAD, use_threads=False))])
     except (OSError, ValueError) as error:
         raise damaged(layout, error) from error
-    return of_arrow([batch])
+    release_memory()
+    return head
 
 
 def _groups(file: str, found: Any, first: int) -> list[Piece]:

@@ -213,8 +213,8 @@ class Blocks:
             last = _add_last(graph, results, combine)
             held, result = self.scheduler.get_and_leave(graph, made, last, own)
         else:
-            own = [list(keys) for keys in zip(*made, results, strict=True)]
-            each = self.scheduler.get_blocks(graph, own)
+            keys = [list(own) for own in zip(*made, results, strict=True)]
+            each = self.scheduler.get_blocks(graph, keys)
             *values, parts = zip(*each, strict=True)
             held = [[Value(part) for part in own] for own in values]
             result = combine(parts)
