@@ -1,5 +1,6 @@
-"""The Dask engine: compared with memory, by the number of cases, out of core, and its traffic."""
+"""The Dask engine: compared with memory, by the number of cases, out of core, its traffic."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ def main() -> None:
     compare_with_memory()
     growth()
     out_of_core()
+    parquet_files()
     traveling()
 
 
@@ -161,6 +163,59 @@ def read_rows(numbers: np.ndarray, path: str) -> np.ndarray:
     return np.array(np.load(path, mmap_mode="r")[numbers[0, 0] : numbers[-1, 0] + 1])
 
 
+# ---- Parquet files, from the command line
+
+
+def parquet_files(n: int = 2_000_000, memory: str = "200MB", rows: int = 1_000_000) -> None:
+    """``rskc fit`` of a folder of Parquet files, 8 of 50 features with weight.
+
+    The files have ``rows`` cases each, in one row group, as pyarrow writes them. By ``python -m
+    benchmarks.blocks parquet 10000000 1GB`` with other sizes.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        write_parquet(data, n, rows)
+        size = sum(path.stat().st_size for path in data.iterdir())
+        command = [sys.executable, "-m", "rskc", "fit", str(data), "-k", "5", "--n-features", "8"]
+        command += [
+            "--memory",
+            memory,
+            "--threads",
+            str(THREADS),
+            "--out",
+            str(data.parent / "out"),
+        ]
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+    assert status == 0, f"rskc fit ended with {status}"
+    lines = [
+        ("seconds", f"{seconds:.0f}"),
+        ("seconds of processor time", f"{used.ru_utime + used.ru_stime:.0f}"),
+        ("peak memory of the process, GB", f"{used.ru_maxrss * 1024 / 1e9:.2f}"),
+    ]
+    title = (
+        f"rskc fit of {n} x {COLUMNS} in Parquet files of {size / 1e9:.1f} GB, --memory {memory}"
+    )
+    print_table(title, ("measured", ""), lines)
+
+
+def write_parquet(folder: Path, n: int, rows: int, K: int = 5) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    centers = 2 * np.random.default_rng(99).standard_normal((K, 8))
+    for number, first in enumerate(range(0, n, rows)):
+        rng, count = np.random.default_rng(number), min(rows, n - first)
+        X = rng.standard_normal((count, COLUMNS))
+        X[:, :8] += centers[rng.integers(0, K, count)]
+        X[: count // 50, -1] += 100
+        columns = {f"v{j}": X[:, j] for j in range(COLUMNS)}
+        pq.write_table(pa.table(columns), folder / f"part-{number:03d}.parquet")
+
+
 def peak() -> float:
     """Largest resident memory in GB, as Linux counts it (getrusage counts the parent's too)."""
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -210,4 +265,7 @@ def received_bytes(dask_worker) -> int:
 
 
 if __name__ == "__main__":
-    fit_from_disk(*sys.argv[1:])
+    if sys.argv[1] == "parquet":
+        parquet_files(int(sys.argv[2]), *sys.argv[3:4], *map(int, sys.argv[4:]))
+    else:
+        fit_from_disk(*sys.argv[1:])

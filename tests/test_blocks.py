@@ -23,7 +23,7 @@ from rskc import RobustSparseKMeans
 from rskc.arrays import as_blocks, by_blocks
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.engines import Assignment, engine_for
-from rskc.engines.blocks import order
+from rskc.engines.blocks import engine, order
 from rskc.engines.blocks.cases import BlockCases
 from rskc.engines.blocks.order import median, select
 from rskc.engines.blocks.plans import FAN_IN, Blocks, add, add_all, packed, unpacked
@@ -401,6 +401,79 @@ def test_where_nothing_is_kept_an_iteration_reads_the_data_twice_at_most():
         data = Counted(LARGE, 5000)
         assert all(reads <= 4 for _, reads in iterate(data, 0))
         assert all(reads <= 8 for _, reads in iterate(data, 1000))
+
+
+def columns_counted(X, chunk, label):
+    """A dataframe in parts that notes how many columns are read, as of files of columns."""
+    read, names = [], [f"x{j}" for j in range(X.shape[1])]
+
+    def part(start, columns=None):
+        read.append(len(names if columns is None else columns))
+        frame = pd.DataFrame(X[start : start + chunk], columns=names)
+        return frame if columns is None else frame[list(columns)]
+
+    meta = pd.DataFrame({name: pd.Series(dtype=X.dtype) for name in names})
+    return dd.from_map(part, list(range(0, len(X), chunk)), meta=meta, label=label), read
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("share", [0.0, 0.02])
+def test_only_columns_that_carry_weight_are_read(monkeypatch, dtype, share):
+    """A search on a sample, then all cases: labels are those of the same fit in memory."""
+    monkeypatch.setattr(search, "SAMPLE_CELLS", 6000)
+    monkeypatch.setattr(search, "FEWEST_CASES", 300)
+    rng = np.random.default_rng(0)
+    X = make_simulation(0, 0, n_samples=4000, n_features=20, n_informative=4).data.astype(dtype)
+    X[rng.random(X.shape) < share] = np.nan
+    X[7] = np.nan if share else X[7]
+    model = RobustSparseKMeans(3, trim=0.1, n_features=4, n_init=5, random_state=0)
+    known, reads = clone(model).fit(X), []
+    for memory in ("1kB", "400kB"):  # in the second, cells are kept in single precision
+        frame, read = columns_counted(X, 900, memory)
+        with dask.config.set({"rskc.memory": memory}):
+            found = clone(model).fit(frame)
+        assert_array_equal(found.labels_.compute(), known.labels_)
+        assert_array_equal(found.trimmed_.compute(), known.trimmed_)
+        assert_allclose(found.feature_weights_, known.feature_weights_, rtol=1e-6)
+        assert found.objective_ == pytest.approx(known.objective_)
+        reads.append(sum(columns < 20 for columns in read))
+    assert 0 < reads[1] < reads[0]
+
+
+def test_the_farthest_are_taken_out_in_one_read():
+    data, rng = Counted(LARGE, 5000), np.random.default_rng(0)
+    labels = rng.integers(0, 3, (2, len(LARGE))).astype(np.int32)
+    groups = np.where(rng.random(labels.shape) < 0.1, np.int32(-1), labels)
+    memory = engine_for(LARGE)
+    with dask.config.set({"rskc.memory": "1kB"}):
+        blocks = engine_for(data.array)
+        blocks.part(np.arange(0, len(LARGE), 10))
+        arrays = blocks.arrays
+        for m in (0, 1, 1000, 19_990):
+            sums = blocks.sums(arrays.from_numpy(groups), 3)
+            before, own = len(data.reads), (arrays.from_numpy(x) for x in (groups, labels))
+            found = blocks.take_out_farthest(*own, sums, m)
+            assert len(data.reads) - before == (4 if m else 0)
+            known = memory.take_out_farthest(groups, labels, memory.sums(groups, 3), m)
+            assert_array_equal(found.far.to_numpy(), known.far)
+            assert_array_equal(found.kept.to_numpy(), known.kept)
+            assert_allclose(found.sums.totals, known.sums.totals, atol=1e-8)
+            assert_array_equal(found.sums.counts, known.sums.counts)
+
+
+def test_a_bracket_that_misses_costs_another_read(monkeypatch):
+    data, labels = Counted(LARGE, 5000), np.zeros((1, len(LARGE)), np.int32)
+    with dask.config.set({"rskc.memory": "1kB"}):
+        blocks = engine_for(data.array)
+        blocks.part(np.arange(20))
+        wrong = [np.array([1e9]), np.array([2e9])]
+        monkeypatch.setattr(engine.KnownCases, "bracket", lambda *args: wrong)
+        own = blocks.arrays.from_numpy(labels)
+        found = blocks.take_out_farthest(own, own, blocks.sums(own, 1), 500)
+    memory = engine_for(LARGE)
+    known = memory.take_out_farthest(labels, labels, memory.sums(labels, 1), 500)
+    assert_array_equal(found.far.to_numpy(), known.far)
+    assert_allclose(found.sums.totals, known.sums.totals, atol=1e-8)
 
 
 def test_what_nobody_has_any_more_is_let_go():

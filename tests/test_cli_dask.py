@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dask
@@ -15,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rskc.cli import _blocks, _work
 from rskc.cli._results import Counts
-from rskc.files import TableError, blocks, open_blocks, read_model, read_table
+from rskc.files import TableError, _parquet, blocks, open_blocks, read_model, read_table
 from test_cli import refused, run
 
 FILES = {"labels.csv", "features.csv", "summary.json", "model.rskc", "report.html"}
@@ -436,16 +437,57 @@ def test_report_promises_files_only(here):
 # ---- Reading in blocks
 
 
-def test_blocks_are_row_groups_that_lie_together(here, frame, monkeypatch):
+@pytest.mark.parametrize(
+    ("group", "sizes"),
+    [(25, [50, 50, 50, 50, 40]), (60, [60] * 4), (100, [50, 50, 50, 50, 40]), (240, [60] * 4)],
+)
+def test_blocks_are_small_row_groups_together_or_parts_of_large_ones(
+    here, frame, monkeypatch, group, sizes
+):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 60 * 10 * 8)
-    frame.to_parquet("groups.parquet", index=False, row_group_size=25)
+    frame.to_parquet("groups.parquet", index=False, row_group_size=group)
     table = open_blocks("groups.parquet", label_column="group")
-    assert [piece.n_cases for piece in table.pieces] == [50, 50, 75, 65]
-    assert [piece.first for piece in table.pieces] == [0, 50, 100, 175]
+    assert [piece.n_cases for piece in table.pieces] == sizes
+    assert [piece.first for piece in table.pieces] == (np.cumsum(sizes) - sizes).tolist()
     made = [table.read(piece) for piece in table.pieces]
     whole = read_table("groups.parquet", label_column="group")
     pd.testing.assert_frame_equal(pd.concat([block.data for block in made]), whole.data)
     assert_array_equal(np.concatenate([block.labels for block in made]), whole.labels)
+
+
+def test_blocks_of_a_row_group_are_read_in_any_order_and_by_any_thread(here, frame, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * 10 * 8)
+    monkeypatch.setattr(_parquet, "ROWS_AT_A_TIME", 5)
+    frame.to_parquet("groups.parquet", index=False, row_group_size=100)
+    table = open_blocks("groups.parquet", label_column="group")
+    whole = read_table("groups.parquet", label_column="group").data.to_numpy()
+    rng = np.random.default_rng(0)
+    with ThreadPoolExecutor(4) as pool:
+        every = np.arange(len(table.pieces))
+        for numbers in (every, every[::-1], rng.permutation(every)):
+            pieces = [table.pieces[i] for i in numbers]
+            for piece, found in zip(pieces, pool.map(table.read_numbers, pieces), strict=True):
+                assert_array_equal(found, whole[piece.first : piece.first + piece.n_cases])
+
+
+def test_blocks_in_order_decode_a_row_group_once(here, frame, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * 10 * 8)
+    opened = []
+    monkeypatch.setattr(_parquet._Stream, "_open", count_opened(opened, _parquet._Stream._open))
+    frame.to_parquet("groups.parquet", index=False, row_group_size=120)
+    table = open_blocks("groups.parquet", label_column="group")
+    for piece in table.pieces:
+        table.read_numbers(piece)
+    assert opened == [0, 120]
+    assert not _parquet._streams
+
+
+def count_opened(opened, open_stream):
+    def counted(stream, begin):
+        opened.append(begin)
+        open_stream(stream, begin)
+
+    return counted
 
 
 def test_single_precision_whole_numbers_and_empty_cells(here):

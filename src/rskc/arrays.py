@@ -86,16 +86,21 @@ def check_collection(X: Any) -> None:
 def as_blocks(X: Any) -> Any:
     """Return a Dask array of float32 or float64 whose blocks hold all columns of their cases."""
     check_collection(X)
-    X = X if hasattr(X, "chunks") else _rows_of_frame(X)
+    if not hasattr(X, "chunks"):
+        return _rows_of_frame(X)
     if X.ndim != 2 or not X.shape[1] > 0:  # a number of columns that is not known is NaN
-        raise ValueError(
-            f"X has shape {X.shape}; it must have two dimensions and a known number of features, "
-            "at least one."
-        )
+        raise _no_features(X)
     _check_cells(X)
     if X.dtype.name not in ("float32", "float64") or not X.dtype.isnative:
         X = X.astype("float64")
     return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
+
+
+def _no_features(X: Any) -> ValueError:
+    return ValueError(
+        f"X has shape {X.shape}; it must have two dimensions and a known number of features, at "
+        "least one."
+    )
 
 
 def _check_cells(X: Any) -> None:
@@ -121,9 +126,21 @@ def _rows_of_frame(X: Any) -> Any:
     other = [name for name, dtype in X.dtypes.items() if not is_numeric_dtype(dtype)]
     if other:
         raise ValueError(f"X has columns that are not numbers: {', '.join(map(str, other))}.")
-    if {dtype.name for dtype in X.dtypes} != {"float32"}:
+    if {dtype.name for dtype in X.dtypes} not in ({"float32"}, {"float64"}):  # else a copy
         X = X.astype("float64")
-    return X.to_dask_array()
+    # Who made a dataframe may know how long its parts are.
+    rows = X.to_dask_array(lengths=getattr(X, "part_lengths", None))
+    if rows.shape[1] == 0:
+        raise _no_features(rows)
+    if X.columns.is_unique:
+        # Files of columns need not be read whole for passes that need some of these only.
+        rows.of_columns = partial(_columns_of_frame, X)
+    return rows
+
+
+def _columns_of_frame(X: Any, columns: np.ndarray) -> Any:
+    """Return an array of some columns of a dataframe."""
+    return X[list(X.columns[columns])].to_dask_array()
 
 
 def warn_of_columns(X: Any) -> None:

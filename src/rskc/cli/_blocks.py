@@ -171,23 +171,33 @@ def _drawn(table: Any) -> Any:
 
 def _lazy_frame(table: Any, scaling: Scaling) -> Any:
     """Make a Dask dataframe of what is clustered."""
+    import dask
     import dask.dataframe as dd
     import pandas as pd
 
     meta = pd.DataFrame({name: pd.Series(dtype=table.dtype) for name in table.features})
     read = _Standardized(replace(table, pieces=[]), scaling)
-    return dd.from_map(read, table.pieces, meta=meta, label="rskc-table")
+    # There is no text in it, and looking for some would copy every block.
+    with dask.config.set({"dataframe.convert-string": False}):
+        frame = dd.from_map(read, table.pieces, meta=meta, label="rskc-table")
+    frame.part_lengths = [piece.n_cases for piece in table.pieces]
+    return frame
 
 
 @dataclass(frozen=True)
 class _Standardized:
-    """Reads a block and standardizes it."""
+    """Reads a block and standardizes it; Dask says which columns are wanted."""
 
     table: Any
     scaling: Scaling
 
-    def __call__(self, piece: Any) -> Any:
-        return self.scaling.apply_to_block(self.table.read_numbers(piece))
+    def __call__(self, piece: Any, columns: list[str] | None = None) -> Any:
+        wanted = self.table.features if columns is None else list(columns)
+        if self.scaling.of == "rows":
+            return self.scaling.apply_to_block(self.table.read_numbers(piece))[wanted]
+        places = [self.table.features.index(name) for name in wanted]
+        scaling = self.scaling.of_columns(places)
+        return scaling.apply_to_block(self.table.read_numbers(piece, wanted))
 
 
 # ---- Results

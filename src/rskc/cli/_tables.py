@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,12 @@ class Scaling:
         from rskc.preprocessing import standardize_rows
 
         return _framed(frame, lambda X: standardize_rows(X, *SCALES[self.kind])[0])
+
+    def of_columns(self, places: list[int]) -> Scaling:
+        """Return how some of the columns are standardized, each by itself."""
+        if self.of != "columns":
+            return self
+        return replace(self, centers=self.centers[places], scales=self.scales[places])
 
     def _standardizer(self) -> Any:
         from rskc.preprocessing import ColumnStandardizer, RowStandardizer

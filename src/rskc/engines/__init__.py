@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rskc.engines.base import Frame, Sums
-from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Table
+from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Remaining, Table
 from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
 from rskc.engines.missing import MissingEngine
 
@@ -25,6 +25,7 @@ __all__ = [
     "MemoryEngine",
     "MemoryTable",
     "MissingEngine",
+    "Remaining",
     "Sums",
     "Table",
     "engine_for",

@@ -14,12 +14,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.linalg import lapack
 
-from rskc.engines.interface import Listed
+from rskc.engines.interface import Listed, Remaining
 
 # In tables, cells beyond this many times the largest spread of a column are cut off there: sums
 # then keep some digits of the others when an outlying case joins and leaves a cluster, and squares
 # stay finite. What is returned is summed anew, from the data themselves.
 OUTLYING = 1e9
+# A squared distance, in typical deviations, beyond which subtracting a case from sums would leave
+# its rounding behind.
+OUTLYING_DISTANCE = 1e12
 # Cells of the rows that show how large columns are that are mostly constant.
 FRAME_CELLS = 2**22
 # A column subset is copied if that saves at least this share of the columns...
@@ -194,6 +197,10 @@ class BaseEngine:
     n_missing = n_unobserved = 0
     float32: Any = np.dtype(np.float32)  # the types of tables
     float64: Any = np.dtype(np.float64)
+    sums: Callable[..., Any]  # the passes
+    shift: Callable[..., Any]
+    distances: Callable[..., Any]
+    farthest: Callable[..., Any]
 
     def __init__(self, shape: tuple[int, int], dtype: Any, frame: Frame):
         self.n_cases, self.n_features = shape
@@ -243,10 +250,30 @@ class BaseEngine:
     def set_aside(self, groups, weights):
         return self.arrays.trimmed(groups)
 
+    # ---- Cases at large distances
+
+    def take_out_farthest(self, groups, labels, sums, m):
+        if m == 0:
+            none = self.arrays.trimmed(groups)
+            return Remaining(none & ~none, groups, sums)
+        far, largest = self.farthest(self.distances(labels, sums.means()), m)
+        return self._without(groups, far, largest, sums)
+
+    def _without(self, groups, far, largest, sums):
+        """Take cases out of groups and their sums."""
+        kept = self.arrays.without(groups, far)
+        if largest.max() > OUTLYING_DISTANCE:
+            return Remaining(far, kept, self.sums(kept, sums.counts.shape[1]))
+        self.shift(sums, groups, kept)
+        return Remaining(far, kept, sums)
+
     # ---- Tables
 
     def table(self, weights):
         return self._columns_table(weights, self.float64)
+
+    def rough_table(self, weights):
+        return self.table(weights)
 
     def compact_table(self, weights):
         return self._narrow_table(weights, self.float64)

@@ -54,6 +54,14 @@ class Farthest(NamedTuple):
     distance: np.ndarray  # (runs,)
 
 
+class Remaining(NamedTuple):
+    """What is left of groups when the farthest cases are taken out too."""
+
+    far: Any  # (runs, n) a mask of these cases
+    kept: Any  # (runs, n) int32: groups without them
+    sums: Sums  # of these groups
+
+
 class Listed(NamedTuple):
     """How many cases there are of some kind, and the numbers of the first of them."""
 
@@ -198,6 +206,12 @@ class Engine(Protocol):
     def table(self, weights: np.ndarray) -> Table:
         """Return the table for weights (1 or runs, p), in double precision."""
 
+    def rough_table(self, weights: np.ndarray) -> Table:
+        """Return such a table for iterations whose last ones are made with ``table``.
+
+        Where that could not be kept in memory, its cells may be rounded to single precision.
+        """
+
     def compact_table(self, weights: np.ndarray) -> Table:
         """Return a table with the same distances and as few columns as possible."""
 
@@ -218,6 +232,12 @@ class Engine(Protocol):
 
     def farthest(self, distances: Any, m: int) -> Farthest:
         """Find the m largest of each run, the lower case number first where they tie."""
+
+    def take_out_farthest(self, groups: Any, labels: Any, sums: Sums, m: int) -> Remaining:
+        """Take the m cases that are farthest from the means of their labels out of each run.
+
+        ``sums``, over all features, are those of the groups; they may be changed in place.
+        """
 
     def distinct(self, most: int) -> int:
         """Count the cases that differ from one another, up to ``most``."""

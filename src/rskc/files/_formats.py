@@ -19,16 +19,25 @@ NAMES_IN_NPZ = ("X", "data")
 PANDAS_INDEX = "__index_level_0__"
 
 
-def of_columns(layout: Layout, reader: str, **more: Any) -> Source:
+def of_columns(layout: Layout, reader: str) -> Source:
     """Read Parquet or Arrow, by the name of the function of polars."""
     pl = polars()
     source: Any = layout.path.read_bytes() if reader == "read_ipc" else str(layout.path.absolute())
-    options = more if reader == "read_ipc" else {"glob": False, **more}
+    options = {} if reader == "read_ipc" else {"glob": False}
     panic = getattr(pl.exceptions, "PanicException", pl.exceptions.PolarsError)
     try:
         frame = getattr(pl, reader)(source, **options)
     except (pl.exceptions.PolarsError, panic, OSError, ValueError) as error:
         raise damaged(layout, error) from error
+    return _of_frame(frame)
+
+
+def of_arrow(batches: Sequence[Any]) -> Source:
+    """Take record batches of Arrow."""
+    return _of_frame(polars().from_arrow(batches))
+
+
+def _of_frame(frame: Any) -> Source:
     names = frame.columns
     id_name = PANDAS_INDEX if PANDAS_INDEX in names else None
     frame = frame.rename(dict(zip(names, map(str, range(frame.width)), strict=True)))

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.files._formats import damaged, of_columns, of_matrix
-from rskc.files._source import Layout, Source, TableError, needed, shown
+from rskc.files._formats import damaged, of_arrow, of_matrix
+from rskc.files._parquet import STREAMED, parquet, read_rows, release_memory
+from rskc.files._source import Layout, Source, TableError, shown
 from rskc.files.tables import PARQUET, find_numbers, find_roles, is_pattern, similar
 from rskc.validation import check_choice
 
@@ -27,17 +28,16 @@ __all__ = ["BlockTable", "Piece", "open_blocks"]
 
 # Cells of a block: large enough that a pass over it takes far longer than the scheduler's share
 # (about a millisecond), small enough that each thread may hold some.
-BLOCK_BYTES = 2**26
+BLOCK_BYTES = 2**25
 HEAD = 1000  # rows by which columns are judged
-ROWS_AT_A_TIME = 1024
 
 
 class Piece(NamedTuple):
     """Some rows of a file."""
 
     path: str
-    begin: int  # the first row in an .npy, the first row group in a Parquet file
-    end: int
+    begin: int  # the first row in the file
+    end: int  # the row after the last
     first: int  # number of its first case in the table
     n_cases: int
 
@@ -79,13 +79,14 @@ class BlockTable:
 
         return BlockHead(pd.DataFrame(columns=self.features), self.dropped, self.path)
 
-    def read_numbers(self, piece: Piece) -> Any:
-        """Read the features of a block."""
+    def read_numbers(self, piece: Piece, features: list[str] | None = None) -> Any:
+        """Read the features of a block, or some of them, and no other column."""
         import pandas as pd
 
-        cells, _ = _read_piece(piece, self.features, [], self.dtype)
-        self._check_finite(piece, cells)
-        return pd.DataFrame(cells, columns=self.features, copy=False)
+        names = self.features if features is None else features
+        cells, _ = _read_piece(piece, names, [], self.dtype)
+        self._check_finite(piece, names, cells)
+        return pd.DataFrame(cells, columns=names, copy=False)
 
     def read(self, piece: Piece) -> Block:
         """Read a block, with names and classes of its cases."""
@@ -93,21 +94,23 @@ class BlockTable:
 
         wanted = [name for name in (self.id_column, self.label_column) if name is not None]
         cells, sides = _read_piece(piece, self.features, wanted, self.dtype)
-        self._check_finite(piece, cells)
+        self._check_finite(piece, self.features, cells)
         index: Any = pd.RangeIndex(piece.first, piece.first + piece.n_cases)
         if self.id_column is not None:
             index = pd.Index([str(each) for each in sides[self.id_column]], dtype=object)
         labels = None if self.label_column is None else sides[self.label_column]
         return Block(pd.DataFrame(cells, index=index, columns=self.features, copy=False), labels)
 
-    def _check_finite(self, piece: Piece, cells: np.ndarray) -> None:
+    def _check_finite(self, piece: Piece, names: list[str], cells: np.ndarray) -> None:
+        if np.isfinite(np.sum(cells)):  # mostly, and without an array as large as the block
+            return
         outlying = np.isinf(cells).any(axis=0)
         if outlying.any():
             raise TableError(
                 "{file}: column {name}: a cell is infinite, or too large for a number; correct it, "
                 "or leave it empty.",
                 file=shown(piece.path, 200),
-                name=shown(self.features[int(outlying.argmax())]),
+                name=shown(names[int(outlying.argmax())]),
             )
 
 
@@ -212,12 +215,12 @@ def _natural(name: str) -> list[Any]:
 
 def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
     files = _files(layout)
-    parquet = needed("pyarrow.parquet", "to read Parquet files in blocks", "dask")
+    metadata = parquet().read_metadata
     pieces: list[Piece] = []
     names: list[str] | None = None
     for file in files:
         try:
-            found = parquet.read_metadata(file)
+            found = metadata(file)
         except (OSError, ValueError) as error:
             raise damaged(replace(layout, path=Path(file)), error) from error
         own = found.schema.to_arrow_schema().names
@@ -234,23 +237,37 @@ def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
         pieces += _groups(file, found, pieces[-1].first + pieces[-1].n_cases if pieces else 0)
     if not pieces:
         raise layout.error("there is no row with data")
-    first = replace(layout, path=Path(pieces[0].path))
-    return pieces, of_columns(first, "read_parquet", n_rows=HEAD)
+    return pieces, _head(replace(layout, path=Path(pieces[0].path)), pieces[0])
+
+
+def _head(layout: Layout, piece: Piece) -> Source:
+    """Read the first rows; polars would read the first row group for them."""
+    try:
+        with parquet().ParquetFile(piece.path, **STREAMED) as file:
+            head = of_arrow([next(file.iter_batches(HEAD, use_threads=False))])
+    except (OSError, ValueError) as error:
+        raise damaged(layout, error) from error
+    release_memory()
+    return head
 
 
 def _groups(file: str, found: Any, first: int) -> list[Piece]:
-    """Make pieces of a file: row groups that lie together, of as many cells as a block has."""
-    rows = np.array([found.row_group(i).num_rows for i in range(found.num_row_groups)], int)
-    cells = np.cumsum(rows) * found.num_columns * 8
-    numbers = (np.maximum(cells, 1) - 1) // BLOCK_BYTES
-    cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)] if len(rows) else [0]
-    made = []
-    for begin, end in pairwise(cuts):
-        n = int(rows[begin:end].sum())
-        if n:
-            made.append(Piece(file, begin, end, first, n))
-        first += n
-    return made
+    """Make pieces of a file, of as many cells as a block has.
+
+    Small row groups that lie together are one piece. Large ones, such as the million rows that
+    pyarrow writes, are cut.
+    """
+    most = max(1, BLOCK_BYTES // (8 * max(found.num_columns, 1)))
+    cuts = [0]
+    end = 0
+    for size in (found.row_group(i).num_rows for i in range(found.num_row_groups)):
+        if end + size - cuts[-1] > most:
+            cuts.append(end)
+        parts = math.ceil(size / most)
+        cuts += np.linspace(end, end + size, parts + 1).astype(int)[1:-1].tolist()
+        end += size
+    cuts.append(end)
+    return [Piece(file, a, b, first + a, b - a) for a, b in pairwise(cuts) if b > a]
 
 
 # ---- NumPy
@@ -284,12 +301,18 @@ def _read_piece(
         rows = np.load(piece.path, mmap_mode="r")[piece.begin : piece.end]
         known = {name: rows[:, _number(name)].astype(str).astype(object) for name in sides}
         return rows[:, list(map(_number, features))].astype(dtype, order="C"), known
-    parquet = needed("pyarrow.parquet", "to read Parquet files in blocks", "dask")
-    groups, names = list(range(piece.begin, piece.end)), [*features, *sides]
-    with parquet.ParquetFile(piece.path) as file:
-        read = file.read_row_groups(groups, columns=names, use_threads=False)
-    columns = [_numbers(piece, name, read[name]) for name in features]
-    return _side_by_side(columns, dtype), {name: _texts(read[name]) for name in sides}
+    cells = np.empty((piece.n_cases, len(features)), dtype)
+    texts = [np.empty(piece.n_cases, object) for _ in sides]
+
+    def take(batch: Any, first: int) -> None:
+        own = slice(first - piece.begin, first - piece.begin + batch.num_rows)
+        columns = [_numbers(piece, name, batch[name]) for name in features]
+        np.stack(columns, axis=1, out=cells[own], casting="same_kind")
+        for name, text in zip(sides, texts, strict=True):
+            text[own] = batch[name].to_pylist()
+
+    read_rows(piece.path, [*features, *sides], piece.begin, piece.end, take)
+    return cells, dict(zip(sides, texts, strict=True))
 
 
 def _number(name: str) -> int:
@@ -297,21 +320,13 @@ def _number(name: str) -> int:
     return int(name[1:])
 
 
-def _side_by_side(columns: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
-    """Make a matrix of columns, some rows at a time so that these stay in the cache."""
-    cells = np.empty((len(columns[0]), len(columns)), dtype)
-    for start in range(0, len(cells), ROWS_AT_A_TIME):
-        rows = slice(start, start + ROWS_AT_A_TIME)
-        np.stack([column[rows] for column in columns], axis=1, out=cells[rows], casting="same_kind")
-    return cells
-
-
 def _numbers(piece: Piece, name: str, column: Any) -> np.ndarray:
+    """Return cells as floats; a missing one is NaN."""
     kind = str(column.type)
     if kind in ("float", "double"):
-        return column.to_numpy()  # a missing cell is NaN
+        return column.to_numpy(zero_copy_only=False)
     try:
-        return column.cast("float64", safe=False).to_numpy()
+        return column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
     except (ValueError, NotImplementedError, TypeError) as error:
         raise TableError(
             "{file}: column {name} holds {kind} here and numbers in the first file; leave it out "
@@ -320,9 +335,3 @@ def _numbers(piece: Piece, name: str, column: Any) -> np.ndarray:
             name=shown(name),
             kind=kind,
         ) from error
-
-
-def _texts(column: Any) -> np.ndarray:
-    values = np.empty(len(column), object)
-    values[:] = column.to_pylist()
-    return values

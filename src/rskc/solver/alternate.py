@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Cases, Engine, Sums
+from rskc.engines import Cases, Engine, Remaining, Sums
 from rskc.solver.partition import Partitions, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.weights import weigh
@@ -31,8 +31,6 @@ log = logging.getLogger(__name__)
 
 # Factors for missing cells may raise the objective by this factor when states are compared.
 MOST_FACTOR = 1.1
-# A squared distance, in typical deviations, beyond which sums lose digits of the others.
-OUTLYING_DISTANCE = 1e12
 # Objectives that differ by less than this share are the same, and the first is taken.
 SAME = 1e-10
 
@@ -77,26 +75,10 @@ class Outcome:
     converged: bool
 
 
-class Examined(NamedTuple):
-    """What is left when the cases at the largest unweighted distances are out too."""
-
-    far: Any  # (runs, n) O_E
-    kept: Any  # (runs, n) groups, -1 for the cases in either trimmed set
-    sums: Sums  # of these groups
-
-
-def examine(engine: Engine, problem: Problem, partitions: Partitions) -> Examined:
+def examine(engine: Engine, problem: Problem, partitions: Partitions) -> Remaining:
     """Find O_E, and sum over the cases in neither trimmed set: steps (b)-(d)."""
     sums = engine.sums(partitions.groups, problem.n_clusters)
-    distances = engine.distances(partitions.labels, sums.means())
-    far, largest = engine.farthest(distances, problem.n_trim)
-    kept = engine.arrays.without(partitions.groups, far)
-    if (
-        largest.max() > OUTLYING_DISTANCE
-    ):  # subtracting such cases would leave their rounding behind
-        return Examined(far, kept, engine.sums(kept, problem.n_clusters))
-    engine.shift(sums, partitions.groups, kept)
-    return Examined(far, kept, sums)
+    return engine.take_out_farthest(*partitions.cases, sums, problem.n_trim)
 
 
 def reweigh(
@@ -207,7 +189,7 @@ def _rest(
 
 def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions:
     """Step (a) with the weights of each state, from its partition."""
-    table = engine.table(np.array([state.weights for state in states]))
+    table = engine.rough_table(np.array([state.weights for state in states]))
     groups = table.arrays.join([state.groups for state in states])
     return repartition(table, groups, problem)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Assignment, Cases, Engine, Table
+from rskc.engines import Assignment, Cases, Engine, Sums, Table
 from rskc.solver.alternate import Outcome, State, best_outcome, explore, is_guarded
 from rskc.solver.partition import Partitions, continue_lloyd, lloyd
 from rskc.solver.problem import Problem, Rival, Solution, Warm
@@ -121,7 +121,7 @@ def _solve_by_sample(
 
 def _carried(engine: Engine, problem: Problem, centers: np.ndarray, weights: np.ndarray) -> Found:
     """Run K-means of all cases from the centers that a sample led to, with the same weights."""
-    table = engine.table(weights)
+    table = engine.rough_table(weights)
     return Found(lloyd(table, table.place(centers), problem), table)
 
 
@@ -229,6 +229,8 @@ class _Stationary(NamedTuple):
     groups: Any  # (1, n)
     labels: Any  # (1, n)
     centers: np.ndarray  # (1, K, p) in the space of the data
+    kept: Any  # (1, n) the groups that made the centers, without the cases that are far
+    kept_sums: Sums
     reached: bool
 
 
@@ -238,18 +240,26 @@ def _iterate(
     groups: Any,
     problem: Problem,
     regroup: Callable[[Assignment], Any],
+    far: Any = None,
 ) -> _Stationary:
     """Repeat centers and labels, as ``predict`` computes them, until they agree to the last bit.
 
-    Of very many cases a few may still move; labels are then those of the centers.
+    Of very many cases a few may still move; labels are then those of the centers. Sums without the
+    cases ``far`` (1, n) are made in the same pass: that reads all features.
     """
+    arrays, reached = engine.arrays, False
     for _ in range(problem.max_iter):
-        centers = engine.restore(engine.sums(groups, problem.n_clusters).means())
+        kept = groups if far is None else arrays.without(groups, far)
+        both = groups if far is None else arrays.join([groups, kept])
+        sums = engine.sums(both, problem.n_clusters)
+        centers = engine.restore(sums.of_runs(slice(0, 1)).means())
         assignment = table.assign(table.place(centers))
         before, groups = groups, regroup(assignment)
-        if table.arrays.differ(before, groups)[0] <= _may_move(problem, engine.n_cases):
-            return _Stationary(groups, assignment.labels, centers, True)
-    return _Stationary(groups, assignment.labels, centers, False)
+        reached = arrays.differ(before, groups)[0] <= _may_move(problem, engine.n_cases)
+        if reached:
+            break
+    last = sums.of_runs(slice(-1, None))
+    return _Stationary(groups, assignment.labels, centers, kept, last, bool(reached))
 
 
 def _may_move(problem: Problem, n: int) -> int:
@@ -336,10 +346,10 @@ def _finish(engine: Engine, problem: Problem, state: State) -> Solution:
             raise FloatingPointError("between-cluster sums of squares overflow")
         table = engine.table(weights[None])
         groups = _labels_with_fixed_trimming(table, groups, out, problem)
-        ended = _iterate(engine, table, groups, problem, partial(_keep_out, table, out))
-        groups, kept = ended.groups, engine.arrays.without(ended.groups, state.far)
-        sums = engine.sums(kept, problem.n_clusters)
-        between = engine.between(sums, kept, state.made_with[None])[0]
+        regroup = partial(_keep_out, table, out)
+        ended = _iterate(engine, table, groups, problem, regroup, state.far)
+        groups, sums = ended.groups, ended.kept_sums
+        between = engine.between(sums, ended.kept, state.made_with[None])[0]
         made_with, weights = weights, weigh(problem, between)
         stationary = np.abs(weights - made_with).sum() <= max(problem.tol, 1e-12) * made_with.sum()
         if stationary:

@@ -73,6 +73,12 @@ class BlockCases:
     def to_numpy(self, array: CaseArray) -> np.ndarray:
         return array.to_numpy()
 
+    def at(self, array: CaseArray, cases: np.ndarray) -> np.ndarray:
+        """Return an array (runs, n) at some cases, in the order of their numbers."""
+        parts = np.split(cases, np.searchsorted(cases, self.firsts[1:]))
+        own = [part - first for part, first in zip(parts, self.firsts, strict=True)]
+        return np.concatenate(self.blocks.gather(_at, array.node, self.blocks.hold(own)), axis=1)
+
     def from_numpy(self, array: np.ndarray) -> CaseArray:
         """Cut an array (runs, n) into blocks."""
         parts = np.split(array, self.firsts[1:], axis=-1)
@@ -139,6 +145,10 @@ class BlockCases:
 
 
 # ---- What is done with a block
+
+
+def _at(array, cases):
+    return np.ascontiguousarray(array[:, cases])
 
 
 def _join(*parts):

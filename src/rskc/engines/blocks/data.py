@@ -11,9 +11,9 @@ import dask
 import dask.array as da
 import numpy as np
 
-from rskc.engines.base import Frame, distinct_rows, sample_steps
+from rskc.engines.base import Frame, Latest, distinct_rows, sample_steps
 from rskc.engines.blocks import tasks
-from rskc.engines.blocks.plans import Blocks, Node, unwrapped
+from rskc.engines.blocks.plans import Blocks, Key, Node, unwrapped
 from rskc.engines.blocks.schedulers import make_task
 from rskc.engines.missing import observed_frame
 
@@ -29,13 +29,14 @@ class BlockData:
         self, X: da.Array, missing: bool | None, drop_unobserved: bool, frame: Frame | None
     ):
         self.n_features, self.dtype, self.chunks = X.shape[1], np.dtype(X.dtype), X.chunks[0]
+        self._read_columns, self._columns = getattr(X, "of_columns", None), Latest()
         graph = graph_of(X)
         keys = [(X.name, i, 0) for i in range(len(self.chunks))]
         every = Blocks(graph, keys)
         self.budget = every.scheduler.budget()
         node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
         node.keep = self._fits(sum(self.chunks) * self.n_features * self.dtype.itemsize)
-        inspected = every.make(tasks.inspect, node, keep=True)
+        inspected = every.make(tasks.inspect, node, every.hold(self._spaced()), keep=True)
         self._learn(every.gather(attrgetter("facts"), inspected), missing, drop_unobserved)
         self.blocks = Blocks(graph, [keys[i] for i in self.used])
         self._decide()
@@ -47,12 +48,27 @@ class BlockData:
         """Whether data of this size are kept; not while the size is unknown (NaN)."""
         return size <= self.budget / 2
 
+    def _spaced(self) -> list[np.ndarray]:
+        """Return the numbers, in each block, of the rows that a frame is made of.
+
+        They are brought along by the pass that looks at the blocks; none if their lengths are not
+        known.
+        """
+        n = sum(self.chunks)
+        if not n > 0:  # not known, perhaps
+            return [np.empty(0, np.int64)] * len(self.chunks)
+        ends = np.cumsum(self.chunks)
+        wanted = np.arange(0, n, sample_steps(n, self.n_features)[0])
+        parts = np.split(wanted, np.searchsorted(wanted, ends[:-1]))
+        return [part - end + size for part, end, size in zip(parts, ends, self.chunks, strict=True)]
+
     def _learn(self, found: list[tasks.Facts], missing: bool | None, drop_unobserved: bool) -> None:
         if any(block.infinite for block in found):
             raise ValueError(
                 f"Input X contains infinity or a value too large for dtype({self.dtype.name!r})."
             )
         every = np.array([block.length for block in found])
+        self._few = np.concatenate([block.spaced for block in found])
         unobserved = np.array([block.unobserved for block in found])
         n_missing = sum(block.missing for block in found)
         self.all_lengths = every
@@ -104,6 +120,34 @@ class BlockData:
             source = Node(partial(tasks.clean, dtype=self.dtype), (self.blocks.source,))
             self.node = self._rows_node(source)
 
+    # ---- Columns
+
+    def columns(self, columns: np.ndarray) -> Node | None:
+        """Return some columns of all cases, where these are read apart from the others.
+
+        None if the data are kept anyway, or come from an array. The last are remembered.
+        """
+        if not self.reads_columns or len(columns) in (0, self.n_features):
+            return None
+        return self._columns.get(columns.tobytes(), partial(self._some_columns, columns))
+
+    @property
+    def reads_columns(self) -> bool:
+        """Whether some columns are read apart from the others."""
+        return self._read_columns is not None and not (self.keep_rows or self.keep_engines)
+
+    def _some_columns(self, columns: np.ndarray) -> Node | None:
+        assert self._read_columns is not None
+        array = self._read_columns(columns)
+        if len(array.chunks[0]) != len(self.chunks):  # Dask joins blocks of which little is read
+            return None
+        self.blocks.graph |= graph_of(array)
+        source = self.blocks.hold([Key((array.name, int(i), 0)) for i in self.used])
+        node = self.blocks.make(partial(tasks.clean, dtype=self.dtype), source)
+        if self.n_unobserved == 0:
+            return node
+        return self.blocks.make(tasks.seen_rows, node, self.unobserved)
+
     # ---- Rows
 
     def rows(self, index: np.ndarray | None, engines: Node | None = None) -> np.ndarray:
@@ -120,7 +164,9 @@ class BlockData:
     def _frame(self) -> Frame:
         """Return the frame that an engine in memory has: it looks at some rows only."""
         few, many = sample_steps(self.n_cases, self.n_features)
-        rows = self.rows(np.arange(0, self.n_cases, few))
+        rows = self._few
+        if self.n_unobserved or not np.array_equal(self.all_lengths, self.chunks):
+            rows = self.rows(np.arange(0, self.n_cases, few))
         if self.missing:
             return observed_frame(self._with_observed(rows))
         if not hardly_varies(rows) or many == few:

@@ -3,24 +3,52 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
 
-from rskc.engines.base import BaseEngine, Latest, Place, Sums
+from rskc.engines.base import OUTLYING_DISTANCE, BaseEngine, Frame, Latest, Place, Sums
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.cases import BlockCases, CaseArray
 from rskc.engines.blocks.data import BlockData
-from rskc.engines.blocks.order import Selected
+from rskc.engines.blocks.order import BRACKET_MARGIN, Selected
 from rskc.engines.blocks.plans import Method, Node
 from rskc.engines.blocks.tables import BlocksTable, RotatedTable, select_largest
-from rskc.engines.interface import Farthest, Listed
-from rskc.engines.memory import ROWS_BYTES, WORK_BYTES
+from rskc.engines.interface import Farthest, Listed, Remaining
+from rskc.engines.memory import ROWS_BYTES, WORK_BYTES, MemoryEngine
 from rskc.engines.missing import MissingEngineMixin, MissingSums
 
+# Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
+# single precision.
+TABLE_SHARE, ROUGH_SHARE = 2 / 3, 1 / 2
 # The numbers of this many cases are listed; all are counted.
 MOST_LISTED = 100
+
+
+class OfColumns(NamedTuple):
+    """Engines of the blocks that know some columns at least."""
+
+    node: Node
+    columns: Any  # those of the data that they know: an index of arrays (..., p)
+    places: np.ndarray  # where the wanted ones are among these
+
+
+class KnownCases(NamedTuple):
+    """Cases whose rows are here, and their engine."""
+
+    cases: np.ndarray
+    engine: MemoryEngine
+
+    def bracket(self, labels: np.ndarray, centers: np.ndarray, m: int, n: int) -> list[np.ndarray]:
+        """Return bounds (runs,) between which the m-th largest of n distances is likely to lie."""
+        ordered = -np.sort(-self.engine.distances(labels, centers), axis=1)
+        most, place = len(self.cases), m * len(self.cases) / n
+        margin = BRACKET_MARGIN * np.sqrt(place * max(1 - place / most, 0)) + 2
+        ends = int(np.ceil(place + margin)), int(np.floor(place - margin))
+        padded = np.pad(ordered, [(0, 0), (1, 1)], constant_values=[(0, 0), (np.inf, -np.inf)])
+        return [padded[:, np.clip(end + 1, 0, most + 1)] for end in ends]
 
 
 class BlocksEngine(BaseEngine):
@@ -37,12 +65,24 @@ class BlocksEngine(BaseEngine):
         # Threads within a task only where there are fewer blocks than threads.
         remote = self.blocks.scheduler.remote
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
-        made = partial(tasks.engine_of, missing=data.missing, frame=self.frame)
-        made = partial(made, n_threads=self.threads_a_task)
-        self.node = self.blocks.make(made, data.node, keep=data.keep_engines)
+        self.node = self._engines(data.node, self.frame, keep=data.keep_engines)
         data.forget()
-        self._gathered = Latest()
+        self._gathered, self._sample = Latest(), Latest()
         self.work_bytes = max(WORK_BYTES, self.room() // 8)
+
+    def _engines(self, rows: Node, frame: Frame, keep: bool = False) -> Node:
+        """Return the engine in memory of each block of rows."""
+        made = partial(tasks.engine_of, missing=self.data.missing, frame=frame)
+        return self.blocks.make(partial(made, n_threads=self.threads_a_task), rows, keep=keep)
+
+    def _of_columns(self, columns: np.ndarray) -> OfColumns:
+        """Return engines that know some columns: of these alone, if they are read alone."""
+        rows = self.data.columns(columns)
+        if rows is None:
+            return OfColumns(self.node, slice(None), columns)
+        location, factor, limits = self.frame
+        frame = Frame(location[columns], factor, limits[columns])
+        return OfColumns(self._engines(rows, frame), columns, np.arange(len(columns)))
 
     def room(self) -> int:
         """Return the bytes of the budget that neither the data nor a table that is kept take."""
@@ -59,7 +99,8 @@ class BlocksEngine(BaseEngine):
 
     def part(self, cases):
         rows, options = np.ascontiguousarray(self.rows(cases)), {"n_threads": self.n_threads}
-        return tasks.engine_of(rows, self.data.missing, frame=self.frame, **options)
+        part = tasks.engine_of(rows, self.data.missing, frame=self.frame, **options)
+        return self._sample.get(cases.tobytes(), partial(KnownCases, cases, part)).engine
 
     def numbers(self, cases):
         return self.data.numbers(cases)
@@ -80,15 +121,56 @@ class BlocksEngine(BaseEngine):
         room = max(self.room(), WORK_BYTES)
         return super()._can_rotate(weights) and 32 * self.n_cases**2 <= room
 
+    def _columns(self, weights):
+        """Return the active columns; where these are read alone, any subset saves something."""
+        active = np.flatnonzero(weights.any(axis=0))
+        return active if self.data.reads_columns else super()._columns(weights)
+
+    def rough_table(self, weights):
+        """Return a table of cells that are kept in single precision, if in double they are not.
+
+        Passes compute in double precision all the same, so that sums and ties are those of any
+        other blocks.
+        """
+        columns, most = self._columns(weights), self.data.room * ROUGH_SHARE
+        if self._fits(columns, self.float64) or self._size(columns, self.float32) > most:
+            return self.table(weights)
+        cells = self._layouts.get(("rough", columns.tobytes()), partial(self._rough, columns))
+        wide = self.blocks.make(partial(tasks.widened, dtype=self.float64), cells[0])
+        recipe = self._recipe(weights, columns, self.float64)
+        node = self.blocks.make(partial(tasks.table_of, recipe=recipe), wide)
+        return BlocksTable(self, node, recipe)
+
     def _columns_table(self, weights, dtype):
         columns, make = self._columns(weights), self.blocks.make
-        own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        recipe = tasks.TableRecipe(place, own, dtype, self.data.missing, self.threads_a_task)
+        recipe, known = self._recipe(weights, columns, dtype), self._of_columns(columns)
         cells, sides = self._cells(columns, dtype), []
         if cells.keep:
             sides = [make(partial(tasks.sides_of, recipe=recipe), cells, keep=True)]
         node = make(partial(tasks.table_of, recipe=recipe), cells, *sides)
-        return BlocksTable(self, node, recipe, kept=cells.keep)
+        moved = partial(tasks.changes_of_moved, recipe=recipe, columns=known.places)
+        return BlocksTable(self, node, recipe, None if cells.keep else (known.node, moved))
+
+    def _recipe(self, weights, columns, dtype):
+        own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
+        return tasks.TableRecipe(place, own, dtype, self.data.missing, self.threads_a_task)
+
+    def _size(self, columns, dtype):
+        """Return the bytes of cells."""
+        return int(self.n_cases) * len(columns) * dtype.itemsize * (2 if self.data.missing else 1)
+
+    def _whole_size(self, columns, dtype):
+        """Return the bytes of cells as the engines in memory lay them out.
+
+        That is in blocks and, where it is cheap, row by row too.
+        """
+        size = self._size(columns, dtype)
+        twice = size <= ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes
+        return 2 * size if twice else size
+
+    def _fits(self, columns, dtype):
+        """Whether cells are kept; those before are given up for them."""
+        return self._whole_size(columns, dtype) <= self.data.room * TABLE_SHARE
 
     def _cells(self, columns, dtype):
         """Return the cells of tables, kept where there is room; the last are remembered."""
@@ -96,16 +178,20 @@ class BlocksEngine(BaseEngine):
         return self._layouts.get((dtype, columns.tobytes()), make)[0]
 
     def _lay_out(self, columns, dtype):
-        """Return the node of cells, and how many bytes it takes.
+        """Return the node of cells, and how many bytes it takes."""
+        keep = self._fits(columns, dtype)
+        return self._laid_out(columns, dtype, keep), self._whole_size(columns, dtype)
 
-        The engines in memory lay cells out in blocks and, where that is cheap, row by row too.
-        """
-        size = int(self.n_cases) * len(columns) * dtype.itemsize * (2 if self.data.missing else 1)
-        if size <= ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes:
-            size *= 2
-        keep = size <= self.room() * 2 // 3
-        made = Method("lay_out", columns=columns, dtype=dtype)
-        return self.blocks.make(made, self.node, keep=keep), size
+    def _rough(self, columns):
+        """Return the node of cells in single precision, in blocks only, and their bytes."""
+        cells = self._laid_out(columns, self.float32, keep=False)
+        kept = self.blocks.make(tasks.only_blocks, cells, keep=True)
+        return kept, self._size(columns, self.float32)
+
+    def _laid_out(self, columns, dtype, keep):
+        known = self._of_columns(columns)
+        made = Method("lay_out", columns=known.places, dtype=dtype)
+        return self.blocks.make(made, known.node, keep=keep)
 
     def _gram(self, weights):
         columns = np.flatnonzero(weights[0])
@@ -127,8 +213,10 @@ class BlocksEngine(BaseEngine):
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
-        made = Method("distances", centers=centers, weights=weights)
-        node = self.blocks.make(made, self.node, labels.node, keep=True)
+        known = self._of_columns(np.flatnonzero(weights.any(axis=0)))
+        own = (np.ascontiguousarray(each[..., known.columns]) for each in (centers, weights))
+        made = Method("distances", **dict(zip(("centers", "weights"), own, strict=True)))
+        node = self.blocks.make(made, known.node, labels.node, keep=True)
         return CaseArray(self.blocks, node)
 
     def farthest(self, distances, m):
@@ -136,6 +224,28 @@ class BlocksEngine(BaseEngine):
         values, ties = self.cut(found, m)
         node = self.blocks.make_soon(partial(tasks.cut_off, values=values), distances.node, ties)
         return Farthest(CaseArray(self.blocks, node), found.largest)
+
+    def take_out_farthest(self, groups, labels, sums, m):
+        """Read the data once, where they are not kept, for distances and for what is taken out.
+
+        Known cases tell about where the threshold will be: the sums over what lies beyond are made
+        on the way, and the few cases that are near it are kept until it is known.
+        """
+        sample, read_anyway = self._sample.value, self.data.keep_rows or self.data.missing
+        if m == 0 or sample is None or read_anyway:
+            return super().take_out_farthest(groups, labels, sums, m)
+        K, means = sums.counts.shape[1], sums.means()
+        low, high = sample.bracket(self.arrays.at(labels, sample.cases), means, m, self.n_cases)
+        made = partial(tasks.examined, centers=means, low=low, high=high, K=K)
+        both = self.blocks.make(made, self.node, groups.node, labels.node, keep=True)
+        distances = CaseArray(self.blocks, self.blocks.make(attrgetter("distances"), both))
+        far, largest = self.farthest(distances, m)
+        kept = self.arrays.without(groups, far)
+        bracketed = self.blocks.gather(tasks.is_bracketed, both, far.node)
+        if largest.max() > OUTLYING_DISTANCE or not all(bracketed):
+            return self._without(groups, far, largest, sums)
+        sums.change(*self.blocks.ask(partial(tasks.taken_out, K=K), both, groups.node, far.node))
+        return Remaining(far, kept, sums)
 
     def cut(self, found: Selected, m: int) -> tuple[np.ndarray, Node]:
         """Return the values above which cases are cut off, and how many ties in each block."""

@@ -213,7 +213,9 @@ class Blocks:
             last = _add_last(graph, results, combine)
             held, result = self.scheduler.get_and_leave(graph, made, last, own)
         else:
-            *values, parts = self.scheduler.get(graph, [*made, results])
+            keys = [list(own) for own in zip(*made, results, strict=True)]
+            each = self.scheduler.get_blocks(graph, keys)
+            *values, parts = zip(*each, strict=True)
             held = [[Value(part) for part in own] for own in values]
             result = combine(parts)
         for node, own in zip(kept, held, strict=True):

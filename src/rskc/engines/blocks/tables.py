@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from functools import partial
 from operator import add, attrgetter
 from typing import Any
@@ -22,10 +23,18 @@ from rskc.engines.missing import MissingSums
 class BlocksTable(BaseTable):
     """Tables of the columns that carry weight, one for each block."""
 
-    def __init__(self, engine: Any, node: Node, recipe: tasks.TableRecipe, kept: bool = False):
+    def __init__(
+        self,
+        engine: Any,
+        node: Node,
+        recipe: tasks.TableRecipe,
+        of_moved: tuple[Node, Callable] | None = None,
+    ):
         super().__init__(engine.n_cases, recipe.weights, recipe.place)
         self.engine, self.blocks, self.arrays = engine, engine.blocks, engine.arrays
-        self.node, self.kept, self.recipe = node, kept, recipe
+        self.node, self.recipe = node, recipe
+        # Of a table that is not kept: engines, and how sums change with the cases that moved.
+        self.of_moved = of_moved
         self.sums_type = MissingSums if recipe.missing else Sums
 
     @property
@@ -85,10 +94,11 @@ class BlocksTable(BaseTable):
     def _shifted(self, sums: Sums, before: CaseArray, after: CaseArray) -> Node:
         """Return how sums change; a table that is not kept is made of the cases that moved."""
         K, groups = sums.counts.shape[1], (before.node, after.node)
-        if self.kept:
+        if self.of_moved is None:
             return self.blocks.make(partial(tasks.changes_of, K=K), self.node, *groups)
-        function = partial(tasks.changes_of_moved, K=K, recipe=self.recipe)
-        return self.blocks.make(function, self.engine.node, *groups)
+        engines, function = self.of_moved
+        function = partial(function, K=K, recipe=self.recipe)  # the weights of some runs, perhaps
+        return self.blocks.make(function, engines, *groups)
 
     def single_moves(self, groups, K):
         """Move cases one after the other in memory: it is asked of small tables only."""
@@ -112,7 +122,7 @@ class RotatedTable(BlocksTable):
         recipe = tasks.TableRecipe(None, np.ones((1, rows.shape[1])), dtype, False, 1)
         parts = engine.blocks.hold(np.split(self.rows, engine.arrays.firsts[1:]))
         node = engine.blocks.make(table_of_coordinates, parts)
-        super().__init__(engine, node, recipe, kept=True)
+        super().__init__(engine, node, recipe)
 
     def seeding_table(self):
         return table_of_coordinates(self.rows)

@@ -23,6 +23,7 @@ class Facts(NamedTuple):
     missing: int  # cells of the other rows
     observed: np.ndarray  # (p,) whether a feature is observed at all
     infinite: bool
+    spaced: np.ndarray  # some of its rows
 
 
 class Inspected(NamedTuple):
@@ -37,15 +38,20 @@ def clean(block: Any, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(block), dtype)
 
 
-def inspect(X: np.ndarray) -> Inspected:
-    """Look at all cells; the sum mostly shows whether there is anything to find."""
+def inspect(X: np.ndarray, spaced: np.ndarray) -> Inspected:
+    """Look at all cells; the sum mostly shows whether there is anything to find.
+
+    ``spaced`` are the numbers of rows that are returned.
+    """
     n, p = X.shape
+    some = X[spaced[spaced < n]]
     if np.isfinite(np.sum(X)):
-        return Inspected(Facts(n, 0, 0, np.full(p, n > 0), False), np.empty(0, np.int64))
+        return Inspected(Facts(n, 0, 0, np.full(p, n > 0), False, some), np.empty(0, np.int64))
     missing = np.isnan(X)
     rows, observed = np.flatnonzero(missing.all(axis=1)), ~missing.all(axis=0)
     cells = int(np.count_nonzero(missing)) - len(rows) * p
-    return Inspected(Facts(n, len(rows), cells, observed, bool(np.isinf(X).any())), rows)
+    infinite = bool(np.isinf(X).any())
+    return Inspected(Facts(n, len(rows), cells, observed, infinite, some), rows)
 
 
 def seen_rows(X: np.ndarray, unobserved: np.ndarray) -> np.ndarray:
@@ -114,6 +120,51 @@ def changes_of(owner: Any, before: np.ndarray, after: np.ndarray, K: int) -> tup
     return sums.totals, sums.counts, moved
 
 
+class Examined(NamedTuple):
+    """Distances (runs, n), sums over cases beyond a bracket, and the cases in it."""
+
+    distances: np.ndarray
+    beyond: Sums
+    high: np.ndarray  # (runs,) the upper end of the bracket
+    near: np.ndarray  # numbers of cases in the bracket of some run
+    engine: MemoryEngine  # of these
+
+
+def examined(
+    engine: MemoryEngine,
+    groups: np.ndarray,
+    labels: np.ndarray,
+    centers: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    K: int,
+) -> Examined:
+    """Find distances, and what it takes to sum over those above a value in the bracket."""
+    distances = engine.distances(labels, centers)
+    beyond = distances > high[:, None]
+    near = np.flatnonzero(((distances >= low[:, None]) & ~beyond).any(axis=0))
+    sums = engine.sums(np.where(beyond, groups, np.int32(-1)), K)
+    return Examined(distances, sums, high, near, engine.part(near))
+
+
+def is_bracketed(found: Examined, far: np.ndarray) -> bool:
+    """Whether the farthest cases are those beyond the bracket, and some of those in it."""
+    others = np.ones(far.shape[1], bool)
+    others[found.near] = False
+    beyond = found.distances > found.high[:, None]
+    return bool((beyond == far)[:, others].all()) and not (beyond & ~far).any()
+
+
+def taken_out(found: Examined, groups: np.ndarray, far: np.ndarray, K: int) -> tuple:
+    """Return how sums change without the farthest cases, and how many these were."""
+    taken = far & (groups >= 0)
+    near = taken & (found.distances <= found.high[:, None])
+    own = np.ascontiguousarray(np.where(near, groups, np.int32(-1))[:, found.near])
+    sums = found.engine.sums(own, K)
+    totals, counts = found.beyond.totals + sums.totals, found.beyond.counts + sums.counts
+    return -totals, -counts, taken.sum(axis=1)
+
+
 def little_seen(
     engine: MemoryEngine, first: int, weights: np.ndarray, share: float, most: int
 ) -> Listed:
@@ -146,6 +197,16 @@ class TableRecipe(NamedTuple):
         columns, frame = self.place
         engine = engine_of(rows, self.missing, frame=frame, n_threads=self.n_threads)
         return self.table_of_cells(engine.lay_out(columns, self.dtype))
+
+
+def only_blocks(cells: tuple) -> np.ndarray:
+    """Return cells that are laid out in blocks, without those row by row."""
+    return cells[0]
+
+
+def widened(blocks: np.ndarray, dtype: np.dtype) -> tuple:
+    """Return such cells in another precision, as they are laid out."""
+    return blocks.astype(dtype), None
 
 
 class Sides(NamedTuple):
@@ -190,12 +251,21 @@ def within(groups: np.ndarray, costs: np.ndarray) -> tuple:
 
 
 def changes_of_moved(
-    engine: MemoryEngine, before: np.ndarray, after: np.ndarray, K: int, recipe: TableRecipe
+    engine: MemoryEngine,
+    before: np.ndarray,
+    after: np.ndarray,
+    K: int,
+    recipe: TableRecipe,
+    columns: np.ndarray,
 ) -> tuple:
-    """Return the change of the sums of a table that is not kept: made of the cases that moved."""
+    """Return the change of the sums of a table that is not kept: made of the cases that moved.
+
+    ``columns`` are those of the table in the engine.
+    """
     moved = np.flatnonzero((before != after).any(axis=0))
     if len(moved) == 0:
         sums = Sums.empty(len(before), K, recipe.weights.shape[1] * (1 + recipe.missing))
         return sums.totals, sums.counts, np.zeros(len(before), np.int64)
     before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
-    return changes_of(recipe.table_of_rows(engine.rows(moved)), before, after, K)
+    cells = engine.part(moved).lay_out(columns, recipe.dtype)
+    return changes_of(recipe.table_of_cells(cells), before, after, K)
