@@ -12,6 +12,7 @@ NAMES = (
     "missing",
     "answers",
     "selection",
+    "choice",
     "helpers",
     "blocks",
     "gpu",

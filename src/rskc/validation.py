@@ -75,7 +75,7 @@ def check_bound(l1_bound: Any, n_features: Any, p: int) -> float | None:
     root = float(np.sqrt(p))
     if n_features is not None or l1_bound is None:
         return None
-    if isinstance(l1_bound, str) and l1_bound == "auto":
+    if isinstance(l1_bound, str) and l1_bound in ("auto", "half"):
         return 1 + (root - 1) / 2
     if not is_real(l1_bound) or l1_bound < 1:
         raise ParameterError(
