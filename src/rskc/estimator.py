@@ -58,9 +58,16 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         to convergence in any case, so that its labels are those that ``predict`` gives; of a
         million cases or more the share ``tol`` may have moved since the centers were made. 0 runs
         everything until nothing changes.
-    outlier_cutoff : float, default=3.5
-        A case is an outlier if its weighted distance to its center is above the median of these
-        distances by more than this number of MADs (each times 1.4826).
+    outlier_rule : {"both", "paper"}, default="both"
+        Which cases are outliers. "both": those whose weighted or unweighted distance to their
+        center is large, on a scale on which distances are nearly normal, the cube root of the
+        squared distance. Clusters differ in few features; a case that is outlying in the others
+        shows in its unweighted distance alone. "paper": by the weighted squared distance itself,
+        which flags about 2% of clean cases where four features have weight, and more where fewer
+        have.
+    outlier_cutoff : float or None, default=None
+        A case is an outlier if it is above the median by more than this number of MADs (each times
+        1.4826). None: 3 for "both", which 0.3% of clean normal cases exceed, and 3.5 for "paper".
     random_state : int, RandomState or None, default=None
         Seed of the restarts. The same seed gives the same result for any number of threads.
     n_threads : int or None, default=None
@@ -85,11 +92,16 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     n_trim_ : int
         How many cases each rule trims.
     outliers_ : ndarray of bool of shape (n_samples,)
-        Cases whose weighted distance is above ``outlier_threshold_``.
+        Cases whose distance is above ``outlier_threshold_``, or the unweighted one above
+        ``unweighted_outlier_threshold_``.
     distances_ : ndarray of shape (n_samples,)
         Weighted squared distance of each case to its center.
-    outlier_threshold_ : float
-        The median of the weighted distances plus ``outlier_cutoff`` times their MAD.
+    unweighted_distances_ : ndarray of shape (n_samples,)
+        Squared distance of each case to the same center, over all features, all with weight 1.
+    outlier_threshold_, unweighted_outlier_threshold_ : float
+        The distances beyond which a case is an outlier, weighted and unweighted. Both are those of
+        new cases: cases that make their center are nearer to it by (1 - 1/size)^2, for which their
+        distances are corrected. The second is infinite for the rule "paper".
     objective_ : float
         Weighted between-cluster sum of squares over the cases that both rules keep.
     objective_path_ : ndarray
@@ -123,7 +135,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     Notes
     -----
     Distances are weighted squared Euclidean ones, ``sum_j w_j (x_j - c_j)^2``, everywhere: in
-    ``transform``, in ``score_samples`` and in the outlier rule.
+    ``transform`` and in ``distances_``; ``unweighted_distances_`` are with all weights 1.
 
     NaN marks a missing cell. Nothing is imputed and no case is dropped: distances are over the
     features observed in both case and center, scaled up by the observed weight, and means are over
@@ -166,7 +178,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         n_init: int | str = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
-        outlier_cutoff: float = 3.5,
+        outlier_rule: str = "both",
+        outlier_cutoff: float | None = None,
         random_state: Any = None,
         n_threads: int | None = None,
         verbose: int = 0,
@@ -179,6 +192,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.outlier_rule = outlier_rule
         self.outlier_cutoff = outlier_cutoff
         self.random_state = random_state
         self.n_threads = n_threads
@@ -237,8 +251,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """Return a pandas.DataFrame with a row a case of the fit.
 
         Its columns: ``case``, the name in the index of the fitted frame, or the number;
-        ``cluster``; ``distance``, the weighted squared one to the center; ``outlier``; ``trimmed``,
-        ``trimmed_weighted`` and ``trimmed_unweighted``. With ``X``, the data of the fit, also
+        ``cluster``; ``distance``, the weighted squared one to the center;
+        ``unweighted_distance``; ``outlier``; ``trimmed``, ``trimmed_weighted`` and
+        ``trimmed_unweighted``. With ``X``, the data of the fit, also
         ``second_cluster`` and ``silhouette``, the revised one; with one cluster these are missing.
         """
         check_is_fitted(self, "cluster_centers_")

@@ -18,7 +18,7 @@ from rskc.arrays import warn_of_columns
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, ParameterError
-from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
+from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, outliers, solve
 from rskc.solver.search import auto_inits, auto_starts, search_cases
 from rskc.solver.starts import INITS
 from rskc.validation import (
@@ -38,8 +38,6 @@ from rskc.wording import count, listed
 
 # Restarts from a function with n_init="auto".
 CALLED_STARTS = 10
-# Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
-ROUNDING = 1e-24
 # Distances rest on little when less than this share of the weight is observed.
 LITTLE_SEEN = 0.1
 MOST_NAMES = 6  # of cases and features in a warning
@@ -108,7 +106,7 @@ def make_problem(model: Any, engine: Engine) -> Problem:
             f"is more than the {n - n_trim} cases that are left of n_samples={n} when "
             f"{{trim}}={trim:g} takes {n_trim} away; lower one of the two.",
         )
-    check_real("outlier_cutoff", model.outlier_cutoff, 0)
+    check_rule(model)
     problem = Problem(
         n_clusters=K,
         n_trim=n_trim,
@@ -126,6 +124,15 @@ def make_problem(model: Any, engine: Engine) -> Problem:
             "{n_clusters}.",
         )
     return problem
+
+
+def check_rule(model: Any) -> tuple[str, float]:
+    """Return the rule for outliers and its cut-off, the rule's own if none is given."""
+    rule, cutoff = model.outlier_rule, model.outlier_cutoff
+    check_choice("outlier_rule", rule, outliers.RULES)
+    if cutoff is None:
+        return rule, outliers.CUTOFFS[rule]
+    return rule, check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
 
 
 def count_of(share: float, n: int) -> int:
@@ -258,8 +265,15 @@ def _store(model: Any, engine: Engine, problem: Problem, solution: Solution) -> 
     model.l1_bound_ = problem.l1_bound
     if problem.n_features is not None:
         model.l1_bound_ = float(solution.weights.sum())
-    model.distances_ = engine.returned(solution.costs, np.inf)
-    median, deviation = engine.arrays.spread(solution.costs)
-    threshold = median + model.outlier_cutoff * 1.4826 * deviation
-    model.outlier_threshold_ = max(threshold, ROUNDING * engine.unit)
-    model.outliers_ = model.distances_ > model.outlier_threshold_
+    even = outliers.even_weights(solution.centers)
+    unweighted = outliers.distances_to(engine, solution.labels, solution.centers, even)
+    distances = outliers.Distances(solution.costs, unweighted)
+    members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
+    limits = outliers.thresholds(
+        engine, distances, members, solution.kept_sizes, *check_rule(model)
+    )
+    returned = outliers.Distances(*(engine.returned(each, np.inf) for each in distances))
+    model.distances_, model.unweighted_distances_ = returned
+    model.outlier_threshold_, model.unweighted_outlier_threshold_ = limits
+    far, far_unweighted = limits.flag(returned)
+    model.outliers_ = far | far_unweighted

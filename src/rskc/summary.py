@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rskc.fitted import case_names, feature_names
+from rskc.fitting import check_rule
 from rskc.metrics import revised_silhouette
 from rskc.wording import count, listed, shortened
 
@@ -43,6 +44,8 @@ def cases_frame(model: Any, X: Any) -> Any:
         "case": case_names(model),
         "cluster": model.labels_,
         "distance": model.distances_,
+        # Files of earlier versions have none.
+        "unweighted_distance": getattr(model, "unweighted_distances_", np.nan),
         "outlier": model.outliers_,
         "trimmed": model.trimmed_,
         "trimmed_weighted": model.trimmed_weighted_,
@@ -91,7 +94,7 @@ def _asked(model: Any) -> Iterator[tuple[str, str]]:
     yield "clusters", f"{len(model.cluster_centers_)}, from {_starts(model)}"
     yield "features", _sparsity(model)
     yield "trimming", trimming if model.n_trim_ else "none"
-    yield "outliers", f"beyond the median distance plus {model.outlier_cutoff:g} MAD"
+    yield "outliers", _rule(model)
 
 
 def _starts(model: Any) -> str:
@@ -102,6 +105,14 @@ def _starts(model: Any) -> str:
     number = "restarts" if isinstance(model.n_init, str) else count(model.n_init, "restart")
     seed = "no seed" if model.random_state is None else f"seed {model.random_state!s:.20}"
     return f"{number} with {model.init} centers, {seed}"
+
+
+def _rule(model: Any) -> str:
+    rule, cutoff = check_rule(model)
+    if rule == "paper":
+        return f"beyond the median weighted distance plus {cutoff:g} MAD"
+    roots = f"beyond the median plus {cutoff:g} MAD of the cube roots"
+    return f"weighted or unweighted squared distance {roots}"
 
 
 def _sparsity(model: Any) -> str:
