@@ -25,7 +25,7 @@ from rskc.solver import DrawnStarts, Problem, solve
 from rskc.solver.alternate import alternate, examine
 from rskc.solver.partition import Partitions
 from rskc.solver.search import search
-from rskc.solver.solve import _finish
+from rskc.solver.solve import finish
 from rskc.solver.weights import sparse_weights
 from skips import Optional
 
@@ -350,7 +350,7 @@ def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_
     states = [s for some, _ in alternate(engine, problem, partitions) for s in some]
     assert any((state.made_with == 0).any() for state in states)
     for state in states:
-        found = _finish(engine, problem, state)
+        found = finish(engine, problem, state)
         trimmed = found.trimmed_weighted | found.trimmed_unweighted
         groups = np.where(trimmed, -1, found.labels)
         between = plain_between(X, groups, 3, state.made_with)

@@ -171,9 +171,10 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self,
         n_clusters: int = 8,
         *,
-        trim: float = 0.1,
+        trim: float | str = "auto",
         l1_bound: float | str | None = "auto",
         n_features: int | None = None,
+        reweight: bool = False,
         init: Any = "auto",
         n_init: int | str = "auto",
         max_iter: int = 300,
@@ -188,6 +189,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self.trim = trim
         self.l1_bound = l1_bound
         self.n_features = n_features
+        self.reweight = reweight
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter

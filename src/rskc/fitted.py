@@ -50,7 +50,12 @@ ATTRIBUTES = {
     "inertia_": Attribute("float"),
     "outlier_threshold_": Attribute("float"),
     "unweighted_outlier_threshold_": Attribute("float", optional=True),
+    "trim_": Attribute("float", optional=True),
     "l1_bound_": Attribute("float"),  # or None
+    "feature_statistics_": Attribute("f8", "p", optional=True),  # with l1_bound="auto"
+    "feature_p_values_": Attribute("f8", "p", optional=True),
+    "n_features_different_": Attribute("int", optional=True),
+    "n_features_enough_": Attribute("int", optional=True),
     "warnings_": Attribute("list"),
     "warning_kinds_": Attribute("list", optional=True),  # earlier files have none
     "_frame": Attribute("Frame"),

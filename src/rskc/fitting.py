@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rskc.arrays import warn_of_columns
+from rskc.automatic import Found, Wishes, solve_automatically
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, ParameterError
@@ -31,6 +32,7 @@ from rskc.validation import (
     check_real,
     check_seed,
     check_wanted,
+    is_word,
     names_of_cases,
     validated,
 )
@@ -40,6 +42,13 @@ from rskc.wording import count, listed
 CALLED_STARTS = 10
 # Distances rest on little when less than this share of the weight is observed.
 LITTLE_SEEN = 0.1
+# Attributes that only a fit with l1_bound="auto" has.
+OF_CHOICE = (
+    "feature_statistics_",
+    "feature_p_values_",
+    "n_features_different_",
+    "n_features_enough_",
+)
 MOST_NAMES = 6  # of cases and features in a warning
 
 
@@ -51,16 +60,27 @@ def fit(model: Any, X: Any, warm: Sequence[Warm] = ()) -> list[FitWarning]:
         engine = make_engine(model, X)
         problem = make_problem(model, engine)
         with overflow_explained(engine):
-            solution = solve(engine, problem, make_starts(model, X, engine, problem), warm)
-            check_finite(solution)
-        found = list(_warnings(model, engine, problem, solution, case_names))
-        _store(model, engine, problem, solution)
+            made = _solve(model, engine, problem, make_starts(model, X, engine, problem), warm)
+            check_finite(made.solution)
+        found = list(_warnings(model, engine, made, case_names))
+        _store(model, engine, made)
     model.warnings_ = [str(warning) for warning in found]
     model.warning_kinds_ = [warning.kind for warning in found]
     vars(model).pop("case_names_in_", None)  # of an earlier fit
     if case_names is not None:
         model.case_names_in_ = case_names
     return found
+
+
+def _solve(
+    model: Any, engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
+) -> Found:
+    """Solve the problem, or let the data decide what the model leaves to them."""
+    bound = is_word(model.l1_bound, "auto") and model.n_features is None
+    wishes = Wishes(is_word(model.trim, "auto"), bound, bool(model.reweight))
+    if wishes.any:
+        return solve_automatically(engine, problem, starts, wishes, count_of)
+    return Found(solve(engine, problem, starts, warm), problem, None)
 
 
 def validated_for_fit(model: Any, X: Any) -> Any:
@@ -97,14 +117,16 @@ def make_problem(model: Any, engine: Engine) -> Problem:
     """Check the parameters against the data."""
     n, p = engine.n_cases, engine.n_features
     K = check_integer("n_clusters", model.n_clusters, 1)
-    trim = check_real("trim", model.trim, 0, 0.5, ": the share of cases that may be outlying")
-    n_trim = count_of(trim, n)
+    trim, n_trim = check_trim(model.trim), 0
+    check_choice("reweight", model.reweight, (True, False))
+    if trim is not None:
+        n_trim = count_of(trim, n)
     if n - n_trim < K:
         raise ParameterError(
             "n_clusters",
             K,
             f"is more than the {n - n_trim} cases that are left of n_samples={n} when "
-            f"{{trim}}={trim:g} takes {n_trim} away; lower one of the two.",
+            f"{{trim}}={model.trim} takes {n_trim} away; lower one of the two.",
         )
     check_rule(model)
     problem = Problem(
@@ -124,6 +146,14 @@ def make_problem(model: Any, engine: Engine) -> Problem:
             "{n_clusters}.",
         )
     return problem
+
+
+def check_trim(trim: Any) -> float | None:
+    """Return the share of cases to trim; None if the data are to decide."""
+    if is_word(trim, "auto"):
+        return None
+    words = ', or "auto": the share of cases that may be outlying'
+    return check_real("trim", trim, 0, 0.5, words)
 
 
 def check_rule(model: Any) -> tuple[str, float]:
@@ -190,10 +220,10 @@ def check_finite(solution: Solution) -> None:
 def _warnings(
     model: Any,
     engine: Engine,
-    problem: Problem,
-    solution: Solution,
+    made: Found,
     case_names: np.ndarray | None,
 ) -> Iterator[FitWarning]:
+    solution, problem, features = made
     p, asked = engine.n_features, model.l1_bound
 
     def names(cases: np.ndarray, n: int) -> str:
@@ -210,7 +240,7 @@ def _warnings(
     if n_found < problem.n_clusters:
         yield _warning("fewer clusters", value=problem.n_clusters, found=n_found)
     selected = np.count_nonzero(solution.weights)
-    if problem.n_features not in (None, selected):
+    if features is None and problem.n_features not in (None, selected):
         yield _warning("other number of features", value=problem.n_features, found=selected)
     if (rival := solution.rival) is not None:
         yield _warning(
@@ -247,8 +277,9 @@ def _warning(kind: str, **values: Any) -> FitWarning:
     return fit_warning(kind, **values)
 
 
-def _store(model: Any, engine: Engine, problem: Problem, solution: Solution) -> None:
+def _store(model: Any, engine: Engine, made: Found) -> None:
     """Set the attributes that rskc.fitted.ATTRIBUTES describes."""
+    solution, problem, features = made
     model._frame = engine.frame
     model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
     model.labels_ = engine.returned(solution.labels, 0)
@@ -258,6 +289,16 @@ def _store(model: Any, engine: Engine, problem: Problem, solution: Solution) -> 
     model.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
     model.trimmed_ = model.trimmed_weighted_ | model.trimmed_unweighted_
     model.n_trim_ = problem.n_trim
+    if is_word(model.trim, "auto") or model.reweight:
+        model.n_trim_ = engine.n_cases - solution.n_kept
+    model.trim_ = model.n_trim_ / engine.n_cases
+    for name in OF_CHOICE:
+        vars(model).pop(name, None)  # of an earlier fit
+    if features is not None:
+        model.feature_statistics_ = engine.as_result(features.tests.statistics)
+        model.feature_p_values_ = engine.as_result(features.tests.p_values)
+        model.n_features_different_ = features.n_different
+        model.n_features_enough_ = features.n_enough
     model.objective_ = solution.objective
     model.objective_path_ = engine.as_result(np.array(solution.path))
     model.inertia_ = solution.inertia

@@ -66,7 +66,7 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         """
         scores = np.sort(-to_numpy(self._apply("distances", X)))
         scores = scores[np.isfinite(scores)]  # of unobserved cases nothing can be said
-        return float(scores[count_of(self.trim, len(scores)) :].sum())
+        return float(scores[count_of(self.trim_, len(scores)) :].sum())
 
     def is_outlier(self, X):
         """Return whether each case is outlying, by the rule and the thresholds of the fit.

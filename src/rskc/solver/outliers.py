@@ -20,6 +20,8 @@ NORMAL = 1.4826
 # Cut-offs of the rules: MADs above the median.
 CUTOFFS = {"both": 3.0, "paper": 3.5}
 RULES = tuple(CUTOFFS)
+# No more than this share of the cases is set aside; the cut-off is raised until it is so.
+MOST_FLAGGED, LARGEST_CUTOFF = 0.25, 1e6
 # Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
 ROUNDING = 1e-24
 
@@ -75,6 +77,28 @@ def thresholds(
 def _limit(arrays: Cases, costs: Any, groups: Any, sizes: np.ndarray, cutoff: float) -> float:
     median, deviation = arrays.spread(arrays.cube_roots(costs, groups, pulls(sizes)))
     return (median + cutoff * NORMAL * deviation) ** 3
+
+
+def far_cases(
+    engine: Engine, distances: Distances, groups: Any, sizes: np.ndarray, cutoff: float
+) -> Distances:
+    """Return masks of the cases of a fit that either distance flags by the rule "both".
+
+    Every case is judged by its distance to the center without it. Where more than MOST_FLAGGED
+    would be flagged, as with few distinct values, only those at the largest distances are.
+    """
+    arrays = engine.arrays
+    roots = [arrays.cube_roots(each, groups, pulls(sizes)) for each in distances]
+    spreads = [arrays.spread(each) for each in roots]
+    while True:
+        limits = [median + cutoff * NORMAL * deviation for median, deviation in spreads]
+        far = Distances(*(each > limit for each, limit in zip(roots, limits, strict=True)))
+        flagged = arrays.as_run(far.weighted | far.unweighted)
+        if arrays.differ(flagged, flagged & ~flagged)[0] <= MOST_FLAGGED * engine.n_cases:
+            return far
+        cutoff *= 2
+        if cutoff > LARGEST_CUTOFF or not any(deviation for _, deviation in spreads):
+            return Distances(*(mask & ~mask for mask in far))
 
 
 def pulls(sizes: np.ndarray) -> np.ndarray:
