@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import Engine
+from rskc.clumps import find_clump
 from rskc.feature_tests import FeatureTests, cases_to_rank, ranks_of, test_features
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.outliers import Distances, distances_to, even_weights, far_cases
@@ -32,7 +33,6 @@ from rskc.solver.problem import Rival
 from rskc.solver.reweighting import reweight
 from rskc.solver.search import search_size
 from rskc.solver.solve import carry
-from rskc.solver.weights import is_sparse
 
 log = logging.getLogger(__name__)
 
@@ -98,18 +98,16 @@ def solve_automatically(
     starts = _of_part(starts, engine, few, sample)
     problem_of_few = replace(problem, n_trim=problem.n_trim * few.n_cases // engine.n_cases)
     kept = np.arange(few.n_cases)
-    warm: list[Warm] = []
     if wishes.trim:
         over = _over_trimmed(few, problem_of_few, starts, n_trim_of)
         kept = _not_set_aside(few, over)
         log.info("%d cases set aside", few.n_cases - len(kept))
         starts = _of_part(starts, few, few, kept)
-        warm = [_warm_of(over.solution, few, kept)] if is_sparse(problem) else []
     clean = few if len(kept) == few.n_cases else few.part(kept)
     if wishes.trim:
         n_trim = min(n_trim_of(CLEAN_TRIM, clean.n_cases), clean.n_cases - problem.n_clusters)
         problem_of_few = replace(problem_of_few, n_trim=n_trim)
-    found = _Clusters(clean, problem_of_few, solve(clean, problem_of_few, starts, warm))
+    found = _Clusters(clean, problem_of_few, solve(clean, problem_of_few, starts))
     features = None
     if wishes.bound:
         found, features = choose_features(found)
@@ -155,10 +153,17 @@ def _over_trimmed(few: Engine, problem: Problem, starts: Starts, n_trim_of: Any)
 
 
 def _not_set_aside(few: Engine, over: _Clusters) -> np.ndarray:
-    """Return the cases that are not far from clean centers; all, if too few clusters would stay."""
+    """Return the cases that are not far from clean centers, or that form a cluster of their own.
+
+    All, if too few clusters would stay.
+    """
     far = _far(over, ASIDE_CUTOFF)
-    kept = np.flatnonzero(~few.arrays.to_numpy(far.weighted | far.unweighted))
-    K = over.problem.n_clusters
+    aside = few.arrays.to_numpy(far.weighted | far.unweighted)
+    clump = find_clump(few, over.solution, np.flatnonzero(aside))
+    while len(clump):
+        aside[clump] = False
+        clump = find_clump(few, over.solution, np.flatnonzero(aside))
+    kept, K = np.flatnonzero(~aside), over.problem.n_clusters
     if len(kept) == few.n_cases or few.part(kept).distinct(K) < K:
         return np.arange(few.n_cases)
     return kept
@@ -172,15 +177,6 @@ def _far(found: _Clusters, cutoff: float) -> Distances:
     members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
     distances = Distances(solution.costs, unweighted)
     return far_cases(engine, distances, members, solution.kept_sizes, cutoff)
-
-
-def _warm_of(solution: Solution, few: Engine, kept: np.ndarray) -> Warm:
-    """Return a solution for the kept cases alone."""
-    to_numpy, from_numpy = few.arrays.to_numpy, few.arrays.from_numpy
-    labels, trimmed = (
-        from_numpy(to_numpy(own)[kept]) for own in (solution.labels, solution.trimmed_weighted)
-    )
-    return Warm(labels, trimmed, solution.weights)
 
 
 def _reweighted(

@@ -1,0 +1,140 @@
+"""Whether cases that were trimmed or flagged form a clump: perhaps a small cluster (internal).
+
+Outlying cases may resemble one another in the features that make them outlying. In the features
+that tell the clusters apart they are still a mixture of the clusters. A small cluster that trimming
+took away is compact there, as the other clusters are, and lies apart from them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rskc.engines import Engine
+from rskc.solver import Solution
+from rskc.solver.outliers import NORMAL, pulls
+
+# A clump has at least this many cases. The densest third of the cases in question is looked at, and
+# where that is none the densest sixth.
+FEWEST, PARTS = 5, (3, 6)
+# Its center is farther from all others than cases from their centers, by this factor of squares.
+APART = 1.5
+# Cases within this many MADs of its center, on the cube-root scale of the clusters, belong to it.
+REACH = 3.5
+# A feature in which the clump is this many deviations from every cluster, and farther than these
+# are from one another, shows outlying cells and not clusters.
+OUTLYING = 5.0
+# Of more suspect cases, and of more cases of clusters, some evenly spaced ones are looked at.
+MOST_SUSPECTS, MOST_MEMBERS = 2000, 500
+
+
+class _View(NamedTuple):
+    """Cases in the features that have weight, times the roots of the weights."""
+
+    suspects: np.ndarray  # (m, q)
+    members: np.ndarray  # (l, q) some cases of the clusters, less their centers
+    centers: np.ndarray  # (K, q)
+
+    def of(self, columns: np.ndarray) -> _View:
+        """Return some of the features."""
+        return _View(*(part[:, columns] for part in self))
+
+
+def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> np.ndarray:
+    """Return the numbers of the cases that form a clump, among suspect ones; none if there is none.
+
+    Parameters
+    ----------
+    engine : Engine
+        The data.
+    solution : Solution
+        Clusters of the other cases.
+    suspects : ndarray of int
+        Numbers of the cases that were trimmed or flagged, upwards.
+
+    Returns
+    -------
+    cases : ndarray of int
+    """
+    none = np.empty(0, np.int64)
+    n_members = int(solution.kept_sizes.sum())
+    if len(suspects) < FEWEST or solution.inertia <= 0 or n_members == 0:
+        return none
+    # Cases of a mixture of the clusters are this much farther from their mean than those of one.
+    mixture = 1 + (solution.objective / max(solution.n_kept, 1)) / (solution.inertia / n_members)
+    suspects = _some(suspects, MOST_SUSPECTS)
+    view = _view(engine, solution, suspects)
+    for part in PARTS:
+        size = max(FEWEST, len(suspects) // part)
+        own = _clump(view, size, np.sqrt(mixture))
+        if own.sum() >= FEWEST:
+            return suspects[own]
+    return none
+
+
+def _view(engine: Engine, solution: Solution, suspects: np.ndarray) -> _View:
+    arrays, columns = engine.arrays, np.flatnonzero(solution.weights)
+    groups = arrays.to_numpy(arrays.without(solution.labels, solution.trimmed_weighted))
+    members = _some(np.flatnonzero(groups >= 0), MOST_MEMBERS)
+    roots = np.sqrt(solution.weights[columns])
+    points, others = (
+        engine.frame.place(engine.rows(own))[:, columns] * roots for own in (suspects, members)
+    )
+    centers = engine.frame.place(solution.centers)[:, columns] * roots
+    labels = groups[members]
+    errors = (others - centers[labels]) * np.sqrt(pulls(solution.kept_sizes))[labels, None]
+    return _View(points, errors, centers)
+
+
+def _some(numbers: np.ndarray, most: int) -> np.ndarray:
+    if len(numbers) <= most:
+        return numbers
+    return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.int64)]
+
+
+def _clump(view: _View, size: int, most_spread: float) -> np.ndarray:
+    """Return which suspects are of a clump: compact, and apart from all clusters."""
+    group = _densest(view.suspects, size)
+    usual = ~_has_outlying_cells(view, group)
+    if not usual.any():
+        return np.zeros(len(view.suspects), bool)
+    view = view.of(usual)
+    group = _densest(view.suspects, size)
+    center, n = np.nanmean(view.suspects[group], axis=0), len(group)
+    distances = _squares(view.members)
+    typical = float(np.median(distances))
+    spread = float(np.median(_squares(view.suspects[group] - center))) * (n / (n - 1)) ** 2
+    apart = _squares(view.centers - center).min() - spread / n
+    if spread > most_spread * typical or apart < APART * typical:
+        return np.zeros(len(view.suspects), bool)
+    roots = np.cbrt(distances)
+    median = np.median(roots)
+    reach = median + REACH * NORMAL * np.median(np.abs(roots - median))
+    return np.cbrt(_squares(view.suspects - center) * n / (n + 1)) < reach
+
+
+def _has_outlying_cells(view: _View, group: np.ndarray) -> np.ndarray:
+    """Return the features in which a group is farther from all clusters than these can be."""
+    middle = np.nanmedian(view.suspects[group], axis=0)
+    deviations = NORMAL * np.nanmedian(np.abs(view.members), axis=0)
+    gaps = np.nanmin(np.abs(view.centers - middle), axis=0)
+    between = np.nanmax(view.centers, axis=0) - np.nanmin(view.centers, axis=0)
+    return gaps > np.maximum(OUTLYING * deviations, between)
+
+
+def _densest(points: np.ndarray, size: int) -> np.ndarray:
+    """Return the densest of the groups of this many nearest neighbors."""
+    filled = np.where(np.isnan(points), np.nanmedian(points, axis=0, keepdims=True), points)
+    norms = (filled**2).sum(axis=1)
+    squares = norms[:, None] + norms - 2 * filled @ filled.T
+    nearest = np.argpartition(squares, size - 1, axis=1)[:, :size]
+    radii = np.take_along_axis(squares, nearest, axis=1).sum(axis=1)
+    return nearest[radii.argmin()]
+
+
+def _squares(errors: np.ndarray) -> np.ndarray:
+    """Return sums of squares over observed coordinates, scaled up for missing ones."""
+    observed = ~np.isnan(errors)
+    shares = np.maximum(observed.mean(axis=1), 1 / max(errors.shape[1], 1))
+    return np.nansum(errors**2, axis=1) / shares
