@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Engine
 from rskc.clumps import find_clump
+from rskc.engines import Engine
 from rskc.feature_tests import FeatureTests, cases_to_rank, ranks_of, test_features
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.outliers import Distances, distances_to, even_weights, far_cases
@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 # Share that the first fit trims: more than is likely to be outlying.
 OVER_TRIM = 0.15
+# Restarts of the first fit.
+OVER_STARTS = 10
 # Share that is trimmed of the cases that are not set aside.
 CLEAN_TRIM = 0.02
 # Cut-offs, in MADs of the cube roots: for setting cases aside, and in the end.
@@ -149,7 +151,7 @@ def _of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | N
 def _over_trimmed(few: Engine, problem: Problem, starts: Starts, n_trim_of: Any) -> _Clusters:
     n_trim = min(n_trim_of(OVER_TRIM, few.n_cases), few.n_cases - problem.n_clusters)
     over = replace(problem, n_trim=n_trim)
-    return _Clusters(few, over, solve(few, over, starts))
+    return _Clusters(few, over, solve(few, over, starts.fewer(OVER_STARTS, 0)))
 
 
 def _not_set_aside(few: Engine, over: _Clusters) -> np.ndarray:
@@ -159,11 +161,13 @@ def _not_set_aside(few: Engine, over: _Clusters) -> np.ndarray:
     """
     far = _far(over, ASIDE_CUTOFF)
     aside = few.arrays.to_numpy(far.weighted | far.unweighted)
-    clump = find_clump(few, over.solution, np.flatnonzero(aside))
-    while len(clump):
-        aside[clump] = False
+    K = over.problem.n_clusters
+    for _ in range(K):
         clump = find_clump(few, over.solution, np.flatnonzero(aside))
-    kept, K = np.flatnonzero(~aside), over.problem.n_clusters
+        if len(clump) == 0:
+            break
+        aside[clump] = False
+    kept = np.flatnonzero(~aside)
     if len(kept) == few.n_cases or few.part(kept).distinct(K) < K:
         return np.arange(few.n_cases)
     return kept
@@ -210,13 +214,14 @@ def choose_features(found: _Clusters) -> tuple[_Clusters, Features]:
     """Test the features, refit with as many as pass, and repeat until these stand."""
     engine, problem, solution = found
     K, numbers = problem.n_clusters, cases_to_rank(engine.n_cases, engine.n_features)
-    ranks, before = ranks_of(engine.rows(numbers)), None
+    ranks, seen = ranks_of(engine.rows(numbers)), set()
     for _ in range(MOST_ROUNDS):
         tests = test_features(ranks, _tested_groups(found)[numbers], K)
         passed = tests.passed()
-        if before is not None and np.array_equal(passed, before):
+        if passed.tobytes() in seen:  # it stands, or goes round between few sets
             break
-        before, n_different = passed, int(passed.sum())
+        seen.add(passed.tobytes())
+        n_different = int(passed.sum())
         if K == 1:
             return found, Features(tests, 0, engine.n_features)
         problem = replace(problem, l1_bound=None, n_features=max(n_different, 1))

@@ -7,6 +7,7 @@ took away is compact there, as the other clusters are, and lies apart from them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ REACH = 3.5
 # are from one another, shows outlying cells and not clusters.
 OUTLYING = 5.0
 # Of more suspect cases, and of more cases of clusters, some evenly spaced ones are looked at.
-MOST_SUSPECTS, MOST_MEMBERS = 2000, 500
+MOST_SUSPECTS, MOST_MEMBERS = 600, 500
 
 
 class _View(NamedTuple):
@@ -63,28 +64,35 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> np.n
         return none
     # Cases of a mixture of the clusters are this much farther from their mean than those of one.
     mixture = 1 + (solution.objective / max(solution.n_kept, 1)) / (solution.inertia / n_members)
-    suspects = _some(suspects, MOST_SUSPECTS)
-    view = _view(engine, solution, suspects)
+    columns = np.flatnonzero(solution.weights)
+
+    def coordinates(cases: np.ndarray) -> np.ndarray:
+        placed = engine.frame.place(engine.rows(cases))[:, columns]
+        return placed * np.sqrt(solution.weights[columns])
+
+    some = _some(suspects, MOST_SUSPECTS)
+    view = _view(engine, solution, coordinates(some), coordinates)
     for part in PARTS:
-        size = max(FEWEST, len(suspects) // part)
-        own = _clump(view, size, np.sqrt(mixture))
-        if own.sum() >= FEWEST:
-            return suspects[own]
+        size = max(FEWEST, len(some) // part)
+        clump = _find(view, size, np.sqrt(mixture))
+        if clump is not None:
+            chunks = np.array_split(suspects, -(-len(suspects) // MOST_SUSPECTS))
+            own = np.concatenate([clump.has(coordinates(cases)) for cases in chunks])
+            if own.sum() >= FEWEST:
+                return suspects[own]
     return none
 
 
-def _view(engine: Engine, solution: Solution, suspects: np.ndarray) -> _View:
+def _view(engine: Engine, solution: Solution, suspects: np.ndarray, coordinates: Callable) -> _View:
     arrays, columns = engine.arrays, np.flatnonzero(solution.weights)
     groups = arrays.to_numpy(arrays.without(solution.labels, solution.trimmed_weighted))
     members = _some(np.flatnonzero(groups >= 0), MOST_MEMBERS)
-    roots = np.sqrt(solution.weights[columns])
-    points, others = (
-        engine.frame.place(engine.rows(own))[:, columns] * roots for own in (suspects, members)
-    )
-    centers = engine.frame.place(solution.centers)[:, columns] * roots
+    centers = engine.frame.place(solution.centers)[:, columns]
+    centers = centers * np.sqrt(solution.weights[columns])
     labels = groups[members]
-    errors = (others - centers[labels]) * np.sqrt(pulls(solution.kept_sizes))[labels, None]
-    return _View(points, errors, centers)
+    errors = coordinates(members) - centers[labels]
+    errors *= np.sqrt(pulls(solution.kept_sizes))[labels, None]
+    return _View(suspects, errors, centers)
 
 
 def _some(numbers: np.ndarray, most: int) -> np.ndarray:
@@ -93,12 +101,24 @@ def _some(numbers: np.ndarray, most: int) -> np.ndarray:
     return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.int64)]
 
 
-def _clump(view: _View, size: int, most_spread: float) -> np.ndarray:
-    """Return which suspects are of a clump: compact, and apart from all clusters."""
+class _Clump(NamedTuple):
+    """Where a clump is, in some of the features, and how far it reaches."""
+
+    columns: np.ndarray  # (q,) which of them
+    center: np.ndarray
+    reach: float  # squared distance
+
+    def has(self, points: np.ndarray) -> np.ndarray:
+        """Return which cases are of the clump."""
+        return _squares(points[:, self.columns] - self.center) < self.reach
+
+
+def _find(view: _View, size: int, most_spread: float) -> _Clump | None:
+    """Return the densest group of suspects, if it is compact, and apart from all clusters."""
     group = _densest(view.suspects, size)
     usual = ~_has_outlying_cells(view, group)
     if not usual.any():
-        return np.zeros(len(view.suspects), bool)
+        return None
     view = view.of(usual)
     group = _densest(view.suspects, size)
     center, n = np.nanmean(view.suspects[group], axis=0), len(group)
@@ -107,11 +127,11 @@ def _clump(view: _View, size: int, most_spread: float) -> np.ndarray:
     spread = float(np.median(_squares(view.suspects[group] - center))) * (n / (n - 1)) ** 2
     apart = _squares(view.centers - center).min() - spread / n
     if spread > most_spread * typical or apart < APART * typical:
-        return np.zeros(len(view.suspects), bool)
+        return None
     roots = np.cbrt(distances)
     median = np.median(roots)
-    reach = median + REACH * NORMAL * np.median(np.abs(roots - median))
-    return np.cbrt(_squares(view.suspects - center) * n / (n + 1)) < reach
+    reach = (median + REACH * NORMAL * np.median(np.abs(roots - median))) ** 3
+    return _Clump(usual, center, float(reach) * (n + 1) / n)
 
 
 def _has_outlying_cells(view: _View, group: np.ndarray) -> np.ndarray:
