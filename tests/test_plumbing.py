@@ -21,7 +21,7 @@ LAYERS = (
     {"exceptions"},
     {"engines"},
     {"solver", "arrays", "versions"},
-    {"validation", "feature_tests"},
+    {"validation", "feature_tests", "clumps"},
     {"automatic"},
     {"fitted", "fit_warnings", "labels", "datasets", "preprocessing"},
     {"fitting", "metrics"},

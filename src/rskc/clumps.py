@@ -26,7 +26,7 @@ REACH = 3.5
 # A feature in which the clump is this many deviations from every cluster, and farther than these
 # are from one another, shows outlying cells and not clusters.
 OUTLYING = 5.0
-# Of more suspect cases, and of more cases of clusters, some evenly spaced ones are looked at.
+# Of more suspect cases some evenly spaced ones are looked at; of the clusters, their first cases.
 MOST_SUSPECTS, MOST_MEMBERS = 600, 500
 
 
@@ -85,11 +85,14 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> np.n
 
 def _view(engine: Engine, solution: Solution, suspects: np.ndarray, coordinates: Callable) -> _View:
     arrays, columns = engine.arrays, np.flatnonzero(solution.weights)
-    groups = arrays.to_numpy(arrays.without(solution.labels, solution.trimmed_weighted))
-    members = _some(np.flatnonzero(groups >= 0), MOST_MEMBERS)
+    groups = arrays.as_run(arrays.without(solution.labels, solution.trimmed_weighted))
+    K = len(solution.kept_sizes)
+    each = [arrays.first_members(groups, k, -(-MOST_MEMBERS // K)) for k in range(K)]
+    members, labels = np.concatenate(each), np.repeat(np.arange(K), [len(own) for own in each])
+    order = np.argsort(members)
+    members, labels = members[order], labels[order]
     centers = engine.frame.place(solution.centers)[:, columns]
     centers = centers * np.sqrt(solution.weights[columns])
-    labels = groups[members]
     errors = coordinates(members) - centers[labels]
     errors *= np.sqrt(pulls(solution.kept_sizes))[labels, None]
     return _View(suspects, errors, centers)

@@ -130,7 +130,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         If ``max_iter`` ended it.
     SmallClusterWarning
         If another solution has a larger objective, but a cluster of no more cases than may be
-        outlying.
+        outlying; or if trimmed and outlying cases form a clump, which may be a small cluster.
 
     Notes
     -----

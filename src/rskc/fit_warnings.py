@@ -45,6 +45,13 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
         "case), but one of its clusters has {size} cases only ({cases}), and up to {n_trim} cases "
         "may be outliers. If these are a true cluster, lower {trim}.",
     ),
+    "clump": (
+        SmallClusterWarning,
+        "n_clusters",
+        "{size} of the cases that are trimmed or taken for outliers form a clump ({cases}): they "
+        "resemble one another as the cases of a cluster do, and lie apart from all clusters. If "
+        "they are a true cluster, raise {n_clusters} or lower {trim}.",
+    ),
     "unobserved features": (
         FitWarning,
         None,

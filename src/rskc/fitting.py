@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rskc.arrays import warn_of_columns
 from rskc.automatic import Found, Wishes, solve_automatically
+from rskc.clumps import find_clump
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, ParameterError
@@ -49,6 +50,8 @@ OF_CHOICE = (
     "n_features_different_",
     "n_features_enough_",
 )
+# Trimmed and flagged cases that are looked at for a clump.
+MOST_SUSPECTS = 5000
 MOST_NAMES = 6  # of cases and features in a warning
 
 
@@ -62,8 +65,9 @@ def fit(model: Any, X: Any, warm: Sequence[Warm] = ()) -> list[FitWarning]:
         with overflow_explained(engine):
             made = _solve(model, engine, problem, make_starts(model, X, engine, problem), warm)
             check_finite(made.solution)
-        found = list(_warnings(model, engine, made, case_names))
-        _store(model, engine, made)
+        judged = _judge(model, engine, made.solution)
+        found = list(_warnings(model, engine, made, judged, case_names))
+        _store(model, engine, made, judged)
     model.warnings_ = [str(warning) for warning in found]
     model.warning_kinds_ = [warning.kind for warning in found]
     vars(model).pop("case_names_in_", None)  # of an earlier fit
@@ -221,6 +225,7 @@ def _warnings(
     model: Any,
     engine: Engine,
     made: Found,
+    judged: _Judged,
     case_names: np.ndarray | None,
 ) -> Iterator[FitWarning]:
     solution, problem, features = made
@@ -251,6 +256,9 @@ def _warnings(
             cases=names(rival.cases, rival.size),
             n_trim=problem.n_trim,
         )
+    clump = find_clump(engine, solution, _suspects(engine, solution, judged))
+    if len(clump):
+        yield _warning("clump", size=len(clump), cases=names(clump[:MOST_NAMES], len(clump)))
     if engine.n_missing == 0:
         return
     dead = np.flatnonzero(engine.equal_weights()[0] == 0)
@@ -277,7 +285,34 @@ def _warning(kind: str, **values: Any) -> FitWarning:
     return fit_warning(kind, **values)
 
 
-def _store(model: Any, engine: Engine, made: Found) -> None:
+def _suspects(engine: Engine, solution: Solution, judged: _Judged) -> np.ndarray:
+    """Return the numbers of the first cases that are trimmed or flagged."""
+    arrays = engine.arrays
+    out = solution.trimmed_weighted | solution.trimmed_unweighted | judged.out
+    groups = arrays.as_run(arrays.without(solution.labels, out))
+    return arrays.first_members(groups, -1, MOST_SUSPECTS)
+
+
+class _Judged(NamedTuple):
+    """Distances of the cases, the thresholds that follow from them, and who is beyond these."""
+
+    distances: outliers.Distances
+    thresholds: outliers.Thresholds
+    out: Any  # (n,)
+
+
+def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
+    even = outliers.even_weights(solution.centers)
+    unweighted = outliers.distances_to(engine, solution.labels, solution.centers, even)
+    distances = outliers.Distances(solution.costs, unweighted)
+    members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
+    sizes = solution.kept_sizes
+    limits = outliers.thresholds(engine, distances, members, sizes, *check_rule(model))
+    far, far_unweighted = limits.flag(distances)
+    return _Judged(distances, limits, far | far_unweighted)
+
+
+def _store(model: Any, engine: Engine, made: Found, judged: _Judged) -> None:
     """Set the attributes that rskc.fitted.ATTRIBUTES describes."""
     solution, problem, features = made
     model._frame = engine.frame
@@ -306,15 +341,8 @@ def _store(model: Any, engine: Engine, made: Found) -> None:
     model.l1_bound_ = problem.l1_bound
     if problem.n_features is not None:
         model.l1_bound_ = float(solution.weights.sum())
-    even = outliers.even_weights(solution.centers)
-    unweighted = outliers.distances_to(engine, solution.labels, solution.centers, even)
-    distances = outliers.Distances(solution.costs, unweighted)
-    members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
-    limits = outliers.thresholds(
-        engine, distances, members, solution.kept_sizes, *check_rule(model)
+    model.distances_, model.unweighted_distances_ = (
+        engine.returned(each, np.inf) for each in judged.distances
     )
-    returned = outliers.Distances(*(engine.returned(each, np.inf) for each in distances))
-    model.distances_, model.unweighted_distances_ = returned
-    model.outlier_threshold_, model.unweighted_outlier_threshold_ = limits
-    far, far_unweighted = limits.flag(returned)
-    model.outliers_ = far | far_unweighted
+    model.outlier_threshold_, model.unweighted_outlier_threshold_ = judged.thresholds
+    model.outliers_ = engine.returned(judged.out, True)
