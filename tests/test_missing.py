@@ -74,7 +74,9 @@ def with_missing(X, share=0.08, seed=1):
 
 
 def make_model(n_clusters=3, **changes):
-    return RobustSparseKMeans(n_clusters, **{"n_init": 8, "random_state": 0} | changes)
+    bound = {} if "n_features" in changes else {"l1_bound": "half"}
+    given = {"n_init": 8, "random_state": 0, "trim": 0.1, "outlier_rule": "paper"} | bound
+    return RobustSparseKMeans(n_clusters, **given | changes)
 
 
 def quiet_fit(model, X):

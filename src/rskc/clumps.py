@@ -7,7 +7,6 @@ took away is compact there, as the other clusters are, and lies apart from them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -34,12 +33,10 @@ class _View(NamedTuple):
     """Cases in the features that have weight, times the roots of the weights."""
 
     suspects: np.ndarray  # (m, q)
-    members: np.ndarray  # (l, q) some cases of the clusters, less their centers
+    members: np.ndarray  # (l, q) some cases of the clusters
+    errors: np.ndarray  # (l, q) these, less their centers
+    counts: np.ndarray  # (l,) for how many cases each of them stands
     centers: np.ndarray  # (K, q)
-
-    def of(self, columns: np.ndarray) -> _View:
-        """Return some of the features."""
-        return _View(*(part[:, columns] for part in self))
 
 
 def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> np.ndarray:
@@ -64,38 +61,40 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> np.n
         return none
     # Cases of a mixture of the clusters are this much farther from their mean than those of one.
     mixture = 1 + (solution.objective / max(solution.n_kept, 1)) / (solution.inertia / n_members)
-    columns = np.flatnonzero(solution.weights)
+    # Features that a center has no value of are left out.
+    columns = np.flatnonzero((solution.weights > 0) & ~np.isnan(solution.centers).any(axis=0))
+    roots = np.sqrt(solution.weights[columns])
 
     def coordinates(cases: np.ndarray) -> np.ndarray:
-        placed = engine.frame.place(engine.rows(cases))[:, columns]
-        return placed * np.sqrt(solution.weights[columns])
+        return engine.frame.place(engine.rows(cases))[:, columns] * roots
 
+    centers = engine.frame.place(solution.centers)[:, columns] * roots
     some = _some(suspects, MOST_SUSPECTS)
-    view = _view(engine, solution, coordinates(some), coordinates)
+    members, labels = _members(engine, solution)
+    points = coordinates(members)
+    errors = (points - centers[labels]) * np.sqrt(pulls(solution.kept_sizes))[labels, None]
+    sampled = np.bincount(labels, minlength=len(centers))
+    counts = (solution.kept_sizes / np.maximum(sampled, 1))[labels]
+    view = _View(coordinates(some), points, errors, counts, centers)
     for part in PARTS:
-        size = max(FEWEST, len(some) // part)
-        clump = _find(view, size, np.sqrt(mixture))
+        clump = _find(view, max(FEWEST, len(some) // part), np.sqrt(mixture))
         if clump is not None:
             chunks = np.array_split(suspects, -(-len(suspects) // MOST_SUSPECTS))
             own = np.concatenate([clump.has(coordinates(cases)) for cases in chunks])
-            if own.sum() >= FEWEST:
+            # Where more cases of a cluster are as near it is the edge of that cluster.
+            if own.sum() >= max(FEWEST, counts[clump.has(points)].sum()):
                 return suspects[own]
     return none
 
 
-def _view(engine: Engine, solution: Solution, suspects: np.ndarray, coordinates: Callable) -> _View:
-    arrays, columns = engine.arrays, np.flatnonzero(solution.weights)
+def _members(engine: Engine, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers, upwards, and the labels of the first cases of each cluster."""
+    arrays, K = engine.arrays, len(solution.kept_sizes)
     groups = arrays.as_run(arrays.without(solution.labels, solution.trimmed_weighted))
-    K = len(solution.kept_sizes)
     each = [arrays.first_members(groups, k, -(-MOST_MEMBERS // K)) for k in range(K)]
     members, labels = np.concatenate(each), np.repeat(np.arange(K), [len(own) for own in each])
     order = np.argsort(members)
-    members, labels = members[order], labels[order]
-    centers = engine.frame.place(solution.centers)[:, columns]
-    centers = centers * np.sqrt(solution.weights[columns])
-    errors = coordinates(members) - centers[labels]
-    errors *= np.sqrt(pulls(solution.kept_sizes))[labels, None]
-    return _View(suspects, errors, centers)
+    return members[order], labels[order]
 
 
 def _some(numbers: np.ndarray, most: int) -> np.ndarray:
@@ -118,39 +117,46 @@ class _Clump(NamedTuple):
 
 def _find(view: _View, size: int, most_spread: float) -> _Clump | None:
     """Return the densest group of suspects, if it is compact, and apart from all clusters."""
-    group = _densest(view.suspects, size)
-    usual = ~_has_outlying_cells(view, group)
+    missing = np.isnan(view.suspects)
+    middle = np.where(missing.all(axis=0), 0.0, _medians(view.suspects))
+    filled = np.where(missing, middle, view.suspects)
+    usual = ~_has_outlying_cells(view, filled[_densest(filled, size)])
     if not usual.any():
         return None
-    view = view.of(usual)
-    group = _densest(view.suspects, size)
-    center, n = np.nanmean(view.suspects[group], axis=0), len(group)
-    distances = _squares(view.members)
+    group = filled[_densest(filled[:, usual], size)][:, usual]
+    center = group.mean(axis=0)
+    distances = _squares(view.errors[:, usual])
     typical = float(np.median(distances))
-    spread = float(np.median(_squares(view.suspects[group] - center))) * (n / (n - 1)) ** 2
-    apart = _squares(view.centers - center).min() - spread / n
+    spread = float(np.median(_squares(group - center))) * (size / (size - 1)) ** 2
+    apart = _squares(view.centers[:, usual] - center).min() - spread / size
     if spread > most_spread * typical or apart < APART * typical:
         return None
     roots = np.cbrt(distances)
     median = np.median(roots)
     reach = (median + REACH * NORMAL * np.median(np.abs(roots - median))) ** 3
-    return _Clump(usual, center, float(reach) * (n + 1) / n)
+    return _Clump(usual, center, float(reach) * (size + 1) / size)
 
 
 def _has_outlying_cells(view: _View, group: np.ndarray) -> np.ndarray:
     """Return the features in which a group is farther from all clusters than these can be."""
-    middle = np.nanmedian(view.suspects[group], axis=0)
-    deviations = NORMAL * np.nanmedian(np.abs(view.members), axis=0)
-    gaps = np.nanmin(np.abs(view.centers - middle), axis=0)
-    between = np.nanmax(view.centers, axis=0) - np.nanmin(view.centers, axis=0)
+    deviations = NORMAL * _medians(np.abs(view.errors))
+    gaps = np.abs(view.centers - np.median(group, axis=0)).min(axis=0)
+    between = view.centers.max(axis=0) - view.centers.min(axis=0)
     return gaps > np.maximum(OUTLYING * deviations, between)
+
+
+def _medians(values: np.ndarray) -> np.ndarray:
+    """Return the medians of the observed values of each column; 0 where none is observed."""
+    observed = ~np.isnan(values)
+    if observed.all():
+        return np.median(values, axis=0)
+    return np.nanmedian(np.where(observed.any(axis=0), values, 0.0), axis=0)
 
 
 def _densest(points: np.ndarray, size: int) -> np.ndarray:
     """Return the densest of the groups of this many nearest neighbors."""
-    filled = np.where(np.isnan(points), np.nanmedian(points, axis=0, keepdims=True), points)
-    norms = (filled**2).sum(axis=1)
-    squares = norms[:, None] + norms - 2 * filled @ filled.T
+    norms = (points**2).sum(axis=1)
+    squares = norms[:, None] + norms - 2 * points @ points.T
     nearest = np.argpartition(squares, size - 1, axis=1)[:, :size]
     radii = np.take_along_axis(squares, nearest, axis=1).sum(axis=1)
     return nearest[radii.argmin()]
@@ -159,5 +165,7 @@ def _densest(points: np.ndarray, size: int) -> np.ndarray:
 def _squares(errors: np.ndarray) -> np.ndarray:
     """Return sums of squares over observed coordinates, scaled up for missing ones."""
     observed = ~np.isnan(errors)
+    if observed.all():
+        return (errors**2).sum(axis=1)
     shares = np.maximum(observed.mean(axis=1), 1 / max(errors.shape[1], 1))
-    return np.nansum(errors**2, axis=1) / shares
+    return np.where(observed, errors, 0.0) ** 2 @ np.ones(errors.shape[1]) / shares

@@ -30,15 +30,24 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     ----------
     n_clusters : int, default=8
         Number of clusters, K.
-    trim : float, default=0.1
-        Share of the cases that each of the two rules trims, 0 <= trim < 0.5.
-    l1_bound : float, "auto" or None, default="auto"
+    trim : float or "auto", default="auto"
+        Share of the cases that each of the two rules trims, 0 <= trim < 0.5: the method of the
+        paper. "auto": a first fit trims 15%; cases that are far from its centers are set aside,
+        unless they form a cluster of their own; the others are clustered with hardly any trimming;
+        and the reweighting step leaves out the cases that are outlying in the end.
+    l1_bound : float, "auto", "half" or None, default="auto"
         Bound on the L1 norm of the weights, whose L2 norm is 1: from 1, one feature, to
-        ``sqrt(n_features_in_)``, where it no longer binds. "auto" is halfway between. None: no
+        ``sqrt(n_features_in_)``, where it no longer binds. "half" is halfway between. "auto":
+        clusters are found with that bound, each feature is tested for a difference between them,
+        and the clusters are refined with as many features as pass, until these stand. None: no
         sparsity, all weights are 1.
     n_features : int or None, default=None
         A wanted number of features instead of a bound. The bound is chosen so that this number of
         weights is above 0.
+    reweight : bool, default=False
+        Whether the reweighting step follows a fit with a given ``trim``: centers, between sums and
+        weights are made anew of the cases that are no outliers by either distance, and so are
+        labels and outliers, until the outliers stand. ``trim="auto"`` includes it.
     init : {"auto", "random", "k-means++", "robust"}, array or callable, default="auto"
         Starting centers. "random": cases drawn at random. "k-means++": cases far from one another.
         "robust": the same, but the cases farthest from all others cannot be drawn, so that outlying
@@ -89,8 +98,12 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         iteration that is returned. As in RSKC, its partition and trimmed cases were made with the
         weights of the iteration before: ``trimmed_weighted_`` need not be the cases that are
         farthest in the final weights. To judge cases by these, use ``outliers_``.
+        After the reweighting step ``trimmed_weighted_`` are all cases that are left out, and
+        ``trimmed_unweighted_`` those that are far by their unweighted distance.
     n_trim_ : int
-        How many cases each rule trims.
+        How many cases each rule trims, or how many are left out after the reweighting step.
+    trim_ : float
+        The same as a share of the cases.
     outliers_ : ndarray of bool of shape (n_samples,)
         Cases whose distance is above ``outlier_threshold_``, or the unweighted one above
         ``unweighted_outlier_threshold_``.
@@ -111,6 +124,16 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Weighted within-cluster sum of squares over the cases that the weighted rule keeps.
     l1_bound_ : float or None
         The bound that was used, or that ``n_features`` led to.
+    feature_statistics_, feature_p_values_ : ndarray of shape (n_features_in_,)
+        With ``l1_bound="auto"``: for each feature the test for a difference between clusters, a
+        one-way F on ranks, which is Kruskal and Wallis's test, over the cases that are neither
+        trimmed nor outliers (4,000 of them at most, evenly spaced). It is a rule for choosing and
+        no inference: the same data made the clusters.
+    n_features_different_ : int
+        How many features pass at a false discovery rate of 5% (Benjamini and Hochberg).
+    n_features_enough_ : int
+        The least number of features whose refit puts 99% of the cases in the same clusters, tried
+        by halving.
     n_iter_ : int
         Number of alternations between partition and weights, the last being that of the solution.
     n_missing_ : int

@@ -11,6 +11,7 @@ import numpy as np
 from rskc.fitted import case_names, feature_names
 from rskc.fitting import check_rule
 from rskc.metrics import revised_silhouette
+from rskc.validation import is_word
 from rskc.wording import count, listed, shortened
 
 WIDTH = 96
@@ -91,6 +92,8 @@ def _wrapped(heading: str, words: str, margin: int = MARGIN) -> list[str]:
 def _asked(model: Any) -> Iterator[tuple[str, str]]:
     n, cases = len(model.labels_), count(model.n_trim_, "case")
     trimming = f"{cases} of {n:,} by weighted and as many by unweighted distance"
+    if is_word(model.trim, "auto") or model.reweight:
+        trimming = f"by what the distances are: {cases} of {n:,} left out"
     yield "clusters", f"{len(model.cluster_centers_)}, from {_starts(model)}"
     yield "features", _sparsity(model)
     yield "trimming", trimming if model.n_trim_ else "none"
@@ -120,6 +123,11 @@ def _sparsity(model: Any) -> str:
         return "all, with equal weights"
     if model.n_features is not None:
         return f"{model.n_features}, which took an L1 bound of {model.l1_bound_:.4g} on the weights"
+    if hasattr(model, "n_features_different_"):
+        return (
+            f"as many as differ between the clusters, which took an L1 bound of "
+            f"{model.l1_bound_:.4g} on the weights"
+        )
     chosen = ", chosen halfway" if isinstance(model.l1_bound, str) else ""
     return f"weights of L2 norm 1 and an L1 norm of at most {model.l1_bound_:.4g}{chosen}"
 
@@ -130,6 +138,10 @@ def _found(model: Any) -> Iterator[tuple[str, str]]:
     yield "clusters", f"{count(K, 'cluster')} of {count(n, 'case')}: {sizes}"
     selected = np.count_nonzero(model.feature_weights_)
     yield "features", f"{selected:,} of {p:,} have weight{_largest_weights(model)}"
+    if hasattr(model, "n_features_different_"):
+        differ = count(model.n_features_different_, "feature differs", "features differ")
+        enough = count(model.n_features_enough_, "is", "are")
+        yield "choice", f"{differ} between the clusters; {enough} enough to tell them apart"
     yield "trimmed", _farthest_cases(model, model.trimmed_)
     yield "outliers", _farthest_cases(model, model.outliers_)
     missing, blind = f"{model.n_missing_:,} of {n * p:,} cells missing", np.isinf(model.distances_)

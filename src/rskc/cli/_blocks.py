@@ -321,7 +321,7 @@ def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
         of_cases["case_names_in_"] = X.index.to_numpy()
     if is_sample:
         of_cases["n_missing_"] = int(np.isnan(X.to_numpy()).sum())
-        of_cases["n_trim_"] = count_of(model.trim, len(cases))
+        of_cases["n_trim_"] = count_of(model.trim_, len(cases))
     return with_cases(model, **of_cases)
 
 
