@@ -42,6 +42,9 @@ OVER_TRIM = 0.15
 OVER_STARTS = 10
 # Share that is trimmed of the cases that are not set aside.
 CLEAN_TRIM = 0.02
+# Heavy tails do not end where cases are set aside: where many were, this share of theirs is trimmed
+# of the others. With Cauchy noise a trim of .02 made clusters of 2 to 6 cases in 2 of 8 tables.
+TAIL_TRIM = 0.5
 # Cut-offs, in MADs of the cube roots: for setting cases aside, and in the end.
 ASIDE_CUTOFF, LAST_CUTOFF = 3.5, 3.0
 # Rounds of test and refit.
@@ -107,7 +110,8 @@ def solve_automatically(
         starts = _of_part(starts, few, few, kept)
     clean = few if len(kept) == few.n_cases else few.part(kept)
     if wishes.trim:
-        n_trim = min(n_trim_of(CLEAN_TRIM, clean.n_cases), clean.n_cases - problem.n_clusters)
+        share = max(CLEAN_TRIM, TAIL_TRIM * (1 - len(kept) / few.n_cases))
+        n_trim = min(n_trim_of(share, clean.n_cases), clean.n_cases - problem.n_clusters)
         problem_of_few = replace(problem_of_few, n_trim=n_trim)
     found = _Clusters(clean, problem_of_few, solve(clean, problem_of_few, starts))
     features = None
@@ -163,7 +167,7 @@ def _not_set_aside(few: Engine, over: _Clusters) -> np.ndarray:
     aside = few.arrays.to_numpy(far.weighted | far.unweighted)
     K = over.problem.n_clusters
     for _ in range(K):
-        clump = find_clump(few, over.solution, np.flatnonzero(aside))
+        clump = find_clump(few, over.solution, np.flatnonzero(aside)).cases
         if len(clump) == 0:
             break
         aside[clump] = False

@@ -39,8 +39,18 @@ class _View(NamedTuple):
     centers: np.ndarray  # (K, q)
 
 
-def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> np.ndarray:
-    """Return the numbers of the cases that form a clump, among suspect ones; none if there is none.
+class Clump(NamedTuple):
+    """Suspect cases that form a clump, and how many cases of clusters are as near to its center.
+
+    Where these are more it is the edge of a cluster: there are too few clusters, or wrong ones.
+    """
+
+    cases: np.ndarray
+    n_nearby: float
+
+
+def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clump:
+    """Return the suspect cases that form a clump; none if there is none.
 
     Parameters
     ----------
@@ -53,9 +63,9 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> np.n
 
     Returns
     -------
-    cases : ndarray of int
+    clump : Clump
     """
-    none = np.empty(0, np.int64)
+    none = Clump(np.empty(0, np.int64), 0.0)
     n_members = int(solution.kept_sizes.sum())
     if len(suspects) < FEWEST or solution.inertia <= 0 or n_members == 0:
         return none
@@ -77,13 +87,12 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> np.n
     counts = (solution.kept_sizes / np.maximum(sampled, 1))[labels]
     view = _View(coordinates(some), points, errors, counts, centers)
     for part in PARTS:
-        clump = _find(view, max(FEWEST, len(some) // part), np.sqrt(mixture))
-        if clump is not None:
+        region = _find(view, max(FEWEST, len(some) // part), np.sqrt(mixture))
+        if region is not None:
             chunks = np.array_split(suspects, -(-len(suspects) // MOST_SUSPECTS))
-            own = np.concatenate([clump.has(coordinates(cases)) for cases in chunks])
-            # Where more cases of a cluster are as near it is the edge of that cluster.
-            if own.sum() >= max(FEWEST, counts[clump.has(points)].sum()):
-                return suspects[own]
+            own = np.concatenate([region.has(coordinates(cases)) for cases in chunks])
+            if own.sum() >= FEWEST:
+                return Clump(suspects[own], float(counts[region.has(points)].sum()))
     return none
 
 
@@ -103,7 +112,7 @@ def _some(numbers: np.ndarray, most: int) -> np.ndarray:
     return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.int64)]
 
 
-class _Clump(NamedTuple):
+class _Region(NamedTuple):
     """Where a clump is, in some of the features, and how far it reaches."""
 
     columns: np.ndarray  # (q,) which of them
@@ -115,7 +124,7 @@ class _Clump(NamedTuple):
         return _squares(points[:, self.columns] - self.center) < self.reach
 
 
-def _find(view: _View, size: int, most_spread: float) -> _Clump | None:
+def _find(view: _View, size: int, most_spread: float) -> _Region | None:
     """Return the densest group of suspects, if it is compact, and apart from all clusters."""
     missing = np.isnan(view.suspects)
     middle = np.where(missing.all(axis=0), 0.0, _medians(view.suspects))
@@ -134,7 +143,7 @@ def _find(view: _View, size: int, most_spread: float) -> _Clump | None:
     roots = np.cbrt(distances)
     median = np.median(roots)
     reach = (median + REACH * NORMAL * np.median(np.abs(roots - median))) ** 3
-    return _Clump(usual, center, float(reach) * (size + 1) / size)
+    return _Region(usual, center, float(reach) * (size + 1) / size)
 
 
 def _has_outlying_cells(view: _View, group: np.ndarray) -> np.ndarray:

@@ -76,7 +76,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         have.
     outlier_cutoff : float or None, default=None
         A case is an outlier if it is above the median by more than this number of MADs (each times
-        1.4826). None: 3 for "both", which 0.3% of clean normal cases exceed, and 3.5 for "paper".
+        1.4826). None: 3 for "both", which 0.3% of clean normal cases exceed, raised to 5 where
+        the distances have a heavy tail and no gap at 3; and 3.5 for "paper".
     random_state : int, RandomState or None, default=None
         Seed of the restarts. The same seed gives the same result for any number of threads.
     n_threads : int or None, default=None
@@ -115,6 +116,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         The distances beyond which a case is an outlier, weighted and unweighted. Both are those of
         new cases: cases that make their center are nearer to it by (1 - 1/size)^2, for which their
         distances are corrected. The second is infinite for the rule "paper".
+    outlier_cutoff_ : float
+        The cut-off that was used.
     objective_ : float
         Weighted between-cluster sum of squares over the cases that both rules keep.
     objective_path_ : ndarray

@@ -50,6 +50,7 @@ ATTRIBUTES = {
     "inertia_": Attribute("float"),
     "outlier_threshold_": Attribute("float"),
     "unweighted_outlier_threshold_": Attribute("float", optional=True),
+    "outlier_cutoff_": Attribute("float", optional=True),
     "trim_": Attribute("float", optional=True),
     "l1_bound_": Attribute("float"),  # or None
     "feature_statistics_": Attribute("f8", "p", optional=True),  # with l1_bound="auto"

@@ -160,13 +160,13 @@ def check_trim(trim: Any) -> float | None:
     return check_real("trim", trim, 0, 0.5, words)
 
 
-def check_rule(model: Any) -> tuple[str, float]:
-    """Return the rule for outliers and its cut-off, the rule's own if none is given."""
+def check_rule(model: Any) -> tuple[str, float | None]:
+    """Return the rule for outliers and its cut-off, None for the rule's own."""
     rule, cutoff = model.outlier_rule, model.outlier_cutoff
     check_choice("outlier_rule", rule, outliers.RULES)
-    if cutoff is None:
-        return rule, outliers.CUTOFFS[rule]
-    return rule, check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
+    if cutoff is not None:
+        check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
+    return rule, cutoff
 
 
 def count_of(share: float, n: int) -> int:
@@ -257,8 +257,8 @@ def _warnings(
             n_trim=problem.n_trim,
         )
     clump = find_clump(engine, solution, _suspects(engine, solution, judged))
-    if len(clump):
-        yield _warning("clump", size=len(clump), cases=names(clump[:MOST_NAMES], len(clump)))
+    if (size := len(clump.cases)) > clump.n_nearby:
+        yield _warning("clump", size=size, cases=names(clump.cases[:MOST_NAMES], size))
     if engine.n_missing == 0:
         return
     dead = np.flatnonzero(engine.equal_weights()[0] == 0)
@@ -298,6 +298,7 @@ class _Judged(NamedTuple):
 
     distances: outliers.Distances
     thresholds: outliers.Thresholds
+    cutoff: float
     out: Any  # (n,)
 
 
@@ -307,9 +308,9 @@ def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
     distances = outliers.Distances(solution.costs, unweighted)
     members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
     sizes = solution.kept_sizes
-    limits = outliers.thresholds(engine, distances, members, sizes, *check_rule(model))
-    far, far_unweighted = limits.flag(distances)
-    return _Judged(distances, limits, far | far_unweighted)
+    found = outliers.judge(engine, distances, members, sizes, *check_rule(model))
+    far, far_unweighted = found.thresholds.flag(distances)
+    return _Judged(distances, *found, far | far_unweighted)
 
 
 def _store(model: Any, engine: Engine, made: Found, judged: _Judged) -> None:
@@ -345,4 +346,5 @@ def _store(model: Any, engine: Engine, made: Found, judged: _Judged) -> None:
         engine.returned(each, np.inf) for each in judged.distances
     )
     model.outlier_threshold_, model.unweighted_outlier_threshold_ = judged.thresholds
+    model.outlier_cutoff_ = judged.cutoff
     model.outliers_ = engine.returned(judged.out, True)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from rskc.fitted import case_names, feature_names
-from rskc.fitting import check_rule
 from rskc.metrics import revised_silhouette
 from rskc.validation import is_word
 from rskc.wording import count, listed, shortened
@@ -111,8 +110,8 @@ def _starts(model: Any) -> str:
 
 
 def _rule(model: Any) -> str:
-    rule, cutoff = check_rule(model)
-    if rule == "paper":
+    cutoff = model.outlier_cutoff_
+    if model.outlier_rule == "paper":
         return f"beyond the median weighted distance plus {cutoff:g} MAD"
     roots = f"beyond the median plus {cutoff:g} MAD of the cube roots"
     return f"weighted or unweighted squared distance {roots}"

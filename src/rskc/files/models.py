@@ -293,7 +293,8 @@ def _of_earlier_version(
     params = params | {"outlier_rule": "paper", "reweight": False}
     if params["l1_bound"] == "auto":
         params["l1_bound"] = "half"
-    return params, attributes | {"trim_": float(params["trim"])}
+    cutoff = float(params["outlier_cutoff"])
+    return params, attributes | {"trim_": float(params["trim"]), "outlier_cutoff_": cutoff}
 
 
 def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
