@@ -251,9 +251,18 @@ def test_a_summary_says_what_was_asked_and_found(model, table):
         ({"outlier_cutoff": 2}, "beyond the median plus 2 MAD of the cube roots"),
         ({"outlier_rule": "paper"}, "beyond the median weighted distance plus 3.5 MAD"),
         ({"l1_bound": "auto"}, "features as many as differ between the clusters, which took an"),
-        ({"l1_bound": "auto"}, "2 features differ between the clusters; 1 is enough to tell them"),
-        ({"trim": "auto"}, "by what the distances are: "),
-        ({"reweight": True}, "by what the distances are: "),
+        (
+            {"l1_bound": "auto"},
+            "2 features differ between the clusters; 2 are enough to tell them apart",
+        ),
+        (
+            {"trim": "auto"},
+            "trimming cases that are outlying by their distances: 0 cases of 60 left out",
+        ),
+        (
+            {"reweight": True},
+            "trimming cases that are outlying by their distances: 0 cases of 60 left out",
+        ),
     ],
 )
 def test_settings_in_words(options, words):

@@ -26,7 +26,7 @@ import numpy as np
 
 from rskc.clumps import find_clump
 from rskc.engines import Engine
-from rskc.feature_tests import FeatureTests, cases_to_rank, ranks_of, test_features
+from rskc.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.outliers import Distances, distances_to, even_weights, far_cases
 from rskc.solver.problem import Rival
@@ -220,7 +220,7 @@ def choose_features(found: _Clusters) -> tuple[_Clusters, Features]:
     K, numbers = problem.n_clusters, cases_to_rank(engine.n_cases, engine.n_features)
     ranks, seen = ranks_of(engine.rows(numbers)), set()
     for _ in range(MOST_ROUNDS):
-        tests = test_features(ranks, _tested_groups(found)[numbers], K)
+        tests = rank_tests(ranks, _tested_groups(found)[numbers], K)
         passed = tests.passed()
         if passed.tobytes() in seen:  # it stands, or goes round between few sets
             break

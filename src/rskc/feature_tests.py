@@ -67,7 +67,7 @@ def ranks_of(rows: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def test_features(ranks: np.ndarray, groups: np.ndarray, K: int) -> FeatureTests:
+def rank_tests(ranks: np.ndarray, groups: np.ndarray, K: int) -> FeatureTests:
     """Test each feature for a difference between groups (n,), -1 for a case that is left out."""
     p = len(ranks)
     members = np.zeros((ranks.shape[1], K))

@@ -89,14 +89,19 @@ def _wrapped(heading: str, words: str, margin: int = MARGIN) -> list[str]:
 
 
 def _asked(model: Any) -> Iterator[tuple[str, str]]:
-    n, cases = len(model.labels_), count(model.n_trim_, "case")
-    trimming = f"{cases} of {n:,} by weighted and as many by unweighted distance"
-    if is_word(model.trim, "auto") or model.reweight:
-        trimming = f"by what the distances are: {cases} of {n:,} left out"
     yield "clusters", f"{len(model.cluster_centers_)}, from {_starts(model)}"
     yield "features", _sparsity(model)
-    yield "trimming", trimming if model.n_trim_ else "none"
+    yield "trimming", _trimming(model)
     yield "outliers", _rule(model)
+
+
+def _trimming(model: Any) -> str:
+    n, cases = len(model.labels_), count(model.n_trim_, "case")
+    if is_word(model.trim, "auto") or model.reweight:
+        return f"cases that are outlying by their distances: {cases} of {n:,} left out"
+    if model.n_trim_ == 0:
+        return "none"
+    return f"{cases} of {n:,} by weighted and as many by unweighted distance"
 
 
 def _starts(model: Any) -> str:
