@@ -259,7 +259,7 @@ def test_many_cases_are_sampled_and_outliers_kept():
 
 def test_too_many_outliers_to_draw_are_drawn_in_part():
     X = np.random.default_rng(0).standard_t(1.2, size=(8000, 2))
-    model = fit(X, 2, n_init=1)
+    model = fit(X, 2, n_init=1, outlier_rule="paper")
     assert model.outliers_.sum() > 1000
     figure = summarize(model, X)["figures"]["outliers"]
     farthest = str(int(np.argmax(model.distances_)))

@@ -248,7 +248,11 @@ class _Sets:
     def __getitem__(self, number: int) -> np.ndarray:
         if number in self.kept:
             return self.kept[number]
-        drawn = permuted(self.clean, rng_of(self.seed, number))
+        rng = rng_of(self.seed, number)
+        drawn = permuted(self.clean, rng)
+        while (lacking := len(self.X) - len(drawn)) > 0:
+            # As many cases as the data have: fewer fit more closely, and seem to have clusters.
+            drawn = np.vstack([drawn, permuted(self.clean, rng)[:lacking]])
         if drawn.nbytes <= KEPT_BYTES:
             self.kept[number] = drawn
         return drawn
