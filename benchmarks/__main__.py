@@ -13,6 +13,7 @@ NAMES = (
     "missing",
     "answers",
     "selection",
+    "choice",
     "helpers",
     "blocks",
     "gpu",

@@ -403,7 +403,7 @@ def test_predicting_the_same_table_gives_the_same(here):
     result = run("predict", "table-rskc", "table.csv", "--out", "new/labels.csv")
     assert "45 cases" in result.stdout
     found = labels("new")
-    assert list(found) == ["case", "cluster", "distance", "outlier"]
+    assert list(found) == ["case", "cluster", "distance", "unweighted_distance", "outlier"]
     for name in ("case", "cluster", "outlier"):
         assert list(found[name]) == list(fitted[name])
     np.testing.assert_allclose(found.distance, fitted.distance, rtol=1e-9)
@@ -489,7 +489,7 @@ def test_predictions_go_to_stdout_without_a_file(here):
     run(*QUICK)
     for args in ((), ("--out", "-")):
         lines = run("predict", "table-rskc/model.rskc", "table.csv", *args).stdout.splitlines()
-        assert lines[0] == "case,cluster,distance,outlier"
+        assert lines[0] == "case,cluster,distance,unweighted_distance,outlier"
         assert len(lines) == 46
     assert run("predict", "table-rskc", "table.csv", "--quiet").stdout == ""
 

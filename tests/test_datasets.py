@@ -2,7 +2,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
+from rskc.datasets import (
+    DESIGNS,
+    NULLS,
+    SMALL_CLUSTERS,
+    make_contaminated,
+    make_design,
+    make_figure1,
+    make_masking,
+    make_simulation,
+)
 
 KINDS = ("shared_cell", "clump_cells", "clump_rows", "far_rows")
 
@@ -120,3 +129,40 @@ def test_uneven_sizes_differ_by_one():
 def test_bad_arguments_are_named(make, arguments, message):
     with pytest.raises(ValueError, match=message):
         make(**arguments)
+
+
+@pytest.mark.parametrize("name", [*DESIGNS, *SMALL_CLUSTERS, *NULLS])
+def test_designs_say_the_truth_about_themselves(name):
+    design = make_design(name, random_state=1)
+    n, p = design.data.shape
+    assert design.labels.shape == design.outlying.shape == (n,)
+    assert design.informative.shape == (p,)
+    assert set(design.labels[design.labels >= 0]) == set(range(design.n_clusters))
+    assert (design.n_clusters == 1) == (name in NULLS)
+    assert design.informative.any() == (name not in NULLS)
+    no_cluster = design.outlying if name.endswith(("rows", "clump")) else np.zeros(n, bool)
+    assert_array_equal(design.labels < 0, no_cluster)
+    assert_array_equal(design.data, make_design(name, random_state=1).data)
+    assert not np.array_equal(design.data, make_design(name, random_state=2).data)
+
+
+def test_designs_have_the_clusters_and_outlying_cells_they_name():
+    line = make_design("line, cells", random_state=0)
+    centers = [line.data[line.labels == k][:, line.informative].mean() for k in range(4)]
+    assert np.abs(np.array(centers) - [-3, -1, 1, 3]).max() < 0.5
+    assert line.outlying.sum() == 6
+    assert (np.abs(line.data) > 6).any(axis=1)[line.outlying].all()
+    clump = make_design("three, clump", random_state=0)
+    shared = (np.abs(clump.data - 8) < 2)[clump.outlying].all(axis=0)
+    assert shared.sum() == 5
+    small = make_design("small cluster", random_state=0)
+    assert_array_equal(np.bincount(small.labels), [75, 63, 12])
+
+
+def test_designs_take_a_generator_and_refuse_other_names():
+    drawn = [make_design("wide", np.random.default_rng(5)).data for _ in range(2)]
+    assert_array_equal(*drawn)
+    with pytest.raises(ValueError, match="name='widest' must be one of 'equal, rows'"):
+        make_design("widest")
+    with pytest.raises(ValueError, match="random_state"):
+        make_design("wide", "seed")

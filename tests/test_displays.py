@@ -343,7 +343,7 @@ def test_n_top_is_checked(display, n_top):
 def test_points_are_the_two_distances_by_rule():
     drawn = OutlierDisplay.from_estimator(MODEL, X)
     codes = MODEL.trimmed_weighted_ + 2 * MODEL.trimmed_unweighted_.astype(int)
-    weighted = -MODEL.score_samples(X)
+    weighted = MODEL.distances_
     unweighted = ((X - MODEL.cluster_centers_[MODEL.labels_]) ** 2).sum(axis=1)
     assert len({str(p.get_paths()[0].vertices) for p in drawn.points_.values()}) == 4
     for code, points in enumerate(drawn.points_.values()):
@@ -470,7 +470,7 @@ def test_components_keep_weighted_distances():
     model = fit(plane, l1_bound=1.3)
     drawn = ClusterDisplay.from_estimator(model, plane, kind="pca")
     gaps = drawn.positions - drawn.centers[model.labels_]
-    assert_allclose((gaps**2).sum(axis=1), -model.score_samples(plane))
+    assert_allclose((gaps**2).sum(axis=1), model.transform(plane).min(axis=1))
 
 
 def test_components_are_found_without_outliers():
@@ -539,7 +539,7 @@ def test_many_cases_are_rasterised():
 
 def test_rows_are_ordered_by_cluster_and_distance():
     drawn = HeatmapDisplay.from_estimator(MODEL, X)
-    labels, distances = MODEL.labels_[drawn.rows_], -MODEL.score_samples(X)[drawn.rows_]
+    labels, distances = MODEL.labels_[drawn.rows_], MODEL.distances_[drawn.rows_]
     assert (np.diff(labels) >= 0).all()
     assert all((np.diff(distances[labels == k]) >= 0).all() for k in range(3))
     assert_array_equal(np.sort(drawn.rows_), np.arange(60))

@@ -425,6 +425,28 @@ def test_the_spread_is_the_median_and_the_median_deviation(kind, n, infinite):
 
 
 @each_kind
+def test_cube_roots_are_of_costs_times_the_factor_of_their_group(kind):
+    rng = np.random.default_rng(0)
+    costs, groups = rng.exponential(size=50), rng.integers(-1, 3, 50).astype(np.int32)
+    costs[7], factors = np.inf, np.array([1.0, 2.5, 4.0])
+    engine = plain_engine(kind, np.zeros((50, 1)))
+    arrays = engine.arrays
+    brought = (arrays.only(kind.brought(engine, part[None])) for part in (costs, groups))
+    found = kind.numpy(arrays.cube_roots(*brought, factors))
+    scaled = [cost * (factors[k] if k >= 0 else 1) for cost, k in zip(costs, groups, strict=True)]
+    assert_allclose(found, np.cbrt(scaled), rtol=1e-14)
+
+
+@each_kind
+@pytest.mark.parametrize("missing", [False, True])
+def test_rows_are_the_data_as_they_were_given(kind, missing):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[::7, 1] = np.nan if missing else 0
+    engine, cases = kind.engine(X), np.array([0, 3, 7, 20, 39])
+    assert_array_equal(engine.rows(cases), X[cases])
+
+
+@each_kind
 @few
 @given(seed=seeds, n=st.integers(4, 30), K=st.integers(2, 5))
 def test_empty_clusters_get_the_most_expensive_cases(kind, seed, n, K):

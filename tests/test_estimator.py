@@ -46,7 +46,9 @@ def setting(request):
 
 
 def make_model(**changes):
-    return RobustSparseKMeans(**{"n_clusters": 3, "n_init": 20, "random_state": 0} | changes)
+    bound = {} if "n_features" in changes else {"l1_bound": "half"}
+    given = {"n_clusters": 3, "n_init": 20, "random_state": 0, "trim": 0.1} | bound
+    return RobustSparseKMeans(**given | changes)
 
 
 def relabel(labels):
@@ -227,7 +229,7 @@ def test_weights_are_the_best_ones_for_the_clusters(table):
 
 
 def test_labels_transform_and_scores_are_distances(table, setting):
-    model, X = make_model(**setting).fit(table.data), table.data
+    model, X = make_model(outlier_rule="paper", **setting).fit(table.data), table.data
     distances = weighted_distances(model, X)
     assert_allclose(model.transform(X), distances, rtol=1e-9)
     assert_array_equal(model.labels_, distances.argmin(axis=1))
@@ -244,7 +246,8 @@ def test_the_score_of_k_means_is_minus_its_inertia(table, trim):
 
 @pytest.mark.parametrize("cutoff", [3.5, 1.0])
 def test_outliers_are_beyond_the_median_by_the_cutoff_in_mads(table, setting, cutoff):
-    model, X = make_model(outlier_cutoff=cutoff, **setting).fit(table.data), table.data
+    given = {"outlier_rule": "paper", "outlier_cutoff": cutoff, **setting}
+    model, X = make_model(**given).fit(table.data), table.data
     nearest = weighted_distances(model, X).min(axis=1)
     mad = 1.4826 * np.median(np.abs(nearest - np.median(nearest)))
     assert_allclose(model.outlier_threshold_, np.median(nearest) + cutoff * mad)
@@ -311,9 +314,9 @@ def test_n_features_warns_where_features_tie():
     assert len(np.unique(model.feature_weights_)) == 2
 
 
-def test_auto_bound_is_halfway(table):
+def test_half_is_halfway(table):
     root = np.sqrt(table.data.shape[1])
-    assert make_model(n_init=1).fit(table.data).l1_bound_ == 1 + (root - 1) / 2
+    assert make_model(n_init=1, l1_bound="half").fit(table.data).l1_bound_ == 1 + (root - 1) / 2
 
 
 def test_a_bound_that_never_binds_is_said_to(table):

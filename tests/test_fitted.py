@@ -54,10 +54,12 @@ def test_what_predicts_can_be_sent(model):
     predictor = pickle.loads(pickle.dumps(predictor_of(model)))
     assert_array_equal(predictor.labels(X), model.predict(X))
     assert_array_equal(predictor.transform(X), model.transform(X))
-    assert_array_equal(-predictor.distances(X), model.score_samples(X))
-    assert predictor.threshold == model.outlier_threshold_
+    assert_array_equal(-predictor.scores(X), model.score_samples(X))
+    assert_array_equal(predictor.outliers(X), model.outliers_)
+    limits = model.outlier_threshold_, model.unweighted_outlier_threshold_
+    assert predictor.thresholds == limits
     with pytest.raises(AttributeError):
-        predictor.threshold = 0
+        predictor.thresholds = limits
 
 
 def test_kinds_of_warnings_go_with_their_words():

@@ -25,7 +25,7 @@ from rskc.solver import DrawnStarts, Problem, solve
 from rskc.solver.alternate import alternate, examine
 from rskc.solver.partition import Partitions
 from rskc.solver.search import search
-from rskc.solver.solve import _finish
+from rskc.solver.solve import finish
 from rskc.solver.weights import sparse_weights
 from skips import Optional
 
@@ -74,7 +74,9 @@ def with_missing(X, share=0.08, seed=1):
 
 
 def make_model(n_clusters=3, **changes):
-    return RobustSparseKMeans(n_clusters, **{"n_init": 8, "random_state": 0} | changes)
+    bound = {} if "n_features" in changes else {"l1_bound": "half"}
+    given = {"n_init": 8, "random_state": 0, "trim": 0.1, "outlier_rule": "paper"} | bound
+    return RobustSparseKMeans(n_clusters, **given | changes)
 
 
 def quiet_fit(model, X):
@@ -350,7 +352,7 @@ def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_
     states = [s for some, _ in alternate(engine, problem, partitions) for s in some]
     assert any((state.made_with == 0).any() for state in states)
     for state in states:
-        found = _finish(engine, problem, state)
+        found = finish(engine, problem, state)
         trimmed = found.trimmed_weighted | found.trimmed_unweighted
         groups = np.where(trimmed, -1, found.labels)
         between = plain_between(X, groups, 3, state.made_with)

@@ -69,7 +69,7 @@ def make_data(n=60, p=6):
 
 
 def fit(X, K=3, **params):
-    params = {"l1_bound": 1.4, "random_state": 0} | params
+    params = {"l1_bound": 1.4, "random_state": 0, "trim": 0.1} | params
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return RobustSparseKMeans(K, **params).fit(X)
@@ -259,7 +259,7 @@ def test_many_cases_are_sampled_and_outliers_kept():
 
 def test_too_many_outliers_to_draw_are_drawn_in_part():
     X = np.random.default_rng(0).standard_t(1.2, size=(8000, 2))
-    model = fit(X, 2, n_init=1)
+    model = fit(X, 2, n_init=1, outlier_rule="paper")
     assert model.outliers_.sum() > 1000
     figure = summarize(model, X)["figures"]["outliers"]
     farthest = str(int(np.argmax(model.distances_)))
@@ -326,7 +326,7 @@ def test_settings_and_snippet_repeat_the_run(model, X):
     settings = summarize(model, X, run=run)["settings"]
     assert {"label": "Command", "value": "rskc fit 'x.csv'"} in settings["run"]
     snippet = settings["snippet"]
-    assert "RobustSparseKMeans(3, l1_bound=1.4, random_state=0)" in snippet
+    assert "RobustSparseKMeans(3, trim=0.1, l1_bound=1.4, random_state=0)" in snippet
     compile(snippet, "snippet", "exec")
     space = {}
     lines = [line for line in snippet.splitlines() if line.startswith(("from", "model ="))]
@@ -519,7 +519,7 @@ def test_page_says_what_the_summary_says(page, summary):
     assert summary["headline"] in reader.text
     for sentence in summary["meaning"]:
         assert sentence in reader.text
-    assert "RobustSparseKMeans(3, l1_bound=1.4, random_state=0)" in reader.text
+    assert "RobustSparseKMeans(3, trim=0.1, l1_bound=1.4, random_state=0)" in reader.text
 
 
 def test_page_is_the_same_every_time(model, X):

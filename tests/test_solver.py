@@ -600,13 +600,13 @@ def test_a_solution_passed_over_for_its_small_cluster_is_named():
 
 def finish_in_turn(monkeypatch, kept_sizes):
     """Have states finish with these sizes of kept clusters, one after the other."""
-    real, sizes = solve_module._finish, iter(kept_sizes)
+    real, sizes = solve_module.finish, iter(kept_sizes)
 
     def finish(engine, problem, state):
         own = np.array(next(sizes))
         return replace(real(engine, problem, state), sizes=own, kept_sizes=own)
 
-    monkeypatch.setattr(solve_module, "_finish", finish)
+    monkeypatch.setattr(solve_module, "finish", finish)
 
 
 def contaminated_fit():

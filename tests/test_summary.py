@@ -17,7 +17,7 @@ from skips import Optional
 pl = Optional("polars")
 X = make_figure1(n_samples=60, n_features=6, random_state=0).data
 START = X[[0, 25, 50]]
-CASES = ["case", "cluster", "distance", "outlier"]
+CASES = ["case", "cluster", "distance", "unweighted_distance", "outlier"]
 CASES += ["trimmed", "trimmed_weighted", "trimmed_unweighted"]
 
 
@@ -54,7 +54,8 @@ SETTINGS = {
 
 
 def fit(X, **changes):
-    options = {"n_clusters": 3, "n_init": 4, "random_state": 0} | changes
+    bound = {} if "n_features" in changes else {"l1_bound": "half"}
+    options = {"n_clusters": 3, "n_init": 4, "random_state": 0, "trim": 0.1} | bound | changes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of missing cells: kept in warnings_
         return RobustSparseKMeans(**options).fit(X)
@@ -106,9 +107,12 @@ def test_cases_frame(model, table):
     assert list(frame.columns) == CASES
     assert_array_equal(frame["case"], getattr(model, "case_names_in_", np.arange(60)))
     assert_array_equal(frame["cluster"], model.labels_)
-    assert_array_equal(frame["outlier"], frame["distance"] > model.outlier_threshold_)
+    far = frame["distance"] > model.outlier_threshold_
+    far |= frame["unweighted_distance"] > model.unweighted_outlier_threshold_
+    assert_array_equal(frame["outlier"], far)
+    assert_array_equal(frame["unweighted_distance"], model.unweighted_distances_)
     assert_array_equal(frame["outlier"], model.outliers_)
-    for name in CASES[4:]:
+    for name in CASES[5:]:
         assert_array_equal(frame[name], getattr(model, name + "_"))
     own = np.asarray(model.transform(table))[np.arange(60), model.labels_]
     assert_allclose(frame["distance"], own, rtol=1e-4 if own.dtype == np.float32 else 1e-9)
@@ -244,7 +248,21 @@ def test_a_summary_says_what_was_asked_and_found(model, table):
         ({"random_state": None}, "no seed"),
         ({"init": START}, "3, from given centers"),
         ({"init": lambda X, K, random_state: X[:K]}, "3, from centers of a function"),
-        ({"outlier_cutoff": 2}, "beyond the median distance plus 2 MAD"),
+        ({"outlier_cutoff": 2}, "beyond the median plus 2 MAD of the cube roots"),
+        ({"outlier_rule": "paper"}, "beyond the median weighted distance plus 3.5 MAD"),
+        ({"l1_bound": "auto"}, "features as many as differ between the clusters, which took an"),
+        (
+            {"l1_bound": "auto"},
+            "2 features differ between the clusters; 2 are enough to tell them apart",
+        ),
+        (
+            {"trim": "auto"},
+            "trimming cases that are outlying by their distances: 0 cases of 60 left out",
+        ),
+        (
+            {"reweight": True},
+            "trimming cases that are outlying by their distances: 0 cases of 60 left out",
+        ),
     ],
 )
 def test_settings_in_words(options, words):

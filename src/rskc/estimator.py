@@ -30,15 +30,24 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     ----------
     n_clusters : int, default=8
         Number of clusters, K.
-    trim : float, default=0.1
-        Share of the cases that each of the two rules trims, 0 <= trim < 0.5.
-    l1_bound : float, "auto" or None, default="auto"
+    trim : float or "auto", default="auto"
+        Share of the cases that each of the two rules trims, 0 <= trim < 0.5: the method of the
+        paper. "auto": a first fit trims 15%; cases that are far from its centers are set aside,
+        unless they form a cluster of their own; the others are clustered with hardly any trimming;
+        and the reweighting step leaves out the cases that are outlying in the end.
+    l1_bound : float, "auto", "half" or None, default="auto"
         Bound on the L1 norm of the weights, whose L2 norm is 1: from 1, one feature, to
-        ``sqrt(n_features_in_)``, where it no longer binds. "auto" is halfway between. None: no
+        ``sqrt(n_features_in_)``, where it no longer binds. "half" is halfway between. "auto":
+        clusters are found with that bound, each feature is tested for a difference between them,
+        and the clusters are refined with as many features as pass, until these stand. None: no
         sparsity, all weights are 1.
     n_features : int or None, default=None
         A wanted number of features instead of a bound. The bound is chosen so that this number of
         weights is above 0.
+    reweight : bool, default=False
+        Whether the reweighting step follows a fit with a given ``trim``: centers, between sums and
+        weights are made anew of the cases that are no outliers by either distance, and so are
+        labels and outliers, until the outliers stand. ``trim="auto"`` includes it.
     init : {"auto", "random", "k-means++", "robust"}, array or callable, default="auto"
         Starting centers. "random": cases drawn at random. "k-means++": cases far from one another.
         "robust": the same, but the cases farthest from all others cannot be drawn, so that outlying
@@ -58,9 +67,17 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         to convergence in any case, so that its labels are those that ``predict`` gives; of a
         million cases or more the share ``tol`` may have moved since the centers were made. 0 runs
         everything until nothing changes.
-    outlier_cutoff : float, default=3.5
-        A case is an outlier if its weighted distance to its center is above the median of these
-        distances by more than this number of MADs (each times 1.4826).
+    outlier_rule : {"both", "paper"}, default="both"
+        Which cases are outliers. "both": those whose weighted or unweighted distance to their
+        center is large, on a scale on which distances are nearly normal, the cube root of the
+        squared distance. Clusters differ in few features; a case that is outlying in the others
+        shows in its unweighted distance alone. "paper": by the weighted squared distance itself,
+        which flags about 2% of clean cases where four features have weight, and more where fewer
+        have.
+    outlier_cutoff : float or None, default=None
+        A case is an outlier if it is above the median by more than this number of MADs (each times
+        1.4826). None: 3 for "both", which 0.3% of clean normal cases exceed, raised to 5 where
+        the distances have a heavy tail and no gap at 3; and 3.5 for "paper".
     random_state : int, RandomState or None, default=None
         Seed of the restarts. The same seed gives the same result for any number of threads.
     n_threads : int or None, default=None
@@ -82,14 +99,25 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         iteration that is returned. As in RSKC, its partition and trimmed cases were made with the
         weights of the iteration before: ``trimmed_weighted_`` need not be the cases that are
         farthest in the final weights. To judge cases by these, use ``outliers_``.
+        After the reweighting step ``trimmed_weighted_`` are all cases that are left out, and
+        ``trimmed_unweighted_`` those that are far by their unweighted distance.
     n_trim_ : int
-        How many cases each rule trims.
+        How many cases each rule trims, or how many are left out after the reweighting step.
+    trim_ : float
+        The same as a share of the cases.
     outliers_ : ndarray of bool of shape (n_samples,)
-        Cases whose weighted distance is above ``outlier_threshold_``.
+        Cases whose distance is above ``outlier_threshold_``, or the unweighted one above
+        ``unweighted_outlier_threshold_``.
     distances_ : ndarray of shape (n_samples,)
         Weighted squared distance of each case to its center.
-    outlier_threshold_ : float
-        The median of the weighted distances plus ``outlier_cutoff`` times their MAD.
+    unweighted_distances_ : ndarray of shape (n_samples,)
+        Squared distance of each case to the same center, over all features, all with weight 1.
+    outlier_threshold_, unweighted_outlier_threshold_ : float
+        The distances beyond which a case is an outlier, weighted and unweighted. Both are those of
+        new cases: cases that make their center are nearer to it by (1 - 1/size)^2, for which their
+        distances are corrected. The second is infinite for the rule "paper".
+    outlier_cutoff_ : float
+        The cut-off that was used.
     objective_ : float
         Weighted between-cluster sum of squares over the cases that both rules keep.
     objective_path_ : ndarray
@@ -99,6 +127,16 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Weighted within-cluster sum of squares over the cases that the weighted rule keeps.
     l1_bound_ : float or None
         The bound that was used, or that ``n_features`` led to.
+    feature_statistics_, feature_p_values_ : ndarray of shape (n_features_in_,)
+        With ``l1_bound="auto"``: for each feature the test for a difference between clusters, a
+        one-way F on ranks, which is Kruskal and Wallis's test, over the cases that are neither
+        trimmed nor outliers (4,000 of them at most, evenly spaced). It is a rule for choosing and
+        no inference: the same data made the clusters.
+    n_features_different_ : int
+        How many features pass at a false discovery rate of 5% (Benjamini and Hochberg).
+    n_features_enough_ : int
+        The least number of features whose refit puts 99% of the cases in the same clusters, tried
+        by halving.
     n_iter_ : int
         Number of alternations between partition and weights, the last being that of the solution.
     n_missing_ : int
@@ -118,12 +156,12 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         If ``max_iter`` ended it.
     SmallClusterWarning
         If another solution has a larger objective, but a cluster of no more cases than may be
-        outlying.
+        outlying; or if trimmed and outlying cases form a clump, which may be a small cluster.
 
     Notes
     -----
     Distances are weighted squared Euclidean ones, ``sum_j w_j (x_j - c_j)^2``, everywhere: in
-    ``transform``, in ``score_samples`` and in the outlier rule.
+    ``transform`` and in ``distances_``; ``unweighted_distances_`` are with all weights 1.
 
     NaN marks a missing cell. Nothing is imputed and no case is dropped: distances are over the
     features observed in both case and center, scaled up by the observed weight, and means are over
@@ -159,14 +197,16 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self,
         n_clusters: int = 8,
         *,
-        trim: float = 0.1,
+        trim: float | str = "auto",
         l1_bound: float | str | None = "auto",
         n_features: int | None = None,
+        reweight: bool = False,
         init: Any = "auto",
         n_init: int | str = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
-        outlier_cutoff: float = 3.5,
+        outlier_rule: str = "both",
+        outlier_cutoff: float | None = None,
         random_state: Any = None,
         n_threads: int | None = None,
         verbose: int = 0,
@@ -175,10 +215,12 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self.trim = trim
         self.l1_bound = l1_bound
         self.n_features = n_features
+        self.reweight = reweight
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.outlier_rule = outlier_rule
         self.outlier_cutoff = outlier_cutoff
         self.random_state = random_state
         self.n_threads = n_threads
@@ -237,8 +279,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """Return a pandas.DataFrame with a row a case of the fit.
 
         Its columns: ``case``, the name in the index of the fitted frame, or the number;
-        ``cluster``; ``distance``, the weighted squared one to the center; ``outlier``; ``trimmed``,
-        ``trimmed_weighted`` and ``trimmed_unweighted``. With ``X``, the data of the fit, also
+        ``cluster``; ``distance``, the weighted squared one to the center;
+        ``unweighted_distance``; ``outlier``; ``trimmed``, ``trimmed_weighted`` and
+        ``trimmed_unweighted``. With ``X``, the data of the fit, also
         ``second_cluster`` and ``silhouette``, the revised one; with one cluster these are missing.
         """
         check_is_fitted(self, "cluster_centers_")

@@ -52,7 +52,11 @@ class FitWarning(Phrased, UserWarning):
 
 
 class SmallClusterWarning(FitWarning):
-    """A solution with a larger objective has a cluster that may be nothing but outlying cases."""
+    """Cases that are taken for outliers may be a small cluster.
+
+    They are the smallest cluster of a solution with a larger objective, or a clump among the cases
+    that are trimmed or flagged.
+    """
 
 
 class ClusterError(RuntimeError):

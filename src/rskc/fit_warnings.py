@@ -51,6 +51,13 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
         "One of the clusters keeps {size} cases only ({cases}), and up to {n_trim} cases may be "
         "outliers; no solution without such a cluster was found. Lower {trim} or {n_clusters}.",
     ),
+    "clump": (
+        SmallClusterWarning,
+        "n_clusters",
+        "{size} of the cases that are trimmed or taken for outliers form a clump ({cases}): they "
+        "resemble one another as the cases of a cluster do, and lie apart from all clusters. If "
+        "they are a true cluster, raise {n_clusters} or lower {trim}.",
+    ),
     "unobserved features": (
         FitWarning,
         None,

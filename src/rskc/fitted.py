@@ -17,6 +17,7 @@ from sklearn.utils import check_array
 from rskc.arrays import by_blocks, is_dask, to_numpy
 from rskc.engines import Engine, Frame, engine_for
 from rskc.engines.threads import one_blas_thread
+from rskc.solver.outliers import Distances, Thresholds, distances_to, even_weights
 from rskc.validation import check_n_threads
 
 
@@ -37,6 +38,7 @@ ATTRIBUTES = {
     "trimmed_": Attribute("b1", "n"),
     "outliers_": Attribute("b1", "n"),
     "distances_": Attribute("f4 f8", "n"),
+    "unweighted_distances_": Attribute("f4 f8", "n", optional=True),  # earlier files have none
     "objective_path_": Attribute("f8", "i"),
     "feature_names_in_": Attribute("O", "p", optional=True),
     "case_names_in_": Attribute("O", "n", optional=True),
@@ -47,7 +49,14 @@ ATTRIBUTES = {
     "objective_": Attribute("float"),
     "inertia_": Attribute("float"),
     "outlier_threshold_": Attribute("float"),
+    "unweighted_outlier_threshold_": Attribute("float", optional=True),
+    "outlier_cutoff_": Attribute("float", optional=True),
+    "trim_": Attribute("float", optional=True),
     "l1_bound_": Attribute("float"),  # or None
+    "feature_statistics_": Attribute("f8", "p", optional=True),  # with l1_bound="auto"
+    "feature_p_values_": Attribute("f8", "p", optional=True),
+    "n_features_different_": Attribute("int", optional=True),
+    "n_features_enough_": Attribute("int", optional=True),
     "warnings_": Attribute("list"),
     "warning_kinds_": Attribute("list", optional=True),  # earlier files have none
     "_frame": Attribute("Frame"),
@@ -92,7 +101,7 @@ class Predictor:
     centers: np.ndarray  # (K, p)
     weights: np.ndarray  # (p,)
     frame: Frame
-    threshold: float  # the distance beyond which a case is an outlier
+    thresholds: Thresholds  # the distances beyond which a case is an outlier
     n_threads: int
 
     def labels(self, X: Any) -> Any:
@@ -107,17 +116,36 @@ class Predictor:
     def distances(self, X: Any) -> Any:
         """Return the weighted squared distance of each case to its nearest center."""
         engine = self._engine(X)
-        labels = engine.arrays.as_run(self._nearest(engine))
-        centers = engine.place(self.centers[None])
-        distances = engine.distances(labels, centers, self.weights[None])
-        return engine.arrays.only(distances) * engine.unit
+        return distances_to(engine, self._nearest(engine), self.centers, self.weights[None])
+
+    def both_distances(self, X: Any) -> Distances:
+        """Return the weighted and the unweighted distance of each case to that center."""
+        return self._both(self._engine(X))
+
+    def outliers(self, X: Any) -> Any:
+        """Return whether either distance of each case is beyond its threshold."""
+        far, far_unweighted = self.thresholds.flag(self.both_distances(X))
+        return far | far_unweighted
+
+    def scores(self, X: Any) -> Any:
+        """Return the weighted distance, or the unweighted one where it is the more outlying.
+
+        An unweighted distance is scaled so that its threshold is that of the weighted ones.
+        """
+        limit, limit_unweighted = self.thresholds
+        if np.isinf(limit_unweighted):
+            return self.distances(X)
+        engine = self._engine(X)
+        weighted, unweighted = self._both(engine)
+        return -engine.arrays.lesser(-weighted, -(unweighted * (limit / limit_unweighted)))
 
     def apply(self, method: str, X: Any) -> Any:
         """Call a method, or have it called on the blocks of a Dask array when they are computed."""
         if not is_dask(X):
             return getattr(self, method)(X)
         alone = replace(self, n_threads=1)  # the scheduler has threads of its own
-        dtype = {"labels": np.int32, "distances": np.float64}.get(method, self.centers.dtype)
+        dtypes = {"labels": np.int32, "transform": self.centers.dtype, "outliers": np.bool_}
+        dtype = dtypes.get(method, np.float64)
         n_columns = len(self.centers) if method == "transform" else None
         return by_blocks(partial(Predictor._on_block, alone, method), X, dtype, n_columns)
 
@@ -130,6 +158,11 @@ class Predictor:
             input_name="X",
         )
         return getattr(self, method)(X)
+
+    def _both(self, engine: Engine) -> Distances:
+        labels = self._nearest(engine)
+        weights = self.weights[None], even_weights(self.centers)
+        return Distances(*(distances_to(engine, labels, self.centers, each) for each in weights))
 
     def _nearest(self, engine: Engine) -> Any:
         with one_blas_thread:
@@ -148,6 +181,8 @@ def predictor_of(model: Any) -> Predictor:
         to_numpy(model.cluster_centers_),
         to_numpy(model.feature_weights_),
         model._frame,
-        model.outlier_threshold_,
+        Thresholds(
+            model.outlier_threshold_, getattr(model, "unweighted_outlier_threshold_", np.inf)
+        ),
         check_n_threads(model.n_threads),
     )

@@ -10,15 +10,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rskc.arrays import warn_of_columns
+from rskc.automatic import Found, Wishes, solve_automatically
+from rskc.clumps import find_clump
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, ParameterError
-from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
+from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, outliers, solve
 from rskc.solver.search import auto_inits, auto_starts, search_cases
 from rskc.solver.starts import INITS
 from rskc.validation import (
@@ -31,6 +33,7 @@ from rskc.validation import (
     check_real,
     check_seed,
     check_wanted,
+    is_word,
     names_of_cases,
     validated,
 )
@@ -38,10 +41,17 @@ from rskc.wording import count, listed
 
 # Restarts from a function with n_init="auto".
 CALLED_STARTS = 10
-# Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
-ROUNDING = 1e-24
 # Distances rest on little when less than this share of the weight is observed.
 LITTLE_SEEN = 0.1
+# Attributes that only a fit with l1_bound="auto" has.
+OF_CHOICE = (
+    "feature_statistics_",
+    "feature_p_values_",
+    "n_features_different_",
+    "n_features_enough_",
+)
+# Trimmed and flagged cases that are looked at for a clump.
+MOST_SUSPECTS = 5000
 MOST_NAMES = 6  # of cases and features in a warning
 
 
@@ -53,16 +63,28 @@ def fit(model: Any, X: Any, warm: Sequence[Warm] = ()) -> list[FitWarning]:
         engine = make_engine(model, X)
         problem = make_problem(model, engine)
         with overflow_explained(engine):
-            solution = solve(engine, problem, make_starts(model, X, engine, problem), warm)
-            check_finite(solution)
-        found = list(_warnings(model, engine, problem, solution, case_names))
-        _store(model, engine, problem, solution)
+            made = _solve(model, engine, problem, make_starts(model, X, engine, problem), warm)
+            check_finite(made.solution)
+        judged = _judge(model, engine, made.solution)
+        found = list(_warnings(model, engine, made, judged, case_names))
+        _store(model, engine, made, judged)
     model.warnings_ = [str(warning) for warning in found]
     model.warning_kinds_ = [warning.kind for warning in found]
     vars(model).pop("case_names_in_", None)  # of an earlier fit
     if case_names is not None:
         model.case_names_in_ = case_names
     return found
+
+
+def _solve(
+    model: Any, engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
+) -> Found:
+    """Solve the problem, or let the data decide what the model leaves to them."""
+    bound = is_word(model.l1_bound, "auto") and model.n_features is None
+    wishes = Wishes(is_word(model.trim, "auto"), bound, bool(model.reweight))
+    if wishes.any:
+        return solve_automatically(engine, problem, starts, wishes, count_of)
+    return Found(solve(engine, problem, starts, warm), problem, None)
 
 
 def validated_for_fit(model: Any, X: Any) -> Any:
@@ -99,16 +121,18 @@ def make_problem(model: Any, engine: Engine) -> Problem:
     """Check the parameters against the data."""
     n, p = engine.n_cases, engine.n_features
     K = check_integer("n_clusters", model.n_clusters, 1)
-    trim = check_real("trim", model.trim, 0, 0.5, ": the share of cases that may be outlying")
-    n_trim = count_of(trim, n)
+    trim, n_trim = check_trim(model.trim), 0
+    check_choice("reweight", model.reweight, (True, False))
+    if trim is not None:
+        n_trim = count_of(trim, n)
     if n - n_trim < K:
         raise ParameterError(
             "n_clusters",
             K,
             f"is more than the {n - n_trim} cases that are left of n_samples={n} when "
-            f"{{trim}}={trim:g} takes {n_trim} away; lower one of the two.",
+            f"{{trim}}={model.trim} takes {n_trim} away; lower one of the two.",
         )
-    check_real("outlier_cutoff", model.outlier_cutoff, 0)
+    check_rule(model)
     problem = Problem(
         n_clusters=K,
         n_trim=n_trim,
@@ -126,6 +150,23 @@ def make_problem(model: Any, engine: Engine) -> Problem:
             "{n_clusters}.",
         )
     return problem
+
+
+def check_trim(trim: Any) -> float | None:
+    """Return the share of cases to trim; None if the data are to decide."""
+    if is_word(trim, "auto"):
+        return None
+    words = ', or "auto": the share of cases that may be outlying'
+    return check_real("trim", trim, 0, 0.5, words)
+
+
+def check_rule(model: Any) -> tuple[str, float | None]:
+    """Return the rule for outliers and its cut-off, None for the rule's own."""
+    rule, cutoff = model.outlier_rule, model.outlier_cutoff
+    check_choice("outlier_rule", rule, outliers.RULES)
+    if cutoff is not None:
+        check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
+    return rule, cutoff
 
 
 def count_of(share: float, n: int) -> int:
@@ -183,10 +224,11 @@ def check_finite(solution: Solution) -> None:
 def _warnings(
     model: Any,
     engine: Engine,
-    problem: Problem,
-    solution: Solution,
+    made: Found,
+    judged: _Judged,
     case_names: np.ndarray | None,
 ) -> Iterator[FitWarning]:
+    solution, problem, features = made
     p, asked = engine.n_features, model.l1_bound
 
     def names(cases: np.ndarray, n: int) -> str:
@@ -203,7 +245,7 @@ def _warnings(
     if n_found < problem.n_clusters:
         yield _warning("fewer clusters", value=problem.n_clusters, found=n_found)
     selected = np.count_nonzero(solution.weights)
-    if problem.n_features not in (None, selected):
+    if features is None and problem.n_features not in (None, selected):
         yield _warning("other number of features", value=problem.n_features, found=selected)
     if (rival := solution.rival) is not None:
         yield _warning(
@@ -217,6 +259,9 @@ def _warnings(
     if (own := solution.exposed) is not None:
         cases = names(own.cases, own.size)
         yield _warning("exposed cluster", size=own.size, cases=cases, n_trim=problem.n_trim)
+    clump = find_clump(engine, solution, _suspects(engine, solution, judged))
+    if (size := len(clump.cases)) > clump.n_nearby:
+        yield _warning("clump", size=size, cases=names(clump.cases[:MOST_NAMES], size))
     if engine.n_missing == 0:
         return
     dead = np.flatnonzero(engine.equal_weights()[0] == 0)
@@ -243,8 +288,37 @@ def _warning(kind: str, **values: Any) -> FitWarning:
     return fit_warning(kind, **values)
 
 
-def _store(model: Any, engine: Engine, problem: Problem, solution: Solution) -> None:
+def _suspects(engine: Engine, solution: Solution, judged: _Judged) -> np.ndarray:
+    """Return the numbers of the first cases that are trimmed or flagged."""
+    arrays = engine.arrays
+    out = solution.trimmed_weighted | solution.trimmed_unweighted | judged.out
+    groups = arrays.as_run(arrays.without(solution.labels, out))
+    return arrays.first_members(groups, -1, MOST_SUSPECTS)
+
+
+class _Judged(NamedTuple):
+    """Distances of the cases, the thresholds that follow from them, and who is beyond these."""
+
+    distances: outliers.Distances
+    thresholds: outliers.Thresholds
+    cutoff: float
+    out: Any  # (n,)
+
+
+def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
+    even = outliers.even_weights(solution.centers)
+    unweighted = outliers.distances_to(engine, solution.labels, solution.centers, even)
+    distances = outliers.Distances(solution.costs, unweighted)
+    members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
+    sizes = solution.kept_sizes
+    found = outliers.judge(engine, distances, members, sizes, *check_rule(model))
+    far, far_unweighted = found.thresholds.flag(distances)
+    return _Judged(distances, *found, far | far_unweighted)
+
+
+def _store(model: Any, engine: Engine, made: Found, judged: _Judged) -> None:
     """Set the attributes that rskc.fitted.ATTRIBUTES describes."""
+    solution, problem, features = made
     model._frame = engine.frame
     model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
     model.labels_ = engine.returned(solution.labels, 0)
@@ -254,6 +328,16 @@ def _store(model: Any, engine: Engine, problem: Problem, solution: Solution) -> 
     model.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
     model.trimmed_ = model.trimmed_weighted_ | model.trimmed_unweighted_
     model.n_trim_ = problem.n_trim
+    if is_word(model.trim, "auto") or model.reweight:
+        model.n_trim_ = engine.n_cases - solution.n_kept
+    model.trim_ = model.n_trim_ / engine.n_cases
+    for name in OF_CHOICE:
+        vars(model).pop(name, None)  # of an earlier fit
+    if features is not None:
+        model.feature_statistics_ = engine.as_result(features.tests.statistics)
+        model.feature_p_values_ = engine.as_result(features.tests.p_values)
+        model.n_features_different_ = features.n_different
+        model.n_features_enough_ = features.n_enough
     model.objective_ = solution.objective
     model.objective_path_ = engine.as_result(np.array(solution.path))
     model.inertia_ = solution.inertia
@@ -261,8 +345,9 @@ def _store(model: Any, engine: Engine, problem: Problem, solution: Solution) -> 
     model.l1_bound_ = problem.l1_bound
     if problem.n_features is not None:
         model.l1_bound_ = float(solution.weights.sum())
-    model.distances_ = engine.returned(solution.costs, np.inf)
-    median, deviation = engine.arrays.spread(solution.costs)
-    threshold = median + model.outlier_cutoff * 1.4826 * deviation
-    model.outlier_threshold_ = max(threshold, ROUNDING * engine.unit)
-    model.outliers_ = model.distances_ > model.outlier_threshold_
+    model.distances_, model.unweighted_distances_ = (
+        engine.returned(each, np.inf) for each in judged.distances
+    )
+    model.outlier_threshold_, model.unweighted_outlier_threshold_ = judged.thresholds
+    model.outlier_cutoff_ = judged.cutoff
+    model.outliers_ = engine.returned(judged.out, True)

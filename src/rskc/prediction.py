@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -30,8 +30,7 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
     """
 
     fit: Any
-    trim: float
-    outlier_threshold_: float
+    trim: Any
 
     def predict(self, X):
         """Return the nearest center of each case, by weighted distance."""
@@ -49,8 +48,14 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         return self.fit(X, y, **unsupported).transform(X)
 
     def score_samples(self, X):
-        """Return minus the weighted squared distance of each case to its nearest center."""
-        return -self._apply("distances", X)
+        """Return minus the distance of each case to its nearest center, below which it is outlying.
+
+        Minus the weighted squared distance; or, with ``outlier_rule="both"``, minus the unweighted
+        one where it is the more outlying of the two, in units in which its threshold is that of the
+        weighted ones. So a case with a score below ``-outlier_threshold_`` is an outlier. For
+        weighted distances alone see ``transform``.
+        """
+        return -self._apply("scores", X)
 
     def score(self, X, y=None):
         """Return minus the weighted within sum of squares of X.
@@ -59,15 +64,38 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         compares seeds and starts but no settings: with other weights, more clusters or more
         trimming the sum falls by itself.
         """
-        scores = np.sort(to_numpy(self.score_samples(X)))
+        scores = np.sort(-to_numpy(self._apply("distances", X)))
         scores = scores[np.isfinite(scores)]  # of unobserved cases nothing can be said
-        return float(scores[count_of(self.trim, len(scores)) :].sum())
+        return float(scores[count_of(self.trim_, len(scores)) :].sum())
 
     def is_outlier(self, X):
-        """Return whether each case is farther from its center than ``outlier_threshold_``."""
-        return -self.score_samples(X) > self.outlier_threshold_
+        """Return whether each case is outlying, by the rule and the thresholds of the fit.
+
+        That is if its weighted squared distance to its nearest center is above
+        ``outlier_threshold_``, or its unweighted one above ``unweighted_outlier_threshold_``.
+        """
+        return self._apply("outliers", X)
 
     def _apply(self, method: str, X: Any) -> Any:
         check_is_fitted(self, "cluster_centers_")
         predictor = predictor_of(self)
         return predictor.apply(method, validated(self, X, False, predictor.centers.dtype))
+
+
+class JudgedCases(NamedTuple):
+    """Cases in memory as a fitted model sees them."""
+
+    labels: np.ndarray
+    weighted: np.ndarray  # squared distance to the nearest center; inf: nothing observed
+    unweighted: np.ndarray
+    outliers: np.ndarray
+
+
+def judge_cases(model: Any, X: Any) -> JudgedCases:
+    """Return clusters, distances and outliers of cases, from one look at them."""
+    check_is_fitted(model, "cluster_centers_")
+    predictor = predictor_of(model)
+    X = validated(model, X, False, predictor.centers.dtype)
+    distances = predictor.both_distances(X)
+    far, far_unweighted = predictor.thresholds.flag(distances)
+    return JudgedCases(predictor.labels(X), *distances, far | far_unweighted)

@@ -10,6 +10,7 @@ import numpy as np
 
 from rskc.fitted import case_names, feature_names
 from rskc.metrics import revised_silhouette
+from rskc.validation import is_word
 from rskc.wording import count, listed, shortened
 
 WIDTH = 96
@@ -43,6 +44,8 @@ def cases_frame(model: Any, X: Any) -> Any:
         "case": case_names(model),
         "cluster": model.labels_,
         "distance": model.distances_,
+        # Files of earlier versions have none.
+        "unweighted_distance": getattr(model, "unweighted_distances_", np.nan),
         "outlier": model.outliers_,
         "trimmed": model.trimmed_,
         "trimmed_weighted": model.trimmed_weighted_,
@@ -86,12 +89,19 @@ def _wrapped(heading: str, words: str, margin: int = MARGIN) -> list[str]:
 
 
 def _asked(model: Any) -> Iterator[tuple[str, str]]:
-    n, cases = len(model.labels_), count(model.n_trim_, "case")
-    trimming = f"{cases} of {n:,} by weighted and as many by unweighted distance"
     yield "clusters", f"{len(model.cluster_centers_)}, from {_starts(model)}"
     yield "features", _sparsity(model)
-    yield "trimming", trimming if model.n_trim_ else "none"
-    yield "outliers", f"beyond the median distance plus {model.outlier_cutoff:g} MAD"
+    yield "trimming", _trimming(model)
+    yield "outliers", _rule(model)
+
+
+def _trimming(model: Any) -> str:
+    n, cases = len(model.labels_), count(model.n_trim_, "case")
+    if is_word(model.trim, "auto") or model.reweight:
+        return f"cases that are outlying by their distances: {cases} of {n:,} left out"
+    if model.n_trim_ == 0:
+        return "none"
+    return f"{cases} of {n:,} by weighted and as many by unweighted distance"
 
 
 def _starts(model: Any) -> str:
@@ -104,11 +114,24 @@ def _starts(model: Any) -> str:
     return f"{number} with {model.init} centers, {seed}"
 
 
+def _rule(model: Any) -> str:
+    cutoff = model.outlier_cutoff_
+    if model.outlier_rule == "paper":
+        return f"beyond the median weighted distance plus {cutoff:g} MAD"
+    roots = f"beyond the median plus {cutoff:g} MAD of the cube roots"
+    return f"weighted or unweighted squared distance {roots}"
+
+
 def _sparsity(model: Any) -> str:
     if model.l1_bound_ is None:
         return "all, with equal weights"
     if model.n_features is not None:
         return f"{model.n_features}, which took an L1 bound of {model.l1_bound_:.4g} on the weights"
+    if hasattr(model, "n_features_different_"):
+        return (
+            f"as many as differ between the clusters, which took an L1 bound of "
+            f"{model.l1_bound_:.4g} on the weights"
+        )
     chosen = ", chosen halfway" if isinstance(model.l1_bound, str) else ""
     return f"weights of L2 norm 1 and an L1 norm of at most {model.l1_bound_:.4g}{chosen}"
 
@@ -119,6 +142,10 @@ def _found(model: Any) -> Iterator[tuple[str, str]]:
     yield "clusters", f"{count(K, 'cluster')} of {count(n, 'case')}: {sizes}"
     selected = np.count_nonzero(model.feature_weights_)
     yield "features", f"{selected:,} of {p:,} have weight{_largest_weights(model)}"
+    if hasattr(model, "n_features_different_"):
+        differ = count(model.n_features_different_, "feature differs", "features differ")
+        enough = count(model.n_features_enough_, "is", "are")
+        yield "choice", f"{differ} between the clusters; {enough} enough to tell them apart"
     yield "trimmed", _farthest_cases(model, model.trimmed_)
     yield "outliers", _farthest_cases(model, model.outliers_)
     missing, blind = f"{model.n_missing_:,} of {n * p:,} cells missing", np.isinf(model.distances_)

@@ -29,6 +29,11 @@ def is_real(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Real) and not math.isnan(value)
 
 
+def is_word(value: Any, word: str) -> bool:
+    """Whether a parameter is this word, and not an array or a number."""
+    return isinstance(value, str) and value == word
+
+
 def check_integer(
     name: str, value: Any, least: int, most: int | None = None, remedy: str = ""
 ) -> int:
@@ -60,7 +65,7 @@ def check_wanted(n_features: Any, l1_bound: Any, p: int) -> int | None:
     """Return the number of features that is wanted instead of a bound, if any."""
     if n_features is None:
         return None
-    if l1_bound is not None and l1_bound != "auto":
+    if l1_bound is not None and not is_word(l1_bound, "auto"):
         raise ParameterError(
             "n_features",
             n_features,
@@ -75,14 +80,14 @@ def check_bound(l1_bound: Any, n_features: Any, p: int) -> float | None:
     root = float(np.sqrt(p))
     if n_features is not None or l1_bound is None:
         return None
-    if isinstance(l1_bound, str) and l1_bound == "auto":
+    if isinstance(l1_bound, str) and l1_bound in ("auto", "half"):
         return 1 + (root - 1) / 2
     if not is_real(l1_bound) or l1_bound < 1:
         raise ParameterError(
             "l1_bound",
             l1_bound,
             f"must be a number in [1, {root:.3g}] for {p} features, "
-            'or "auto"; use {None} to keep all of them equal.',
+            'or "auto" or "half"; use {None} to keep all of them equal.',
         )
     return float(min(l1_bound, root))
 

@@ -25,7 +25,14 @@ from rskc.wording import count
 MOST_SHOWN = 10_000
 PATIENCE = 15  # seconds that a scheduler has to answer, and then to find a worker
 # Attributes of a model that blocks of cases are written from.
-OF_CASES = ("labels_", "distances_", "outliers_", "trimmed_weighted_", "trimmed_unweighted_")
+OF_CASES = (
+    "labels_",
+    "distances_",
+    "unweighted_distances_",
+    "outliers_",
+    "trimmed_weighted_",
+    "trimmed_unweighted_",
+)
 
 
 # ---- Dask
@@ -317,13 +324,14 @@ def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     from rskc.prediction import count_of
 
     columns = {"labels_": "cluster", "distances_": "distance", "outliers_": "outlier"}
+    columns["unweighted_distances_"] = "unweighted_distance"
     columns |= {f"{name}_": name for name in ("trimmed", "trimmed_weighted", "trimmed_unweighted")}
     of_cases: dict[str, Any] = {name: cases[column].to_numpy() for name, column in columns.items()}
     if is_sample or X.index.dtype == object:
         of_cases["case_names_in_"] = X.index.to_numpy()
     if is_sample:
         of_cases["n_missing_"] = int(np.isnan(X.to_numpy()).sum())
-        of_cases["n_trim_"] = count_of(model.trim, len(cases))
+        of_cases["n_trim_"] = count_of(model.trim_, len(cases))
     return with_cases(model, **of_cases)
 
 

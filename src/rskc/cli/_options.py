@@ -88,19 +88,26 @@ def some_clusters(text: Any) -> list[int]:
     return numbers
 
 
+def share_or_auto(text: Any) -> float | str:
+    """Read "0.05" or "auto"."""
+    return "auto" if text == "auto" else _number(float, text, '0.05 or "auto"')
+
+
 def bound_or_word(text: Any) -> float | str | None:
-    """Read a number, "auto", "none" or "choose"."""
-    if text in ("auto", "choose"):
+    """Read a number, "auto", "half", "none" or "choose"."""
+    if text in ("auto", "half", "choose"):
         return str(text)
     if text in ("none", None):
         return None
-    return _number(float, text, 'a number, "auto", "none" or "choose"')
+    return _number(float, text, 'a number, "auto", "half", "none" or "choose"')
 
 
 def plain_bound(text: Any) -> float | str | None:
-    """Read a number, "auto" or "none"."""
+    """Read a number, "auto", "half" or "none"."""
     if text == "choose":
-        raise typer.BadParameter('"choose" is for rskc fit; here it is a number, "auto" or "none".')
+        raise typer.BadParameter(
+            '"choose" is for rskc fit; here it is a number, "auto", "half" or "none".'
+        )
     return bound_or_word(text)
 
 
@@ -290,14 +297,19 @@ class EngineOptions:
 class Trimming:
     """The share of outlying cases."""
 
-    trim: float = option(
-        MODEL, 0.1, "Share of the cases that may be outlying, 0 to 0.5.", metavar="SHARE"
+    trim: Any = option(
+        MODEL,
+        "auto",
+        "Share of the cases that may be outlying, 0 to 0.5; auto finds them by their distances.",
+        parser=share_or_auto,
+        metavar="SHARE",
     )
 
 
 _bound_help = (
     "How many features get weight: a bound from 1 (one feature) to the root of their number (all); "
-    "auto is halfway, none gives all of them the same weight"
+    "auto takes those that differ between the clusters, half is halfway, none gives all of them "
+    "the same weight"
 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 
 from rskc.cli._app import command
@@ -194,14 +195,22 @@ def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:
 def _clusters(model: Any, X: Any) -> Any:
     import pandas as pd
 
+    from rskc.fitted import with_cases
+    from rskc.prediction import judge_cases
+
     values = X if hasattr(model, "feature_names_in_") else X.to_numpy()
-    distances = -model.score_samples(values)
+    if (X.isna().all() & ~np.isnan(model.cluster_centers_).all(axis=0)).any():
+        # A table of the selected features, or a few more: an unweighted distance over these few is
+        # not what the threshold was made for.
+        model = with_cases(model, unweighted_outlier_threshold_=np.inf)
+    found = judge_cases(model, values)
     return pd.DataFrame(
         {
             "case": X.index,
-            "cluster": model.predict(values),
-            "distance": distances,
-            "outlier": distances > model.outlier_threshold_,
+            "cluster": found.labels,
+            "distance": found.weighted,
+            "unweighted_distance": found.unweighted,
+            "outlier": found.outliers,
         }
     )
 

@@ -129,6 +129,9 @@ class Cases(Protocol):
     def total(self, costs: Any, out: Any) -> float:
         """Sum the costs (n,) of the cases that are not in the mask."""
 
+    def cube_roots(self, costs: Any, groups: Any, factors: np.ndarray) -> Any:
+        """Return the cube roots of costs (n,), those of each group times its factor (K,) first."""
+
     def spread(self, costs: Any) -> tuple[float, float]:
         """Return the median of the finite costs (n,), and the median deviation from it."""
 
@@ -196,6 +199,9 @@ class Engine(Protocol):
     searchable: bool  # whether its tables can draw starts; a part of the cases always can
     frame: Any  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
+
+    def rows(self, cases: np.ndarray) -> np.ndarray:
+        """Return some of the cases as they were given, in memory; NaN for a missing cell."""
 
     def part(self, cases: np.ndarray) -> Engine:
         """Return an engine for some of the cases, in the same frame."""

@@ -132,6 +132,9 @@ class NumpyCases:
     def total(self, costs, out):
         return float(costs[~out].sum())
 
+    def cube_roots(self, costs, groups, factors):
+        return np.cbrt(costs * np.append(factors, 1.0)[groups])
+
     def spread(self, costs):
         costs = costs[np.isfinite(costs)]
         if len(costs) == 0:  # nothing that has weight is observed of any case

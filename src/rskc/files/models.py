@@ -271,6 +271,7 @@ def _model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKM
             raise ValueError(f"{name} is missing")
     for name in set(attributes).difference(ATTRIBUTES):
         raise ValueError(f"{name!r:.60} is no attribute of a model")
+    params, attributes = _of_earlier_version(params, attributes)
     model = RobustSparseKMeans(**params)
     if set(params) != set(model.get_params(deep=False)):
         raise ValueError("parameters are missing")
@@ -281,6 +282,19 @@ def _model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKM
     for name, value in attributes.items():
         setattr(model, name, value)
     return model
+
+
+def _of_earlier_version(
+    params: dict[str, Any], attributes: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a file of an earlier version means today: it had one rule for outliers."""
+    if "outlier_rule" in params:
+        return params, attributes
+    params = params | {"outlier_rule": "paper", "reweight": False}
+    if params["l1_bound"] == "auto":
+        params["l1_bound"] = "half"
+    cutoff = float(params["outlier_cutoff"])
+    return params, attributes | {"trim_": float(params["trim"]), "outlier_cutoff_": cutoff}
 
 
 def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
@@ -306,7 +320,8 @@ def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
 def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:
     for name, (types, *_) in ATTRIBUTES.items():
         kind = {"int": int, "float": float}.get(types)
-        if kind is None or (name == "l1_bound_" and attributes[name] is None):
+        unbounded = name == "l1_bound_" and attributes[name] is None
+        if kind is None or name not in attributes or unbounded:
             continue
         if not isinstance(attributes[name], kind) or isinstance(attributes[name], bool):
             raise ValueError(f"{name} is not of type {types}")

@@ -9,6 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rskc.arrays import to_numpy_pair
+from rskc.prediction import judge_cases
 from rskc.wording import cleaned
 
 MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge
@@ -27,15 +28,13 @@ class AssignedCases(NamedTuple):
 
     labels: np.ndarray
     distances: np.ndarray  # weighted and squared, to the nearest center; inf: nothing observed
-    outliers: np.ndarray  # whether this is above the threshold of the model
+    outliers: np.ndarray  # by the rule of the model
     names: np.ndarray
 
 
 def assign(model: Any, X: Any) -> AssignedCases:
     """Assign the cases of X to their nearest centers."""
-    distances = -model.score_samples(X)
-    labels = model.predict(X)
-    outliers = distances > model.outlier_threshold_
+    labels, distances, _, outliers = judge_cases(model, X)
     return AssignedCases(labels, distances, outliers, case_names(X, len(labels)))
 
 

@@ -14,6 +14,7 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.labels import in_order, read_two
 from rskc.metrics import RevisedSilhouette, revised_silhouette
 from rskc.pictures import models as pictures
+from rskc.prediction import judge_cases
 from rskc.wording import cleaned
 
 # Distances may differ from those of the fit by rounding (float32), not by more than this share.
@@ -104,7 +105,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
 
 def _check_same_data(model: Any, X: Any) -> None:
     """See by the distances whether X is the data of the fit, standardized in the same way."""
-    known, found = model.distances_, -model.score_samples(X)
+    known, found = model.distances_, judge_cases(model, X).weighted
     both = np.isfinite(known) & np.isfinite(found)
     scale = np.maximum(np.abs(known[both]), np.median(known[both]) if both.any() else 0)
     apart = np.abs(found[both] - known[both]) > ROUNDING * scale

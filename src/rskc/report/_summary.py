@@ -110,7 +110,7 @@ def _result(facts: Facts) -> dict[str, Any]:
         "n_outliers": int(facts.outliers.sum()),
         "n_trimmed": int(model.trimmed_.sum()),
         "n_trim": int(model.n_trim_),
-        "trim": float(model.trim),
+        "trim": float(model.trim_),
         "l1_bound": None if model.l1_bound_ is None else float(model.l1_bound_),
         "top_features": [facts.feature_names[j] for j in support[:3]],
         "top_feature": facts.feature_names[support[0]] if len(support) else "",

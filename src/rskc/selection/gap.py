@@ -15,6 +15,7 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.path import (
     check_bounds,
     check_sparse,
+    find_clean,
     solve_between,
     solve_bounds,
     spaced_bounds,
@@ -47,9 +48,9 @@ class GapL1(Search):
 
     The objective grows with the bound, whether the features tell clusters apart or not. So it is
     compared with that of data in which each column was permuted on its own: these have the same
-    columns, the same outlying cells and missing cells, and no clusters. The gap is the difference
-    of the logs. Cases are trimmed in both, so that outlying ones do not decide how many features
-    are used.
+    columns, the same missing cells, and no clusters. The gap is the difference of the logs. Cases
+    are trimmed in both. Only cases that are neither trimmed nor outliers are permuted: otherwise
+    the cells of outlying cases would spread over most of the permuted ones.
 
     Parameters
     ----------
@@ -124,7 +125,10 @@ class GapL1(Search):
         check_choice("rule", self.rule, ("1se", "largest"))
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        path = _GapPath(X, check_sparse(self._for_tasks()), runner, self.n_permutations)
+        clean = find_clean(configured(check_sparse(self._for_tasks()), runner.seed % 2**32), X)
+        self._partial = not clean.kept.all()
+        sets = _Sets(X[clean.kept], X[clean.usual], runner.seed)
+        path = _GapPath(sets, clean.model, runner, self.n_permutations)
         if not is_integer(self.l1_bounds):
             path.solve(check_bounds(self.l1_bounds, X.shape[1]))
         else:
@@ -142,8 +146,8 @@ class GapL1(Search):
 
     def _refit(self, X: Any, searched_all: bool) -> None:
         """Fit from restarts and, if it is a partition of all cases, from the path's solution."""
-        warm = [self._warm] if searched_all else []
-        del self._warm
+        warm = [self._warm] if searched_all and not self._partial else []
+        del self._warm, self._partial
         for warning in fit(self.best_estimator_, X, warm):
             warnings.warn(warning, stacklevel=3)
 
@@ -161,9 +165,9 @@ def within_one_error(table: Any) -> int:
 class _GapPath:
     """The data (set 0) and its permutations, solved for more and more bounds."""
 
-    def __init__(self, X: np.ndarray, model: RobustSparseKMeans, runner: Runner, n: int):
+    def __init__(self, sets: _Sets, model: RobustSparseKMeans, runner: Runner, n: int):
         self.runner, self.sets = runner, range(n + 1)
-        self.work = _Sets(X, runner.seed), model
+        self.work = sets, model
         self.found: dict[float, list[Result]] = {}  # for each bound, the result of each set
 
     def solve(self, bounds: np.ndarray, more: int = 0) -> None:
@@ -228,19 +232,27 @@ def _gap(data: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 class _Sets:
-    """The data (number 0) and its permutations, drawn where needed; small ones are kept."""
+    """The data (number 0) and permutations of clean cases, drawn where needed; small ones are kept.
 
-    def __init__(self, X: np.ndarray, seed: int):
-        self.X, self.seed = X, seed
+    A permutation spreads the cells of outlying cases over all others: 8% of rows with 5 outlying
+    cells each contaminate 34% of the permuted ones.
+    """
+
+    def __init__(self, X: np.ndarray, clean: np.ndarray, seed: int):
+        self.X, self.clean, self.seed = X, clean, seed
         self.kept: dict[int, np.ndarray] = {0: X}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"X": self.X, "seed": self.seed, "kept": {0: self.X}}
+        return {"X": self.X, "clean": self.clean, "seed": self.seed, "kept": {0: self.X}}
 
     def __getitem__(self, number: int) -> np.ndarray:
         if number in self.kept:
             return self.kept[number]
-        drawn = permuted(self.X, rng_of(self.seed, number))
+        rng = rng_of(self.seed, number)
+        drawn = permuted(self.clean, rng)
+        while (lacking := len(self.X) - len(drawn)) > 0:
+            # As many cases as the data have: fewer fit more closely, and seem to have clusters.
+            drawn = np.vstack([drawn, permuted(self.clean, rng)[:lacking]])
         if drawn.nbytes <= KEPT_BYTES:
             self.kept[number] = drawn
         return drawn

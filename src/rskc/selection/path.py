@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 import rskc.fitting as fitting
+from rskc.automatic import CLEAN_TRIM
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
 from rskc.fitted import feature_names
 from rskc.solver import Solution, Warm, solve_near, solve_path
-from rskc.validation import check_integer, check_real, is_integer
+from rskc.validation import check_integer, check_real, is_integer, is_word
 
 # The least bound of a path: two features or so.
 LEAST_BOUND = 1.2
@@ -86,7 +87,11 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
     """
     model = check_sparse(estimator)
     data = fitting.validated_for_fit(model, X)
+    names = feature_names(model)
     bounds = check_bounds(l1_bounds, data.shape[1])
+    if is_word(model.trim, "auto"):
+        model, kept, _ = find_clean(model, data)
+        data = data[kept]
     solutions = solve_bounds(model, data, bounds)
     weights = np.array([solution.weights for solution in solutions])
     active = weights > 0
@@ -96,7 +101,7 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
         n_features=np.count_nonzero(active, axis=1),
         objective=np.array([solution.mean for solution in solutions]),
         entry=np.where(active.any(axis=0), bounds[active.argmax(axis=0)], np.nan),
-        feature_names=feature_names(model),
+        feature_names=names,
     )
 
 
@@ -132,7 +137,25 @@ def check_sparse(estimator: Any) -> RobustSparseKMeans:
         raise TypeError(
             f"estimator={estimator!r:.80} must be a RobustSparseKMeans: others have no L1 bound."
         )
-    return clone(estimator).set_params(l1_bound="auto", n_features=None)
+    return clone(estimator).set_params(l1_bound="half", n_features=None)
+
+
+class CleanCases(NamedTuple):
+    """A model with a share to trim, and which cases it is for."""
+
+    model: RobustSparseKMeans
+    kept: np.ndarray  # (n,) not set aside; all, where the share to trim is given
+    usual: np.ndarray  # (n,) neither trimmed nor outliers
+
+
+def find_clean(model: RobustSparseKMeans, X: np.ndarray) -> CleanCases:
+    """Fit a model once; where the data are to decide what is trimmed, they do it here."""
+    once = clone(model)
+    fitting.fit(once, X)
+    usual = ~(once.trimmed_ | once.outliers_)
+    if not is_word(model.trim, "auto"):
+        return CleanCases(model, np.ones(len(X), bool), usual)
+    return CleanCases(clone(model).set_params(trim=CLEAN_TRIM), ~once.trimmed_, usual)
 
 
 def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:

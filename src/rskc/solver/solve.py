@@ -106,6 +106,17 @@ def _solve_by_sample(
         )
     found = solve(part, few, starts.on_all())
     log.info("search on %d of %d cases done", part.n_cases, engine.n_cases)
+    return carry(engine, problem, sample, found, warm)
+
+
+def carry(
+    engine: Engine, problem: Problem, sample: np.ndarray, found: Solution, warm: Sequence[Warm] = ()
+) -> Solution:
+    """Run the solution of a sample to convergence on all cases."""
+    if not is_sparse(problem):
+        carried = _carried(engine, problem, found.centers[None], engine.equal_weights())
+        return _plain_solution(engine, problem, carried)
+    share = len(sample) / engine.n_cases
     made_with = np.vstack([found.made_with, *(solution.weights for solution in warm)])
     carried = _carried(engine, problem, found.centers[None], found.made_with[None])
     branches = carried.partitions
@@ -317,14 +328,14 @@ def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solu
     tried in turn, where nothing moves any more. If none will do the state is returned, and the
     warning names the cluster.
     """
-    solution = first = _finish(engine, problem, outcome.state)
+    solution = first = finish(engine, problem, outcome.state)
     others = iter(outcome.ends[:MOST_ENDS] if outcome.state.guarded else ())
     while outcome.state.guarded and not is_guarded(problem, solution.sizes, solution.kept_sizes):
         end = next(others, None)
         if end is None or not end.guarded:
             solution = replace(first, exposed=_smallest_cluster(engine, first))
             break
-        solution = _finish(engine, problem, end)
+        solution = finish(engine, problem, end)
     path = tuple(objective * engine.unit for objective in outcome.path)
     return replace(
         solution,
@@ -334,7 +345,17 @@ def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solu
     )
 
 
-def _finish(engine: Engine, problem: Problem, state: State) -> Solution:
+class Held(NamedTuple):
+    """A partition whose trimmed sets are to stay. A State has all of this too."""
+
+    groups: Any  # (1, n) labels, -1 for O_W
+    far: Any  # (1, n) O_E
+    made_with: np.ndarray  # (p,) weights that made the partition
+    weights: np.ndarray  # (p,)
+    converged: bool
+
+
+def finish(engine: Engine, problem: Problem, state: State | Held) -> Solution:
     """Make labels and weights of a state consistent; its trimmed sets stay.
 
     With these fixed it is a sparse K-means on the kept cases, which only gains.
@@ -350,7 +371,8 @@ def _finish(engine: Engine, problem: Problem, state: State) -> Solution:
         ended = _iterate(engine, table, groups, problem, regroup, state.far)
         groups, sums = ended.groups, ended.kept_sums
         between = engine.between(sums, ended.kept, state.made_with[None])[0]
-        made_with, weights = weights, weigh(problem, between)
+        made_with = weights
+        weights = weigh(problem, between) if is_sparse(problem) else weights
         stationary = np.abs(weights - made_with).sum() <= max(problem.tol, 1e-12) * made_with.sum()
         if stationary:
             break

@@ -138,6 +138,9 @@ class BlockCases:
     def total(self, costs, out):
         return self.blocks.ask(NUMPY_CASES.total, costs.node, out.node)
 
+    def cube_roots(self, costs, groups, factors):
+        return self.soon(partial(NUMPY_CASES.cube_roots, factors=factors), costs, groups)
+
     def spread(self, costs):
         middle = median(self.blocks, costs.node, self.n)
         deviations = self.of(partial(_deviations, middle=middle), costs)

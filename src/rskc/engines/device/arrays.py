@@ -152,6 +152,11 @@ class DeviceCases:
     def total(self, costs, out):
         return float(self.xp.sum(self.xp.where(out, self.xp.zeros_like(costs), costs)))
 
+    def cube_roots(self, costs, groups, factors):
+        xp, last = self.xp, self.xp.full_like(groups, len(factors))
+        index = xp.astype(xp.where(groups < 0, last, groups), xp.int64)
+        return (costs * xp.take(self.asarray(np.append(factors, 1.0)), index)) ** (1 / 3)
+
     def spread(self, costs):
         finite = costs[self.xp.isfinite(costs)]
         if finite.shape[0] == 0:

@@ -78,7 +78,12 @@ class DeviceEngine(BaseEngine):
         self._sources = self.arrays.asarray(sources)
 
     def rows(self, cases):
-        return to_host(self.X[cases, :])
+        return self._on_host(self.X, cases)
+
+    def _on_host(self, array, cases):
+        if isinstance(cases, slice):
+            return to_host(array[cases, :])
+        return to_host(self.arrays.xp.take(array, self.arrays.asarray(cases), axis=0))
 
     def part(self, cases):
         rows = self.arrays.xp.take(self.X, self.arrays.asarray(cases), axis=0)

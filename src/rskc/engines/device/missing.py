@@ -82,7 +82,7 @@ class DeviceMissingEngine(MissingEngineMixin, DeviceEngine):
         return observed_frame(rows)
 
     def rows(self, cases):
-        return np.where(to_host(self.observed[cases, :]), super().rows(cases), np.nan)
+        return np.where(self._on_host(self.observed, cases), super().rows(cases), np.nan)
 
     def part(self, cases):
         xp, index = self.arrays.xp, self.arrays.asarray(cases)
