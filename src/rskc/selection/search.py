@@ -20,7 +20,7 @@ from rskc.fitting import fit
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import check_max_samples, gather, with_length
-from rskc.validation import PRECISIONS, check_integer, check_seed, is_integer, validated
+from rskc.validation import PRECISIONS, check_integer, check_seed, is_integer, is_word, validated
 
 # The most cases of a table that a search works on by default. All of a large table are no better:
 # with ever more cases any number of clusters is predicted, since the best partition into them is
@@ -31,7 +31,6 @@ MAX_SAMPLES = 5000
 # Parameters that change how a search runs and not what it finds.
 HOW = ("n_jobs", "progress", "checkpoint", "random_state")
 HOW_TO_FIT = ("n_threads", "verbose", "random_state")
-
 # Settings of the fits that tasks compare, where the estimator asks for "auto".
 FOR_TASKS = {"trim": 0.1, "l1_bound": "half"}
 
@@ -128,8 +127,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         """
         model = clone(self.estimator)
         asked = model.get_params()
-        automatic = {name for name in FOR_TASKS if isinstance(asked.get(name), str)}
-        model.set_params(**{name: FOR_TASKS[name] for name in automatic if asked[name] == "auto"})
+        automatic = [name for name in FOR_TASKS if is_word(asked.get(name), "auto")]
+        if asked.get("n_features") is not None and "l1_bound" in automatic:
+            automatic.remove("l1_bound")
+        model.set_params(**{name: FOR_TASKS[name] for name in automatic})
         if effective_n_jobs(self.n_jobs) > 1 and "n_threads" in model.get_params():
             model.set_params(n_threads=1)
         return model
