@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,19 +108,31 @@ def _connected(address: str) -> Iterator[Any]:
 
 
 def _in_turn(tasks: list[Any]) -> Iterator[Any]:
-    """Compute tasks in order, some at a time: never is all of it in memory."""
+    """Compute tasks in order, some ahead of the one that is asked for: never all of them.
+
+    In order, because files are read fastest so.
+    """
     import dask
     from dask.base import get_scheduler
     from joblib import cpu_count
 
     client: Any = getattr(get_scheduler(), "__self__", None)
     if hasattr(client, "nthreads"):
-        n_threads = max(1, sum(client.nthreads().values()))
-    else:
-        n_threads = dask.config.get("num_workers", None) or cpu_count()
-    step = 2 * n_threads  # so that no thread waits for the file
-    for start in range(0, len(tasks), step):
-        yield from dask.compute(*tasks[start : start + step])
+        step = 2 * max(1, sum(client.nthreads().values()))
+        for start in range(0, len(tasks), step):
+            yield from dask.compute(*tasks[start : start + step])
+        return
+    n_threads = dask.config.get("num_workers", None) or cpu_count()
+    pool, waiting = ThreadPoolExecutor(n_threads), deque[Any]()
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(task.compute, scheduler="synchronous"))
+            if len(waiting) > n_threads:  # one more, so that no thread waits for the file
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 # ---- Reading
@@ -165,15 +179,14 @@ def _shown_rows(table: Any) -> list[np.ndarray]:
 def _drawn(table: Any) -> Any:
     """Return the features of the cases that are shown."""
     import pandas as pd
-    from dask import compute, delayed
+    from dask import delayed
 
     def read_rows(piece: Any, rows: np.ndarray) -> Any:
         return table.read_numbers(piece).iloc[rows]
 
     pairs = zip(table.pieces, _shown_rows(table), strict=True)
-    return pd.concat(
-        compute(*(delayed(read_rows)(piece, rows) for piece, rows in pairs if len(rows)))
-    )
+    tasks = [delayed(read_rows)(piece, rows) for piece, rows in pairs if len(rows)]
+    return pd.concat(list(_in_turn(tasks)))
 
 
 def _lazy_frame(table: Any, scaling: Scaling) -> Any:
