@@ -1,11 +1,13 @@
 """Rows of Parquet files, read in order and little by little.
 
 A row group can be decoded from its beginning only. Where it is larger than a block, the next block
-goes on where the one before ended: a stream is left open in between.
+goes on where the one before ended: a stream is left open in between. So blocks should be read in
+their order; in any other they are read all the same, but what is before them is decoded again.
 """
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -15,8 +17,8 @@ import numpy as np
 
 from rskc.files._source import needed
 
-# Rows that are decoded at a time: 50 columns of them stay in the cache.
-ROWS_AT_A_TIME = 4096
+# Rows that are decoded at a time: 50 columns of them are 6 MB.
+ROWS_AT_A_TIME = 2**14
 # Bytes of each column that are read at a time, and not all that a row group has of it.
 STREAMED = {"buffer_size": 2**16, "pre_buffer": False}
 
@@ -30,92 +32,80 @@ def parquet() -> Any:
 
 
 def release_memory() -> None:
-    """Give memory that Arrow has freed back to the system: it would keep 100 MB and more."""
+    """Give freed memory back to the system: Arrow and the C library would keep 100 MB each."""
     import_module("pyarrow").default_memory_pool().release_unused()
+    trim = getattr(ctypes.pythonapi, "malloc_trim", None)  # of the GNU C library
+    if trim is not None:
+        trim(0)
 
 
 class _Stream:
-    """The rows of a file, from the row group of a row on."""
+    """Columns of the rows of a file, from the row group of a row on."""
 
     def __init__(self, path: str, columns: tuple[str, ...], begin: int):
-        self.path, self.columns = path, columns
-        self.next = begin  # where the last who asked for rows will leave it
-        self.users = 0
-        self._reached, self._broken = begin, False
-        self._turn = threading.Condition()
-        self._batches: Any = None
-
-    def read(self, begin: int, end: int, take: Take) -> bool:
-        """Read some rows after those before them; whether there are more in the row group."""
-        with self._turn:
-            self._turn.wait_for(lambda: self._broken or self._reached == begin)
-            try:
-                if self._broken or self._batches is None:
-                    self._open(begin)
-                while self._position < end:
-                    self._read_batch(begin, end, take)
-                self._reached, self._broken = end, False
-            except BaseException:
-                self._broken = True
-                raise
-            finally:
-                self._turn.notify_all()
-            if end in self._ends:
-                self._batches = self._rest = None  # the next row group may be another's
-                release_memory()
-            return self._batches is not None
-
-    def _open(self, begin: int) -> None:
-        file = parquet().ParquetFile(self.path, **STREAMED)
+        file = parquet().ParquetFile(path, **STREAMED)
         found = file.metadata
         sizes = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
-        self._ends = np.cumsum(sizes)
-        first = int(np.searchsorted(self._ends, begin, side="right"))
-        self._position, self._rest = int(self._ends[first]) - sizes[first], None
-        options = {"row_groups": list(range(first, len(sizes))), "columns": list(self.columns)}
-        self._batches = file.iter_batches(ROWS_AT_A_TIME, **options, use_threads=True)
+        self.ends = np.cumsum(sizes)
+        first = int(np.searchsorted(self.ends, begin, side="right"))
+        self.position, self._rest = int(self.ends[first]) - sizes[first], None
+        options = {"row_groups": list(range(first, len(sizes))), "columns": list(columns)}
+        self._batches = file.iter_batches(ROWS_AT_A_TIME, **options)
 
-    def _read_batch(self, begin: int, end: int, take: Take) -> None:
-        batch = next(self._batches) if self._rest is None else self._rest
-        skipped = self._position < begin
-        most = (begin if skipped else end) - self._position
-        part, self._rest = batch[:most], batch[most:] if most < batch.num_rows else None
-        if not skipped:
-            take(part, self._position)
-        self._position += part.num_rows
-
-
-_streams: list[_Stream] = []  # those that are read, or may go on
-_lock = threading.Lock()
+    def read(self, begin: int, end: int, take: Take) -> None:
+        """Read rows; those before ``begin`` are skipped."""
+        while self.position < end:
+            batch = next(self._batches) if self._rest is None else self._rest
+            skipped = self.position < begin
+            most = (begin if skipped else end) - self.position
+            part, self._rest = batch[:most], batch[most:] if most < batch.num_rows else None
+            if not skipped:
+                take(part, self.position)
+            self.position += part.num_rows
 
 
-def read_rows(path: str, columns: Sequence[str], begin: int, end: int, take: Take) -> None:
-    """Read columns of the rows from ``begin`` to before ``end`` of a file.
+class _Reader:
+    """Reads for one thread at a time, by the threads of Arrow, and has one stream open at most.
 
-    Several threads may ask for rows that follow one another: each waits for those before.
+    It holds some pages of each column: 100 MB of 50 columns, if pages are of 1 MB.
     """
-    names = tuple(columns)
-    with _lock:
-        stream = _find(path, names, begin)
-        stream.next, stream.users = end, stream.users + 1
-    more = False
-    try:
-        more = stream.read(begin, end, take)
-    finally:
-        with _lock:
-            stream.users -= 1
-            if stream.users == 0 and not more and stream in _streams:
-                _streams.remove(stream)
+
+    def __init__(self) -> None:
+        self._turn, self._busy = threading.Condition(), False
+        self._waiting: list[tuple] = []
+        self._place: tuple | None = None  # file and columns that the stream is of, and its row
+        self._stream: _Stream | None = None
+
+    def read(self, path: str, columns: Sequence[str], begin: int, end: int, take: Take) -> None:
+        """Read columns of the rows from ``begin`` to before ``end`` of a file."""
+        file = path, tuple(columns)
+        with self._turn:
+            wanted = (*file, begin)
+            self._waiting.append(wanted)
+            self._turn.wait_for(lambda: self._may_go_on(wanted))
+            self._waiting.remove(wanted)
+            self._busy = True
+        try:
+            self._read(file, begin, end, take)
+        finally:
+            with self._turn:
+                self._busy = False
+                self._turn.notify_all()
+
+    def _may_go_on(self, wanted: tuple) -> bool:
+        """Whether it is a thread's turn; who wants the next rows of the stream goes first."""
+        return not self._busy and (self._place == wanted or self._place not in self._waiting)
+
+    def _read(self, file: tuple[str, tuple], begin: int, end: int, take: Take) -> None:
+        stream = self._stream if self._place == (*file, begin) else None
+        self._stream = self._place = None  # closes another one, and one that fails
+        stream = stream or _Stream(*file, begin)
+        stream.read(begin, end, take)
+        if end not in stream.ends:
+            self._stream, self._place = stream, (*file, end)
+            return
+        del stream
+        release_memory()
 
 
-def _find(path: str, columns: tuple[str, ...], begin: int) -> _Stream:
-    """Return the stream that comes to a row, or a new one in the place of those nobody uses.
-
-    Each holds some pages of each column: about 100 MB of 50 columns.
-    """
-    for stream in _streams:
-        if (stream.path, stream.columns, stream.next) == (path, columns, begin):
-            return stream
-    _streams[:] = [stream for stream in _streams if stream.users]
-    _streams.append(_Stream(path, columns, begin))
-    return _streams[-1]
+read_rows = _Reader().read
