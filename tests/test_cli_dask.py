@@ -127,7 +127,8 @@ def test_a_matrix_of_numpy(here, frame):
 @pytest.mark.parametrize("of", ["rows", "columns"])
 @pytest.mark.parametrize("scale", ["robust", "classic"])
 def test_standardized_as_in_memory(here, of, scale):
-    how = (*QUICK, "--standardize", of, "--scale", scale)
+    plain = ("--trim", "0.1", "--l1-bound", "half")
+    how = (*QUICK, *plain, "--standardize", of, "--scale", scale)
     run("fit", "whole.parquet", *how)
     run("fit", "big", *how)
     assert_same_results("big-rskc", "whole-rskc")
