@@ -17,10 +17,11 @@ MODULES = sorted(TESTS.glob("test_*.py"))
 def run_pytest(module, text, **environment):
     """Run pytest with the settings of this package on a module of its own."""
     module.write_text(text)
+    inherited = {name: value for name, value in os.environ.items() if name != "RSKC_EXTRAS"}
     command = [sys.executable, "-m", "pytest", "-c", TESTS.parent / "pyproject.toml"]
     done = subprocess.run(
         [*command, "-p", "conftest", "-p", "no:cacheprovider", module],
-        env=os.environ | {"PYTHONPATH": str(TESTS)} | environment,
+        env=inherited | {"PYTHONPATH": str(TESTS)} | environment,
         cwd=module.parent,
         capture_output=True,
         text=True,
