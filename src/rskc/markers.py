@@ -1,9 +1,10 @@
 """Markers: the features that set each cluster apart from the others, and by how much.
 
 A marker of a cluster is a feature with weight whose mean over the cluster differs from that over
-the other clusters. The difference is in robust standard deviations within clusters, so that units
-do not count. No p-value goes with it: the same cases made the clusters, so that a test for their
-difference finds one where there is none (Chen and Witten, arXiv:2203.15267).
+all other clusters (the effect) or from that over each of them (the separation): a cluster in the
+middle of two others has no effect. Both are in robust standard deviations within clusters, so that
+units do not count. No p-value goes with them: the same cases made the clusters, so that a test for
+a difference finds one where there is none (Chen and Witten, arXiv:2203.15267).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.arrays import to_numpy_pair
+from rskc.arrays import to_numpy, to_numpy_pair
 from rskc.fitted import feature_names
 from rskc.solver.outliers import NORMAL
 from rskc.validation import check_integer, check_real, short_repr, validated
@@ -37,6 +38,9 @@ class MarkerEffects(NamedTuple):
         ``(means - means_of_others) / scales``: above 0 where the cluster is above the others. NaN
         where the feature is not observed in the cluster, or in none of the others; 0 for a constant
         feature.
+    separations : ndarray of shape (n_clusters, n_features)
+        Distance to the nearest mean of another cluster, in the same unit. It is large also for a
+        cluster in the middle of others, whose effect is small.
     means, means_of_others : ndarray of shape (n_clusters, n_features)
         Mean over the cases of the cluster, and over the cases of all others.
     scales : ndarray of shape (n_features,)
@@ -46,6 +50,7 @@ class MarkerEffects(NamedTuple):
     """
 
     effects: np.ndarray
+    separations: np.ndarray
     means: np.ndarray
     means_of_others: np.ndarray
     scales: np.ndarray
@@ -106,7 +111,7 @@ def effects_between(table: Any, clusters: np.ndarray, K: int) -> MarkerEffects:
     ends = np.cumsum(np.bincount(clusters[kept], minlength=K))
     p, sparse = table.shape[1], hasattr(table, "toarray")
     step = max(1, CELLS_AT_ONCE // max(1, table.shape[0] if sparse else len(kept)))
-    made = MarkerEffects(*np.full((3, K, p), np.nan), np.full(p, np.nan))
+    made = MarkerEffects(*np.full((4, K, p), np.nan), np.full(p, np.nan))
     for first in range(0, p, step):
         some = slice(first, min(p, first + step))
         cells = table[:, some].toarray()[kept] if sparse else table[kept, some]
@@ -140,9 +145,17 @@ def _effects(cells: np.ndarray, ends: np.ndarray) -> MarkerEffects:
     # by 9%, and the largest effects would be those of scales that are too small.
     robust = np.sqrt(_ratio(np.nansum(np.minimum(away, CUT * most[:, None]) ** 2, axis=1), n_free))
     scales = np.fmax(np.where(most > floor, robust, spread), floor)
+    nearest = [
+        np.fmin.reduce(np.abs(np.delete(means, k, axis=0) - mean), axis=0, initial=np.inf)
+        for k, mean in enumerate(means)
+    ]
     differences = means - others
-    effects = np.divide(differences, scales, out=0 * differences, where=scales > 0)
-    return MarkerEffects(effects, means + least, others + least, scales)
+    gaps = np.where(np.isnan(differences), np.nan, nearest)
+    effects, separations = (
+        np.divide(values, scales, out=0 * values, where=scales > 0)
+        for values in (differences, gaps)
+    )
+    return MarkerEffects(effects, separations, means + least, others + least, scales)
 
 
 def _medians(cells: np.ndarray) -> np.ndarray:
@@ -163,7 +176,7 @@ def _ratio(part: Any, whole: np.ndarray) -> np.ndarray:
 
 def markers_frame(
     model: Any,
-    X: Any,
+    found: MarkerEffects,
     n_top: int | None = None,
     min_effect: float = LEAST_EFFECT,
     selection_probabilities: Any = None,
@@ -173,11 +186,12 @@ def markers_frame(
 
     most = None if n_top is None else check_integer("n_top", n_top, 1, remedy=" or None")
     least = check_real("min_effect", min_effect, 0)
-    found, weights, names = marker_effects(model, X), model.feature_weights_, feature_names(model)
+    weights, names = to_numpy(model.feature_weights_), feature_names(model)
     probabilities = _check_probabilities(selection_probabilities, len(weights))
     frames = []
     for k, effects in enumerate(found.effects):
-        strength = np.where(weights > 0, np.abs(effects), np.nan)
+        strength = np.fmax(np.abs(effects), found.separations[k])
+        strength[weights == 0] = np.nan
         order = np.argsort(-strength, kind="stable")
         order = order[strength[order] >= least][:most]
         columns = {
@@ -185,7 +199,8 @@ def markers_frame(
             "rank": np.arange(1, len(order) + 1),
             "feature": names[order],
             "effect": effects[order],
-            "direction": np.where(effects[order] < 0, "below", "above").astype(object),
+            "separation": found.separations[k, order],
+            "position": _positions(found.means[:, order], k),
             "mean": found.means[k, order],
             "mean_of_others": found.means_of_others[k, order],
             "scale": found.scales[order],
@@ -195,6 +210,14 @@ def markers_frame(
             columns["selection_probability"] = probabilities[order]
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
+
+
+def _positions(means: np.ndarray, k: int) -> np.ndarray:
+    """Say whether cluster k is above all others in each feature, below all, or between them."""
+    others = np.delete(means, k, axis=0)
+    above, below = (means[k] > others) | np.isnan(others), (means[k] < others) | np.isnan(others)
+    words = np.select([above.all(axis=0), below.all(axis=0)], ["above", "below"], "between")
+    return words.astype(object)
 
 
 def _check_probabilities(given: Any, p: int) -> np.ndarray | None:
