@@ -166,11 +166,11 @@ def compare_solutions(a: Any, b: Any, X: Any = None) -> SolutionComparison:
     for model in (a, b):
         check_is_fitted(model, "cluster_centers_")
     _check_features(a, b)
-    parts = _of_fit(a, b) if X is None else [_judged(model, X) for model in (a, b)]
+    first, second = _of_fit(a, b) if X is None else (_judged(a, X), _judged(b, X))
     named = a if hasattr(a, "case_names_in_") else b
     names = names_of_cases(X) if X is not None else getattr(named, "case_names_in_", None)
-    names = np.arange(len(parts[0].labels)) if names is None else names
-    return compare(*parts, names, feature_names(a if hasattr(a, "feature_names_in_") else b))
+    names = np.arange(len(first.labels)) if names is None else names
+    return compare(first, second, names, feature_names(a if hasattr(a, "feature_names_in_") else b))
 
 
 def _check_features(a: Any, b: Any) -> None:
@@ -198,8 +198,8 @@ def _judged(model: Any, X: Any) -> Judgment:
     return Judgment(labels, outliers, to_numpy(model.feature_weights_), len(model.cluster_centers_))
 
 
-def _of_fit(a: Any, b: Any) -> list[Judgment]:
-    parts = [
+def _of_fit(a: Any, b: Any) -> tuple[Judgment, Judgment]:
+    first, second = (
         Judgment(
             to_numpy(model.labels_),
             to_numpy(model.outliers_),
@@ -207,13 +207,13 @@ def _of_fit(a: Any, b: Any) -> list[Judgment]:
             len(model.cluster_centers_),
         )
         for model in (a, b)
-    ]
-    n, m = (len(part.labels) for part in parts)
+    )
+    n, m = len(first.labels), len(second.labels)
     known = [model.case_names_in_ for model in (a, b) if hasattr(model, "case_names_in_")]
     if n != m or (len(known) == 2 and not np.array_equal(*known)):
         words = f"{n} and {m} cases" if n != m else "cases of other names, or in another order"
         raise ValueError(f"a and b were fitted to {words}; give the cases to compare them on as X.")
-    return parts
+    return first, second
 
 
 def compare(a: Judgment, b: Judgment, cases: Any, features: Any) -> SolutionComparison:

@@ -22,9 +22,10 @@ __all__ = ["MarkerEffects", "marker_effects"]
 
 # Half a standard deviation: what sets a cluster apart by less does not show in single cases.
 LEAST_EFFECT = 0.5
-# No scale is below this share of the standard deviation over all cases, so that a feature that does
-# not vary within clusters has a finite effect.
+# Where more than half of the cells are at the median of their cluster, the scale is at least this
+# share of the standard deviation over all cases: without any spread an effect would be infinite.
 LEAST_SCALE = 1e-3
+ROUNDING = 1e-12  # of the range of a feature: a spread of less is none
 CUT = 3.0  # MADs that a distance within a cluster counts for at most
 CELLS_AT_ONCE = 2**20
 
@@ -111,7 +112,8 @@ def effects_between(table: Any, clusters: np.ndarray, K: int) -> MarkerEffects:
     ends = np.cumsum(np.bincount(clusters[kept], minlength=K))
     p, sparse = table.shape[1], hasattr(table, "toarray")
     step = max(1, CELLS_AT_ONCE // max(1, table.shape[0] if sparse else len(kept)))
-    made = MarkerEffects(*np.full((4, K, p), np.nan), np.full(p, np.nan))
+    effects, separations, means, others = np.full((4, K, p), np.nan)
+    made = MarkerEffects(effects, separations, means, others, np.full(p, np.nan))
     for first in range(0, p, step):
         some = slice(first, min(p, first + step))
         cells = table[:, some].toarray()[kept] if sparse else table[kept, some]
@@ -127,35 +129,44 @@ def _effects(cells: np.ndarray, ends: np.ndarray) -> MarkerEffects:
     least = np.fmin.reduce(cells, axis=1, initial=np.inf)
     least[~np.isfinite(least)] = 0.0
     cells -= least[:, None]
-    starts = np.append(0, ends[:-1])
-    parts = [cells[:, start:end] for start, end in zip(starts, ends, strict=True)]
+    parts = np.split(cells, ends[:-1], axis=1)
     counts = np.array([np.count_nonzero(~np.isnan(part), axis=1) for part in parts])
     totals = np.array([np.nansum(part, axis=1) for part in parts])
     n, total = counts.sum(axis=0), totals.sum(axis=0)
     means, others = _ratio(totals, counts), _ratio(total - totals, n - counts)
-    pairs = list(zip(parts, means, strict=True))
-    within = sum(np.nansum((part - mean[:, None]) ** 2, axis=1) for part, mean in pairs)
     between = np.nansum(counts * (means - _ratio(total, n)) ** 2, axis=0)
-    n_free = n - np.count_nonzero(counts, axis=0)
-    spread = np.sqrt(_ratio(within, n_free))
-    floor = LEAST_SCALE * np.sqrt(_ratio(within + between, n))
-    away = np.concatenate([np.abs(part - _medians(part)[:, None]) for part in parts], axis=1)
-    most = NORMAL * _medians(away)
-    # The MAD alone is robust too, but varies by 15% with 60 cases where the standard deviation does
-    # by 9%, and the largest effects would be those of scales that are too small.
-    robust = np.sqrt(_ratio(np.nansum(np.minimum(away, CUT * most[:, None]) ** 2, axis=1), n_free))
-    scales = np.fmax(np.where(most > floor, robust, spread), floor)
+    scales = _scales(parts, means, between, n, n - np.count_nonzero(counts, axis=0))
+    differences = means - others
     nearest = [
         np.fmin.reduce(np.abs(np.delete(means, k, axis=0) - mean), axis=0, initial=np.inf)
         for k, mean in enumerate(means)
     ]
-    differences = means - others
     gaps = np.where(np.isnan(differences), np.nan, nearest)
     effects, separations = (
         np.divide(values, scales, out=0 * values, where=scales > 0)
         for values in (differences, gaps)
     )
     return MarkerEffects(effects, separations, means + least, others + least, scales)
+
+
+def _scales(
+    parts: list[np.ndarray], means: np.ndarray, between: np.ndarray, n: np.ndarray, free: np.ndarray
+) -> np.ndarray:
+    """Return robust standard deviations within clusters; ``free`` are the degrees of freedom.
+
+    The MAD alone would be robust too. With 60 cases it varies by 15%, and a standard deviation by
+    9%, so that the largest effects would be those whose scale is too small.
+    """
+    away = np.concatenate([np.abs(part - _medians(part)[:, None]) for part in parts], axis=1)
+    mads = NORMAL * _medians(away)
+    robust = np.nansum(np.minimum(away, CUT * mads[:, None]) ** 2, axis=1)
+    pairs = zip(parts, means, strict=True)
+    within = sum(np.nansum((part - mean[:, None]) ** 2, axis=1) for part, mean in pairs)
+    spread = np.sqrt(_ratio(within, free))
+    floor = LEAST_SCALE * np.sqrt(_ratio(within + between, n))
+    largest = np.fmax.reduce([np.fmax.reduce(part, axis=1, initial=0) for part in parts])
+    has_spread = mads > ROUNDING * largest
+    return np.where(has_spread, np.sqrt(_ratio(robust, free)), np.fmax(spread, floor))
 
 
 def _medians(cells: np.ndarray) -> np.ndarray:
