@@ -115,6 +115,16 @@ def test_features_do_not_influence_one_another(monkeypatch):
     assert_array_equal(effects_between(X[:, 3:4], THREE, 3).effects, whole.effects[:, 3:4])
 
 
+def test_scales_of_many_cases_are_those_of_some(monkeypatch):
+    X, labels = table(n=600), np.repeat([0, 1, 2], 200)
+    whole = effects_between(X, labels, 3)
+    monkeypatch.setattr("rskc.markers.MOST_FOR_SCALES", 300)
+    some, half = effects_between(X, labels, 3), effects_between(X[::2], labels[::2], 3)
+    assert_array_equal(some.means, whole.means)
+    assert_allclose(some.scales, half.scales)
+    assert_allclose(some.scales, whole.scales, rtol=0.15)
+
+
 def test_two_clusters_mirror_each_other():
     labels = np.repeat([0, 1], 6)
     found = effects_between(table(), labels, 2)

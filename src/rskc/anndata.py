@@ -105,8 +105,8 @@ def rank_genes(
     ``sc.get.rank_genes_groups_df`` read it. Scores are effects, as in
     :func:`rskc.markers.marker_effects`: how far the mean of a cluster is from that of the others,
     in robust standard deviations within clusters, over the cells that are neither trimmed nor
-    outliers. All genes are ranked, with weight or without, also where the clusters were found in
-    a representation such as "X_pca".
+    outliers. Genes without weight have the score 0; where the clusters were found in a
+    representation such as "X_pca", whose weights are not those of genes, all have their effect.
 
     Parameters
     ----------
@@ -127,8 +127,9 @@ def rank_genes(
     -------
     adata : AnnData or None
         The copy, if one was asked for. Added is ``uns["rank_genes_groups"]``: ``params``;
-        ``names`` and ``scores``, the largest score first; ``logfoldchanges``, the differences of
-        the means, which are log fold changes if the values are logarithms; ``pvals`` and
+        ``names`` and ``scores``, above 0 or below, in the order of
+        :meth:`rskc.RobustSparseKMeans.markers_frame`; ``logfoldchanges``, the differences of the
+        means, which are log fold changes if the values are logarithms; ``pvals`` and
         ``pvals_adj``, which are NaN, since p-values between clusters that the same cells made are
         not valid (arXiv:2203.15267).
 
@@ -150,6 +151,11 @@ def rank_genes(
     if hasattr(table, "tocsc"):
         table = table.tocsc()
     found = effects_between(table, regular_clusters(model), len(model.cluster_centers_))
+    names = np.asarray(adata.var_names)
+    if np.array_equal(getattr(model, "feature_names_in_", ()), names):
+        # Some of scanpy's plots want all genes, so that those without weight are not left out.
+        for values in (found.effects, found.separations):
+            values[:, model.feature_weights_ == 0] = 0
     params = {
         "groupby": groupby,
         "reference": "rest",
@@ -158,7 +164,7 @@ def rank_genes(
         "layer": layer,
         "corr_method": "none",
     }
-    adata.uns[key_added] = {"params": params, **_ranked(found, np.asarray(adata.var_names))}
+    adata.uns[key_added] = {"params": params, **_ranked(found, names)}
     return adata if copy else None
 
 
@@ -177,8 +183,9 @@ def _check_groups(adata: Any, model: Any, groupby: str) -> None:
 
 def _ranked(found: MarkerEffects, names: np.ndarray) -> dict[str, np.ndarray]:
     """Return records with a field a cluster; of clusters without regular cases there is none."""
-    groups = [k for k, scores in enumerate(found.effects) if np.isfinite(scores).any()]
-    orders = [np.argsort(-found.effects[k], kind="stable") for k in groups]
+    groups = [k for k, means in enumerate(found.means) if np.isfinite(means).any()]
+    strengths = np.fmax(np.abs(found.effects), found.separations)
+    orders = [np.argsort(-strengths[k], kind="stable") for k in groups]
     differences = found.means - found.means_of_others
     unknown = np.full_like(found.effects, np.nan)
     columns = {

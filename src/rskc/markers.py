@@ -28,6 +28,9 @@ LEAST_SCALE = 1e-3
 ROUNDING = 1e-12  # of the range of a feature: a spread of less is none
 CUT = 3.0  # MADs that a distance within a cluster counts for at most
 CELLS_AT_ONCE = 2**20
+# Cases that scales are made of, evenly spaced in each cluster where there are more. With 100,000 a
+# standard deviation is known to 0.2%; medians of a million cases x 50 features take 2 s.
+MOST_FOR_SCALES = 100_000
 
 
 class MarkerEffects(NamedTuple):
@@ -48,6 +51,7 @@ class MarkerEffects(NamedTuple):
         Robust standard deviation within clusters: that about the medians of the clusters, where
         no distance counts for more than 3 times 1.4826 times their median. Where more than half of
         the distances are 0, as in counts with many zeros, the standard deviation about the means.
+        Of more than 100,000 cases, as many, evenly spaced, make the scales.
     """
 
     effects: np.ndarray
@@ -134,8 +138,8 @@ def _effects(cells: np.ndarray, ends: np.ndarray) -> MarkerEffects:
     totals = np.array([np.nansum(part, axis=1) for part in parts])
     n, total = counts.sum(axis=0), totals.sum(axis=0)
     means, others = _ratio(totals, counts), _ratio(total - totals, n - counts)
-    between = np.nansum(counts * (means - _ratio(total, n)) ** 2, axis=0)
-    scales = _scales(parts, means, between, n, n - np.count_nonzero(counts, axis=0))
+    stride = -(-cells.shape[1] // MOST_FOR_SCALES)  # rounded up
+    scales = _scales([part[:, :: stride or 1] for part in parts], means)
     differences = means - others
     nearest = [
         np.fmin.reduce(np.abs(np.delete(means, k, axis=0) - mean), axis=0, initial=np.inf)
@@ -149,24 +153,25 @@ def _effects(cells: np.ndarray, ends: np.ndarray) -> MarkerEffects:
     return MarkerEffects(effects, separations, means + least, others + least, scales)
 
 
-def _scales(
-    parts: list[np.ndarray], means: np.ndarray, between: np.ndarray, n: np.ndarray, free: np.ndarray
-) -> np.ndarray:
-    """Return robust standard deviations within clusters; ``free`` are the degrees of freedom.
+def _scales(parts: list[np.ndarray], means: np.ndarray) -> np.ndarray:
+    """Return robust standard deviations within clusters.
 
     The MAD alone would be robust too. With 60 cases it varies by 15%, and a standard deviation by
     9%, so that the largest effects would be those whose scale is too small.
     """
+    counts = np.array([np.count_nonzero(~np.isnan(part), axis=1) for part in parts])
+    n, free = counts.sum(axis=0), counts.sum(axis=0) - np.count_nonzero(counts, axis=0)
     away = np.concatenate([np.abs(part - _medians(part)[:, None]) for part in parts], axis=1)
     mads = NORMAL * _medians(away)
     robust = np.nansum(np.minimum(away, CUT * mads[:, None]) ** 2, axis=1)
     pairs = zip(parts, means, strict=True)
     within = sum(np.nansum((part - mean[:, None]) ** 2, axis=1) for part, mean in pairs)
-    spread = np.sqrt(_ratio(within, free))
+    middle = _ratio(np.nansum(counts * means, axis=0), n)
+    between = np.nansum(counts * (means - middle) ** 2, axis=0)
     floor = LEAST_SCALE * np.sqrt(_ratio(within + between, n))
     largest = np.fmax.reduce([np.fmax.reduce(part, axis=1, initial=0) for part in parts])
-    has_spread = mads > ROUNDING * largest
-    return np.where(has_spread, np.sqrt(_ratio(robust, free)), np.fmax(spread, floor))
+    spread, robust = np.sqrt(_ratio(within, free)), np.sqrt(_ratio(robust, free))
+    return np.where(mads > ROUNDING * largest, robust, np.fmax(spread, floor))
 
 
 def _medians(cells: np.ndarray) -> np.ndarray:
