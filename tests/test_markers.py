@@ -1,18 +1,18 @@
 """Markers: effects by hand, laws, what is left out, and the lists that other programs read."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.files import write_ranked_lists
 from rskc.fitted import with_cases
 from rskc.markers import effects_between, marker_effects
+from skips import skip_without
 
 THREE = np.repeat([0, 1, 2], 4)
 
@@ -278,13 +278,14 @@ def test_bad_input(model, X, given, words):
 
 
 def test_other_cases_are_refused(model, X):
+    with pytest.raises(NotFittedError):
+        RobustSparseKMeans(3).markers_frame(X)
     with pytest.raises(ValueError, match="X has 59 cases and the model was fitted to 60"):
         model.markers_frame(X[:-1])
 
 
 def test_dask_arrays_give_the_same(model, X):
-    if "dask" not in sys.modules:
-        pytest.importorskip("dask", reason="needs dask, which is not installed")
+    skip_without("dask")
     import dask.array as da
 
     blocks = da.from_array(X, chunks=(20, -1))

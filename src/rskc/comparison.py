@@ -195,7 +195,9 @@ class Judgment(NamedTuple):
 
 def _judged(model: Any, X: Any) -> Judgment:
     labels, outliers = to_numpy(model.predict(X)), to_numpy(model.is_outlier(X))
-    return Judgment(labels, outliers, to_numpy(model.feature_weights_), len(model.cluster_centers_))
+    return Judgment(
+        labels, outliers, to_numpy(model.feature_weights_), model.cluster_centers_.shape[0]
+    )
 
 
 def _of_fit(a: Any, b: Any) -> tuple[Judgment, Judgment]:
@@ -204,7 +206,7 @@ def _of_fit(a: Any, b: Any) -> tuple[Judgment, Judgment]:
             to_numpy(model.labels_),
             to_numpy(model.outliers_),
             to_numpy(model.feature_weights_),
-            len(model.cluster_centers_),
+            model.cluster_centers_.shape[0],
         )
         for model in (a, b)
     )
