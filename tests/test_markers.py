@@ -56,21 +56,34 @@ def test_others_are_pooled_and_the_middle_is_separated():
     assert_allclose(found.separations[:, 0], 5 / scale)
 
 
-def test_an_outlying_cell_counts_for_three_mads_at_most():
-    cells = np.array([[1.0, 2.0, 3.0, 2.0, 11.0, 12.0, 13.0, 12e6]]).T
-    found = effects_between(cells, np.repeat([0, 1], 4), 2)
-    # Distances to the medians 2 and 12.5: 1 0 1 0 1.5 .5 .5 and 12 million; their median is .75.
-    cut = 3 * 1.4826 * 0.75
-    squares = 1 + 1 + 1.5**2 + 0.5**2 + 0.5**2 + cut**2
-    assert_allclose(found.scales, np.sqrt(squares / 6))
+def test_an_outlying_cell_counts_as_three_standard_deviations():
+    cells = np.array([[1.0, 2.0, 3.0, 2.0, 2.0, 11.0, 12.0, 13.0, 12.0, 12e6]]).T
+    found = effects_between(cells, np.repeat([0, 1], 5), 2)
+    # Distances to the medians, sorted: 0 0 0 1 1 and 0 0 1 1 and 12 million. Of five, the fourth
+    # (0.9 * 4, rounded down) is that of the robust standard deviation.
+    cut = 12 + 3 * 1 / 1.645
+    second = np.array([11, 12, 13, 12, cut])
+    assert_allclose(found.means[:, 0], [2, second.mean()])
+    assert_allclose(found.scales, np.sqrt((2 + np.sum((second - second.mean()) ** 2)) / 8))
 
 
 def test_counts_with_many_zeros_have_a_standard_deviation():
-    cells = np.array([[0.0, 0, 0, 0, 4, 0, 0, 0, 0, 8]]).T
+    cells = np.array([[0.0, 0, 0, 4, 4, 0, 0, 0, 8, 8]]).T
     found = effects_between(cells, np.repeat([0, 1], 5), 2)
-    within = 4 * 0.8**2 + 3.2**2 + 4 * 1.6**2 + 6.4**2
+    within = 3 * 1.6**2 + 2 * 2.4**2 + 3 * 3.2**2 + 2 * 4.8**2
     assert_allclose(found.scales, np.sqrt(within / 8))
-    assert_allclose(found.effects[:, 0], np.array([-0.8, 0.8]) / np.sqrt(within / 8))
+    assert_allclose(found.effects[:, 0], np.array([-1.6, 1.6]) / np.sqrt(within / 8))
+
+
+def test_a_gene_that_is_off_elsewhere_has_the_spread_of_where_it_is_on():
+    """A robust scale of all cases together would be that of the cells where it is off."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [30, 70])
+    cells = np.where(labels == 0, rng.normal(5, 1, 100), 0.001 * rng.normal(size=100))[:, None]
+    found = effects_between(cells, labels, 2)
+    own = cells[:30, 0]
+    assert_allclose(found.scales, np.sqrt(np.sum((own - own.mean()) ** 2) / 98), rtol=0.01)
+    assert 5 < found.effects[0, 0] < 15
 
 
 def test_a_constant_feature_has_no_effect_and_one_without_spread_a_finite_one():
@@ -78,7 +91,7 @@ def test_a_constant_feature_has_no_effect_and_one_without_spread_a_finite_one():
     cells = np.column_stack([np.full(10, 0.1), labels])
     found = effects_between(cells, labels, 2)
     assert_array_equal(found.effects[:, 0], 0)
-    assert_allclose(found.effects[:, 1], [-2000, 2000])  # the overall SD, .5, over a thousand
+    assert_allclose(found.effects[:, 1], [-200, 200])  # the overall SD, .5, over a hundred
 
 
 # --- laws
@@ -115,14 +128,14 @@ def test_features_do_not_influence_one_another(monkeypatch):
     assert_array_equal(effects_between(X[:, 3:4], THREE, 3).effects, whole.effects[:, 3:4])
 
 
-def test_scales_of_many_cases_are_those_of_some(monkeypatch):
+def test_cells_of_many_cases_are_cut_by_some(monkeypatch):
     X, labels = table(n=600), np.repeat([0, 1, 2], 200)
     whole = effects_between(X, labels, 3)
-    monkeypatch.setattr("rskc.markers.MOST_FOR_SCALES", 300)
-    some, half = effects_between(X, labels, 3), effects_between(X[::2], labels[::2], 3)
-    assert_array_equal(some.means, whole.means)
-    assert_allclose(some.scales, half.scales)
-    assert_allclose(some.scales, whole.scales, rtol=0.15)
+    monkeypatch.setattr("rskc.markers.MOST_FOR_CUTS", 100)
+    some = effects_between(X, labels, 3)
+    assert_allclose(some.means, whole.means, atol=0.03)
+    assert_allclose(some.scales, whole.scales, rtol=0.03)
+    assert not np.array_equal(some.scales, whole.scales)
 
 
 def test_two_clusters_mirror_each_other():

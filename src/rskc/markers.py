@@ -15,22 +15,23 @@ import numpy as np
 
 from rskc.arrays import to_numpy, to_numpy_pair
 from rskc.fitted import feature_names
-from rskc.solver.outliers import NORMAL
 from rskc.validation import check_integer, check_real, short_repr, validated
 
 __all__ = ["MarkerEffects", "marker_effects"]
 
 # Half a standard deviation: what sets a cluster apart by less does not show in single cases.
 LEAST_EFFECT = 0.5
-# Where more than half of the cells are at the median of their cluster, the scale is at least this
-# share of the standard deviation over all cases: without any spread an effect would be infinite.
-LEAST_SCALE = 1e-3
-ROUNDING = 1e-12  # of the range of a feature: a spread of less is none
-CUT = 3.0  # MADs that a distance within a cluster counts for at most
+# A cell counts as no farther from the median of its cluster than three robust standard deviations.
+# These are made of the distance that a tenth of the cells exceeds, which is 1.645 for normal ones.
+# The median distance, as in a MAD, would be next to nothing for a gene that is off in most cells.
+CUT, SHARE_WITHIN, NORMAL_WITHIN = 3.0, 0.9, 1.645
+# No scale is below this share of the standard deviation over all cases: without any spread within
+# clusters an effect would be infinite.
+LEAST_SCALE = 1e-2
 CELLS_AT_ONCE = 2**20
-# Cases that scales are made of, evenly spaced in each cluster where there are more. With 100,000 a
-# standard deviation is known to 0.2%; medians of a million cases x 50 features take 2 s.
-MOST_FOR_SCALES = 100_000
+# Cases of a cluster by which its cells are cut, evenly spaced where there are more: they give the
+# distance to 2%, and a million cases need not be sorted by each feature.
+MOST_FOR_CUTS = 5000
 
 
 class MarkerEffects(NamedTuple):
@@ -46,12 +47,13 @@ class MarkerEffects(NamedTuple):
         Distance to the nearest mean of another cluster, in the same unit. It is large also for a
         cluster in the middle of others, whose effect is small.
     means, means_of_others : ndarray of shape (n_clusters, n_features)
-        Mean over the cases of the cluster, and over the cases of all others.
+        Mean over the cases of the cluster, and over the cases of all others. Cells farther than
+        three robust standard deviations from the median of their cluster count as if they were
+        there: few cells cannot make an effect. (Robust: by the distance that one cell in ten
+        exceeds.)
     scales : ndarray of shape (n_features,)
-        Robust standard deviation within clusters: that about the medians of the clusters, where
-        no distance counts for more than 3 times 1.4826 times their median. Where more than half of
-        the distances are 0, as in counts with many zeros, the standard deviation about the means.
-        Of more than 100,000 cases, as many, evenly spaced, make the scales.
+        Standard deviation of the same cells about the means of their clusters, all clusters
+        together; at least 1% of that about the mean of all cases.
     """
 
     effects: np.ndarray
@@ -134,12 +136,17 @@ def _effects(cells: np.ndarray, ends: np.ndarray) -> MarkerEffects:
     least[~np.isfinite(least)] = 0.0
     cells -= least[:, None]
     parts = np.split(cells, ends[:-1], axis=1)
+    for part in parts:
+        _cut(part)
     counts = np.array([np.count_nonzero(~np.isnan(part), axis=1) for part in parts])
     totals = np.array([np.nansum(part, axis=1) for part in parts])
     n, total = counts.sum(axis=0), totals.sum(axis=0)
     means, others = _ratio(totals, counts), _ratio(total - totals, n - counts)
-    stride = -(-cells.shape[1] // MOST_FOR_SCALES)  # rounded up
-    scales = _scales([part[:, :: stride or 1] for part in parts], means)
+    pairs = zip(parts, means, strict=True)
+    within = sum(np.nansum((part - mean[:, None]) ** 2, axis=1) for part, mean in pairs)
+    between = np.nansum(counts * (means - _ratio(total, n)) ** 2, axis=0)
+    spread = np.sqrt(_ratio(within, n - np.count_nonzero(counts, axis=0)))
+    scales = np.fmax(spread, LEAST_SCALE * np.sqrt(_ratio(within + between, n)))
     differences = means - others
     nearest = [
         np.fmin.reduce(np.abs(np.delete(means, k, axis=0) - mean), axis=0, initial=np.inf)
@@ -153,36 +160,19 @@ def _effects(cells: np.ndarray, ends: np.ndarray) -> MarkerEffects:
     return MarkerEffects(effects, separations, means + least, others + least, scales)
 
 
-def _scales(parts: list[np.ndarray], means: np.ndarray) -> np.ndarray:
-    """Return robust standard deviations within clusters.
-
-    The MAD alone would be robust too. With 60 cases it varies by 15%, and a standard deviation by
-    9%, so that the largest effects would be those whose scale is too small.
-    """
-    counts = np.array([np.count_nonzero(~np.isnan(part), axis=1) for part in parts])
-    n, free = counts.sum(axis=0), counts.sum(axis=0) - np.count_nonzero(counts, axis=0)
-    away = np.concatenate([np.abs(part - _medians(part)[:, None]) for part in parts], axis=1)
-    mads = NORMAL * _medians(away)
-    robust = np.nansum(np.minimum(away, CUT * mads[:, None]) ** 2, axis=1)
-    pairs = zip(parts, means, strict=True)
-    within = sum(np.nansum((part - mean[:, None]) ** 2, axis=1) for part, mean in pairs)
-    middle = _ratio(np.nansum(counts * means, axis=0), n)
-    between = np.nansum(counts * (means - middle) ** 2, axis=0)
-    floor = LEAST_SCALE * np.sqrt(_ratio(within + between, n))
-    largest = np.fmax.reduce([np.fmax.reduce(part, axis=1, initial=0) for part in parts])
-    spread, robust = np.sqrt(_ratio(within, free)), np.sqrt(_ratio(robust, free))
-    return np.where(mads > ROUNDING * largest, robust, np.fmax(spread, floor))
-
-
-def _medians(cells: np.ndarray) -> np.ndarray:
-    """Return the median of the observed cells in each row; NaN where there are none."""
-    if cells.shape[1] == 0:
-        return np.full(len(cells), np.nan)
-    if not np.isnan(cells).any():
-        return np.median(cells, axis=1)
-    ordered, counts = np.sort(cells, axis=1), np.count_nonzero(~np.isnan(cells), axis=1)
-    middle = np.maximum([(counts - 1) // 2, counts // 2], 0)  # what is missing is sorted last
-    return np.take_along_axis(ordered, middle.T, axis=1).mean(axis=1)
+def _cut(part: np.ndarray) -> None:
+    """Bring cells (p, n) of a cluster that are far from its median nearer, in place."""
+    if part.shape[1] == 0:
+        return
+    some = part[:, :: -(-part.shape[1] // MOST_FOR_CUTS)]
+    ordered, counts = np.sort(some, axis=1), np.count_nonzero(~np.isnan(some), axis=1)
+    last = np.maximum(counts - 1, 0)  # what is missing is sorted last
+    middle = np.take_along_axis(ordered, np.column_stack([last // 2, -(-last // 2)]), axis=1)
+    medians = middle.mean(axis=1, keepdims=True)
+    away = np.sort(np.abs(some - medians), axis=1)
+    exceeded = np.take_along_axis(away, (SHARE_WITHIN * last).astype(int)[:, None], axis=1)
+    most = CUT / NORMAL_WITHIN * exceeded
+    np.clip(part, medians - most, medians + most, out=part)
 
 
 def _ratio(part: Any, whole: np.ndarray) -> np.ndarray:
