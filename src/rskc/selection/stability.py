@@ -15,7 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 from rskc.arrays import to_numpy
 from rskc.exceptions import ParameterError
 from rskc.selection.checkpoint import Result
-from rskc.selection.references import NormalReference
+from rskc.selection.references import NormalReference, PcaReference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import Search, check_clusters, configured, fit_quietly, with_clusters
 from rskc.selection.subsample import draw_cases
@@ -28,9 +28,15 @@ STARTS = 25
 # than this: too few clusters join true ones, not always the same, yet most pairs of cases are
 # together or apart in both halves.
 FIRST_NUMBERS, HIGH = 10, 0.6
-# A number that is below the threshold by more than this after the first splits is not stable;
-# others see all splits. Most numbers are wrong, and far below: that halves the work.
-FIRST_SPLITS, FAR_BELOW = 2, 0.25
+# A number that is below by more than this after the first splits is not stable; others see all
+# splits. Most numbers are wrong, and far below: that halves the work.
+FIRST_SPLITS, FAR_BELOW = 2, 0.1
+# Clusters that nearly come back do count if every two neighboring ones are told from one cloud, by
+# a p-value of at most this. One cluster too many has two of which the p-value is .5 or more.
+NEARLY, APART = 0.6, 0.2
+# Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
+# even spread are more compact than those of a normal one.
+CLOUDS, DATA = (NormalReference, PcaReference), 2
 # A half has at least this number of cases for each cluster.
 CASES_A_CLUSTER = 3
 
@@ -47,8 +53,8 @@ class Stability(Search):
     One cluster too many splits a true one, each time in another way; one too few joins two.
 
     The largest stable number is then compared with one cloud: reference sets, drawn from one normal
-    distribution along the principal axes of the data, are clustered as well. If clusters of the
-    data are no more compact than those of the references, one cloud explains them.
+    or one even distribution along the principal axes of the data, are clustered as well. If
+    clusters of the data are no more compact than those of the references, one cloud explains them.
 
     Parameters
     ----------
@@ -61,9 +67,9 @@ class Stability(Search):
         Splits into halves; two fits each.
     threshold : float, default=0.8
         What the stability of a number must reach.
-    n_references : int, default=10
-        Reference sets. 0: no comparison with one cloud.
-    level : float, default=0.05
+    n_references : int, default=20
+        Reference sets of each of the two kinds. 0: no comparison with one cloud.
+    level : float, default=0.02
         Level of that comparison.
     max_samples, random_state, n_jobs, checkpoint, progress
         As in :class:`Clest`.
@@ -134,8 +140,13 @@ class Stability(Search):
     _: KW_ONLY
     n_splits: int = 6
     threshold: float = 0.8
-    n_references: int = 10
-    level: float = 0.05
+    n_references: int = 20
+    level: float = 0.02
+
+    @property
+    def _least(self) -> float:
+        """The stability below which a number is out of the question."""
+        return min(NEARLY, self.threshold)
 
     def selection_bound(self, threshold: float = 0.75) -> float:
         """Return how many false features to expect among those of a selection probability.
@@ -182,20 +193,22 @@ class Stability(Search):
         return [K for K in check_clusters(self.n_clusters, 1, n // 2) if K > 1]
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        work = partial(_fit, X, self._as_asked(runner.seed), runner.seed)
-        fits: dict[int, _Fits] = {}
-
-        def run(numbers: list[int], splits: range, later: int) -> None:
-            keys = [(K, split) for K in numbers for split in splits]
-            results = runner.run("Stability", work, keys, more=later)
-            for (K, _), result in zip(keys, results, strict=True):
-                fits.setdefault(K, _Fits(K)).add(result)
-
+        model, fits = self._as_asked(runner.seed), {}
         numbers, few = self._numbers(len(X)), min(FIRST_SPLITS, self.n_splits)
         while numbers:
-            run(numbers, range(few + 1), len(numbers) * (self.n_splits - few))
-            promising = [K for K in numbers if fits[K].stability >= self.threshold - FAR_BELOW]
-            run(promising, range(few + 1, self.n_splits + 1), 0)
+            keys = [(K,) for K in numbers]
+            later = len(numbers) * self.n_splits
+            results = runner.run("All cases", partial(_fit_all, X, model), keys, later)
+            fits |= {K: _Fits(K, full) for K, full in zip(numbers, results, strict=True)}
+            # Outlying in most of the fits: one of many clusters may consist of outlying cases.
+            flagged = np.mean([fit.full["outliers"] for fit in fits.values()], axis=0)
+            work = partial(_fit_halves, X, np.flatnonzero(flagged <= 0.5), model, runner.seed)
+            for splits in (range(few), range(few, self.n_splits)):
+                keys = [(K, split) for K in numbers for split in splits]
+                later -= len(keys)
+                for key, result in zip(keys, runner.run("Halves", work, keys, later), strict=True):
+                    fits[key[0]].splits.append(result)
+                numbers = [K for K in numbers if fits[K].stability >= self._least - FAR_BELOW]
             numbers = self._more(fits, len(X))
         self._decide(X, fits, runner)
 
@@ -204,7 +217,7 @@ class Stability(Search):
         if not is_word(self.n_clusters, "auto"):
             return []
         last = max(fits)
-        stable = max((K for K in fits if fits[K].stability >= self.threshold), default=1)
+        stable = max((K for K in fits if fits[K].stability >= self._least), default=1)
         too_few = stable <= last // 2 and np.median(fits[last].agreements) >= HIGH
         if stable < last - 1 and not too_few:
             return []
@@ -220,43 +233,48 @@ class Stability(Search):
     def _decide(self, X: np.ndarray, fits: dict[int, _Fits], runner: Runner) -> None:
         import pandas as pd
 
-        p_values = dict.fromkeys(fits, np.nan)
-        stable = [K for K in sorted(fits, reverse=True) if fits[K].stability >= self.threshold]
-        self.n_clusters_ = 1
-        for K in stable:
+        self.n_clusters_, self._sample, self._seed = 1, X, runner.seed
+        candidates = [K for K in sorted(fits, reverse=True) if fits[K].stability >= self._least]
+        for K in candidates:
             if self.n_references:
-                p_values[K] = self._compare(X, fits[K], runner)
-            if not p_values[K] > self.level:
+                self._compare(X, fits[K], runner)
+            if self._is_stable(fits[K]) and not fits[K].p_value > self.level:
                 self.n_clusters_ = K
                 break
-        table = pd.DataFrame([fits[K].figures() for K in fits], columns=COLUMNS)
-        for name in COLUMNS[-2:]:
-            if table[name].isna().any():  # features are not chosen by a test
-                del table[name]
-        table["stable"] = table.stability >= self.threshold
-        self.table_ = table.assign(
-            p_value=list(p_values.values()), chosen=table.n_clusters == self.n_clusters_
-        )
+        table = pd.DataFrame([fit.figures() for fit in fits.values()], columns=COLUMNS)
+        if table.features_different.isna().any():  # features are not chosen by a test
+            table = table.drop(columns=["features_different", "features_enough"])
+        stable = [self._is_stable(fit) for fit in fits.values()]
+        self.table_ = table.assign(stable=stable, chosen=table.n_clusters == self.n_clusters_)
         self.agreements_ = np.full((self.n_splits, len(fits)), np.nan)
-        for i, K in enumerate(fits):
-            own = fits[K].agreements
-            self.agreements_[: len(own), i] = own
-        self.reason_ = self._reason(fits, stable)
-        self._fits, self._sample, self._seed = fits.get(self.n_clusters_), X, runner.seed
+        for i, fit in enumerate(fits.values()):
+            self.agreements_[: len(fit.splits), i] = fit.agreements
+        self.reason_ = self._reason(fits)
+        self._fits = fits.get(self.n_clusters_)
 
-    def _compare(self, X: np.ndarray, fits: _Fits, runner: Runner) -> float:
-        """Return the p-value of as compact clusters in one normal cloud."""
-        weights = fits.full["weights"]
+    def _is_stable(self, fit: _Fits) -> bool:
+        """Whether clusters come back, or nearly do and no two of them are like one cloud."""
+        nearly = fit.stability >= self._least and fit.pair_p_value <= APART
+        return fit.stability >= self.threshold or nearly
+
+    def _compare(self, X: np.ndarray, fit: _Fits, runner: Runner) -> None:
+        """Compare the clusters, and each with its nearest one, with one cloud."""
+        weights, clean = fit.full["weights"], ~fit.full["outliers"]
         used = np.flatnonzero(weights > 0)
-        cells = X[np.ix_(~fits.full["outliers"], used)] * np.sqrt(weights[used])
-        work = partial(_cluster_index, cells, self._without_choices(runner.seed), runner.seed)
-        keys = [(fits.n_clusters, r) for r in range(self.n_references + 1)]
-        results = runner.run("One cloud", work, keys)
-        own, *drawn = (float(result["index"]) for result in results)
-        spread = np.std(drawn, ddof=1) * np.sqrt(1 + 1 / len(drawn))
-        if spread == 0:
-            return float(own >= drawn[0])
-        return float(student.cdf((own - np.mean(drawn)) / spread, len(drawn) - 1))
+        cells, labels = X[np.ix_(clean, used)] * np.sqrt(weights[used]), fit.full["labels"][clean]
+        model = self._without_choices(runner.seed)
+        work = partial(_cluster_index, cells, labels, model, runner.seed)
+        K, draws = fit.n_clusters, range(self.n_references)
+        sets = [(K, 0, 0), *((K, *pair) for pair in nearest_pairs(cells, labels, K))]
+        own = [(*cases, DATA, 0) for cases in sets]
+        drawn = [(*cases, kind, r) for cases in sets for kind in range(len(CLOUDS)) for r in draws]
+        found = np.array([r["index"] for r in runner.run("One cloud", work, [*own, *drawn])])
+        others = found[len(sets) :].reshape(len(sets), len(CLOUDS), -1)
+        p_values = [
+            max(_p_value(index, drawn) for drawn in kinds)
+            for index, kinds in zip(found, others, strict=False)
+        ]
+        fit.p_value, fit.pair_p_value = p_values[0], max(p_values[1:], default=0.0)
 
     def _without_choices(self, seed: int) -> Any:
         """Return the estimator without weights and trimming, where it has them."""
@@ -290,46 +308,39 @@ class Stability(Search):
         self.case_stability_ = (self.half_labels_ == numbers[fits.full["labels"]]).mean(axis=0)
         self.selection_probabilities_ = np.mean([half["selected"] for half in fits.halves], axis=0)
 
-    def _reason(self, fits: dict[int, _Fits], stable: list[int]) -> str:
+    def _reason(self, fits: dict[int, _Fits]) -> str:
         """Say why the number was chosen."""
         K, least = self.n_clusters_, f"{self.threshold:.2f}"
         if not fits:
             return "There are too few cases to cluster half of them: one cluster is assumed."
-        if not stable:
-            best = max(fits.values(), key=lambda own: own.stability)
-            return (
-                f"No number of clusters is stable: with {best.n_clusters}, the best one, the worst "
-                f"cluster comes back to {best.stability:.2f} in half of the cases, less than "
-                f"{least}."
+        explained = [k for k in fits if k > K and self._is_stable(fits[k])]
+        if K > 1:
+            text = (
+                f"Each of the {K} clusters comes back in half of the cases, the worst to "
+                f"{fits[K].stability:.2f}"
             )
-        if K == 1:
-            return (
-                f"{_numbers(stable)} clusters are stable, but no more compact than clusters of "
-                "one normal cloud: one cluster is assumed."
-            )
-        text = (
-            f"Each of the {K} clusters comes back in half of the cases, the worst to "
-            f"{fits[K].stability:.2f}"
+            if explained:
+                return f"{text}; {_listed(explained)} are stable too, but one cloud explains them."
+            if max(fits) > K:
+                return f"{text}; with more clusters one falls below {least}."
+            return f"{text}; more than {K} were not tried."
+        if explained:
+            clusters = f"{_listed(explained)} clusters are"
+            return f"{clusters} stable, but no more compact than clusters of one cloud."
+        best = max(fits.values(), key=lambda fit: fit.stability)
+        return (
+            f"No number of clusters is stable: with {best.n_clusters}, the best one, the worst "
+            f"cluster comes back to {best.stability:.2f} in half of the cases, less than {least}."
         )
-        if passed := [number for number in stable if number > K]:
-            return f"{text}; {_numbers(passed)} are stable too, but one cloud explains them."
-        return f"{text}; with more clusters one falls below {least}."
 
 
 class _Fits:
     """Fits with a number of clusters: to all cases, and to the halves of each split."""
 
-    def __init__(self, n_clusters: int):
-        self.n_clusters = n_clusters
-        self.full: Result = {}
+    def __init__(self, n_clusters: int, full: Result):
+        self.n_clusters, self.full = n_clusters, full
         self.splits: list[Result] = []
-
-    def add(self, result: Result) -> None:
-        """Add the fit to all cases, which comes first, or those to the halves of a split."""
-        if self.full:
-            self.splits.append(result)
-        else:
-            self.full = result
+        self.p_value = self.pair_p_value = np.nan  # of the comparison with one cloud
 
     @property
     def halves(self) -> list[Result]:
@@ -374,10 +385,17 @@ class _Fits:
     def figures(self) -> tuple:
         """Return a row of the table."""
         low, middle, high = np.percentile(self.agreements, (25, 50, 75))
-        counts = self.full["n_different"], self.full["n_enough"]
-        spread = (high - low) / 2
-        n_splits = len(self.splits)
-        return (self.n_clusters, n_splits, self.stability, middle, spread, *map(float, counts))
+        return (
+            self.n_clusters,
+            len(self.splits),
+            self.stability,
+            middle,
+            (high - low) / 2,
+            float(self.full["n_different"]),
+            float(self.full["n_enough"]),
+            self.p_value,
+            self.pair_p_value,
+        )
 
 
 COLUMNS = (
@@ -388,6 +406,8 @@ COLUMNS = (
     "agreement_spread",
     "features_different",
     "features_enough",
+    "p_value",
+    "pair_p_value",
 )
 
 
@@ -409,25 +429,37 @@ def _contingency(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
     return np.bincount(pairs, minlength=K * K).reshape(K, K)
 
 
-def _fit(X: np.ndarray, estimator: Any, seed: int, key: Key) -> Result:
-    """Cluster all cases, or the two halves of a split, which is the same for every number."""
+def nearest_pairs(cells: np.ndarray, labels: np.ndarray, K: int) -> list[tuple[int, int]]:
+    """Return each cluster and the one with the nearest center, every pair once."""
+    known = [k for k in range(K) if (labels == k).any()]
+    filled = np.where(np.isnan(cells), np.nanmean(cells, axis=0), cells)
+    centers = np.array([filled[labels == k].mean(axis=0) for k in known])
+    distances = ((centers[:, None] - centers) ** 2).sum(axis=2)
+    np.fill_diagonal(distances, np.inf)
+    pairs = enumerate(distances.argmin(axis=1)) if len(known) > 2 else ()
+    return sorted({tuple(sorted((known[a], known[b]))) for a, b in pairs})
+
+
+def _fit_all(X: np.ndarray, estimator: Any, key: Key) -> Result:
+    """Cluster all cases."""
+    model = fit_quietly(clone(estimator).set_params(n_clusters=key[0]), X)
+    return {
+        "labels": model.labels_,
+        "outliers": np.asarray(getattr(model, "outliers_", np.zeros(len(X), bool))),
+        "weights": getattr(model, "feature_weights_", np.ones(X.shape[1])),
+        "n_different": getattr(model, "n_features_different_", np.nan),
+        "n_enough": getattr(model, "n_features_enough_", np.nan),
+    }
+
+
+def _fit_halves(X: np.ndarray, cases: np.ndarray, estimator: Any, seed: int, key: Key) -> Result:
+    """Cluster the two halves of some cases, split in the same way for every number of clusters."""
     K, split = key
-    if split == 0:
-        model = fit_quietly(clone(estimator).set_params(n_clusters=K), X)
-        outliers = np.asarray(getattr(model, "outliers_", np.zeros(len(X), bool)))
-        return {
-            "labels": model.labels_,
-            "outliers": outliers,
-            "weights": getattr(model, "feature_weights_", np.ones(X.shape[1])),
-            "n_different": getattr(model, "n_features_different_", np.nan),
-            "n_enough": getattr(model, "n_features_enough_", np.nan),
-        }
-    halves = np.array_split(rng_of(seed, split).permutation(len(X)), 2)
+    halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
     result = {}
     for i, name in enumerate(("first", "second")):
-        labels, selected = _predict_from(
-            X, np.sort(halves[i]), estimator, seed_of(seed, *key, i), K
-        )
+        half, own_seed = np.sort(halves[i]), seed_of(seed, *key, i)
+        labels, selected = _predict_from(X, half, estimator, own_seed, K)
         result |= {f"{name}_labels": labels, f"{name}_selected": selected}
     return result
 
@@ -444,15 +476,33 @@ def _predict_from(
     return model.predict(X).astype(np.int32), weights > 0
 
 
-def _cluster_index(cells: np.ndarray, estimator: Any, seed: int, key: Key) -> Result:
-    """Return the sum of squares within clusters over that in total, of the data or a reference."""
-    K, number = key
-    if number > 0:
-        cells = NormalReference.of(cells).draw(rng_of(seed, *key))
-    model = configured(estimator, seed_of(seed, *key), n_clusters=K)
-    labels = fit_quietly(_with_few_starts(model), cells).labels_
+def _cluster_index(
+    cells: np.ndarray, labels: np.ndarray, estimator: Any, seed: int, key: Key
+) -> Result:
+    """Return the sum of squares within clusters over that in total, of the data or a reference.
+
+    The cases are those of two clusters, for two; or all, for all, where both are the same.
+    """
+    K, first, second, kind, _ = key
+    if first != second:
+        K, cells = 2, cells[(labels == first) | (labels == second)]
+    if kind != DATA:
+        cells = CLOUDS[kind].of(cells).draw(rng_of(seed, *key))
+    try:
+        model = configured(estimator, seed_of(seed, *key), n_clusters=K)
+        labels = fit_quietly(_with_few_starts(model), cells).labels_
+    except ParameterError:  # fewer distinct cases than clusters
+        return {"index": 0.0}
     within = sum(_squares(cells[labels == k]) for k in np.unique(labels))
     return {"index": within / max(_squares(cells), np.finfo(float).tiny)}
+
+
+def _p_value(index: float, drawn: np.ndarray) -> float:
+    """Return the probability of an index as small, if it is drawn as the others were."""
+    spread = drawn.std(ddof=1) * np.sqrt(1 + 1 / len(drawn))
+    if spread == 0:
+        return float(index >= drawn[0])
+    return float(student.cdf((index - drawn.mean()) / spread, len(drawn) - 1))
 
 
 def _squares(cells: np.ndarray) -> float:
@@ -468,6 +518,6 @@ def _with_few_starts(model: Any) -> Any:
     return model
 
 
-def _numbers(values: list[int]) -> str:
+def _listed(values: list[int]) -> str:
     *first, last = map(str, sorted(values))
     return f"{', '.join(first)} and {last}" if first else last
