@@ -28,6 +28,7 @@ from rskc.clumps import find_clump
 from rskc.engines import Engine
 from rskc.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
+from rskc.solver.alternate import is_guarded
 from rskc.solver.outliers import Distances, distances_to, even_weights, far_cases
 from rskc.solver.problem import Rival
 from rskc.solver.reweighting import reweight
@@ -155,7 +156,11 @@ def _of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | N
 def _over_trimmed(few: Engine, problem: Problem, starts: Starts, n_trim_of: Any) -> _Clusters:
     n_trim = min(n_trim_of(OVER_TRIM, few.n_cases), few.n_cases - problem.n_clusters)
     over = replace(problem, n_trim=n_trim)
-    return _Clusters(few, over, solve(few, over, starts.fewer(OVER_STARTS, 0)))
+    solution = solve(few, over, starts.fewer(OVER_STARTS, 0))
+    if not is_guarded(over, solution.sizes, solution.kept_sizes):
+        # Outlying cases may have a cluster in all that was found.
+        solution = solve(few, over, starts)
+    return _Clusters(few, over, solution)
 
 
 def _not_set_aside(few: Engine, over: _Clusters) -> np.ndarray:
