@@ -114,8 +114,8 @@ class Stability(Search):
 
     The comparison with one cloud is in the features that have weight, times the roots of their
     weights, of the cases that are no outliers. The ``p_value`` is of the sum of squares within
-    clusters over that in total (the cluster index of SigClust), for a number of clusters and for
-    features that are given; it does not know that both were looked for.
+    clusters over that in total (the cluster index of SigClust), in the plane of the centers, for a
+    number of clusters and for features that are given; it does not know that both were looked for.
 
     References
     ----------
@@ -493,8 +493,30 @@ def _cluster_index(
         labels = fit_quietly(_with_few_starts(model), cells).labels_
     except ParameterError:  # fewer distinct cases than clusters
         return {"index": 0.0}
-    within = sum(_squares(cells[labels == k]) for k in np.unique(labels))
-    return {"index": within / max(_squares(cells), np.finfo(float).tiny)}
+    return {"index": cluster_index(cells, labels, in_plane=first == second)}
+
+
+def cluster_index(cells: np.ndarray, labels: np.ndarray, in_plane: bool) -> float:
+    """Return the sum of squares within clusters over that in total.
+
+    Either of all cells, or in the plane (line, space) in which the centers lie: across it there is
+    nothing but noise, which hides how compact many clusters are. For the two halves of one cluster
+    the noise is what tells them from two clusters. Missing cells are filled with the mean of their
+    cluster.
+    """
+    _, labels = np.unique(labels, return_inverse=True)
+    members = np.eye(labels.max() + 1)[labels]
+    observed = ~np.isnan(cells)
+    counts = np.maximum(members.T @ observed, 1)
+    centers = members.T @ np.where(observed, cells, 0.0) / counts
+    cells = np.where(observed, cells, centers[labels])
+    around_mean, around_centers = cells - cells.mean(axis=0), cells - centers[labels]
+    if in_plane:
+        _, sizes, axes = np.linalg.svd(centers - cells.mean(axis=0), full_matrices=False)
+        plane = axes[sizes > 1e-9 * sizes[0]].T
+        around_mean, around_centers = around_mean @ plane, around_centers @ plane
+    total = max((around_mean**2).sum(), np.finfo(float).tiny)
+    return float((around_centers**2).sum() / total)
 
 
 def _p_value(index: float, drawn: np.ndarray) -> float:
@@ -503,13 +525,6 @@ def _p_value(index: float, drawn: np.ndarray) -> float:
     if spread == 0:
         return float(index >= drawn[0])
     return float(student.cdf((index - drawn.mean()) / spread, len(drawn) - 1))
-
-
-def _squares(cells: np.ndarray) -> float:
-    """Return the sum of squares of the observed cells around the means of their columns."""
-    observed = ~np.isnan(cells)
-    means = np.where(observed, cells, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
-    return float((np.where(observed, cells - means, 0.0) ** 2).sum())
 
 
 def _with_few_starts(model: Any) -> Any:
