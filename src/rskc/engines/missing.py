@@ -120,7 +120,8 @@ class MissingTable(MissingTableMixin, MemoryTable):
     def assign(self, centers):
         unseen = np.isnan(centers)
         filled = np.where(unseen, 0, centers) if unseen.any() else centers
-        labels, costs = self._nearest(self._factors(filled), np.zeros(centers.shape[:2]))
+        constants = np.zeros(centers.shape[:2], self.blocks.dtype)
+        labels, costs = self._nearest(self._factors(filled), constants)
         costs *= self.scale
         unseen &= self.weights[:, None, :] > 0
         for run in np.flatnonzero(unseen.any(axis=(1, 2))):
