@@ -96,8 +96,7 @@ class DrawnStarts:
     def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
         """Yield the cases drawn, batch by batch."""
         runs, K = self.uniforms.shape
-        cases = 8 * (3 + 2 * trials_for(K)) * table.n_cases
-        step = max(1, table.work_bytes // (cases + 40 * K * table.n_columns))
+        step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
         kinds, seeds = np.arange(runs) % len(self.inits), table.seeding_table()
         for first in range(0, runs, step):
             rows = slice(first, first + step)
@@ -115,10 +114,12 @@ class DrawnStarts:
     def _draw(self, table: Table, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
         uniforms = self.uniforms[rows]
         cases = np.empty(uniforms.shape, np.int64)
+        bytes_of_run = 16 * trials_for(self.uniforms.shape[1]) * table.n_cases
+        step = max(1, table.work_bytes // bytes_of_run)  # all candidates of a step at once
         for kind, init in enumerate(self.inits):
-            own = kinds == kind
-            if own.any():
-                cases[own] = INITS[init](table, uniforms[own], n_trim)
+            own = np.flatnonzero(kinds == kind)
+            for some in (own[i : i + step] for i in range(0, len(own), step)):
+                cases[some] = INITS[init](table, uniforms[some], n_trim)
         return cases
 
 
