@@ -116,6 +116,16 @@ static int64_t MOVES(move_round)(const MOVES(Run) *run, int64_t n_cases) {
     return moves;
 }
 
+/* What the within sum falls by when a case leaves its cluster, for the cases start .. stop. */
+static void MOVES(exact_gains)(const MOVES(Run) *run, int64_t start, int64_t stop) {
+    for (int64_t i = start; i < stop; i++) {
+        int own = run->groups[i];
+        run->gain[i] = own < 0 ? 0
+            : MOVES(leaving)(run->x + i * WIDTH(run->q), run->w, run->q, own, run->totals, run->counts,
+                             run->centers);
+    }
+}
+
 /* Brings the gains of all cases of two clusters up to date. */
 static void MOVES(update_gains)(const MOVES(Run) *run, int one, int other) {
     for (int64_t i = 0; i < run->n; i++)
@@ -228,26 +238,26 @@ static void MOVES(screen)(const MOVES(Run) *run, int64_t start, int rows, NAME(G
         for (int j = 0; j < q; j++) run->squares[(size_t)i * q + j] = x[(size_t)i * width + j] * x[(size_t)i * width + j];
     gemm("T", "N", &rows, &K, &q, &one, run->squares, &q, run->factors + (size_t)K * width, &q, &one, run->product, &rows);
 #endif
-    for (int i = 0; i < rows; i++) run->loss[start + i] = HUGE_VAL;
+    for (int i = 0; i < rows; i++) run->loss[start + i] = HUGE_VAL, run->gain[start + i] = 0;
     for (int k = 0; k < K; k++) {
         const T *d = run->product + (size_t)k * rows;
 #if !MISSING
-        double share = run->counts[k] / (run->counts[k] + 1);
+        double n = run->counts[k], share = n / (n + 1), turn = n > 1 ? (n + 1) / (n - 1) : 0;
 #endif
         for (int i = 0; i < rows; i++) {
+            int64_t c = start + i;
 #if MISSING
             double loss = (double)d[i];
 #else
-            double loss = share * run->norms[start + i] + (double)d[i] + run->constants[k];
+            double loss = share * run->norms[c] + (double)d[i] + run->constants[k];
+            if (run->groups[c] == k) run->gain[c] = turn * loss;
 #endif
-            if (loss < run->loss[start + i] && run->groups[start + i] != k) run->loss[start + i] = loss;
+            if (loss < run->loss[c] && run->groups[c] != k) run->loss[c] = loss;
         }
     }
-    for (int i = 0; i < rows; i++) {
-        int own = run->groups[start + i];
-        run->gain[start + i] = own < 0 ? 0
-            : MOVES(leaving)(x + (size_t)i * width, run->w, q, own, run->totals, run->counts, run->centers);
-    }
+#if MISSING
+    MOVES(exact_gains)(run, start, start + rows);
+#endif
 }
 
 /* Kept cases that some move may gain by, as far as the screening can see. */
@@ -306,8 +316,10 @@ static int64_t MOVES(single_moves)(const T *x, const double *w, const double *sc
             now += moved;
             if (moved == 0) break;
         }
-        if (now == 0 && (double)(candidates = MOVES(trimmed)(&run)) * q <= RSKC_EXCHANGE_WORK)
+        if (now == 0 && (double)(candidates = MOVES(trimmed)(&run)) * q <= RSKC_EXCHANGE_WORK) {
+            if (!MISSING && candidates > 0) MOVES(exact_gains)(&run, 0, n);
             now = MOVES(exchange_round)(&run, candidates);
+        }
         moves += now;
         if (now == 0) break;
     }
