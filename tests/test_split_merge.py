@@ -44,6 +44,17 @@ def test_the_pair_is_merged_whose_merging_raises_the_within_sum_least():
     assert_array_equal(left.counts[0], [24 if k == a else 12 for k in range(5) if k != b])
 
 
+def test_runs_are_merged_as_if_each_were_alone():
+    rng = np.random.default_rng(1)
+    table, groups = table_of(rng.normal(size=(90, 4))), rng.integers(-1, 9, (5, 90), np.int32)
+    sums, weights = table.sums(groups, 9), rng.random(4)
+    together = merged(sums, 5, weights)
+    for run in range(5):
+        alone = merged(sums.of_runs(slice(run, run + 1)), 5, weights)
+        assert_array_equal(together.totals[run], alone.totals[0])
+        assert_array_equal(together.counts[run], alone.counts[0])
+
+
 @pytest.mark.parametrize("n_trim", [0, 30])
 def test_misplaced_centers_find_their_place(n_trim):
     """Two centers in one cluster and one in two others: Lloyd cannot mend it."""

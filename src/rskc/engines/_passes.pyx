@@ -107,9 +107,13 @@ cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const dou
                 center_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
             else:
                 center_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
-        for j in range(q):
-            for i in range(rows):
-                out[j * block.rows + start + i] = <real>work[i * q + j]
+        if block.rows == 1:  # row by row: a loop that the compiler vectorizes
+            for j in range(q):
+                out[j] = <real>work[j]
+        else:
+            for j in range(q):
+                for i in range(rows):
+                    out[j * block.rows + start + i] = <real>work[i * q + j]
         start += rows
 
 
