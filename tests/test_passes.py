@@ -445,6 +445,25 @@ def test_both_make_the_same_single_moves(dtype, n, q, K, m):
 
 @needs_compiler
 @each_dtype
+@pytest.mark.parametrize("seed", range(4))
+def test_rounds_that_look_at_some_cases_only_miss_no_move(dtype, seed):
+    """Of clusters that lie apart most cases need not be screened again; the twin screens all."""
+    rng = np.random.default_rng(seed)
+    K, n, q = 4, 500, 40
+    labels = rng.integers(0, K, n)
+    X = (rng.normal(size=(n, q)) + 0.6 * rng.normal(size=(K, q))[labels]).astype(dtype)
+    mixed = np.where(rng.random(n) < 0.15, rng.integers(0, K, n), labels)
+    before = np.where(rng.random(n) < 0.05, -1, mixed)[None].astype(np.int32)
+    weights = rng.random((1, q))
+    groups, _, moves = move(_passes, X, weights, before, K)
+    twin, _, twin_moves = move(passes_numpy, X, weights, before, K)
+    assert_array_equal(groups, twin)
+    assert_array_equal(moves, twin_moves)
+    assert moves[0] > 40
+
+
+@needs_compiler
+@each_dtype
 def test_a_table_without_a_second_copy_row_by_row_is_the_same(dtype, monkeypatch):
     """Large tables are kept in blocks only; single cases are read from these."""
     rng = np.random.default_rng(11)

@@ -5,6 +5,7 @@
 #ifndef RSKC_KERNELS_H
 #define RSKC_KERNELS_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,17 +58,18 @@ static void rskc_prefetch(const void *start, size_t bytes) {
 /* How far products may be off, as a share of the norm of a case. */
 #define RSKC_SLACK(T) (sizeof(T) == sizeof(double) ? 1e-12 : 1e-4)
 
-#define T float
-#define BITS uint32_t
-#define NAME(x) x##_float
+/* double first: centers are double for both */
+#define T double
+#define BITS uint64_t
+#define NAME(x) x##_double
 #include "kernels_typed.h"
 #undef T
 #undef BITS
 #undef NAME
 
-#define T double
-#define BITS uint64_t
-#define NAME(x) x##_double
+#define T float
+#define BITS uint32_t
+#define NAME(x) x##_float
 #include "kernels_typed.h"
 #undef T
 #undef BITS
