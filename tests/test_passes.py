@@ -28,7 +28,7 @@ each_pass = pytest.mark.parametrize("passes", BOTH)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 seeds = st.integers(0, 2**32 - 1)
 
-# More cases than one block, one stripe of sums (8192) and the sample of the selection (1024).
+# More cases than one block, one stripe of sums (8192) and the buckets of the selection (1024).
 LARGE = 20_011
 
 
@@ -221,7 +221,7 @@ def test_trim_takes_the_largest_and_the_lower_number_in_a_tie(passes, dtype, see
     assert_array_equal(kept, expected[1])
 
 
-LADDER = np.arange(LARGE) % (LARGE // 1024)  # 0 wherever the sample of the selection looks
+LADDER = np.arange(LARGE) % (1 + LARGE // 32)  # 0 wherever the sample of the selection looks
 SHAPES = {
     "continuous": lambda rng: rng.exponential(size=LARGE),
     "few levels": lambda rng: rng.integers(0, 5, LARGE),
@@ -230,6 +230,8 @@ SHAPES = {
     "falling": lambda rng: np.arange(LARGE)[::-1],
     "one at the top": lambda rng: np.arange(LARGE) == 777,
     "mostly 0": lambda rng: rng.random(LARGE) * (rng.random(LARGE) < 0.01),
+    "of all sizes": lambda rng: 10.0 ** rng.uniform(-30, 30, LARGE),
+    "infinite, and 0 of either sign": lambda rng: rng.choice([0.0, -0.0, 1.0, 2.0, np.inf], LARGE),
     "sample misled": lambda rng: np.where(LADDER == 0, 0, 1 + rng.random(LARGE)),
     "sample misled upwards": lambda rng: np.where(LADDER == 0, 9 + rng.random(LARGE), 1),
 }
@@ -439,6 +441,25 @@ def test_both_make_the_same_single_moves(dtype, n, q, K, m):
     assert_array_equal(groups, twin)
     assert_array_equal(moves, twin_moves)
     assert_allclose(sums.totals, twin_sums.totals, atol=1e-9)
+
+
+@needs_compiler
+@each_dtype
+@pytest.mark.parametrize("seed", range(4))
+def test_rounds_that_look_at_some_cases_only_miss_no_move(dtype, seed):
+    """Of clusters that lie apart most cases need not be screened again; the twin screens all."""
+    rng = np.random.default_rng(seed)
+    K, n, q = 4, 500, 40
+    labels = rng.integers(0, K, n)
+    X = (rng.normal(size=(n, q)) + 0.6 * rng.normal(size=(K, q))[labels]).astype(dtype)
+    mixed = np.where(rng.random(n) < 0.15, rng.integers(0, K, n), labels)
+    before = np.where(rng.random(n) < 0.05, -1, mixed)[None].astype(np.int32)
+    weights = rng.random((1, q))
+    groups, _, moves = move(_passes, X, weights, before, K)
+    twin, _, twin_moves = move(passes_numpy, X, weights, before, K)
+    assert_array_equal(groups, twin)
+    assert_array_equal(moves, twin_moves)
+    assert moves[0] > 40
 
 
 @needs_compiler

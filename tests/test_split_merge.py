@@ -44,6 +44,17 @@ def test_the_pair_is_merged_whose_merging_raises_the_within_sum_least():
     assert_array_equal(left.counts[0], [24 if k == a else 12 for k in range(5) if k != b])
 
 
+def test_runs_are_merged_as_if_each_were_alone():
+    rng = np.random.default_rng(1)
+    table, groups = table_of(rng.normal(size=(90, 4))), rng.integers(-1, 9, (5, 90), np.int32)
+    sums, weights = table.sums(groups, 9), rng.random(4)
+    together = merged(sums, 5, weights)
+    for run in range(5):
+        alone = merged(sums.of_runs(slice(run, run + 1)), 5, weights)
+        assert_array_equal(together.totals[run], alone.totals[0])
+        assert_array_equal(together.counts[run], alone.counts[0])
+
+
 @pytest.mark.parametrize("n_trim", [0, 30])
 def test_misplaced_centers_find_their_place(n_trim):
     """Two centers in one cluster and one in two others: Lloyd cannot mend it."""
@@ -71,15 +82,15 @@ def test_split_and_merge_never_raises_the_sum(seed):
     assert_array_equal((found.groups < 0).sum(axis=1), 10)
 
 
-def test_runs_are_improved_as_if_each_were_alone():
-    """Except that all add as many centers at a time: two equal runs stay equal."""
+def test_several_runs_are_improved_independently_of_one_another():
+    """They add as many centers at a time; so two equal runs and three end alike."""
     X = np.random.default_rng(1).uniform(size=(200, 3))
     table, problem = table_of(X), Problem(9, tol=1e-4)
-    start = lloyd(table, table.cases(np.tile(np.arange(9), (2, 1))), problem)
-    found = split_and_merge(table, start, problem, np.array([0.4, 0.4]))
-    alone = split_and_merge(table, start.take(slice(0, 1)), problem, np.array([0.4]))
-    assert_array_equal(found.groups[0], found.groups[1])
-    assert_array_equal(found.groups[0], alone.groups[0])
+    start = lloyd(table, table.cases(np.tile(np.arange(9), (3, 1))), problem)
+    three = split_and_merge(table, start, problem, np.full(3, 0.4))
+    two = split_and_merge(table, start.take(slice(0, 2)), problem, np.full(2, 0.4))
+    for found in (*three.groups, *two.groups):
+        assert_array_equal(found, two.groups[0])
 
 
 def test_each_greedy_step_takes_the_candidate_that_lowers_the_sum_most():

@@ -129,10 +129,13 @@ def _find(view: _View, size: int, most_spread: float) -> _Region | None:
     missing = np.isnan(view.suspects)
     middle = np.where(missing.all(axis=0), 0.0, _medians(view.suspects))
     filled = np.where(missing, middle, view.suspects)
-    usual = ~_has_outlying_cells(view, filled[_densest(filled, size)])
+    densest = _densest(filled, size)
+    usual = ~_has_outlying_cells(view, filled[densest])
     if not usual.any():
         return None
-    group = filled[_densest(filled[:, usual], size)][:, usual]
+    if not usual.all():
+        densest = _densest(filled[:, usual], size)
+    group = filled[densest][:, usual]
     center = group.mean(axis=0)
     distances = _squares(view.errors[:, usual])
     typical = float(np.median(distances))
@@ -166,9 +169,8 @@ def _densest(points: np.ndarray, size: int) -> np.ndarray:
     """Return the densest of the groups of this many nearest neighbors."""
     norms = (points**2).sum(axis=1)
     squares = norms[:, None] + norms - 2 * points @ points.T
-    nearest = np.argpartition(squares, size - 1, axis=1)[:, :size]
-    radii = np.take_along_axis(squares, nearest, axis=1).sum(axis=1)
-    return nearest[radii.argmin()]
+    radii = np.partition(squares, size - 1, axis=1)[:, :size].sum(axis=1)
+    return np.argpartition(squares[radii.argmin()], size - 1)[:size]
 
 
 def _squares(errors: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ def table(
     n_threads: int,
     out: Array,
 ) -> None: ...
+def scale_centers(weights: Array, centers: Array, scaled: Array, constants: Array) -> None: ...
 def assign(
     X: Array,
     block: int,

@@ -20,6 +20,8 @@ cdef extern from "kernels.h":
     void nearest_double(const double*, const double*, int, int, double*, double*) noexcept nogil
     void store_nearest_float(const float*, const float*, const float*, int, int32_t*, float*) noexcept nogil
     void store_nearest_double(const double*, const double*, const double*, int, int32_t*, double*) noexcept nogil
+    double scale_center_float(const double*, const double*, int, float*) noexcept nogil
+    double scale_center_double(const double*, const double*, int, double*) noexcept nogil
     void center_row_float(const float*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
     void center_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
     void add_row_float(const float*, const double*, double, int, double*) noexcept nogil
@@ -105,10 +107,28 @@ cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const dou
                 center_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
             else:
                 center_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
-        for j in range(q):
-            for i in range(rows):
-                out[j * block.rows + start + i] = <real>work[i * q + j]
+        if block.rows == 1:  # row by row: a loop that the compiler vectorizes
+            for j in range(q):
+                out[j] = <real>work[j]
+        else:
+            for j in range(q):
+                for i in range(rows):
+                    out[j * block.rows + start + i] = <real>work[i * q + j]
         start += rows
+
+
+def scale_centers(const double[:, ::1] weights, const double[:, :, ::1] centers,
+                  floating[:, :, ::1] scaled, floating[:, ::1] constants):
+    """scaled = -2 w c and constants = sum w c^2 of each center; weights: one row or one a run."""
+    cdef int64_t r, k, own = weights.shape[0] > 1
+    cdef int q = <int>centers.shape[2]
+    with nogil:
+        for r in range(centers.shape[0]):
+            for k in range(centers.shape[1]):
+                if floating is float:
+                    constants[r, k] = <float>scale_center_float(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                else:
+                    constants[r, k] = scale_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
 
 
 def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
@@ -116,8 +136,8 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
            int32_t[:, ::1] labels, floating[:, ::1] costs):
     """Nearest center of every case of a table, for every run.
 
-    scaled = -2 w c and constants = sum w c^2 of each center; norms = sum w x^2 of each case, one
-    row for all runs or one a run.
+    scaled and constants are those of ``scale_centers``; norms = sum w x^2 of each case, one row for
+    all runs or one a run.
     """
     cdef:
         int runs = <int>scaled.shape[0], K = <int>scaled.shape[1], q = <int>scaled.shape[2]

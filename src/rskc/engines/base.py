@@ -327,13 +327,12 @@ class BaseEngine:
 def distinct_rows(rows: Callable[[slice], np.ndarray], n: int, most: int) -> set[bytes]:
     """Return the first of n rows that differ, each as its bytes; hardly more than ``most``."""
     known: set[bytes] = set()
-    step = max(1000, 4 * most)
-    for first in range(0, n, step):
+    first, step = 0, 4 * most
+    while first < n and len(known) < most:
         part = rows(slice(first, min(n, first + step))) + 0.0  # -0.0 is the same as 0.0
         part[np.isnan(part)] = np.nan
         known |= {row.tobytes() for row in part}
-        if len(known) >= most:
-            break
+        first, step = first + step, 4 * step
     return known
 
 

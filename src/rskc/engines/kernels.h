@@ -5,6 +5,7 @@
 #ifndef RSKC_KERNELS_H
 #define RSKC_KERNELS_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,9 @@ static void rskc_prefetch(const void *start, size_t bytes) {
 #endif
 }
 
-#define RSKC_SAMPLE 1024
+/* For trimming: values that are looked at first, and buckets that all are then sorted into. */
+#define RSKC_SAMPLE 32
+#define RSKC_BUCKETS 1024
 #define RSKC_GAIN (1 - 1e-10) /* a move must gain more than rounding could */
 #define RSKC_SCREEN_ROWS 256
 /* Sweeps over the candidates of one screening: these cost little where the screening costs much. */
@@ -55,16 +58,21 @@ static void rskc_prefetch(const void *start, size_t bytes) {
 /* How far products may be off, as a share of the norm of a case. */
 #define RSKC_SLACK(T) (sizeof(T) == sizeof(double) ? 1e-12 : 1e-4)
 
-#define T float
-#define NAME(x) x##_float
-#include "kernels_typed.h"
-#undef T
-#undef NAME
-
+/* double first: centers are double for both */
 #define T double
+#define BITS uint64_t
 #define NAME(x) x##_double
 #include "kernels_typed.h"
 #undef T
+#undef BITS
+#undef NAME
+
+#define T float
+#define BITS uint32_t
+#define NAME(x) x##_float
+#include "kernels_typed.h"
+#undef T
+#undef BITS
 #undef NAME
 
 #endif

@@ -35,6 +35,17 @@ static void NAME(store_nearest)(const T *RSKC_RESTRICT best, const T *RSKC_RESTR
     }
 }
 
+/* out = -2 w c; returns sum_j w_j c_j^2. */
+RSKC_CLONES
+static double NAME(scale_center)(const double *RSKC_RESTRICT w, const double *RSKC_RESTRICT c, int q,
+                                 T *RSKC_RESTRICT out) {
+    double sum = 0;
+    for (int j = 0; j < q; j++) out[j] = (T)(-2 * w[j] * c[j]);
+    RSKC_SUM_IN_LANES(sum)
+    for (int j = 0; j < q; j++) sum += w[j] * c[j] * c[j];
+    return sum;
+}
+
 /* out = (x - location) * factor, cut off at +-limits, for q columns; columns NULL: the first q. */
 RSKC_CLONES
 static void NAME(center_row)(const T *RSKC_RESTRICT x, const int64_t *RSKC_RESTRICT columns,
@@ -94,11 +105,6 @@ static double NAME(framed_distance)(const T *RSKC_RESTRICT x, const double *RSKC
     return sum;
 }
 
-static int NAME(compare)(const void *a, const void *b) {
-    T x = *(const T *)a, y = *(const T *)b;
-    return (x > y) - (x < y);
-}
-
 /* The k-th least (k = 0, 1, ...) of a[0..n), which is reordered. */
 static T NAME(quickselect)(T *a, int64_t n, int64_t k) {
     int64_t lo = 0, hi = n - 1;
@@ -123,38 +129,52 @@ static T NAME(quickselect)(T *a, int64_t n, int64_t k) {
     return a[k];
 }
 
-/* Counts the values above `high`, and copies those in [low, high] to `inside`. */
-static void NAME(between_bounds)(const T *values, int64_t n, T low, T high, T *inside,
-                                 int64_t *n_above, int64_t *n_inside) {
-    int64_t above = 0, count = 0;
-    for (int64_t i = 0; i < n; i++) {
-        T v = values[i];
-        inside[count] = v;
-        above += v > high;
-        count += (v >= low) & (v <= high);
-    }
-    *n_above = above;
-    *n_inside = count;
+/* A number of at least 0 as a whole number: the order is the same. */
+static inline BITS NAME(bits)(T value) {
+    BITS bits;
+    value += 0; /* -0 becomes 0 */
+    memcpy(&bits, &value, sizeof(T));
+    return bits;
 }
 
-/* The m-th largest value (m >= 1). A sorted sample brackets it, so that one pass over the data and
-   a quickselect among the few values inside the bracket are enough. buffer: n + 1 values. */
-static T NAME(mth_largest)(const T *values, int64_t n, int64_t m, T *buffer) {
-    if (n > 8 * RSKC_SAMPLE) {
-        T sample[RSKC_SAMPLE];
-        int64_t step = n / RSKC_SAMPLE, above, inside;
-        for (int64_t i = 0; i < RSKC_SAMPLE; i++) sample[i] = values[i * step];
-        qsort(sample, RSKC_SAMPLE, sizeof(T), NAME(compare));
-        int64_t place = RSKC_SAMPLE - 1 - (m * RSKC_SAMPLE) / n; /* expected place of the answer */
-        int64_t low = place - 48, high = place + 48;             /* three standard deviations */
-        if (low < 0) low = 0;
-        if (high > RSKC_SAMPLE - 1) high = RSKC_SAMPLE - 1;
-        NAME(between_bounds)(values, n, sample[low], sample[high], buffer, &above, &inside);
-        if (above < m && m <= above + inside)
-            return NAME(quickselect)(buffer, inside, inside - (m - above));
+/* In which of equal steps from low to high the values lie, what is beyond in the first or last. */
+RSKC_CLONES
+static void NAME(buckets)(const T *RSKC_RESTRICT values, int64_t n, BITS low, BITS high, int shift,
+                          int32_t *RSKC_RESTRICT out) {
+    for (int64_t i = 0; i < n; i++) {
+        BITS v = NAME(bits)(values[i]);
+        v = v < low ? low : v;
+        v = v > high ? high : v;
+        out[i] = (int32_t)((v - low) >> shift);
     }
-    memcpy(buffer, values, (size_t)n * sizeof(T));
-    return NAME(quickselect)(buffer, n, n - m);
+}
+
+/* The m-th largest of values >= 0 (m >= 1); *spare = how many of those equal to it are not among
+   the m largest. A few values say how to cut their range into buckets, the values are counted, and
+   those of the one bucket in question are ordered. Work space: n + 1 values, n whole numbers. */
+static T NAME(mth_largest)(const T *values, int64_t n, int64_t m, T *inside, int32_t *bucket,
+                           int64_t *spare) {
+    int64_t counts[RSKC_BUCKETS], found = 0, above = 0;
+    BITS low = ~(BITS)0, high = 0;
+    int shift = 0, size = n < RSKC_BUCKETS ? RSKC_BUCKETS / 16 : RSKC_BUCKETS, own = size - 1;
+    memset(counts, 0, (size_t)size * sizeof(int64_t));
+    for (int64_t i = 0; i < n; i += 1 + n / RSKC_SAMPLE) {
+        BITS v = NAME(bits)(values[i]);
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+    }
+    while ((high - low) >> shift >= (BITS)size) shift++;
+    NAME(buckets)(values, n, low, high, shift, bucket);
+    for (int64_t i = 0; i < n; i++) counts[bucket[i]]++;
+    while (above + counts[own] < m) above += counts[own--];
+    for (int64_t i = 0; i < n; i++) {
+        inside[found] = values[i];
+        found += bucket[i] == own;
+    }
+    T bar = NAME(quickselect)(inside, found, found - (m - above));
+    *spare = -(m - above);
+    for (int64_t i = 0; i < found; i++) *spare += inside[i] >= bar;
+    return bar;
 }
 
 RSKC_CLONES
@@ -165,19 +185,12 @@ static double NAME(total)(const T *RSKC_RESTRICT costs, int64_t n) {
     return sum;
 }
 
-/* groups = labels, with -1 where the cost is not below the bar; returns the sum of the costs below,
-   to which what is above has added nothing, however large. */
+/* groups = labels and kept = costs, but -1 and 0 where the cost is not below the bar. */
 RSKC_CLONES
-static double NAME(cut)(const int32_t *RSKC_RESTRICT labels, const T *RSKC_RESTRICT costs, int64_t n,
-                        T bar, int32_t *RSKC_RESTRICT groups) {
-    double kept = 0;
-    RSKC_SUM_IN_LANES(kept)
-    for (int64_t i = 0; i < n; i++) {
-        int below = costs[i] < bar;
-        groups[i] = below ? labels[i] : -1;
-        kept += below ? (double)costs[i] : 0;
-    }
-    return kept;
+static void NAME(cut)(const int32_t *RSKC_RESTRICT labels, const T *RSKC_RESTRICT costs, int64_t n,
+                      T bar, int32_t *RSKC_RESTRICT groups, T *RSKC_RESTRICT kept) {
+    for (int64_t i = 0; i < n; i++) groups[i] = costs[i] < bar ? labels[i] : -1;
+    for (int64_t i = 0; i < n; i++) kept[i] = costs[i] < bar ? costs[i] : 0;
 }
 
 /* groups = labels, and -1 for the m cases of largest cost; the lower case number goes first where
@@ -188,14 +201,15 @@ static double NAME(trim_run)(const int32_t *labels, const T *costs, int64_t n, i
         memcpy(groups, labels, (size_t)n * sizeof(int32_t));
         return NAME(total)(costs, n);
     }
-    T bar = NAME(mth_largest)(costs, n, m, buffer);
-    double kept = NAME(cut)(labels, costs, n, bar, groups);
-    int64_t left = m;
-    for (int64_t i = 0; i < n; i++) left -= costs[i] > bar;
-    for (int64_t i = 0; i < n; i++) {
-        if (costs[i] != bar || left-- > 0) continue;
+    int64_t spare;
+    T bar = NAME(mth_largest)(costs, n, m, buffer, groups, &spare);
+    NAME(cut)(labels, costs, n, bar, groups, buffer);
+    double kept = NAME(total)(buffer, n);
+    for (int64_t i = n; spare > 0 && i-- > 0;) {
+        if (costs[i] != bar) continue;
         groups[i] = labels[i];
         kept += bar;
+        spare--;
     }
     return kept;
 }

@@ -174,21 +174,22 @@ class MemoryTable(BaseTable):
         return max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
 
     def assign(self, centers):
-        weighted = self.weights[:, None, :] * centers
-        constants = np.einsum("rkj,rkj->rk", weighted, centers)
-        return self._nearest(-2 * weighted, constants)
+        centers = np.ascontiguousarray(centers, np.float64)
+        factors = np.empty(centers.shape, self.blocks.dtype)
+        constants = np.empty(centers.shape[:2], self.blocks.dtype)
+        self.passes.scale_centers(self.weights, centers, factors, constants)
+        return self._nearest(factors, constants)
 
     def _nearest(self, factors, constants):
         """Find the least of x * factors + constants (runs, K) for every case and run."""
         runs, K, _ = factors.shape
-        dtype = self.blocks.dtype
         labels = np.empty((runs, self.n_cases), np.int32)
-        costs = np.empty((runs, self.n_cases), dtype)
+        costs = np.empty((runs, self.n_cases), self.blocks.dtype)
         self.passes.assign(
             self.blocks,
             self.passes.BLOCK,
-            np.ascontiguousarray(factors, dtype),
-            constants.astype(dtype),
+            factors,
+            constants,
             self.norms(),
             self._threads(runs * K * self.width),
             labels,
@@ -260,6 +261,8 @@ class MemoryTable(BaseTable):
 
     def _gather(self, index, columns):
         """Return the first columns of some cases."""
+        if self.row_block == 1:
+            return self.rows.reshape(self.n_cases, self.width)[:, :columns].take(index, axis=0)
         first = index - index % self.row_block
         stride = np.minimum(self.row_block, self.n_cases - first)
         start = first * self.width + index - first

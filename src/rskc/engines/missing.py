@@ -120,7 +120,8 @@ class MissingTable(MissingTableMixin, MemoryTable):
     def assign(self, centers):
         unseen = np.isnan(centers)
         filled = np.where(unseen, 0, centers) if unseen.any() else centers
-        labels, costs = self._nearest(self._factors(filled), np.zeros(centers.shape[:2]))
+        constants = np.zeros(centers.shape[:2], self.blocks.dtype)
+        labels, costs = self._nearest(self._factors(filled), constants)
         costs *= self.scale
         unseen &= self.weights[:, None, :] > 0
         for run in np.flatnonzero(unseen.any(axis=(1, 2))):
@@ -142,7 +143,8 @@ class MissingTable(MissingTableMixin, MemoryTable):
         seen = ~np.isnan(centers) * weights
         filled = np.nan_to_num(centers)
         for rows in _chunks(self.n_cases):
-            values, marks = np.split(self._range_of_rows(rows), 2, axis=1)
+            cells = self._gather(np.arange(rows.start, rows.stop), self.width)
+            values, marks = np.split(cells.astype(np.float64), 2, axis=1)
             sums = (
                 values**2 @ seen.T - 2 * values @ (seen * filled).T + marks @ (seen * filled**2).T
             )
@@ -152,11 +154,6 @@ class MissingTable(MissingTableMixin, MemoryTable):
             labels[rows] = scaled.argmin(axis=1)
             least = scaled.min(axis=1)
             costs[rows] = np.where(np.isfinite(least), np.maximum(least, 0), 0)
-
-    def _range_of_rows(self, rows):
-        if self.row_block == 1:
-            return self.rows.reshape(self.n_cases, -1)[rows].astype(np.float64)
-        return self._gather(np.arange(rows.start, rows.stop), self.width)
 
     def single_moves(self, groups, K, max_rounds=100):
         # Moves lower the sum over observed cells and exchanges the one scaled up for missing ones:

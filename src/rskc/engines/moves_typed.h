@@ -6,7 +6,8 @@
    each case is multiplied by for its missing cells. Groups are -1 .. K-1.
 
    A round first screens all cases by matrix products, and then moves only those one by one, with
-   sums kept up to date, for which the screening has found a gain. */
+   sums kept up to date, for which the screening has found a gain. While the centers are near those
+   of the last screening, the next rounds look at the cases only for which that leaves it open. */
 
 #if MISSING
 #define WIDTH(q) (2 * (q))
@@ -93,6 +94,7 @@ typedef struct {
     int64_t *cases;              /* (n): numbers of candidates */
     T *factors, *product, *squares;
     double *constants;
+    double *screened, *screened_counts; /* (K x q), (K): centers and counts of the last screening */
 } MOVES(Run);
 
 /* Moves those of the cases that gain by it from cluster to cluster; returns their number. */
@@ -110,10 +112,21 @@ static int64_t MOVES(move_round)(const MOVES(Run) *run, int64_t n_cases) {
             MOVES(transfer)(xi, run->q, from, -1, run->totals, run->counts, run->centers);
             MOVES(transfer)(xi, run->q, to, 1, run->totals, run->counts, run->centers);
             run->groups[i] = to;
+            run->loss[i] = 0; /* what the screening found of it is no longer true */
             moves++;
         }
     }
     return moves;
+}
+
+/* What the within sum falls by when a case leaves its cluster, for the cases start .. stop. */
+static void MOVES(exact_gains)(const MOVES(Run) *run, int64_t start, int64_t stop) {
+    for (int64_t i = start; i < stop; i++) {
+        int own = run->groups[i];
+        run->gain[i] = own < 0 ? 0
+            : MOVES(leaving)(run->x + i * WIDTH(run->q), run->w, run->q, own, run->totals, run->counts,
+                             run->centers);
+    }
 }
 
 /* Brings the gains of all cases of two clusters up to date. */
@@ -218,7 +231,7 @@ static void MOVES(prepare)(const MOVES(Run) *run) {
 }
 
 /* gain and loss of the cases start .. start + rows, by products. */
-static void MOVES(screen)(const MOVES(Run) *run, int64_t start, int rows, NAME(Gemm) gemm) {
+static void MOVES(screen_rows)(const MOVES(Run) *run, int64_t start, int rows, NAME(Gemm) gemm) {
     int q = run->q, width = WIDTH(q), K = run->K;
     T one = 1, zero = 0;
     const T *x = run->x + start * width;
@@ -228,26 +241,36 @@ static void MOVES(screen)(const MOVES(Run) *run, int64_t start, int rows, NAME(G
         for (int j = 0; j < q; j++) run->squares[(size_t)i * q + j] = x[(size_t)i * width + j] * x[(size_t)i * width + j];
     gemm("T", "N", &rows, &K, &q, &one, run->squares, &q, run->factors + (size_t)K * width, &q, &one, run->product, &rows);
 #endif
-    for (int i = 0; i < rows; i++) run->loss[start + i] = HUGE_VAL;
+    for (int i = 0; i < rows; i++) run->loss[start + i] = HUGE_VAL, run->gain[start + i] = 0;
     for (int k = 0; k < K; k++) {
         const T *d = run->product + (size_t)k * rows;
 #if !MISSING
-        double share = run->counts[k] / (run->counts[k] + 1);
+        double n = run->counts[k], share = n / (n + 1), turn = n > 1 ? (n + 1) / (n - 1) : 0;
 #endif
         for (int i = 0; i < rows; i++) {
+            int64_t c = start + i;
 #if MISSING
             double loss = (double)d[i];
 #else
-            double loss = share * run->norms[start + i] + (double)d[i] + run->constants[k];
+            double loss = share * run->norms[c] + (double)d[i] + run->constants[k];
+            if (run->groups[c] == k) run->gain[c] = turn * loss;
 #endif
-            if (loss < run->loss[start + i] && run->groups[start + i] != k) run->loss[start + i] = loss;
+            if (loss < run->loss[c] && run->groups[c] != k) run->loss[c] = loss;
         }
     }
-    for (int i = 0; i < rows; i++) {
-        int own = run->groups[start + i];
-        run->gain[start + i] = own < 0 ? 0
-            : MOVES(leaving)(x + (size_t)i * width, run->w, q, own, run->totals, run->counts, run->centers);
-    }
+#if MISSING
+    MOVES(exact_gains)(run, start, start + rows);
+#endif
+}
+
+/* gain and loss of all cases. */
+static void MOVES(screen)(const MOVES(Run) *run, NAME(Gemm) gemm) {
+    int64_t n = run->n;
+    MOVES(prepare)(run);
+    for (int64_t start = 0; start < n; start += RSKC_SCREEN_ROWS)
+        MOVES(screen_rows)(run, start, (int)(n - start < RSKC_SCREEN_ROWS ? n - start : RSKC_SCREEN_ROWS), gemm);
+    memcpy(run->screened, run->centers, (size_t)run->K * run->q * sizeof(double));
+    memcpy(run->screened_counts, run->counts, (size_t)run->K * sizeof(double));
 }
 
 /* Kept cases that some move may gain by, as far as the screening can see. */
@@ -257,6 +280,42 @@ static int64_t MOVES(movable)(const MOVES(Run) *run) {
         int own = run->groups[i];
         if (own < 0 || run->counts[own] < 2) continue;
         if (run->loss[i] < run->gain[i] + RSKC_SLACK(T) * run->norms[i]) run->cases[found++] = i;
+    }
+    return found;
+}
+
+/* The same some moves after the screening, by the triangle inequality: a distance has changed by no
+   more than its center has moved. Cases for which that leaves it open are looked at in full.
+   Returns -1 where these are too many, or clusters too small for shares to change but little. */
+static int64_t MOVES(still_movable)(const MOVES(Run) *run) {
+    int64_t open = 0, found = 0;
+    double most = 0, least_share = 1;
+    if (MISSING) return -1; /* every feature has a share of its own */
+    for (int k = 0; k < run->K; k++) {
+        double n = run->counts[k], m = run->screened_counts[k];
+        if (n < 2 || m < 2) return -1;
+        run->constants[k] = sqrt(weighted_distance_double(run->screened + (size_t)k * run->q,
+                                                          run->centers + (size_t)k * run->q, run->w, run->q));
+        if (run->constants[k] > most) most = run->constants[k];
+        if (n / (n + 1) * (m + 1) / m < least_share) least_share = n / (n + 1) * (m + 1) / m;
+    }
+    for (int64_t i = 0; i < run->n; i++) {
+        int own = run->groups[i];
+        if (own < 0) continue;
+        double n = run->counts[own], m = run->screened_counts[own], off = RSKC_SLACK(T) * run->norms[i];
+        double loss = sqrt(run->loss[i] > off ? run->loss[i] - off : 0) - most;
+        double gain = sqrt(run->gain[i] + off) + sqrt(m / (m - 1)) * run->constants[own];
+        if (loss > 0 && least_share * loss * loss > n / (n - 1) * (m - 1) / m * gain * gain) continue;
+        run->cases[open++] = i;
+    }
+    if (open > run->n / 4) return -1;
+    for (int64_t c = 0; c < open; c++) {
+        int64_t i = run->cases[c];
+        const T *xi = run->x + i * WIDTH(run->q);
+        int own = run->groups[i], to;
+        double gain = MOVES(leaving)(xi, run->w, run->q, own, run->totals, run->counts, run->centers);
+        double loss = MOVES(entering)(xi, run->w, run->q, run->K, own, run->totals, run->counts, run->centers, &to);
+        if (loss < gain + RSKC_SLACK(T) * run->norms[i]) run->cases[found++] = i;
     }
     return found;
 }
@@ -275,7 +334,7 @@ static int64_t MOVES(trimmed)(const MOVES(Run) *run) {
 static size_t MOVES(work_size)(int64_t n, int q, int K) {
     size_t factors = (size_t)K * (WIDTH(q) + (MISSING ? q : 0));
     size_t product = (size_t)RSKC_SCREEN_ROWS * (K + (MISSING ? q : 0));
-    return (size_t)K * q + 4 * (size_t)n + factors + product + K;
+    return 2 * (size_t)K * q + 4 * (size_t)n + factors + product + 2 * K;
 }
 
 /* Rounds until nothing improves, at most max_rounds; returns the number of moves. */
@@ -285,6 +344,8 @@ static int64_t MOVES(single_moves)(const T *x, const double *w, const double *sc
     MOVES(Run) run = {x, w, scale, n, q, K, groups, totals, counts};
     int64_t moves = 0;
     run.centers = work, work += (size_t)K * q;
+    run.screened = work, work += (size_t)K * q;
+    run.screened_counts = work, work += K;
     run.norms = work, work += n;
     run.gain = work, work += n;
     run.loss = work, work += n;
@@ -296,18 +357,24 @@ static int64_t MOVES(single_moves)(const T *x, const double *w, const double *sc
     for (int k = 0; k < K; k++)
         MOVES(center_of)(totals + (size_t)k * WIDTH(q), counts[k], q, run.centers + (size_t)k * q);
     for (int64_t i = 0; i < n; i++) run.norms[i] = NAME(weighted_norm)(x + i * WIDTH(q), w, q);
-    for (int round = 0; round < max_rounds; round++) {
-        MOVES(prepare)(&run);
-        for (int64_t start = 0; start < n; start += RSKC_SCREEN_ROWS)
-            MOVES(screen)(&run, start, (int)(n - start < RSKC_SCREEN_ROWS ? n - start : RSKC_SCREEN_ROWS), gemm);
-        int64_t now = 0, candidates = K < 2 ? 0 : MOVES(movable)(&run);
+    for (int round = 0, fresh = 1; round < max_rounds; round++) {
+        int64_t now = 0, candidates = fresh ? -1 : MOVES(still_movable)(&run);
+        if ((fresh = candidates < 0)) {
+            MOVES(screen)(&run, gemm);
+            candidates = K < 2 ? 0 : MOVES(movable)(&run);
+        }
         for (int sweep = 0; sweep < RSKC_SWEEPS; sweep++) {
             int64_t moved = MOVES(move_round)(&run, candidates);
             now += moved;
             if (moved == 0) break;
         }
-        if (now == 0 && (double)(candidates = MOVES(trimmed)(&run)) * q <= RSKC_EXCHANGE_WORK)
+        int exchanged = now == 0 && (double)(candidates = MOVES(trimmed)(&run)) * q <= RSKC_EXCHANGE_WORK;
+        if (exchanged && candidates > 0) {
+            if (!fresh) MOVES(screen)(&run, gemm);
+            if (!MISSING) MOVES(exact_gains)(&run, 0, n);
             now = MOVES(exchange_round)(&run, candidates);
+        }
+        fresh = exchanged;
         moves += now;
         if (now == 0) break;
     }

@@ -46,6 +46,13 @@ def table(X, columns, location, factor, limits, block, n_threads, out):
         out[first * q : (first + step) * q] = (rows if block == 1 else rows.T).ravel()
 
 
+def scale_centers(weights, centers, scaled, constants):
+    """Write -2 w c to ``scaled`` and sum w c^2 to ``constants``, for each center."""
+    weighted = weights[:, None, :] * centers
+    np.multiply(weighted, -2, out=scaled, casting="same_kind")
+    constants[...] = np.einsum("rkj,rkj->rk", weighted, centers)
+
+
 def assign(X, block, scaled, constants, norms, n_threads, labels, costs):
     """Nearest center of every case of a table, for every run."""
     runs, K, q = scaled.shape

@@ -129,13 +129,16 @@ class _Batch:
         return first.join(*others).take(np.argsort(np.concatenate(runs)))
 
     def _update_centers(self, assignment: Assignment) -> None:
-        empty = self.sums.counts == 0
-        if empty.any():
+        before = self.centers
+        if not self.sums.counts.all():
             arrays = self.table.arrays
             filled = arrays.fill_empty(self.groups, self.sums.counts, assignment.costs)
             self.table.shift(self.sums, self.groups, filled)
-            self.groups, empty = filled, self.sums.counts == 0
-        self.centers = np.where(empty[:, :, None], self.centers, self.sums.means())
+            self.groups = filled
+        self.centers = self.sums.means()
+        if not self.sums.counts.all():
+            empty = self.sums.counts == 0
+            self.centers[empty] = before[empty]
 
 
 def moves_pay(table: Table, K: int) -> bool:

@@ -26,9 +26,10 @@ WORK_BYTES = 2**25
 # Partitions kept for single moves: as many as a round of moves takes this many multiplications for.
 MOVE_WORK = 4_000_000
 FEWEST_KEPT, MOST_KEPT = 2, 8
-# Of these, MOST_BRANCHES go on as branches, and PLAIN_BRANCHES as they were before single moves,
-# since their objective may be larger.
-MOST_BRANCHES, PLAIN_BRANCHES = 4, 2
+# Of these, MOST_BRANCHES go on as branches. PLAIN_BRANCHES go on as they were before single moves
+# too, since their objective may be larger; where a round of moves takes more multiplications, a
+# branch costs much, and on tables of 3,000 cases by 1,000 columns they brought nothing.
+MOST_BRANCHES, PLAIN_BRANCHES, PLAIN_WORK = 4, 2, 10_000_000
 # Partitions that are split and merged: as many as an iteration takes this many multiplications for.
 ESCAPE_WORK, MOST_ESCAPES = 3_500_000, 4
 # Restarts with n_init="auto": as many as an iteration takes this many multiplications for; where
@@ -96,8 +97,7 @@ class DrawnStarts:
     def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
         """Yield the cases drawn, batch by batch."""
         runs, K = self.uniforms.shape
-        cases = 8 * (3 + 2 * trials_for(K)) * table.n_cases
-        step = max(1, table.work_bytes // (cases + 40 * K * table.n_columns))
+        step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
         kinds, seeds = np.arange(runs) % len(self.inits), table.seeding_table()
         for first in range(0, runs, step):
             rows = slice(first, first + step)
@@ -115,10 +115,12 @@ class DrawnStarts:
     def _draw(self, table: Table, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
         uniforms = self.uniforms[rows]
         cases = np.empty(uniforms.shape, np.int64)
+        bytes_of_run = 16 * trials_for(self.uniforms.shape[1]) * table.n_cases
+        step = max(1, table.work_bytes // bytes_of_run)  # all candidates of a step at once
         for kind, init in enumerate(self.inits):
-            own = kinds == kind
-            if own.any():
-                cases[own] = INITS[init](table, uniforms[own], n_trim)
+            own = np.flatnonzero(kinds == kind)
+            for some in (own[i : i + step] for i in range(0, len(own), step)):
+                cases[some] = INITS[init](table, uniforms[some], n_trim)
         return cases
 
 
@@ -232,7 +234,8 @@ def _single_is_enough(table: Table, found: Partitions, problem: Problem) -> bool
 def _finish(table: Table, problem: Problem, kinds: list[Partitions]) -> Partitions:
     """Run the partitions of each kind to convergence, and keep the best of each."""
     parts = _each_converged(table, problem, kinds)
-    if is_sparse(problem) and moves_pay(table, problem.n_clusters):
+    small = table.n_cases * table.n_columns * problem.n_clusters <= PLAIN_WORK
+    if is_sparse(problem) and moves_pay(table, problem.n_clusters) and small:
         parts += [found.take(slice(0, PLAIN_BRANCHES)) for found in kinds]
     joined = parts[0].join(*parts[1:])
     log.info("restarts done: %d partitions go on", len(joined))

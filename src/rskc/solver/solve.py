@@ -26,7 +26,7 @@ MORE_STARTS, MORE_BRANCHES = 50, 2
 # Rounds of such restarts, and how many without a gain end them.
 MOST_ROUNDS, ROUNDS_IN_VAIN = 4, 2
 # Multiplications that an iteration of all these rounds may take.
-ROUND_WORK = 40_000_000
+ROUND_WORK = 25_000_000
 # Along a path of bounds this many of the first partitions are followed again.
 PATH_BRANCHES = 2
 # Rounds in which the labels and the weights of the chosen state are made consistent.
