@@ -28,7 +28,7 @@ class Phrased(Exception):
 
     def phrased(self, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
         """Return the message with other names for parameters, such as the options of a command."""
-        return self.template.format_map(_Words({**names, **self.values}))
+        return self.template.format_map(KnownNames({**names, **self.values}))
 
     def __reduce__(self) -> Any:
         return _again, (type(self), dict(vars(self)), self.args)
@@ -63,7 +63,9 @@ class ClusterError(RuntimeError):
     """A Dask cluster, or what only it had, was lost."""
 
 
-class _Words(dict):
+class KnownNames(dict):
+    """Names of parameters; those that are not known are called what they are."""
+
     def __missing__(self, name: str) -> str:
         return name
 

@@ -129,7 +129,7 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         raise ParameterError(
             "n_clusters",
             K,
-            f"is more than the {n - n_trim} cases that are left of n_samples={n} when "
+            f"is more than the {n - n_trim} cases that are left of {n} when "
             f"{{trim}}={model.trim} takes {n_trim} away; lower one of the two.",
         )
     check_rule(model)
@@ -146,8 +146,7 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         raise ParameterError(
             "n_clusters",
             K,
-            f"is more than the {distinct} distinct cases among the n_samples={n}; lower "
-            "{n_clusters}.",
+            f"is more than the {distinct} distinct cases among the {n}; lower {{n_clusters}}.",
         )
     return problem
 

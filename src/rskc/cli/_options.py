@@ -34,12 +34,22 @@ NAMES = {
     "id_column": "--id-column",
     "label_column": "--label-column",
     "drop": "--drop",
+    "use_columns": "--use-column",
     "text_columns": "--text-columns",
+    'text_columns="drop"': "--text-columns drop",
     "missing_values": "--missing",
     "decimal": "--decimal",
+    'decimal=","': "--decimal ,",
     "encoding": "--encoding",
+    'encoding="latin-1"': "--encoding latin-1",
+    'encoding="utf-16"': "--encoding utf-16",
     "header=False": "--no-header",
     "read_table": "--engine memory",
+    "=": " ",
+    "Clest": "rskc select-k",
+    "GapL1": "rskc select-l1",
+    "TrimCurves": "rskc select-trim",
+    "ColumnStandardizer()": "--standardize columns",
 }
 
 
@@ -166,6 +176,12 @@ class Reading:
         metavar="NAME",
     )
     drop: list[str] | None = option(TABLE, None, "Column to leave out; repeatable.", metavar="NAME")
+    use_column: list[str] | None = option(
+        TABLE,
+        None,
+        "Column to cluster by though it looks like an id or a class; repeatable.",
+        metavar="NAME",
+    )
     features_in_rows: bool = flag(
         TABLE,
         "A row is a feature and a column a case, as is usual for genes.",
@@ -202,6 +218,7 @@ class Reading:
             "id_column": self.id_column,
             "label_column": self.label_column,
             "drop": list(self.drop or []),
+            "use_columns": list(self.use_column or []),
             "features_in_rows": self.features_in_rows,
             "missing_values": [*MISSING_VALUES, *(self.missing or [])],
             "decimal": self.decimal,
@@ -242,6 +259,8 @@ class Rereading:
         if self.missing:
             known = fitted.get("missing_values", MISSING_VALUES)
             given["missing_values"] = [*known, *self.missing]
+        # Models of earlier versions were fitted to all columns.
+        fitted = {"use_columns": "all"} | fitted
         return fitted | {name: value for name, value in given.items() if value is not None}
 
 

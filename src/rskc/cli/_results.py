@@ -13,11 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from rskc.cli._app import seconds_since_start
 from rskc.cli._console import Console, bold
-from rskc.cli._tables import Data
+from rskc.cli._options import NAMES
+from rskc.cli._tables import Data, named_cases
+from rskc.exceptions import FitWarning
 from rskc.wording import cleaned, count, listed
 
 TOP = 10
+LONGEST_COMMAND = 80  # that advice repeats
 MOST_NAMES = 6  # of outliers
 # Parameters of a search that stand elsewhere, or do not change what it finds.
 NOT_LISTED = ("estimator", "progress", "n_jobs")
@@ -128,6 +132,37 @@ class Result:
 
         return [describe(search) for search in self.searches]
 
+    @property
+    def names(self) -> dict[str, str]:
+        """What parameters and searches are called by someone who typed the command."""
+        standardized = shlex.join([*self.command, "--standardize", "columns", "--force"])
+        if len(standardized) > LONGEST_COMMAND or self.command[1:2] != ["fit"]:
+            return NAMES
+        return NAMES | {"ColumnStandardizer()": standardized}
+
+    @cached_property
+    def page(self) -> dict[str, Any]:
+        """What the page says; the terminal takes its advice from there too."""
+        from rskc.report import summarize
+
+        data = self.data
+        run = {
+            "command": shlex.join(self.command),
+            "file": data.table.path.name,
+            "sha256": data.table.sha256,
+            "standardization": data.scaling.words(),
+            "standardizer": data.scaling.python(),
+            "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+        }
+        return summarize(
+            self.model,
+            data.X,
+            names=self.names,
+            searches=self.searches,
+            labels=data.table.labels,
+            run={name: value for name, value in run.items() if value is not None},
+        )
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """All that is needed to understand the run, and to repeat it."""
@@ -197,7 +232,7 @@ class Result:
         if labels is None:
             return None
         return {
-            "label_column": self.data.reading["label_column"],
+            "label_column": self.data.table.label_column,
             "n_cases": len(labels),
             "cer": classification_error_rate(labels, self.model.labels_),
             "classes": sensitivity(labels, self.model.labels_).to_dict("records"),
@@ -244,7 +279,13 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
     console.print("", bold(headline(result)), "", _clusters(result))
     for heading, words in _facts(result):
         console.print(Text.assemble((f"{heading}: ", "cyan"), words))
-    console.note(*result.data.notes, *result.warnings)
+    advice = result.page["advice"]
+    if advice:
+        console.print("", bold("What to try next"))
+    for item in advice:
+        console.print(Text.assemble((f"{item['about']}: ", "cyan"), item["brief"]))
+    sentences = [each for each in result.warnings if not isinstance(each, FitWarning)]
+    console.note(*result.data.notes, *sentences)
     if folder is not None:
         console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
         width = max(map(len, FILES))
@@ -296,14 +337,21 @@ def _clusters(result: Result) -> Any:
     )
 
 
+def _farthest(result: Result) -> list[str]:
+    """Name the outliers; those of a table without names by their number and line."""
+    table, cases = result.data.table, result.counts.farthest["case"]
+    if table.id_column is None and not result.is_sample:
+        return named_cases(table, cases.astype(int).tolist())
+    return [cleaned(name, 40) for name in cases]
+
+
 def _facts(result: Result) -> Iterator[tuple[str, str]]:
     found, truth, data = result.summary["result"], result.summary["truth"], result.data
     if found["l1_bound"] is not None and found["top_features"]:
         weights = [f"{cleaned(f['feature'], 40)} {f['weight']:.2g}" for f in found["top_features"]]
         yield "Largest weights", listed(weights, MOST_NAMES, found["n_features"])
     if found["n_outliers"]:
-        names = [cleaned(name, 40) for name in result.counts.farthest["case"]]
-        yield "Outliers", listed(names, MOST_NAMES, found["n_outliers"])
+        yield "Outliers", listed(_farthest(result), MOST_NAMES, found["n_outliers"])
     if truth is not None:
         sample = f", among {truth['n_cases']:,} cases drawn at random" if result.is_sample else ""
         yield (
@@ -316,4 +364,5 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.is_sample:
         shown = f"{len(result.model.labels_):,} of the cases, drawn at random"
         yield "On the page and in model.rskc", shown
-    yield "Time", f"{data.seconds + result.seconds:.1f} s, of which reading {data.seconds:.1f} s"
+    parts = f"reading {data.seconds:.1f} s, clustering {result.seconds:.1f} s"
+    yield "Time", f"{seconds_since_start():.1f} s, of which {parts}"

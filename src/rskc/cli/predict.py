@@ -148,6 +148,7 @@ def _read_like_fit(read: Callable, extra: dict[str, Any], path: Path, rereading:
         "label_column": None,
         "drop": [],
         "text_columns": "drop",
+        "use_columns": "all",  # the model knows which
     }
     arguments = rereading.arguments({**extra.get("reading", {}), **free})
     ids = extra.get("id_column") or None

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rskc.columns import spreads_of
+from rskc.exceptions import NO_OTHER_NAMES
 from rskc.labels import read_two
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.report._facts import (
@@ -62,8 +64,12 @@ def summarize(
     case_names: Any = None,
     title: str | None = None,
     run: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] = NO_OTHER_NAMES,
 ) -> dict[str, Any]:
-    """Return all that the page says as dicts, lists, numbers and strings, fit for JSON."""
+    """Return all that the page says as dicts, lists, numbers and strings, fit for JSON.
+
+    ``names`` has other names for parameters and searches in advice, such as options of a command.
+    """
     facts = gather(model, X, case_names)
     kinds = getattr(model, "warning_kinds_", None)  # files of earlier versions have none
     summary = {
@@ -81,7 +87,7 @@ def summarize(
         **summary,
         "headline": headline(summary),
         "meaning": meaning(summary),
-        "advice": advise(summary),
+        "advice": advise(summary, names),
         "figures": figures_of(facts),
         "features": features,
         "cases": cases_table(facts, labels, taken=json_bytes(features["data"])),
@@ -90,13 +96,27 @@ def summarize(
 
 
 def _data(facts: Facts) -> dict[str, Any]:
+    n_blind = 0
+    if facts.model.n_missing_ and len(facts.support):
+        n_blind = int(np.isnan(facts.X[:, facts.support]).all(axis=1).sum())
     return {
         "n_cases": facts.n,
         "n_features": facts.p,
         "n_missing": int(facts.model.n_missing_),
         "share_missing": facts.model.n_missing_ / (facts.n * facts.p),
-        "n_blind": int((~facts.seen).sum()),
+        "n_blind": n_blind,
+        "n_infinite": int((~facts.seen).sum()) - n_blind,
+        "spreads": _spreads(facts),
     }
+
+
+def _spreads(facts: Facts) -> dict[str, Any] | None:
+    """Return the features with the largest and with a small spread, and how much they differ."""
+    spreads = spreads_of(facts.X)
+    if spreads is None:
+        return None
+    largest, small = (facts.feature_names[j] for j in (spreads.largest, spreads.small))
+    return {"largest": largest, "small": small, "ratio": spreads.ratio}
 
 
 def _result(facts: Facts) -> dict[str, Any]:
