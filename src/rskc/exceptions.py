@@ -59,6 +59,10 @@ class SmallClusterWarning(FitWarning):
     """
 
 
+class ColumnWarning(Phrased, UserWarning):
+    """A column of a data frame holds numbers, but looks like ids or known classes."""
+
+
 class ClusterError(RuntimeError):
     """A Dask cluster, or what only it had, was lost."""
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.arrays import warn_of_columns
+from rskc.arrays import warn_of_columns, warn_of_numbers
 from rskc.automatic import Found, Wishes, solve_automatically
 from rskc.clumps import find_clump
 from rskc.engines import Engine, engine_for
@@ -91,6 +91,7 @@ def validated_for_fit(model: Any, X: Any) -> Any:
     """Check the data of a fit, and remember their features in the model."""
     checked = validated(model, X, reset=True, dtype=PRECISIONS)
     warn_of_columns(X)
+    warn_of_numbers(X, checked)
     return checked
 
 

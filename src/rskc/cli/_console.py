@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from rskc.cli._options import NAMES, OUTPUT, flag
-from rskc.exceptions import Phrased
+from rskc.exceptions import ColumnWarning, Phrased
 
 PATIENCE = 1.0  # seconds after which a log says what is under way; short work goes without
 
@@ -169,4 +169,6 @@ def recorded_warnings() -> Iterator[list[Warning]]:
         warnings.simplefilter("always")
         yield found
     messages: list[Any] = [w.message for w in caught if issubclass(w.category, UserWarning)]
+    # Of columns the notes on the table have said what there is to say.
+    messages = [message for message in messages if not isinstance(message, ColumnWarning)]
     found += {str(message): message for message in messages}.values()

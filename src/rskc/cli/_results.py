@@ -135,7 +135,8 @@ class Result:
     @property
     def names(self) -> dict[str, str]:
         """What parameters and searches are called by someone who typed the command."""
-        standardized = shlex.join([*self.command, "--standardize", "columns", "--force"])
+        force = [] if "--force" in self.command else ["--force"]
+        standardized = shlex.join([*self.command, "--standardize", "columns", *force])
         if len(standardized) > LONGEST_COMMAND or self.command[1:2] != ["fit"]:
             return NAMES
         return NAMES | {"ColumnStandardizer()": standardized}

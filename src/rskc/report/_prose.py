@@ -201,10 +201,7 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     searched = any("n_clusters" in search["suggests"] for search in facts["searches"])
     why = "With one cluster there is nothing to separate, and no weights to learn"
     if searched:
-        why = (
-            "No number of clusters that was tried is better than chance, so all cases are in one "
-            "group, and no features are chosen"
-        )
+        why = "No number of clusters that was tried is better than chance: all cases are one group"
     remedy = f"try two or more, or {facts['names']['Clest']}"
     remedy = "ask for a number of clusters" if searched else remedy
     yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
@@ -261,7 +258,7 @@ def _one_feature(facts: dict[str, Any]) -> Pairs:
     yield (
         "One feature decides",
         f"{cleaned(result['top_feature'], 24)} has {percent(result['top_share'])} of the squared "
-        "weight: the clusters are those of this feature. If it has other units than the rest, "
+        "weight: the clusters are those of this feature; if its units differ, "
         f"standardize: {facts['names']['ColumnStandardizer()']}",
     )
 
@@ -332,6 +329,7 @@ def _missing(facts: dict[str, Any]) -> Pairs:
 
 
 def _searched(facts: dict[str, Any]) -> Pairs:
+    names = facts["names"]
     for search in facts["searches"]:
         for parameter, value in search["suggests"].items():
             own = facts["result"][parameter]
@@ -341,6 +339,6 @@ def _searched(facts: dict[str, Any]) -> Pairs:
                 continue
             yield (
                 "A search suggests otherwise",
-                f"{search['name']} suggests {facts['names'][parameter]}={number(value)}, and this "
+                f"{names[search['name']]} suggests {names[parameter]}={number(value)}, and this "
                 f"model has {number(own)}; compare the two.",
             )
