@@ -46,6 +46,16 @@ def results_folder(folder: Path, force: bool) -> Iterator[Path]:
         raise
 
 
+def stem_of(table: Path) -> str:
+    """Return what results of a table are called: genes for /data/genes.tsv.gz."""
+    stem = table.name
+    if not stem or "*" in stem:  # this folder, or a pattern
+        stem = table.resolve().name if not stem else table.resolve().parent.name
+    for suffix in reversed(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix]):
+        stem = stem.removesuffix(suffix)
+    return stem or table.name
+
+
 def check_folder(folder: Path) -> None:
     """Refuse, before any work, a file in place of a folder."""
     if folder.exists() and not folder.is_dir():

@@ -16,6 +16,7 @@ import numpy as np
 from rskc.cli._app import seconds_since_start
 from rskc.cli._console import Console, bold
 from rskc.cli._options import NAMES
+from rskc.cli._repeat import fit_command, read_call
 from rskc.cli._tables import Data, named_cases
 from rskc.exceptions import FitWarning
 from rskc.wording import cleaned, count, listed
@@ -146,14 +147,17 @@ class Result:
         """What the page says; the terminal takes its advice from there too."""
         from rskc.report import summarize
 
-        data = self.data
+        data, now = self.data, datetime.now().astimezone()
+        is_fit = self.command[1:2] == ["fit"]
         run = {
-            "command": shlex.join(self.command),
+            "command": shlex.join(self.command) if is_fit else fit_command(data, self.model),
             "file": data.table.path.name,
             "sha256": data.table.sha256,
             "standardization": data.scaling.words(),
             "standardizer": data.scaling.python(),
-            "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+            # Tables in blocks have no digest, and read_table does not read them.
+            "reader": data.table.sha256 and read_call(data.table.path, data.reading),
+            "date": f"{now.day} {now:%B %Y, %H:%M %Z}",
         }
         return summarize(
             self.model,
@@ -300,7 +304,8 @@ def text_table(labels: Iterable[tuple[str, Any]], rows: Iterable[Iterable[str]],
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, **how)
+    # Without double space between columns, the seven of a grid fit into 80 characters.
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True, **how)
     for label, justify in labels:
         table.add_column(label, justify=justify)
     for row in rows:

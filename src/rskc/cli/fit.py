@@ -20,7 +20,7 @@ from rskc.cli._options import (
     clusters_option,
     clusters_or_auto,
 )
-from rskc.cli._output import check_report, results_folder
+from rskc.cli._output import check_report, results_folder, stem_of
 from rskc.cli._results import show_result
 from rskc.cli._work import fit_model, fit_searched, searches_for, work_on
 
@@ -62,7 +62,7 @@ def fit(
     features, the model, and all that is needed to repeat it.
     """
     check_report(not results.no_report)
-    folder = results.out if results.out is not None else default_folder(table)
+    folder = results.out if results.out is not None else Path(f"{stem_of(table)}-rskc")
     K, bound = number.clusters, sparsity.l1_bound
     if bound == "choose" and sparsity.n_features is not None:
         raise ValueError("--l1-bound choose and --n-features exclude each other; give one of them.")
@@ -86,13 +86,3 @@ def fit(
             result = write(part, result, report=not results.no_report, title=results.title)
     show_result(result, folder, console)
     console.print_json(result.summary)
-
-
-def default_folder(table: Path) -> Path:
-    """Return genes-rskc, here, for /data/genes.tsv.gz."""
-    stem = table.name
-    if not stem or "*" in stem:  # this folder, or a pattern
-        stem = table.resolve().name if not stem else table.resolve().parent.name
-    for suffix in reversed(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix]):
-        stem = stem.removesuffix(suffix)
-    return Path(f"{stem or table.name}-rskc")

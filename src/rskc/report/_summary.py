@@ -10,7 +10,7 @@ import numpy as np
 
 from rskc.columns import spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
-from rskc.labels import read_two
+from rskc.labels import in_order, read_two
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.report._facts import (
     Facts,
@@ -33,6 +33,8 @@ WORTH_NAMING = 0.1  # of the largest shift of any cluster
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
 # Parameters that change how a fit runs and not what it finds.
 HOW = ("n_threads", "verbose")
+# What is known of a run that is written in Python, and not as words.
+IN_SNIPPET = ("standardizer", "reader")
 LABELS = {
     "command": "Command",
     "file": "File",
@@ -201,8 +203,18 @@ def _truth(facts: Facts, labels: Any) -> dict[str, Any]:
             "size": plain_numbers(table["size"]),
             "cluster": plain_numbers(table["cluster"]),
             "sensitivity": plain_numbers(table["sensitivity"], 3),
+            "counts": _counts(labels, facts, table["class"]),
         },
     }
+
+
+def _counts(labels: Any, facts: Facts, classes: Any) -> list[list[int]]:
+    """Return how many cases of each class are in each cluster."""
+    known = in_order(read_two(labels=labels, clusters=facts.labels)[0])
+    counts = np.zeros((len(known.names), facts.K), int)
+    np.add.at(counts, (known.codes, facts.labels), 1)
+    places = {str(name): i for i, name in enumerate(known.names)}
+    return [counts[places[str(name)]].tolist() for name in classes]
 
 
 # How to repeat the run
@@ -236,7 +248,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         "run": [
             {"label": LABELS.get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
             for key, value in run.items()
-            if key != "standardizer"
+            if key not in IN_SNIPPET
         ],
         "versions": {name: installed[name] for name in PACKAGES},
         "seeded": model.random_state is not None,
@@ -268,18 +280,25 @@ def _snippet(facts: Facts, parameters: dict[str, Any], run: Mapping[str, Any]) -
         elif value != defaults[name].default:
             arguments.append(f"{name}={in_python(value)}")
     known = [(key, run[key]) for key in ("file", "standardization") if run.get(key)]
-    standardizer = cleaned(run.get("standardizer", ""), 100)
+    standardizer, reader = cleaned(run.get("standardizer", ""), 100), run.get("reader")
     names = sorted(filter(None, ["RobustSparseKMeans", standardizer.partition("(")[0]]))
+    read = [f"X = ...  # your table of {count(facts.n, 'case')} x {count(facts.p, 'feature')}"]
+    if reader:
+        read = [f"table = {cleaned(reader, LONGEST)}", "X = table.data"]
+    if standardizer:
+        frames = '.set_output(transform="pandas")' if reader else ""
+        read.append(f"X = {standardizer}{frames}.fit_transform(X)")
+    labels = ", labels=table.labels" if reader else ""
     lines = [
         f"from rskc import {', '.join(names)}",
+        *(["from rskc.files import read_table"] if reader else []),
         "from rskc.report import make_report",
         "",
         *(f"# {key}: {cleaned(value, 100)}" for key, value in known),
-        f"X = ...  # your table of {count(facts.n, 'case')} x {count(facts.p, 'feature')}",
-        *([f"X = {standardizer}.fit_transform(X)"] if standardizer else []),
+        *read,
         *defined,
         f"model = RobustSparseKMeans({', '.join(arguments)})",
         "model.fit(X)",
-        'make_report(model, X).save("report.html")',
+        f'make_report(model, X{labels}).save("report.html")',
     ]
     return "\n".join(lines)
