@@ -155,9 +155,8 @@ def test_clusters_and_bound_are_chosen_on_request(here):
 
 def test_warnings_are_sentences(here):
     result = run(*FIT, "--no-report", "--l1-bound", "50")
-    assert "Note: " in result.stderr
-    assert "l1_bound=50" in result.stderr or "--l1-bound" in result.stderr
-    assert ".py" not in result.stderr
+    assert "Bound never binds: --l1-bound is so large" in result.stdout
+    assert ".py" not in result.stdout + result.stderr
     summary = json.loads(Path("table-rskc/summary.json").read_text("utf-8"))
     assert len(summary["warnings"]) >= 1
 
@@ -654,7 +653,7 @@ def test_ctrl_c_is_one_line_and_keeps_the_checkpoint(here):
     os.killpg(process.pid, signal.SIGINT)  # to its workers too, as a terminal does
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert err.startswith("rskc: interrupted; what was done is kept in 'c.db'")
+    assert "rskc: interrupted; what was done is kept in 'c.db'" in err
     assert err.count("\n") == 1
     assert sorted(set(os.listdir()) - {"c.db-journal"}) == ["c.db", "table.csv"]
 

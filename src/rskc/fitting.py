@@ -126,6 +126,8 @@ def make_problem(model: Any, engine: Engine) -> Problem:
     check_choice("reweight", model.reweight, (True, False))
     if trim is not None:
         n_trim = count_of(trim, n)
+    if n < K:
+        raise ParameterError("n_clusters", K, f"is more than the {n} cases; lower {{n_clusters}}.")
     if n - n_trim < K:
         raise ParameterError(
             "n_clusters",

@@ -22,7 +22,7 @@ from rskc.exceptions import FitWarning
 from rskc.wording import cleaned, count, listed
 
 TOP = 10
-LONGEST_COMMAND = 80  # that advice repeats
+LONGEST_COMMAND = 64  # that advice repeats
 MOST_NAMES = 6  # of outliers
 # Parameters of a search that stand elsewhere, or do not change what it finds.
 NOT_LISTED = ("estimator", "progress", "n_jobs")

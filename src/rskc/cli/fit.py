@@ -31,7 +31,7 @@ class NumberOrAuto:
 
     clusters: Any = clusters_option(
         MISSING,
-        "Number of clusters; auto tries 2 to 8 by Clest.",
+        "Number of clusters; auto chooses it.",
         "NUMBER",
         parser=clusters_or_auto,
     )
@@ -40,27 +40,22 @@ class NumberOrAuto:
 @command(
     "fit",
     "rskc fit iris.csv --clusters 3 --label-column species",
-    "rskc fit genes.tsv.gz --features-in-rows --clusters auto --l1-bound choose",
-    "rskc fit clinic.xlsx -k 4 --standardize columns --trim 0.05 --out results",
-    "rskc fit parquet-folder -k 5 --scheduler tcp://host:8786",
+    "rskc fit genes.tsv.gz -k auto --features-in-rows",
+    "rskc fit clinic.xlsx -k 4 --standardize columns --out results",
 )
 def fit(
     table: TablePath,
     number: NumberOrAuto,
+    reading: Reading,
+    standardizing: Standardizing,
     trimming: Trimming,
     sparsity: SparsityOrSearch,
     basics: Basics,
-    reading: Reading,
-    standardizing: Standardizing,
     engine: EngineOptions,
     results: ResultsOfFit,
     console: Console,
 ) -> None:
-    """Cluster the cases of a table.
-
-    Leaves a folder with an HTML page that explains the result, the clusters, the weights of the
-    features, the model, and all that is needed to repeat it.
-    """
+    """Cluster the cases of a table; leaves a folder with a page that explains the result."""
     check_report(not results.no_report)
     folder = results.out if results.out is not None else Path(f"{stem_of(table)}-rskc")
     K, bound = number.clusters, sparsity.l1_bound
