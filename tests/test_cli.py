@@ -653,8 +653,10 @@ def test_ctrl_c_is_one_line_and_keeps_the_checkpoint(here):
     os.killpg(process.pid, signal.SIGINT)  # to its workers too, as a terminal does
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert "rskc: interrupted; what was done is kept in 'c.db'" in err
-    assert err.count("\n") == 1
+    # A stage that takes a while has a line of its own before.
+    last = err.splitlines()[-1]
+    assert last.startswith("rskc: interrupted; what was done is kept in 'c.db'")
+    assert "Traceback" not in err
     assert sorted(set(os.listdir()) - {"c.db-journal"}) == ["c.db", "table.csv"]
 
 

@@ -58,6 +58,7 @@ def flat(text):
         ("label", GROUP + 1, "class"),
         ("true_class", COUNT % 3, "class"),
         ("target", GROUP - 1, "class"),
+        ("Survived", GROUP, "class"),
         ("score", 1 + COUNT % 10, None),
         ("count", rng.poisson(4, N), None),
         ("reads", rng.permutation(N), None),  # whole numbers that never repeat
@@ -161,6 +162,9 @@ def test_text_is_set_aside_by_its_name_and_else_refused_by_name(put):
     assert "this column holds no numbers: 'city' (text, such as 'x' in line 2)" in told
     assert "by --drop 'city'" in told
     assert "by --label-column 'city'" in told
+    unique = [f"x{i}" for i in range(N)]
+    told = refused("fit", put(frame().assign(city=unique)), "-k", "2", "--force")
+    assert "or name the cases by --id-column 'city'" in told
     told = refused("fit", put(frame(city=words, town=words)), "-k", "2", "--force")
     assert "leave them out by --text-columns drop" in told
 
@@ -208,7 +212,7 @@ def test_units_are_said_with_the_command_that_standardizes(put):
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stdout)
     assert "What to try next Units differ: salary spreads" in told
     command = "rskc fit t.csv -k 2 --no-report --standardize columns --force"
-    assert f"if units differ, standardize: {command}" in told
+    assert f"if units differ, try {command}" in told
     told = run(*shlex.split(command)[1:]).stdout
     assert "Units differ" not in told
 

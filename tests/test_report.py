@@ -405,7 +405,8 @@ def facts(**changes):
         "data": {"n_cases": 100, "n_features": 50, "n_missing": 0, "share_missing": 0.0}
         | {"n_blind": 0, "n_infinite": 0, "spreads": None},
         "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
-        | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4},
+        | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4}
+        | {"automatic": False},
         "clusters": [
             {"cluster": 0, "size": 60, "silhouette": 0.6},
             {"cluster": 1, "size": 40, "silhouette": 0.6},
@@ -455,7 +456,12 @@ def clusters(*sizes, silhouette=0.6):
         ({"clusters": clusters(97, 3)}, "Small clusters", "fewer clusters"),
         ({"result__l1_bound": 50**0.5}, "No sparsity", "GapL1"),
         ({"result__l1_bound": 1.0, "result__top_share": 1.0}, "A single feature", "raise l1_bound"),
-        ({"result__top_share": 0.97}, "One feature decides", "standardize"),
+        ({"result__top_share": 0.97}, "One feature decides", "try Column"),
+        (
+            {"result__l1_bound": 1.0, "result__top_share": 1.0, "result__automatic": True},
+            "One feature decides",
+            "try Column",
+        ),
         ({"result__silhouette": 0.1}, "Clusters overlap", "with Clest"),
         ({"clusters": clusters(50, 50, silhouette=0.1)}, "A weak cluster", "try fewer"),
         ({"result__n_outliers": 30}, "More outliers than trimmed", "trim=0.3"),

@@ -23,7 +23,7 @@ ALONE = {
 CLASSES = {
     "label", "labels", "class", "classes", "group", "groups", "target", "targets", "outcome",
     "species", "diagnosis", "subtype", "type", "category", "cluster", "clusters", "celltype", "cls",
-    "phenotype", "cultivar", "truth",
+    "phenotype", "cultivar", "truth", "status", "survived", "died", "event", "relapse",
 }  # fmt: skip
 FEATURES = {
     "gene", "genes", "probe", "probes", "probeset", "feature", "features", "symbol", "transcript",
@@ -106,10 +106,10 @@ def recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognize
     if counts and (is_named or (values[0] in (0, 1) and (is_first or n >= LONG))):
         return Recognized(name, "id", "counts the cases")
     if never_repeats and is_named:
-        return Recognized(name, "id", "is named like an id and never repeats")
+        return Recognized(name, "id", "is named like an id")
     grows = never_repeats and is_first and n >= LONG and bool((np.diff(values) > 0).all())
     if grows and not MEASURES & set(words_of(name)):
-        return Recognized(name, "id", "grows from case to case and never repeats")
+        return Recognized(name, "id", "grows from case to case")
     if is_named and words_of(name)[-1] in IDS:
         return Recognized(name, "id", "is named like an id")
     if is_class_name(name) and are_classes(len(seen), n_distinct):

@@ -127,7 +127,9 @@ def make_problem(model: Any, engine: Engine) -> Problem:
     if trim is not None:
         n_trim = count_of(trim, n)
     if n < K:
-        raise ParameterError("n_clusters", K, f"is more than the {n} cases; lower {{n_clusters}}.")
+        raise ParameterError(
+            "n_clusters", K, f"is more than {count(n, 'case')}; lower {{n_clusters}}."
+        )
     if n - n_trim < K:
         raise ParameterError(
             "n_clusters",

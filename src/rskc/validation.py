@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from rskc.arrays import as_blocks, check_collection, is_dask, is_elsewhere, is_on_device, to_numpy
 from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
-from rskc.wording import quoted
+from rskc.wording import listed, shortened
 
 PRECISIONS = [np.float64, np.float32]  # of a fit; a prediction has that of the centers
 
@@ -180,10 +180,11 @@ def _check_columns(X: Any) -> None:
     if not bad:
         return
     name, kind = next(iter(bad.items()))
-    more = "" if len(bad) == 1 else f", and so do {len(bad) - 1} more ({quoted(list(bad)[1:])})"
-    raise ValueError(
-        f"Column {name!r} of X holds {kind}{more}; leave it out, or make numbers of it first."
-    )
+    what, them = f"Column {name!r} of X holds {kind}", "it"
+    if len(bad) > 1:
+        named = listed([f"{shortened(name, 60)!r} ({kind})" for name, kind in bad.items()])
+        what, them = f"Columns of X hold no numbers: {named}", "them"
+    raise ValueError(f"{what}; leave {them} out, or make numbers of {them} first.")
 
 
 def _not_numbers(dtype: str, X: Any, j: int) -> str:

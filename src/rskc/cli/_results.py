@@ -143,8 +143,17 @@ class Result:
         return NAMES | {"ColumnStandardizer()": standardized}
 
     @cached_property
+    def advice(self) -> list[dict[str, str]]:
+        """What to try next: that of the page, if there is one."""
+        from rskc.report import advice_on
+
+        if "page" in vars(self):
+            return self.page["advice"]
+        return advice_on(self.model, self.data.X, self.searches, self.names)
+
+    @cached_property
     def page(self) -> dict[str, Any]:
-        """What the page says; the terminal takes its advice from there too."""
+        """What the page says."""
         from rskc.report import summarize
 
         data, now = self.data, datetime.now().astimezone()
@@ -279,15 +288,16 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
         return
     from rich.text import Text
 
+    with console.busy("Looking at the result"):  # before the time is taken
+        _ = result.advice
     for finding in result.findings:
         _show_finding(finding, console)
     console.print("", bold(headline(result)), "", _clusters(result))
     for heading, words in _facts(result):
         console.print(Text.assemble((f"{heading}: ", "cyan"), words))
-    advice = result.page["advice"]
-    if advice:
+    if result.advice:
         console.print("", bold("What to try next"))
-    for item in advice:
+    for item in result.advice:
         console.print(Text.assemble((f"{item['about']}: ", "cyan"), item["brief"]))
     sentences = [each for each in result.warnings if not isinstance(each, FitWarning)]
     console.note(*result.data.notes, *sentences)

@@ -146,9 +146,9 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     yield from left_out(table)
     if is_sample:
         return
-    unobserved = np.flatnonzero(table.data.isna().all(axis=1)) if table.n_missing else []
+    unobserved = np.flatnonzero(table.data.isna().all(axis=1) if table.n_missing else [])
     if len(unobserved):
-        which = listed(named_cases(table, unobserved))
+        which = listed(named_cases(table, unobserved.tolist()))
         yield f"No value at all, so that the cluster means nothing: {which}."
     if table.empty:
         yield f"Without a single value: {quoted(table.empty)}."
@@ -173,11 +173,11 @@ def _on_column(column: Any) -> str:
 
 def sideways_note(table: Any, n_cases: int, in_rows: bool) -> Iterator[str]:
     """Say that a table is perhaps on its side."""
-    ids = table.data.index[:20]
-    is_text = table.id_column is not None and not all(str(each).isdigit() for each in ids)
-    name = table.id_column if is_text or is_feature_name(table.id_column or "") else None
-    if in_rows or not is_on_its_side(name, n_cases, table.data.shape[1]):
+    name, ids = table.id_column, table.data.index[:20]
+    if in_rows or name is None or not is_on_its_side(name, n_cases, table.data.shape[1]):
         return
+    if not is_feature_name(name) and all(str(each).isdigit() for each in ids):
+        return  # numbers, as cases have them
     shape = f"{count(n_cases, 'row')} and {count(table.data.shape[1], 'column')} of numbers"
     if is_feature_name(name):
         shape = f"a first column {name!r}"

@@ -84,6 +84,8 @@ def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableErro
     elif len(kinds) == 1:
         remedy = "leave it out by {drop}{=}{names}, or compare the clusters with it by "
         remedy += "{label_column}{=}{names}"
+        if cells.n_unique() == len(cells):
+            remedy = "leave it out by {drop}{=}{names}, or name the cases by {id_column}{=}{names}"
     else:
         remedy = 'leave them out by {text_columns="drop"}; for known classes use {label_column}'
     there = "this column holds" if len(kinds) == 1 else "these columns hold"

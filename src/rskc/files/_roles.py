@@ -74,7 +74,7 @@ def _without_text(layout: Layout, source: Source, roles: Roles, use: Collection[
         if is_class and are_classes(series.len(), n_distinct):
             found = Recognized(name, "class", "is named like known classes")
         elif is_id and n_distinct == series.len():
-            found = Recognized(name, "id", "is named like an id and never repeats")
+            found = Recognized(name, "id", "is named like an id")
         else:
             continue
         roles = _set_aside(source, roles, j, found, is_text=True)

@@ -185,7 +185,7 @@ def _units(facts: dict[str, Any]) -> Pairs:
     times = number(float(f"{spreads['ratio']:.2g}"))
     yield (
         "Units differ",
-        f"{largest} spreads {times} times as far as {small}; if units differ, standardize: "
+        f"{largest} spreads {times} times as far as {small}; if units differ, try "
         f"{names['ColumnStandardizer()']}",
     )
 
@@ -240,7 +240,7 @@ def _bound(facts: dict[str, Any]) -> Pairs:
             f"An L1 bound of {number(bound)} leaves no feature out, though weights may be small; "
             f"choose it with {names['GapL1']}, or use {names['n_features']}.",
         )
-    elif bound <= 1 + 1e-9:
+    elif bound <= 1 + 1e-9 and not facts["result"]["automatic"]:
         yield (
             "A single feature",
             "The L1 bound is at its lower limit, 1, which allows for one feature only; raise "
@@ -251,7 +251,9 @@ def _bound(facts: dict[str, Any]) -> Pairs:
 def _one_feature(facts: dict[str, Any]) -> Pairs:
     result, p = facts["result"], facts["data"]["n_features"]
     bound = result["l1_bound"]
-    if bound is None or p == 1 or bound <= 1 + 1e-9 or result["top_share"] < NEARLY_ALL:
+    if bound is None or p == 1 or result["top_share"] < NEARLY_ALL:
+        return
+    if bound <= 1 + 1e-9 and not result["automatic"]:  # it was asked for
         return
     if any(_units(facts)):  # which says so already
         return
@@ -259,7 +261,7 @@ def _one_feature(facts: dict[str, Any]) -> Pairs:
         "One feature decides",
         f"{cleaned(result['top_feature'], 24)} has {percent(result['top_share'])} of the squared "
         "weight: the clusters are those of this feature; if its units differ, "
-        f"standardize: {facts['names']['ColumnStandardizer()']}",
+        f"try {facts['names']['ColumnStandardizer()']}",
     )
 
 

@@ -24,6 +24,7 @@ from rskc.report._facts import (
 from rskc.report._figures import figures_of
 from rskc.report._prose import advise, headline, meaning
 from rskc.report._searches import sections_of
+from rskc.validation import is_word
 from rskc.versions import environment
 from rskc.wording import cleaned, count, number
 
@@ -73,16 +74,10 @@ def summarize(
     ``names`` has other names for parameters and searches in advice, such as options of a command.
     """
     facts = gather(model, X, case_names)
-    kinds = getattr(model, "warning_kinds_", None)  # files of earlier versions have none
     summary = {
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
-        "data": _data(facts),
-        "result": _result(facts),
-        "clusters": _clusters(facts),
-        "warnings": list(model.warnings_),
-        "warning_kinds": list(kinds) if kinds else [""] * len(model.warnings_),
+        **_numbers(facts, searches),
         "truth": None if labels is None else _truth(facts, labels),
-        "searches": sections_of(searches),
     }
     features = features_table(facts)
     return {
@@ -94,6 +89,27 @@ def summarize(
         "features": features,
         "cases": cases_table(facts, labels, taken=json_bytes(features["data"])),
         "settings": settings_of(facts, run or {}),
+    }
+
+
+def advice_on(
+    model: Any, X: Any, searches: Any = (), names: Mapping[str, str] = NO_OTHER_NAMES
+) -> list[dict[str, str]]:
+    """Return the advice of the page without making the rest of it."""
+    return advise(_numbers(gather(model, X), searches), names)
+
+
+def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
+    """Return the numbers that sentences and advice are made of."""
+    warnings = list(facts.model.warnings_)
+    kinds = getattr(facts.model, "warning_kinds_", None)  # files of earlier versions have none
+    return {
+        "data": _data(facts),
+        "result": _result(facts),
+        "clusters": _clusters(facts),
+        "warnings": warnings,
+        "warning_kinds": list(kinds) if kinds else [""] * len(warnings),
+        "searches": sections_of(searches),
     }
 
 
@@ -134,6 +150,7 @@ def _result(facts: Facts) -> dict[str, Any]:
         "n_trim": int(model.n_trim_),
         "trim": float(model.trim_),
         "l1_bound": None if model.l1_bound_ is None else float(model.l1_bound_),
+        "automatic": is_word(model.l1_bound, "auto") and model.n_features is None,
         "top_features": [facts.feature_names[j] for j in support[:3]],
         "top_feature": facts.feature_names[support[0]] if len(support) else "",
         "top_share": float(squares.max() / squares.sum()) if len(support) else 0.0,
