@@ -48,10 +48,12 @@ MEANINGS = {
     "trim": "share of the cases that each of the two rules trims",
     "l1_bound": "bound on the sum of the weights: the lower, the fewer features",
     "n_features": "wanted number of features",
+    "reweight": "whether outliers are left out in a last step",
     "init": "how starting centers are found",
     "n_init": "number of restarts",
     "max_iter": "most iterations",
     "tol": "change at which iterations end",
+    "outlier_rule": "which distances make an outlier",
     "outlier_cutoff": "number of MADs above the median distance that make an outlier",
     "random_state": "seed",
 }
