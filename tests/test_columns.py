@@ -67,6 +67,9 @@ def flat(text):
         ("body mass index", COUNT[::-1] + 0.5, None),
         ("label", rng.normal(size=N), None),
         ("target", COUNT[::-1], None),  # too many for classes
+        ("Unnamed: 0", COUNT * 2, "id"),
+        ("sample1", COUNT[::-1], None),  # of a table on its side
+        ("ID1", rng.permutation(N), None),  # a gene
         ("gene1", GROUP, None),
         ("group1", GROUP, None),
         ("groupsize", COUNT % 3, None),

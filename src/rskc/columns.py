@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 # A name is split into words; the last one decides: patient_id, sampleID, true label.
-IDS = {"id", "ids", "identifier", "uuid", "guid", "barcode", "accession"}
+IDS = {"id", "identifier", "uuid", "guid", "barcode", "accession"}
 # Words that name cases only where they are the whole name: not "body mass index".
 ALONE = {
     "sample", "samples", "patient", "subject", "participant", "case", "index", "idx", "row", "rows",
@@ -61,7 +61,9 @@ def words_of(name: str) -> list[str]:
 def is_id_name(name: str) -> bool:
     """Whether a name is that of a column of ids."""
     words = words_of(name)
-    return bool(words) and (words[-1] in IDS or (len(words) == 1 and words[0] in ALONE))
+    if not words or (re.search(r"\d", str(name)) and words != ["unnamed"]):  # a sample; a gene
+        return False
+    return words[-1] in IDS or (len(words) == 1 and words[0] in ALONE)
 
 
 def is_class_name(name: str) -> bool:
