@@ -112,6 +112,11 @@ def test_two_ways_to_ask_for_sparsity_are_one_too_many():
     assert make_model(n_features=2, l1_bound=None).fit(X).get_support().sum() == 2
 
 
+def test_numbers_of_numpy_are_shown_as_numbers():
+    with pytest.raises(ValueError, match=r"l1_bound=0.5 must"):
+        RobustSparseKMeans(2, l1_bound=np.float64(0.5)).fit(np.eye(4))
+
+
 def test_numbers_of_numpy_are_numbers():
     model = make_model(np.int32(3), trim=np.float32(0.1), l1_bound=np.float64(2), n_init=np.int8(2))
     assert_sound(model.fit(X), X)

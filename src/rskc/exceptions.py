@@ -39,7 +39,8 @@ class ParameterError(Phrased, ValueError):
 
     def __init__(self, parameter: str, value: Any, words: str, **values: Any):
         self.parameter, self.value = parameter, value
-        shown = shortened(repr(value), LONGEST_VALUE)
+        is_scalar = type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+        shown = shortened(repr(value.item() if is_scalar else value), LONGEST_VALUE)
         super().__init__(f"{{{parameter}}}={{value}} {words}", value=shown, **values)
 
 
