@@ -408,3 +408,4 @@ class ResultsOfFit(Results):
     """Where results go; a folder here unless another one is named."""
 
     out: Path | None = out_option(None, "Folder for results; else TABLE-rskc, here.")
+    ranked_lists: bool = flag(RESULTS, "Features by cluster, ranked: .rnk files.", "--ranked-lists")

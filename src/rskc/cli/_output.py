@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._results import FILES, Result, headline
+from rskc.cli._results import FILES, RANKED, Result, headline
 
 
 @contextmanager
@@ -73,8 +73,9 @@ def _install(part: Path, target: Path) -> None:
     for name in sorted(written):
         os.replace(part / name, target / name)
     # Of ours, those of an earlier result are gone; nothing else in a folder is ever removed.
-    for name in set(FILES) - written:
-        (target / name).unlink(missing_ok=True)
+    for name in {file.name for file in target.iterdir()} - written:
+        if name in FILES or RANKED.fullmatch(name):
+            (target / name).unlink()
     part.rmdir()
 
 
@@ -135,6 +136,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "title": title,
     }
     write_csv(result.model.features_frame(), folder / "features.csv")
+    write_csv(result.markers, folder / "markers.csv")
     save(result.model, folder / "model.rskc", extra=extra)
     if report:
         write_page(folder / "report.html", result, title)

@@ -55,7 +55,9 @@ def fit(
     results: ResultsOfFit,
     console: Console,
 ) -> None:
-    """Cluster the cases of a table; leaves a folder with a page that explains the result."""
+    """Cluster the cases of a table, and leave a folder with a page that explains it."""
+    from rskc.files import write_ranked_lists
+
     check_report(not results.no_report)
     folder = results.out if results.out is not None else Path(f"{stem_of(table)}-rskc")
     K, bound = number.clusters, sparsity.l1_bound
@@ -79,5 +81,9 @@ def fit(
             result = fit_model(estimator, data, typed_command(), console)
         with console.busy("Writing the results"):
             result = write(part, result, report=not results.no_report, title=results.title)
+            if results.ranked_lists and len(result.model.cluster_centers_) > 1:
+                write_ranked_lists(result.model, result.data.X, part)
+    if results.ranked_lists and len(result.model.cluster_centers_) == 1:
+        console.note("One cluster has nothing to be compared with: there are no ranked lists.")
     show_result(result, folder, console)
     console.print_json(result.summary)
