@@ -112,6 +112,11 @@ def test_two_ways_to_ask_for_sparsity_are_one_too_many():
     assert make_model(n_features=2, l1_bound=None).fit(X).get_support().sum() == 2
 
 
+def test_numbers_of_numpy_are_shown_as_numbers():
+    with pytest.raises(ValueError, match=r"l1_bound=0.5 must"):
+        RobustSparseKMeans(2, l1_bound=np.float64(0.5)).fit(np.eye(4))
+
+
 def test_numbers_of_numpy_are_numbers():
     model = make_model(np.int32(3), trim=np.float32(0.1), l1_bound=np.float64(2), n_init=np.int8(2))
     assert_sound(model.fit(X), X)
@@ -174,7 +179,8 @@ def test_minus_zero_is_zero():
 @pytest.mark.parametrize("trim", [0, 0.1, 0.4])
 def test_as_many_clusters_as_cases_that_are_left(trim):
     left = 20 - int(20 * trim)
-    with pytest.raises(ValueError, match=f"more than the {left} cases that are left") as error:
+    words = f"more than the {left} cases that are left" if trim else "more than 20 cases; lower"
+    with pytest.raises(ValueError, match=words) as error:
         make_model(left + 1, trim=trim).fit(X[:20])
     assert_one_sentence(error, "n_clusters")
     for K in (left, left - 1):

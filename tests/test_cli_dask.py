@@ -253,7 +253,7 @@ def test_predict_notices_columns_that_are_missing(here, frame):
     Path("less").mkdir()
     frame.drop(columns="gene0").to_parquet("less/a.parquet", index=False)
     assert "'gene0'" in refused("predict", "whole-rskc", "less", "--out", "new.csv")
-    assert "--out" in refused("predict", "whole-rskc", "big")
+    assert "--out" in refused("predict", "whole-rskc", "big", "--out", "-")
     assert not Path("new.csv").exists()
 
 
@@ -294,7 +294,7 @@ def test_what_is_wrong_with_a_folder(here, frame):
     assert "no such file or folder; perhaps 'big'" in refused(
         "fit", "bug", "-k", "3", "--engine", "dask"
     )
-    assert "'group' (text, such as 'a'" in refused("fit", "big", "-k", "3")
+    assert "'group' (text, such as 'a'" in refused("fit", "big", "-k", "3", "--use-column", "group")
     assert "no column 'x'" in refused("fit", "big", *FIT, "--id-column", "x")
     Path("table.csv").write_text("a,b\n1,2\n")
     assert "--engine memory" in refused("fit", "table.csv", "-k", "3", "--engine", "dask")

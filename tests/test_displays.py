@@ -470,7 +470,7 @@ def test_components_keep_weighted_distances():
     model = fit(plane, l1_bound=1.3)
     drawn = ClusterDisplay.from_estimator(model, plane, kind="pca")
     gaps = drawn.positions - drawn.centers[model.labels_]
-    assert_allclose((gaps**2).sum(axis=1), model.transform(plane).min(axis=1))
+    assert_allclose((gaps**2).sum(axis=1), model.transform(plane).min(axis=1) ** 2)
 
 
 def test_components_are_found_without_outliers():

@@ -19,8 +19,13 @@ from rskc import SmallClusterWarning
 from rskc.versions import environment
 
 FOLDER = Path(__file__).parent.parent / "docs"
-NAMES = ["index", "tutorial", "choosing", "coming-from-rskc"]
-PAGES = [FOLDER / f"{name}.md" for name in NAMES] + sorted((FOLDER / "howto").glob("*.md"))
+README = FOLDER.parent / "README.md"
+NAMES = ["index", "tutorial", "choosing", "coming-from-rskc", "benchmarks"]
+PAGES = [
+    README,
+    *(FOLDER / f"{name}.md" for name in NAMES),
+    *sorted((FOLDER / "howto").glob("*.md")),
+]
 FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 EXTRAS = {"matplotlib", "jinja2", "vl_convert", "anndata", "polars", "torch", "dask"}
 # Numbers are compared where the pages were written; rounding may move the last digit elsewhere.
@@ -87,6 +92,24 @@ def test_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
                     block.code, printed, ELLIPSIS | NORMALIZE_WHITESPACE
                 )
                 assert same, f"{page.name}:{block.line} prints\n{printed}"
+
+
+def test_the_readme_takes_a_minute():
+    text = README.read_text("utf-8")
+    assert len(text.splitlines()) <= 110
+    links = re.findall(r"\]\((?!http)([^)#]+)", text)
+    assert len(links) >= 10
+    assert all((README.parent / link).exists() for link in links)
+
+
+def test_every_table_of_the_benchmarks_has_a_command_that_is_there():
+    text = (FOLDER / "benchmarks.md").read_text("utf-8")
+    parts = re.split(r"\n\|(?:-+\|)+\n", text)  # each but the last ends in the head of a table
+    assert len(parts) == 9
+    for before in parts[:-1]:
+        (_, command, names) = before.rpartition("make bench ARGS=")
+        assert command
+        assert (FOLDER.parent / "benchmarks" / f"{names.split()[0]}.py").exists()
 
 
 def test_the_way_through_the_house_names_files_that_are_there():

@@ -55,6 +55,10 @@ def same(one, two):
         return one.tolist() == two.tolist()
     if isinstance(one, np.random.RandomState):
         return same(one.get_state(), two.get_state())
+    if isinstance(one, np.random.Generator):
+        return same(one.bit_generator.state, two.bit_generator.state)
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
     if isinstance(one, tuple | list):
         return len(one) == len(two) and all(map(same, one, two))
     return one == two
@@ -73,6 +77,8 @@ MODELS = {
     "array": lambda: (fitted(init=X[:3]), X),
     "lists": lambda: (fitted(init=X[:3].tolist()), X),
     "state": lambda: (fitted(random_state=np.random.RandomState(5)), X),
+    "generator": lambda: (fitted(random_state=np.random.default_rng(5)), X),
+    "another generator": lambda: (fitted(random_state=np.random.Generator(np.random.Philox(5))), X),
     "one": lambda: (fitted(n_clusters=1), X),
     "column": lambda: (fitted(X[:, :1]), X[:, :1]),
 }

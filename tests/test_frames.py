@@ -1,5 +1,7 @@
 """Data frames of pandas and polars, in and out."""
 
+from datetime import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -108,10 +110,23 @@ def test_the_index_of_a_pandas_frame_does_not_matter(model):
 
 def test_words_are_refused(library, model):
     words = KINDS[library].DataFrame({"a": ["x", "y", "z"], "b": [1.0, 2.0, 3.0]})
-    with pytest.raises(ValueError, match=r"could not convert|Cannot cast|dtype"):
+    with pytest.raises(ValueError, match=r"Column 'a' of X holds text; leave it out"):
         model.fit(words)
-    with pytest.raises(ValueError, match=r"could not convert|Cannot cast|dtype"):
+    with pytest.raises(ValueError, match=r"Column 'a' of X holds text; leave it out"):
         model.fit(KINDS[library].DataFrame({"a": ["x", None, "z"], "b": [1.0, 2.0, 3.0]}))
+
+
+def test_dates_and_categories_are_refused_by_name(library, model):
+    numbers = [1.0, 2.0, 4.0]
+    dates = [datetime(2020, 1, day) for day in (1, 2, 3)]
+    frame = KINDS[library].DataFrame({"a": numbers, "when": dates})
+    with pytest.raises(ValueError, match="Column 'when' of X holds dates; leave it out"):
+        model.fit(frame)
+    words = pd.DataFrame({"a": numbers, "kind": pd.Categorical(["x", "y", "x"]), "to": ["u"] * 3})
+    words = words if library == "pandas" else pl.from_pandas(words)
+    told = r"Columns of X hold no numbers: 'kind' \(categories\), 'to' \(text\); leave them out"
+    with pytest.raises(ValueError, match=told):
+        model.fit(words)
 
 
 def test_missing_cells_are_missing_cells(library, model):

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import sys
+import textwrap
 import warnings
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -21,6 +22,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rskc import RobustSparseKMeans
 from rskc.atomic import atomic_write
 from rskc.datasets import make_simulation
+from rskc.fit_warnings import KINDS
 from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.pictures.palette import PALETTE, contrast, readable_on
 from rskc.report import Report, make_report, summarize
@@ -421,13 +423,17 @@ def test_search_that_suggests_otherwise(searches):
 # Advice
 
 
+UNITS = {"largest": "salary", "small": "height", "ratio": 12345.0}
+
+
 def facts(**changes):
     """Numbers that call for no advice, and changes to them: ``result__n_trim=3`` and the like."""
     made = {
         "data": {"n_cases": 100, "n_features": 50, "n_missing": 0, "share_missing": 0.0}
-        | {"n_blind": 0},
+        | {"n_blind": 0, "n_infinite": 0, "spreads": None},
         "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
-        | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4},
+        | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4}
+        | {"automatic": False},
         "clusters": [
             {"cluster": 0, "size": 60, "silhouette": 0.6},
             {"cluster": 1, "size": 40, "silhouette": 0.6},
@@ -473,18 +479,26 @@ def clusters(*sizes, silhouette=0.6):
             "One cluster",
             "better than chance",
         ),
-        ({"result__n_selected": 50}, "Every feature has weight", "select-l1"),
+        ({"result__n_selected": 50}, "Every feature has weight", "GapL1"),
         ({"clusters": clusters(97, 3)}, "Small clusters", "fewer clusters"),
         ({"result__l1_bound": 50**0.5}, "No sparsity", "GapL1"),
         ({"result__l1_bound": 1.0, "result__top_share": 1.0}, "A single feature", "raise l1_bound"),
-        ({"result__top_share": 0.97}, "One feature decides", "standardize"),
-        ({"result__silhouette": 0.1}, "Clusters overlap", "another number of clusters"),
-        ({"clusters": clusters(50, 50, silhouette=0.1)}, "A weak cluster", "fewer clusters"),
+        ({"result__top_share": 0.97}, "One feature decides", "try Column"),
+        (
+            {"result__l1_bound": 1.0, "result__top_share": 1.0, "result__automatic": True},
+            "One feature decides",
+            "try Column",
+        ),
+        ({"result__silhouette": 0.1}, "Clusters overlap", "with Clest"),
+        ({"clusters": clusters(50, 50, silhouette=0.1)}, "A weak cluster", "try fewer"),
         ({"result__n_outliers": 30}, "More outliers than trimmed", "trim=0.3"),
         ({"result__n_outliers": 1}, "Fewer outliers than trimmed", "trim=0.01"),
         ({"result__n_outliers": 0}, "Fewer outliers than trimmed", "none looks like"),
         ({"data__share_missing": 0.5}, "Many missing cells", "leave out"),
         ({"data__n_blind": 4}, "Cases without data", "l1_bound"),
+        ({"data__n_infinite": 1}, "Cells too large", "correct it"),
+        ({"data__spreads": UNITS}, "Units differ", "ColumnStandardizer()"),
+        ({"data__spreads": UNITS, "result__top_share": 0.97}, "Units differ", "12,000 times"),
         (
             {"searches": [{"name": "Clest", "suggests": {"n_clusters": 4}}]},
             "A search suggests otherwise",
@@ -501,7 +515,26 @@ def test_each_advice(changes, about, remedy):
     (item,) = advise(facts(**changes))
     assert item["about"] == about
     assert remedy in item["text"]
-    assert item["text"].endswith((".", ";"))
+    assert item["text"].endswith((".", ";", "()"))
+    options = {"trim": "--trim", "l1_bound": "--l1-bound", "n_clusters": "--clusters"}
+    options |= {"Clest": "rskc select-k", "GapL1": "rskc select-l1", "TrimCurves": "rskc select-t"}
+    (item,) = advise(facts(**changes), options)
+    for name in options:
+        assert name not in re.sub("--l1-bound|--clusters|--trim|trimmed", "", item["brief"])
+    assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
+
+
+def test_every_kind_of_warning_is_advice_in_two_lines():
+    for kind in KINDS:
+        (item,) = advise(facts(warnings=["word " * 100], warning_kinds=[kind]))
+        assert item["text"].startswith("word word")
+        assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
+
+
+def test_the_most_important_advice_comes_first():
+    made = facts(data__spreads=UNITS, result__n_outliers=0, result__n_selected=50)
+    found = [item["about"] for item in advise(made)]
+    assert found == ["Units differ", "Fewer outliers than trimmed", "Every feature has weight"]
 
 
 @pytest.mark.parametrize(
@@ -513,6 +546,7 @@ def test_each_advice(changes, about, remedy):
         {"result__n_trim": 0, "result__n_outliers": 2},
         {"result__n_outliers": 8},
         {"data__n_blind": 1},
+        {"data__spreads": {"largest": "a", "small": "b", "ratio": 99.0}},
         {"clusters": clusters(70, 30)},
         {"clusters": clusters(60, 40, 0)},  # an empty one is warned of by the fit
         {"searches": [{"name": "GapL1", "suggests": {"l1_bound": 3.2}}]},

@@ -7,8 +7,9 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import rand_score
@@ -124,6 +125,32 @@ def test_select_from_model_selects_the_support():
     assert_array_equal(selector.get_support(), selector.estimator_.get_support())
     assert selector.get_support()[DATA.informative].all()
     assert_array_equal(selector.transform(X), X[:, selector.estimator_.get_support()])
+
+
+def test_select_from_model_needs_no_getter():
+    plain = SelectFromModel(make_model()).fit(X)
+    weights = plain.estimator_.feature_weights_
+    assert_array_equal(plain.get_support(), weights >= weights.mean())
+    selector = SelectFromModel(make_model(), threshold=1e-9).fit(X)
+    assert_array_equal(selector.get_support(), selector.estimator_.get_support())
+    assert not hasattr(make_model(), "feature_importances_")
+
+
+def test_transform_gives_distances_as_k_means_does():
+    model = make_model(trim=0, l1_bound=None).fit(X)
+    means = KMeans(3, init=model.cluster_centers_, n_init=1, max_iter=1).fit(X)
+    means.cluster_centers_ = model.cluster_centers_
+    assert_allclose(model.transform(X), means.transform(X), rtol=1e-10)
+    assert_allclose(model.transform(X).min(axis=1) ** 2, model.distances_, rtol=1e-9)
+
+
+def test_a_generator_is_a_seed():
+    fits = [make_model(random_state=np.random.default_rng(5)).fit(X) for _ in range(2)]
+    assert_array_equal(fits[0].labels_, fits[1].labels_)
+    assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
+    generator = np.random.default_rng(5)
+    make_model(random_state=generator).fit(X)
+    assert generator.random() != np.random.default_rng(5).random()  # it went on
 
 
 def test_selection_before_clustering_in_one_pipeline():

@@ -114,7 +114,7 @@ def test_cases_frame(model, table):
     assert_array_equal(frame["outlier"], model.outliers_)
     for name in CASES[5:]:
         assert_array_equal(frame[name], getattr(model, name + "_"))
-    own = np.asarray(model.transform(table))[np.arange(60), model.labels_]
+    own = (np.asarray(model.transform(table)) ** 2)[np.arange(60), model.labels_]
     assert_allclose(frame["distance"], own, rtol=1e-4 if own.dtype == np.float32 else 1e-9)
 
 

@@ -13,6 +13,9 @@ from uuid import uuid4
 import numpy as np
 from sklearn import get_config
 
+from rskc.columns import recognize
+from rskc.exceptions import ColumnWarning
+
 
 def is_on_device(X: Any) -> bool:
     """Whether X is a torch tensor or a CuPy array.
@@ -152,6 +155,27 @@ def warn_of_columns(X: Any) -> None:
             "are read, which copies all of it. Better give chunks with all columns: "
             "X.rechunk({1: -1}).persist().",
             UserWarning,
+            stacklevel=_callers_level(),
+        )
+
+
+def warn_of_numbers(X: Any, checked: Any) -> None:
+    """Warn of columns of a data frame that hold numbers which are no measurements."""
+    names = getattr(X, "columns", None)
+    if names is None or not isinstance(checked, np.ndarray):
+        return
+    for column in recognize([str(name) for name in names], checked).values():
+        remedy = "X.drop(...)"
+        if hasattr(X, "set_index"):  # of pandas
+            remedy = "X.drop(columns=...)" if column.kind == "class" else "X.set_index(...)"
+        warnings.warn(
+            ColumnWarning(
+                "Column {name} of X {why}, and is clustered as a measurement; if it is none, leave "
+                "it out: {remedy}.",
+                name=repr(column.name),
+                why=column.why,
+                remedy=remedy.replace("...", repr(column.name)),
+            ),
             stacklevel=_callers_level(),
         )
 

@@ -79,7 +79,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         A case is an outlier if it is above the median by more than this number of MADs (each times
         1.4826). None: 3 for "both", which 0.3% of clean normal cases exceed, raised to 5 where
         the distances have a heavy tail and no gap at 3; and 3.5 for "paper".
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed of the restarts. The same seed gives the same result for any number of threads.
     n_threads : int or None, default=None
         Number of threads in memory; None for all that the machine, or OMP_NUM_THREADS, allows.
@@ -161,8 +161,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
 
     Notes
     -----
-    Distances are weighted squared Euclidean ones, ``sum_j w_j (x_j - c_j)^2``, everywhere: in
-    ``transform`` and in ``distances_``; ``unweighted_distances_`` are with all weights 1.
+    Distances are weighted squared Euclidean ones, ``sum_j w_j (x_j - c_j)^2``, in all attributes;
+    ``unweighted_distances_`` are with all weights 1. ``transform`` gives their square roots, as
+    KMeans does.
 
     NaN marks a missing cell. Nothing is imputed and no case is dropped: distances are over the
     features observed in both case and center, scaled up by the observed weight, and means are over
@@ -173,9 +174,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     Where more than ``l1_bound**2`` features tie for the largest weight, no solution treats them
     alike; the first of them get the weight, so that both norms hold.
 
-    To use the weights for selecting features in a pipeline::
+    To use the weights for selecting features in a pipeline, those with a weight above 0::
 
-        SelectFromModel(RobustSparseKMeans(3), importance_getter="feature_weights_", threshold=1e-9)
+        SelectFromModel(RobustSparseKMeans(3), threshold=1e-9)
 
     References
     ----------
@@ -364,6 +365,12 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         if path is not None:
             report.save(path)
         return report
+
+    @property
+    def feature_importances_(self):
+        """The weights of the features, by the name that ``SelectFromModel`` looks for."""
+        check_is_fitted(self, "cluster_centers_")
+        return to_numpy(self.feature_weights_)
 
     @property
     def _n_features_out(self) -> int:

@@ -28,7 +28,7 @@ class Phrased(Exception):
 
     def phrased(self, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
         """Return the message with other names for parameters, such as the options of a command."""
-        return self.template.format_map(_Words({**names, **self.values}))
+        return self.template.format_map(KnownNames({**names, **self.values}))
 
     def __reduce__(self) -> Any:
         return _again, (type(self), dict(vars(self)), self.args)
@@ -39,7 +39,8 @@ class ParameterError(Phrased, ValueError):
 
     def __init__(self, parameter: str, value: Any, words: str, **values: Any):
         self.parameter, self.value = parameter, value
-        shown = shortened(repr(value), LONGEST_VALUE)
+        is_scalar = type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+        shown = shortened(repr(value.item() if is_scalar else value), LONGEST_VALUE)
         super().__init__(f"{{{parameter}}}={{value}} {words}", value=shown, **values)
 
 
@@ -59,11 +60,17 @@ class SmallClusterWarning(FitWarning):
     """
 
 
+class ColumnWarning(Phrased, UserWarning):
+    """A column of a data frame holds numbers, but looks like ids or known classes."""
+
+
 class ClusterError(RuntimeError):
     """A Dask cluster, or what only it had, was lost."""
 
 
-class _Words(dict):
+class KnownNames(dict):
+    """Names of parameters; those that are not known are called what they are."""
+
     def __missing__(self, name: str) -> str:
         return name
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.arrays import warn_of_columns
+from rskc.arrays import warn_of_columns, warn_of_numbers
 from rskc.automatic import Found, Wishes, solve_automatically
 from rskc.clumps import find_clump
 from rskc.engines import Engine, engine_for
@@ -91,6 +91,7 @@ def validated_for_fit(model: Any, X: Any) -> Any:
     """Check the data of a fit, and remember their features in the model."""
     checked = validated(model, X, reset=True, dtype=PRECISIONS)
     warn_of_columns(X)
+    warn_of_numbers(X, checked)
     return checked
 
 
@@ -125,11 +126,15 @@ def make_problem(model: Any, engine: Engine) -> Problem:
     check_choice("reweight", model.reweight, (True, False))
     if trim is not None:
         n_trim = count_of(trim, n)
+    if n < K:
+        raise ParameterError(
+            "n_clusters", K, f"is more than {count(n, 'case')}; lower {{n_clusters}}."
+        )
     if n - n_trim < K:
         raise ParameterError(
             "n_clusters",
             K,
-            f"is more than the {n - n_trim} cases that are left of n_samples={n} when "
+            f"is more than the {n - n_trim} cases that are left of {n} when "
             f"{{trim}}={model.trim} takes {n_trim} away; lower one of the two.",
         )
     check_rule(model)
@@ -146,8 +151,7 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         raise ParameterError(
             "n_clusters",
             K,
-            f"is more than the {distinct} distinct cases among the n_samples={n}; lower "
-            "{n_clusters}.",
+            f"is more than the {distinct} distinct cases among the {n}; lower {{n_clusters}}.",
         )
     return problem
 

@@ -37,8 +37,10 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         return self._apply("labels", X)
 
     def transform(self, X):
-        """Return the weighted squared distances (n_samples, n_clusters) of cases to centers.
+        """Return the weighted distances (n_samples, n_clusters) to the centers, not squared.
 
+        So that a pipeline may have KMeans in its place, they are distances as KMeans gives them,
+        ``sqrt(sum_j w_j (x_j - c_j)^2)``. ``distances_`` and ``score_samples`` are squared.
         Those of a Dask array or dataframe are a Dask array, whatever ``set_output`` asks for.
         """
         return self._apply("transform", X) if is_dask(X) else super().transform(X)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from rskc.arrays import as_blocks, check_collection, is_dask, is_elsewhere, is_on_device, to_numpy
 from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
+from rskc.wording import listed, shortened
 
 PRECISIONS = [np.float64, np.float32]  # of a fit; a prediction has that of the centers
 
@@ -124,12 +125,16 @@ def short_repr(value: Any) -> str:
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
-    """Return the random numbers of a seed."""
+    """Return the random numbers of a seed; those of a Generator go on where it is."""
+    if isinstance(random_state, np.random.Generator):
+        return np.random.RandomState(random_state.bit_generator)
     try:
         return check_random_state(random_state)
     except ValueError:
         raise ParameterError(
-            "random_state", random_state, "must be None, an integer in [0, 2**32) or a RandomState."
+            "random_state",
+            random_state,
+            "must be None, an integer in [0, 2**32), a RandomState or a Generator.",
         ) from None
 
 
@@ -156,9 +161,44 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
         return as_blocks(X)
     if is_on_device(X):
         return _on_device(estimator, X, reset, dtype)
+    _check_columns(X)
     return validate_data(
         estimator, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
     )
+
+
+def _check_columns(X: Any) -> None:
+    """Refuse the columns of a data frame that hold no numbers, by their names."""
+    columns, dtypes = getattr(X, "columns", None), getattr(X, "dtypes", None)
+    if columns is None or dtypes is None:
+        return
+    bad = {
+        name: kind
+        for j, (name, dtype) in enumerate(zip(columns, dtypes, strict=True))
+        if (kind := _not_numbers(str(dtype).lower(), X, j))
+    }
+    if not bad:
+        return
+    name, kind = next(iter(bad.items()))
+    what, them = f"Column {name!r} of X holds {kind}", "it"
+    if len(bad) > 1:
+        named = listed([f"{shortened(name, 60)!r} ({kind})" for name, kind in bad.items()])
+        what, them = f"Columns of X hold no numbers: {named}", "them"
+    raise ValueError(f"{what}; leave {them} out, or make numbers of {them} first.")
+
+
+def _not_numbers(dtype: str, X: Any, j: int) -> str:
+    """Say what a column holds if it is not numbers, by the name of its type; else ""."""
+    if dtype.startswith(("datetime", "date", "timedelta", "duration", "time", "period")):
+        return "dates"
+    if not dtype.startswith(("object", "str", "string", "category", "categorical", "enum")):
+        return ""
+    column = X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+    try:
+        np.asarray(column.dropna() if hasattr(column, "dropna") else column.drop_nulls(), float)
+    except (TypeError, ValueError):
+        return "categories" if dtype.startswith(("cat", "enum")) else "text"
+    return ""
 
 
 def _on_device(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:

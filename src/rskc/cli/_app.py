@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperGroup
 
-from rskc.cli import silence_stdout
+from rskc.cli import STARTED, silence_stdout
 from rskc.cli._console import Console, sentence_of
 from rskc.exceptions import ClusterError
 
@@ -20,6 +21,7 @@ from rskc.exceptions import ClusterError
 EXPECTED = (ValueError, OSError, ImportError, MemoryError, ClusterError)
 
 _typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+_began: ContextVar[float] = ContextVar("began", default=STARTED)
 
 
 class Commands(TyperGroup):
@@ -27,6 +29,8 @@ class Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and remember."""
+        if _typed.get():  # another command in the same process
+            _began.set(time.perf_counter())
         _typed.set(tuple(args))
         return super().parse_args(ctx, args)
 
@@ -44,6 +48,11 @@ app = typer.Typer(
 def typed_command() -> list[str]:
     """Return the command as it was typed."""
     return ["rskc", *_typed.get()]
+
+
+def seconds_since_start() -> float:
+    """Return the seconds since the program was started, imports included."""
+    return time.perf_counter() - _began.get()
 
 
 def _show_version(asked: bool) -> None:

@@ -19,7 +19,7 @@ from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import EngineOptions, Reading, Standardizing
 from rskc.cli._output import write_others
 from rskc.cli._results import Counts, Result
-from rskc.cli._tables import Data, Scaling, fit_scaling, left_out, notes_of
+from rskc.cli._tables import Data, Scaling, fit_scaling, notes_of, sideways_note
 from rskc.cli._work import memory_of_blocks
 from rskc.wording import count
 
@@ -317,7 +317,9 @@ def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
         data=shown.data,
         labels=shown.labels,
         id_column=blocks.id_column,
+        label_column=blocks.label_column,
         dropped=blocks.dropped,
+        set_aside=blocks.set_aside,
         constant=[name for name, same in zip(of_all, low == high, strict=False) if same],
         empty=[name for name, gone in zip(of_all, np.isnan(low), strict=False) if gone],
         n_missing=int(result.model.n_missing_),
@@ -325,7 +327,7 @@ def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
         sha256=None,
     )
     X = data.scaling.apply_to_block(shown.data)
-    notes = left_out(table) if is_sample else notes_of(table)
+    notes = [*notes_of(table, is_sample), *sideways_note(table, counts.n_cases, in_rows=False)]
     small = replace(data, table=table, X=X, shape=X.shape, notes=[*notes, *data.notes])
     model = _model_of(result.model, shown.cases, X, is_sample)
     return replace(result, data=small, model=model, whole=counts)

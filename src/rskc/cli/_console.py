@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +15,9 @@ from typing import Any
 import typer
 
 from rskc.cli._options import NAMES, OUTPUT, flag
-from rskc.exceptions import Phrased
+from rskc.exceptions import ColumnWarning, Phrased
+
+PATIENCE = 1.0  # seconds after which a log says what is under way; short work goes without
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,11 @@ class Console:
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Show, on a terminal, that something is under way and for how long."""
+        """Show that something is under way: for how long on a terminal, in a log with a line."""
+        if self._is_logged:
+            with self._logged(what):
+                yield
+            return
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
         columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
@@ -70,7 +78,11 @@ class Console:
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[int, int], None]]:
-        """Show, on a terminal, how much is done and how long the rest will take."""
+        """Show how much is done: with a bar on a terminal, in a log with a line a quarter."""
+        if self._is_logged:
+            with self._logged(what) as log:
+                yield log
+            return
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
@@ -87,9 +99,35 @@ class Console:
     def _progress(self, *columns: Any) -> Any:
         from rich.progress import Progress
 
-        console = _rich(sys.stderr)
-        hidden = self.silent or not console.is_terminal
-        return Progress(*columns, console=console, transient=True, disable=hidden)
+        return Progress(*columns, console=_rich(sys.stderr), transient=True, disable=self.silent)
+
+    @property
+    def _is_logged(self) -> bool:
+        return not self.silent and not sys.stderr.isatty()
+
+    @contextmanager
+    def _logged(self, what: str) -> Iterator[Callable[[int, int], None]]:
+        """Write a line once the work has taken a while, and one for each quarter of it then."""
+        stream, start, is_slow, quarters = sys.stderr, time.monotonic(), threading.Event(), [0]
+
+        def begin() -> None:
+            is_slow.set()
+            print(f"rskc: {what} ...", file=stream, flush=True)
+
+        def update(done: int, total: int) -> None:
+            quarter = 4 * done // total if total else 0
+            if is_slow.is_set() and quarters[0] < quarter < 4:
+                share, passed = f"{done:,} of {total:,}", time.monotonic() - start
+                print(f"rskc: {what}: {share} after {passed:.0f} s", file=stream, flush=True)
+            quarters[0] = quarter
+
+        timer = threading.Timer(PATIENCE, begin)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield update
+        finally:
+            timer.cancel()
 
 
 def _rich(stream: Any) -> Any:
@@ -131,4 +169,6 @@ def recorded_warnings() -> Iterator[list[Warning]]:
         warnings.simplefilter("always")
         yield found
     messages: list[Any] = [w.message for w in caught if issubclass(w.category, UserWarning)]
+    # Of columns the notes on the table have said what there is to say.
+    messages = [message for message in messages if not isinstance(message, ColumnWarning)]
     found += {str(message): message for message in messages}.values()

@@ -10,7 +10,7 @@ import typer
 from typer import Argument
 
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
-LARGE, OUTPUT = "Large tables", "Output"
+LARGE, OUTPUT = "Large tables", RESULTS
 SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 # What messages of the library call parameters, and the options that set them.
 NAMES = {
@@ -34,20 +34,33 @@ NAMES = {
     "id_column": "--id-column",
     "label_column": "--label-column",
     "drop": "--drop",
+    "use_columns": "--use-column",
     "text_columns": "--text-columns",
+    'text_columns="drop"': "--text-columns drop",
     "missing_values": "--missing",
     "decimal": "--decimal",
+    'decimal=","': "--decimal ,",
     "encoding": "--encoding",
+    'encoding="latin-1"': "--encoding latin-1",
+    'encoding="utf-16"': "--encoding utf-16",
     "header=False": "--no-header",
     "read_table": "--engine memory",
+    "=": " ",
+    "Clest": "rskc select-k",
+    "GapL1": "rskc select-l1",
+    "TrimCurves": "rskc select-trim",
+    "ColumnStandardizer()": "--standardize columns",
 }
 
 
 def option(panel: str | None, default: Any, help: str, *names: str, **how: Any) -> Any:
     """Declare a field of a dataclass that becomes an option in a panel of the help.
 
+    Without a panel it is at the top of the help, for the few that most people need. Help is short,
+    a line of a terminal where possible, and says what the default is.
     ``dataclasses.MISSING`` as default makes it a required one.
     """
+    how = {"show_default": panel == SEARCH} | how
     made = typer.Option(*names, help=help, rich_help_panel=panel, **how)
     return field(default=default, metadata={"option": made})
 
@@ -59,7 +72,7 @@ def out_option(default: Path | None, help: str, metavar: str = "FOLDER") -> Any:
 
 def clusters_option(default: Any, help: str, metavar: str, **how: Any) -> Any:
     """Declare a field for the number of clusters, or for several."""
-    return option(MODEL, default, help, "--clusters", "-k", metavar=metavar, **how)
+    return option(None, default, help, "--clusters", "-k", metavar=metavar, **how)
 
 
 def flag(panel: str, help: str, *names: str) -> Any:
@@ -132,10 +145,8 @@ def _number(kind: type, text: Any, expected: str) -> Any:
 
 # ---- The table
 
-_kinds = ".csv, .tsv, .txt (also .gz), .xlsx, .parquet, .feather, .npy, .npz, .h5ad"
-_table_help = (
-    f"The table: {_kinds}, or a folder of Parquet files; a row a case, a column a feature."
-)
+_kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad"
+_table_help = f"A row a case, a column a feature: {_kinds}, or a folder of Parquet"
 _file_help = f"The table of the fit, which must be one file: {_kinds}."
 TablePath = Annotated[Path, Argument(metavar="TABLE", help=_table_help, show_default=False)]
 TableFile = Annotated[Path, Argument(metavar="TABLE", help=_file_help, show_default=False)]
@@ -156,42 +167,48 @@ class Reading:
     id_column: str | None = option(
         TABLE,
         None,
-        "Column with the names of the cases; else the first one if it is text that never repeats.",
+        "Names of the cases; else it is recognized.",
         metavar="NAME",
     )
     label_column: str | None = option(
-        TABLE,
         None,
-        "Column with known classes. Only compared with the clusters, never used to find them.",
+        None,
+        "Known classes, to compare with.",
         metavar="NAME",
     )
     drop: list[str] | None = option(TABLE, None, "Column to leave out; repeatable.", metavar="NAME")
+    use_column: list[str] | None = option(
+        TABLE,
+        None,
+        "Cluster by it, though it looks like an id.",
+        metavar="NAME",
+    )
     features_in_rows: bool = flag(
         TABLE,
-        "A row is a feature and a column a case, as is usual for genes.",
+        "A row is a feature, as often for genes.",
         "--features-in-rows",
     )
     missing: list[str] | None = option(
         TABLE,
         None,
-        "What else stands for a missing cell than nothing, NA, NaN, NULL ...; repeatable.",
+        "What else stands for a missing cell.",
         metavar="MARKER",
     )
     decimal: str = option(TABLE, ".", 'Decimal mark, "." or ",".', metavar="MARK")
     text_columns: Literal["refuse", "drop"] = option(
         TABLE,
         "refuse",
-        "refuse or drop: what to do about columns that hold no numbers.",
+        "refuse (usual) or drop those of text.",
         metavar="HOW",
     )
     sheet: str | None = option(TABLE, None, "Sheet of an .xlsx; else the first.", metavar="NAME")
     separator: str | None = option(
         TABLE,
         None,
-        "What separates cells: a character, or tab, comma, semicolon; else it is found.",
+        "Between cells; tab, comma ...; else found.",
         metavar="MARK",
     )
-    encoding: str = option(TABLE, "utf-8", "Encoding of text.", metavar="NAME")
+    encoding: str = option(TABLE, "utf-8", "Encoding of text; utf-8 is usual.", metavar="NAME")
     no_header: bool = flag(TABLE, "The first line has no names but data.", "--no-header")
 
     def arguments(self) -> dict[str, Any]:
@@ -202,6 +219,7 @@ class Reading:
             "id_column": self.id_column,
             "label_column": self.label_column,
             "drop": list(self.drop or []),
+            "use_columns": list(self.use_column or []),
             "features_in_rows": self.features_in_rows,
             "missing_values": [*MISSING_VALUES, *(self.missing or [])],
             "decimal": self.decimal,
@@ -242,6 +260,8 @@ class Rereading:
         if self.missing:
             known = fitted.get("missing_values", MISSING_VALUES)
             given["missing_values"] = [*known, *self.missing]
+        # Models of earlier versions were fitted to all columns.
+        fitted = {"use_columns": "all"} | fitted
         return fitted | {name: value for name, value in given.items() if value is not None}
 
 
@@ -250,16 +270,15 @@ class Standardizing:
     """Whether rows or columns are standardized first."""
 
     standardize: Literal["none", "rows", "columns"] = option(
-        TABLE,
+        None,
         "none",
-        "rows, columns or none: center and scale each row first, so that the shape of a case "
-        "counts and not its level; or each column, so that units do not count.",
+        "columns (units differ), rows, or none.",
         metavar="WHAT",
     )
     scale: Literal["robust", "classic"] = option(
         TABLE,
         "robust",
-        "robust (median and MAD, which outlying cells do not sway) or classic (mean and SD).",
+        "robust (usual: median, MAD) or classic.",
         metavar="HOW",
     )
 
@@ -271,21 +290,19 @@ class EngineOptions:
     engine: Literal["auto", "memory", "dask"] = option(
         LARGE,
         "auto",
-        "memory, dask or auto: hold the table in memory, or read it block by block; auto does so "
-        "for folders, and for Parquet and .npy files that need more than --memory, or than half of "
-        "what is free.",
+        "memory, dask (in blocks) or auto (by size).",
         metavar="WHERE",
     )
     scheduler: str | None = option(
         LARGE,
         None,
-        "Have a Dask cluster do the work, such as tcp://host:8786; else threads here.",
+        "A Dask cluster, such as tcp://host:8786.",
         metavar="ADDRESS",
     )
     memory: str | None = option(
         LARGE,
         None,
-        "Memory that blocks may be kept in, such as 2GB; else half of what is free.",
+        "For blocks, such as 2GB; else half of the free.",
         metavar="AMOUNT",
     )
 
@@ -300,17 +317,13 @@ class Trimming:
     trim: Any = option(
         MODEL,
         "auto",
-        "Share of the cases that may be outlying, 0 to 0.5; auto finds them by their distances.",
+        "Share of outlying cases, 0 to 0.5, or auto.",
         parser=share_or_auto,
         metavar="SHARE",
     )
 
 
-_bound_help = (
-    "How many features get weight: a bound from 1 (one feature) to the root of their number (all); "
-    "auto takes those that differ between the clusters, half is halfway, none gives all of them "
-    "the same weight"
-)
+_bound_help = "1 (one feature) to the root of their number (all), auto, half, none"
 
 
 @dataclass(frozen=True)
@@ -319,7 +332,7 @@ class Sparsity:
 
     l1_bound: Any = option(MODEL, "auto", f"{_bound_help}.", parser=plain_bound, metavar="BOUND")
     n_features: int | None = option(
-        MODEL, None, "Number of features that get weight, instead of a bound.", metavar="NUMBER"
+        MODEL, None, "Number of features, instead of a bound.", metavar="NUMBER"
     )
 
 
@@ -330,7 +343,7 @@ class SparsityOrSearch(Sparsity):
     l1_bound: Any = option(
         MODEL,
         "auto",
-        f"{_bound_help}; choose searches for it first.",
+        f"{_bound_help} or choose.",
         parser=bound_or_word,
         metavar="BOUND",
     )
@@ -340,10 +353,8 @@ class SparsityOrSearch(Sparsity):
 class Basics:
     """Restarts, seed and threads."""
 
-    n_init: int | None = option(
-        MODEL, None, "Restarts; else 10 to 100, by the size of the table.", metavar="NUMBER"
-    )
-    seed: int = option(MODEL, 0, "The same seed gives the same result.", metavar="NUMBER")
+    n_init: int | None = option(MODEL, None, "Restarts; else 10 to 100, by size.", metavar="NUMBER")
+    seed: int = option(MODEL, 0, "Gives the same result again; else 0.", metavar="NUMBER")
     threads: int | None = option(MODEL, None, "Threads; else all there are.", metavar="NUMBER")
 
     def estimator(self, n_clusters: int, **settings: Any) -> Any:
@@ -387,7 +398,7 @@ class Results:
     """Where results go; nowhere without a folder."""
 
     out: Path | None = out_option(None, "Folder for the results; else none.")
-    force: bool = flag(RESULTS, "Replace results that are there already.", "--force")
+    force: bool = flag(RESULTS, "Replace results that are there.", "--force")
     no_report: bool = flag(RESULTS, "Leave the HTML page out.", "--no-report")
     title: str | None = option(RESULTS, None, "Heading of the page.", metavar="TEXT")
 
@@ -396,11 +407,5 @@ class Results:
 class ResultsOfFit(Results):
     """Where results go; a folder here unless another one is named."""
 
-    out: Path | None = out_option(
-        None, "Folder for the results; else the name of the table and -rskc, here."
-    )
-    ranked_lists: bool = flag(
-        RESULTS,
-        "Also rank all features for each cluster, for enrichment tools: cluster-0.rnk, ....",
-        "--ranked-lists",
-    )
+    out: Path | None = out_option(None, "Folder for results; else TABLE-rskc, here.")
+    ranked_lists: bool = flag(RESULTS, "Features by cluster, ranked: .rnk files.", "--ranked-lists")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +44,16 @@ def results_folder(folder: Path, force: bool) -> Iterator[Path]:
         if isinstance(error, OSError):
             raise _about(error, part, folder) from error
         raise
+
+
+def stem_of(table: Path) -> str:
+    """Return what results of a table are called: genes for /data/genes.tsv.gz."""
+    stem = table.name
+    if not stem or "*" in stem:  # this folder, or a pattern
+        stem = table.resolve().name if not stem else table.resolve().parent.name
+    for suffix in reversed(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix]):
+        stem = stem.removesuffix(suffix)
+    return stem or table.name
 
 
 def check_folder(folder: Path) -> None:
@@ -137,33 +145,19 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
 
 def write_page(path: Path, result: Result, title: str | None) -> None:
     """Write the HTML page."""
-    from rskc.report import Report, summarize
+    from rskc.report import Report
+    from rskc.wording import cleaned
 
-    data = result.data
-    run = {
-        "command": shlex.join(result.command),
-        "file": data.table.path.name,
-        "sha256": data.table.sha256,
-        "standardization": data.scaling.words(),
-        "standardizer": data.scaling.python(),
-        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
-    }
-    summary = summarize(
-        result.model,
-        data.X,
-        searches=result.searches,
-        labels=data.table.labels,
-        title=title or f"Clusters of {data.table.path.name}",
-        run={name: value for name, value in run.items() if value is not None},
-    )
+    heading = cleaned(title or f"Clusters of {result.data.table.path.name}", 200)
+    summary = result.page | {"title": heading}
     if result.is_sample:
         n, shown = result.counts.n_cases, len(result.model.labels_)
         summary["headline"] = headline(result)
-        summary["meaning"].insert(
-            0,
+        about = (
             f"All {n:,} cases were clustered. Apart from the headline, this page is about "
-            f"{shown:,} of them, drawn at random, and counts only these; labels.csv has all.",
+            f"{shown:,} of them, drawn at random, and counts only these; labels.csv has all."
         )
+        summary["meaning"] = [about, *summary["meaning"]]
     Report(summary).save(path)
 
 

@@ -14,11 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from rskc.cli._app import seconds_since_start
 from rskc.cli._console import Console, bold
-from rskc.cli._tables import Data
+from rskc.cli._options import NAMES
+from rskc.cli._repeat import fit_command, read_call
+from rskc.cli._tables import Data, named_cases
+from rskc.exceptions import FitWarning
 from rskc.wording import cleaned, count, listed
 
 TOP = 10
+LONGEST_COMMAND = 64  # that advice repeats
 MOST_NAMES = 6  # of outliers
 # Parameters of a search that stand elsewhere, or do not change what it finds.
 NOT_LISTED = ("estimator", "progress", "n_jobs")
@@ -139,6 +144,50 @@ class Result:
 
         return [describe(search) for search in self.searches]
 
+    @property
+    def names(self) -> dict[str, str]:
+        """What parameters and searches are called by someone who typed the command."""
+        force = [] if "--force" in self.command else ["--force"]
+        standardized = shlex.join([*self.command, "--standardize", "columns", *force])
+        if len(standardized) > LONGEST_COMMAND or self.command[1:2] != ["fit"]:
+            return NAMES
+        return NAMES | {"ColumnStandardizer()": standardized}
+
+    @cached_property
+    def advice(self) -> list[dict[str, str]]:
+        """What to try next: that of the page, if there is one."""
+        from rskc.report import advice_on
+
+        if "page" in vars(self):
+            return self.page["advice"]
+        return advice_on(self.model, self.data.X, self.searches, self.names)
+
+    @cached_property
+    def page(self) -> dict[str, Any]:
+        """What the page says."""
+        from rskc.report import summarize
+
+        data, now = self.data, datetime.now().astimezone()
+        is_fit = self.command[1:2] == ["fit"]
+        run = {
+            "command": shlex.join(self.command) if is_fit else fit_command(data, self.model),
+            "file": data.table.path.name,
+            "sha256": data.table.sha256,
+            "standardization": data.scaling.words(),
+            "standardizer": data.scaling.python(),
+            # Tables in blocks have no digest, and read_table does not read them.
+            "reader": data.table.sha256 and read_call(data.table.path, data.reading),
+            "date": f"{now.day} {now:%B %Y, %H:%M %Z}",
+        }
+        return summarize(
+            self.model,
+            data.X,
+            names=self.names,
+            searches=self.searches,
+            labels=data.table.labels,
+            run={name: value for name, value in run.items() if value is not None},
+        )
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """All that is needed to understand the run, and to repeat it."""
@@ -208,7 +257,7 @@ class Result:
         if labels is None:
             return None
         return {
-            "label_column": self.data.reading["label_column"],
+            "label_column": self.data.table.label_column,
             "n_cases": len(labels),
             "cer": classification_error_rate(labels, self.model.labels_),
             "classes": sensitivity(labels, self.model.labels_).to_dict("records"),
@@ -251,12 +300,19 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
         return
     from rich.text import Text
 
+    with console.busy("Looking at the result"):  # before the time is taken
+        _ = result.advice
     for finding in result.findings:
         _show_finding(finding, console)
     console.print("", bold(headline(result)), "", _clusters(result))
     for heading, words in _facts(result):
         console.print(Text.assemble((f"{heading}: ", "cyan"), words))
-    console.note(*result.data.notes, *result.warnings)
+    if result.advice:
+        console.print("", bold("What to try next"))
+    for item in result.advice:
+        console.print(Text.assemble((f"{item['about']}: ", "cyan"), item["brief"]))
+    sentences = [each for each in result.warnings if not isinstance(each, FitWarning)]
+    console.note(*result.data.notes, *sentences)
     if folder is not None:
         console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
         width = max(map(len, [*FILES, "cluster-*.rnk"]))
@@ -273,7 +329,8 @@ def text_table(labels: Iterable[tuple[str, Any]], rows: Iterable[Iterable[str]],
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, **how)
+    # Without double space between columns, the seven of a grid fit into 80 characters.
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True, **how)
     for label, justify in labels:
         table.add_column(label, justify=justify)
     for row in rows:
@@ -311,14 +368,21 @@ def _clusters(result: Result) -> Any:
     )
 
 
+def _farthest(result: Result) -> list[str]:
+    """Name the outliers; those of a table without names by their number and line."""
+    table, cases = result.data.table, result.counts.farthest["case"]
+    if table.id_column is None and not result.is_sample:
+        return named_cases(table, cases.astype(int).tolist())
+    return [cleaned(name, 40) for name in cases]
+
+
 def _facts(result: Result) -> Iterator[tuple[str, str]]:
     found, truth, data = result.summary["result"], result.summary["truth"], result.data
     if found["l1_bound"] is not None and found["top_features"]:
         weights = [f"{cleaned(f['feature'], 40)} {f['weight']:.2g}" for f in found["top_features"]]
         yield "Largest weights", listed(weights, MOST_NAMES, found["n_features"])
     if found["n_outliers"]:
-        names = [cleaned(name, 40) for name in result.counts.farthest["case"]]
-        yield "Outliers", listed(names, MOST_NAMES, found["n_outliers"])
+        yield "Outliers", listed(_farthest(result), MOST_NAMES, found["n_outliers"])
     if truth is not None:
         sample = f", among {truth['n_cases']:,} cases drawn at random" if result.is_sample else ""
         yield (
@@ -331,4 +395,5 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.is_sample:
         shown = f"{len(result.model.labels_):,} of the cases, drawn at random"
         yield "On the page and in model.rskc", shown
-    yield "Time", f"{data.seconds + result.seconds:.1f} s, of which reading {data.seconds:.1f} s"
+    parts = f"reading {data.seconds:.1f} s, clustering {result.seconds:.1f} s"
+    yield "Time", f"{seconds_since_start():.1f} s, of which {parts}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import Reading, Standardizing
-from rskc.wording import listed, quoted
+from rskc.columns import is_feature_name, is_on_its_side
+from rskc.wording import cleaned, count, listed, quoted, shortened
 
 SCALES = {"robust": ("median", "mad"), "classic": ("mean", "std")}
 WORDS = {
@@ -130,24 +132,24 @@ def _read(
         table = read_table(path, **arguments)
         scaling = how if isinstance(how, Scaling) else fit_scaling(how, table.data)
         X = scaling.apply(table.data)
-    notes = [*notes_of(table), *map(str, warned)]
+    sideways = sideways_note(table, len(table.data), arguments.get("features_in_rows", False))
+    notes = [*notes_of(table), *sideways, *map(str, warned)]
     return Data(table, X, X.shape, scaling, arguments, notes, time.perf_counter() - start)
 
 
-def notes_of(table: Any) -> Iterator[str]:
-    """Say what someone who thinks the table is just numbers would like to know."""
-    first, name = table.data.iloc[:, 0].to_numpy(), table.data.columns[0]
-    n = len(first)
-    if n > 3 and (first - first[0] == range(n)).all() and first[0] in (0, 1):
-        yield (
-            f"Column {name!r} counts the rows and was clustered as a measurement; if it names the "
-            f"cases, add --id-column {name!r}."
-        )
-    unobserved = table.data.index[table.data.isna().all(axis=1)] if table.n_missing else []
-    if len(unobserved):
-        which = listed(map(repr, unobserved))
-        yield f"No value at all, so that the cluster means nothing: {which}."
+def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
+    """Say what someone who thinks the table is just numbers would like to know.
+
+    Of a sample nothing is said that holds of all cases only.
+    """
+    yield from map(_on_column, table.set_aside)
     yield from left_out(table)
+    if is_sample:
+        return
+    unobserved = np.flatnonzero(table.data.isna().all(axis=1) if table.n_missing else [])
+    if len(unobserved):
+        which = listed(named_cases(table, unobserved.tolist()))
+        yield f"No value at all, so that the cluster means nothing: {which}."
     if table.empty:
         yield f"Without a single value: {quoted(table.empty)}."
     if table.constant:
@@ -155,9 +157,50 @@ def notes_of(table: Any) -> Iterator[str]:
         yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
 
 
+def _on_column(column: Any) -> str:
+    name, option = repr(shortened(column.name, 60)), shlex.quote(column.name)
+    use = f"to cluster by it, add --use-column {option}."
+    if column.role == "classes":
+        done, use = "it was left out and compared with the clusters", f"; {use}"
+        if column.is_text:
+            use = "."
+        return f"Column {name} {column.why}: {done}{use}"
+    done = "became their names" if column.role == "names" else "was left out"
+    if column.is_text or column.why != "counts the cases":
+        done = done.replace("their names", "the names of the cases")
+    return f"Column {name} {column.why} and {done}{'.' if column.is_text else f'; {use}'}"
+
+
+def sideways_note(table: Any, n_cases: int, in_rows: bool) -> Iterator[str]:
+    """Say that a table is perhaps on its side."""
+    name, ids = table.id_column, table.data.index[:20]
+    if in_rows or name is None or not is_on_its_side(name, n_cases, table.data.shape[1]):
+        return
+    if not is_feature_name(name) and all(str(each).isdigit() for each in ids):
+        return  # numbers, as cases have them
+    shape = f"{count(n_cases, 'row')} and {count(table.data.shape[1], 'column')} of numbers"
+    if is_feature_name(name):
+        shape = f"a first column {name!r}"
+    yield (
+        f"The table has {shape}: if a row is a feature, such as a gene, and a column a case, add "
+        "--features-in-rows."
+    )
+
+
+def named_cases(table: Any, cases: Iterable[int]) -> list[str]:
+    """Name cases, given their numbers; those without names by their number and line."""
+    names = [cleaned(table.data.index[i], 40) for i in cases]
+    if table.id_column is not None or table.data.index.dtype == object:
+        return names
+    return [f"{name} ({table.where(int(i))})" for name, i in zip(names, cases, strict=True)]
+
+
 def left_out(table: Any) -> Iterator[str]:
     """Name columns that were left out without having been asked for."""
-    dropped = {name: why for name, why in table.dropped.items() if why != "asked for"}
+    known = {column.name for column in table.set_aside}
+    dropped = {
+        name: why for name, why in table.dropped.items() if why != "asked for" and name not in known
+    }
     if dropped:
         which = listed(f"{name!r} ({why})" for name, why in dropped.items())
         hold = "it holds" if len(dropped) == 1 else "they hold"

@@ -145,7 +145,7 @@ def run_search(search: Any, X: Any, console: Console) -> list[Any]:
     """Run one search; return the warnings of the model that it chose."""
     try:
         with (
-            console.counting(type(search).__name__) as update,
+            console.counting(f"Searching by {type(search).__name__}") as update,
             recorded_warnings() as warned,
             checkpoint_noted(search.checkpoint),
         ):

@@ -20,7 +20,7 @@ from rskc.cli._options import (
     clusters_option,
     clusters_or_auto,
 )
-from rskc.cli._output import check_report, results_folder
+from rskc.cli._output import check_report, results_folder, stem_of
 from rskc.cli._results import show_result
 from rskc.cli._work import fit_model, fit_searched, searches_for, work_on
 
@@ -31,7 +31,7 @@ class NumberOrAuto:
 
     clusters: Any = clusters_option(
         MISSING,
-        "Number of clusters; auto tries 2 to 8 by Clest.",
+        "Number of clusters; auto chooses it.",
         "NUMBER",
         parser=clusters_or_auto,
     )
@@ -40,31 +40,26 @@ class NumberOrAuto:
 @command(
     "fit",
     "rskc fit iris.csv --clusters 3 --label-column species",
-    "rskc fit genes.tsv.gz --features-in-rows --clusters auto --l1-bound choose",
-    "rskc fit clinic.xlsx -k 4 --standardize columns --trim 0.05 --out results",
-    "rskc fit parquet-folder -k 5 --scheduler tcp://host:8786",
+    "rskc fit genes.tsv.gz -k auto --features-in-rows",
+    "rskc fit clinic.xlsx -k 4 --standardize columns --out results",
 )
 def fit(
     table: TablePath,
     number: NumberOrAuto,
+    reading: Reading,
+    standardizing: Standardizing,
     trimming: Trimming,
     sparsity: SparsityOrSearch,
     basics: Basics,
-    reading: Reading,
-    standardizing: Standardizing,
     engine: EngineOptions,
     results: ResultsOfFit,
     console: Console,
 ) -> None:
-    """Cluster the cases of a table.
-
-    Leaves a folder with an HTML page that explains the result, the clusters, the weights of the
-    features, the model, and all that is needed to repeat it.
-    """
+    """Cluster the cases of a table, and leave a folder with a page that explains it."""
     from rskc.files import write_ranked_lists
 
     check_report(not results.no_report)
-    folder = results.out if results.out is not None else default_folder(table)
+    folder = results.out if results.out is not None else Path(f"{stem_of(table)}-rskc")
     K, bound = number.clusters, sparsity.l1_bound
     if bound == "choose" and sparsity.n_features is not None:
         raise ValueError("--l1-bound choose and --n-features exclude each other; give one of them.")
@@ -92,13 +87,3 @@ def fit(
         console.note("One cluster has nothing to be compared with: there are no ranked lists.")
     show_result(result, folder, console)
     console.print_json(result.summary)
-
-
-def default_folder(table: Path) -> Path:
-    """Return genes-rskc, here, for /data/genes.tsv.gz."""
-    stem = table.name
-    if not stem or "*" in stem:  # this folder, or a pattern
-        stem = table.resolve().name if not stem else table.resolve().parent.name
-    for suffix in reversed(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix]):
-        stem = stem.removesuffix(suffix)
-    return Path(f"{stem or table.name}-rskc")

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from rskc.cli._app import command
-from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._console import Console, bold, recorded_warnings
 from rskc.cli._options import (
     RESULTS,
     EngineOptions,
@@ -22,10 +22,11 @@ from rskc.cli._options import (
     flag,
     out_option,
 )
-from rskc.cli._output import check_no_file, open_model
+from rskc.cli._output import check_no_file, open_model, stem_of
+from rskc.cli._results import text_table
 from rskc.cli._tables import Scaling
 from rskc.cli._work import is_read_in_blocks
-from rskc.wording import quoted
+from rskc.wording import cleaned, count, quoted
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class LabelsFile:
     """Where the clusters are written."""
 
     out: Path | None = out_option(
-        None, "Write to this file; else, or for -, print the CSV.", "FILE"
+        None, "Write to this file; else the name of the table and -labels.csv; - prints it.", "FILE"
     )
     force: bool = flag(RESULTS, "Replace a file that is there.", "--force")
 
@@ -41,7 +42,7 @@ class LabelsFile:
 @command(
     "predict",
     "rskc predict iris-rskc new.csv --out new-labels.csv",
-    "rskc predict model.rskc new.csv | head",
+    "rskc predict model.rskc new.csv --out - | head",
 )
 def predict(
     model: ModelPath,
@@ -56,14 +57,18 @@ def predict(
     Columns are found by their names, in whatever order. What was standardized for the fit is
     standardized in the same way.
     """
-    out = None if file.out == Path("-") else file.out
-    check_no_file(out, file.force)
+    out = file.out
+    if out is None:
+        out = Path("-") if console.json else Path(f"{stem_of(table)}-labels.csv")
+    is_printed = out == Path("-")
+    if not is_printed:
+        check_no_file(out, file.force)
     if not is_read_in_blocks(table, engine):
-        _predict_table(model, table, rereading, out, console)
+        _predict_table(model, table, rereading, None if is_printed else out, console)
         return
     from rskc.cli._blocks import dask_configured
 
-    if out is None:
+    if is_printed:
         raise ValueError("clusters of a table in blocks are written to a file; name it by --out.")
     with dask_configured(engine, None, console):
         _predict_blocks(model, table, rereading, out, console)
@@ -75,13 +80,29 @@ class Tally:
 
     n_cases: int = 0
     sizes: dict[int, int] = field(default_factory=Counter)
+    outliers: dict[int, int] = field(default_factory=Counter)  # by cluster
     n_outliers: int = 0
 
     def add(self, frame: Any) -> None:
         """Count more cases."""
         self.n_cases += len(frame)
         self.sizes = dict(sorted((Counter(self.sizes) + Counter(frame.cluster.tolist())).items()))
+        self.outliers = Counter(self.outliers) + Counter(frame.cluster[frame.outlier].tolist())
         self.n_outliers += int(frame.outlier.sum())
+
+    def show(self, name: str, out: Path, console: Console) -> None:
+        """Print the result in a few lines."""
+        if console.silent:
+            return
+        cases = count(self.n_cases, "case")
+        outliers = count(self.n_outliers, "looks like an outlier", "look like outliers")
+        console.print("", bold(f"{cases} of {cleaned(name, 80)}; {outliers}."), "")
+        rows = [
+            [f"{k}", f"{size:,}", f"{self.outliers.get(k, 0):,}"] for k, size in self.sizes.items()
+        ]
+        columns = [(label, "right") for label in ("Cluster", "Cases", "Outliers")]
+        console.print(text_table(columns, rows))
+        console.print(f"Cluster, distance and more of each case: {out}", soft_wrap=True)
 
 
 def _predict_table(
@@ -102,7 +123,7 @@ def _predict_table(
     facts = asdict(tally) | {"notes": notes, "file": None if out is None else str(out)}
     if out is not None:
         write_csv(frame, out)
-        console.print(f"{len(frame):,} cases written to {out}", soft_wrap=True)
+        tally.show(path.name, out, console)
     else:
         facts["cases"] = frame.to_dict("records")
         if not console.silent:
@@ -130,7 +151,7 @@ def _predict_blocks(
     with console.busy(f"Predicting {table.n_cases:,} cases"):
         write_csv_parts(frames(), out)
     console.note(*notes)
-    console.print(f"{tally.n_cases:,} cases written to {out}", soft_wrap=True)
+    tally.show(path.name, out, console)
     console.print_json(asdict(tally) | {"file": str(out)})
 
 
@@ -148,6 +169,7 @@ def _read_like_fit(read: Callable, extra: dict[str, Any], path: Path, rereading:
         "label_column": None,
         "drop": [],
         "text_columns": "drop",
+        "use_columns": "all",  # the model knows which
     }
     arguments = rereading.arguments({**extra.get("reading", {}), **free})
     ids = extra.get("id_column") or None

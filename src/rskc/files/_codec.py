@@ -14,6 +14,13 @@ from typing import Any
 import numpy as np
 
 KINDS = "biufU"  # of arrays: true and false, numbers, text
+BIT_GENERATORS = (
+    np.random.PCG64,
+    np.random.PCG64DXSM,
+    np.random.MT19937,
+    np.random.Philox,
+    np.random.SFC64,
+)
 
 
 class Unsavable(TypeError):
@@ -30,6 +37,8 @@ def encode(value: Any, add: Callable[[np.ndarray], str]) -> Any:
         return _encode_array(np.asarray(value), add)
     if isinstance(value, np.random.RandomState):
         return {"RandomState": encode(_state_of(value), add)}
+    if isinstance(value, np.random.Generator):
+        return {"Generator": encode(value.bit_generator.state, add)}
     if isinstance(value, list | tuple):
         key = "list" if isinstance(value, list) else "tuple"
         return {key: [encode(item, add) for item in value]}
@@ -92,6 +101,14 @@ def _decode_state(content: Any, get: Any) -> np.random.RandomState:
     return random_state
 
 
+def _decode_generator(content: Any, get: Any) -> np.random.Generator:
+    state = decode(content, get)
+    kinds = {kind.__name__: kind for kind in BIT_GENERATORS}
+    made = kinds[state["bit_generator"]](0)
+    made.state = state
+    return np.random.Generator(made)
+
+
 def _decode_float(content: Any, get: Any) -> float:
     return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[content]
 
@@ -104,6 +121,7 @@ DECODERS: dict[str, Callable[[Any, Any], Any]] = {
     "tuple": lambda content, get: tuple(decode(item, get) for item in content),
     "dict": lambda content, get: {key: decode(item, get) for key, item in content.items()},
     "RandomState": _decode_state,
+    "Generator": _decode_generator,
 }
 
 

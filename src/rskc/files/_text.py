@@ -129,7 +129,7 @@ class Text:
                 except UnicodeDecodeError as error:
                     return self.layout.error(
                         "line {line} is not UTF-8 (byte 0x{byte:02x}); save the file as UTF-8 or "
-                        'say what it is, such as {encoding}="latin-1"',
+                        'say what it is, such as {encoding="latin-1"}',
                         line=number,
                         byte=line[error.start],
                     )
@@ -199,7 +199,7 @@ def _unpacked(layout: Layout, packed: bool) -> bytes | None:
     if layout.encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
         return _recoded(layout, layout.path.read_bytes() if data is None else data)
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding}="utf-16"')
+        raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
     if b"\r" in head and b"\n" not in head and b"\n" not in (data or layout.path.read_bytes()):
         return (data or layout.path.read_bytes()).replace(b"\r", b"\n")
     return data

@@ -20,8 +20,9 @@ import numpy as np
 
 from rskc.files._formats import damaged, of_arrow, of_matrix
 from rskc.files._parquet import STREAMED, parquet, read_rows, release_memory
+from rskc.files._roles import SetAside, Wanted, find_roles
 from rskc.files._source import Layout, Source, TableError, shown
-from rskc.files.tables import PARQUET, find_numbers, find_roles, is_pattern, similar
+from rskc.files.tables import PARQUET, is_pattern, similar
 from rskc.validation import check_choice
 
 __all__ = ["BlockTable", "Piece", "open_blocks"]
@@ -58,6 +59,8 @@ class BlockTable:
         Columns with the names and the known classes of the cases.
     dropped : dict
         Columns that are left out, and why.
+    set_aside : tuple
+        Columns that were recognized as ids or classes, by the first rows.
     """
 
     path: Path
@@ -67,6 +70,7 @@ class BlockTable:
     id_column: str | None
     label_column: str | None
     dropped: Mapping[str, str]
+    set_aside: tuple[SetAside, ...]
 
     @property
     def n_cases(self) -> int:
@@ -158,18 +162,20 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
             "features in rows cannot be read in blocks, of which each needs them all"
         )
     pieces, source = (_open_npy if layout.path.suffix == ".npy" else _open_parquet)(layout)
-    drop = how.get("drop", ())
-    roles = find_roles(layout, source, how.get("id_column"), how.get("label_column"), drop)
-    roles, head = find_numbers(layout, source, roles, how.get("text_columns", "refuse"))
+    asked = {"ids": "id_column", "labels": "label_column", "drop": "drop", "use": "use_columns"}
+    asked["text_columns"] = "text_columns"
+    given = {field: how[name] for field, name in asked.items() if name in how}
+    roles = find_roles(layout, source, Wanted(**given))
     names = source.names
     return BlockTable(
         path=layout.path,
         pieces=pieces,
         features=[names[j] for j in roles.features],
-        dtype=head.dtype,
+        dtype=roles.matrix.dtype,
         id_column=None if roles.ids is None else names[roles.ids],
         label_column=None if roles.labels is None else names[roles.labels],
         dropped=roles.dropped,
+        set_aside=roles.set_aside,
     )
 
 

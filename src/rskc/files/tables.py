@@ -10,20 +10,21 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rskc.files._formats import of_columns, read_excel, read_h5ad, read_npy, read_npz
-from rskc.files._source import Layout, Source, TableError, near, polars, shown
-from rskc.files._text import SEPARATORS, numbers, read_text
+from rskc.files._numbers import cell_error
+from rskc.files._roles import Roles, SetAside, Wanted, find_roles
+from rskc.files._source import Layout, Source, TableError, near, polars, row_number, shown
+from rskc.files._text import SEPARATORS, read_text
 from rskc.validation import check_choice
-from rskc.wording import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,8 +58,13 @@ class Table:
         The label column: whole numbers if all are, else text.
     id_column : str or None
         Column that the ids were taken from, "" if it has no name; None for row numbers.
+    label_column : str or None
+        Column that the labels were taken from.
     dropped : dict
         Columns that were left out, and why.
+    set_aside : tuple
+        Columns that were recognized as ids or classes: ``name``, ``why``, their ``role`` ("names",
+        "classes" or "left out") and whether they hold text, ``is_text``.
     constant : list of str
         Features with one value in all cases, or in all where there is one.
     empty : list of str
@@ -69,26 +75,22 @@ class Table:
         The file.
     sha256 : str or None
         Digest of its bytes; None where only some of it was read.
+    where : callable
+        Names the place of a case, by its number: "line 17", or "row 16" in formats without lines.
     """
 
     data: pd.DataFrame
     labels: np.ndarray | None
     id_column: str | None
+    label_column: str | None
     dropped: Mapping[str, str]
+    set_aside: tuple[SetAside, ...]
     constant: list[str]
     empty: list[str]
     n_missing: int
     path: Path
     sha256: str | None
-
-
-class Roles(NamedTuple):
-    """Columns of the file, by number."""
-
-    ids: int | None
-    labels: int | None
-    features: list[int]
-    dropped: dict[str, str]
+    where: Callable[[int], str] = row_number
 
 
 def read_table(
@@ -97,6 +99,7 @@ def read_table(
     id_column: str | None = None,
     label_column: str | None = None,
     drop: Sequence[str] = (),
+    use_columns: Sequence[str] | str = (),
     features_in_rows: bool = False,
     missing_values: Sequence[str] = MISSING_VALUES,
     decimal: str = ".",
@@ -122,6 +125,11 @@ def read_table(
         Column with known classes, which is returned apart. In an .h5ad, a column of obs.
     drop : sequence of str, default=()
         Columns of the file to leave out.
+    use_columns : sequence of str or "all", default=()
+        Columns that are features whatever they look like. Of the others, those that look like ids
+        (they count the cases, or never repeat and are named like ids) name the cases, and those
+        that look like known classes (they have few values and are named like classes) become the
+        label column; ``set_aside`` of the table lists them. "all": no column is set aside.
     features_in_rows : bool, default=False
         Whether a line is a feature and a column a case, as is usual for genes. The id column then
         has the names of the features, and the header those of the cases.
@@ -173,11 +181,16 @@ def read_table(
         raise layout.error("{label_column} cannot be used when features are in rows")
     digest = _digest(layout)
     source = _read(layout)
-    roles = find_roles(
-        layout, source, id_column, label_column, (drop,) if isinstance(drop, str) else drop
+    wanted = Wanted(
+        id_column,
+        label_column,
+        (drop,) if isinstance(drop, str) else drop,
+        (use_columns,) if isinstance(use_columns, str) and use_columns != "all" else use_columns,
+        text_columns,
+        features_in_rows,
     )
-    roles, matrix = find_numbers(layout, source, roles, text_columns)
-    return _table(layout, source, roles, matrix, features_in_rows, digest)
+    roles = find_roles(layout, source, wanted)
+    return _table(layout, source, roles, features_in_rows, digest)
 
 
 def _digest(layout: Layout) -> str:
@@ -245,183 +258,16 @@ def bytes_needed(path: Path) -> int:
     return found.num_rows * found.num_columns * 8
 
 
-def find_roles(layout: Layout, source: Source, ids: Any, labels: Any, drop: Sequence[str]) -> Roles:
-    """Say what each column is for, and check the names."""
-    asked = {"id_column": [ids], "label_column": [labels], "drop": list(drop)}
-    for parameter, wanted in asked.items():
-        for name in wanted:
-            if name is not None and name not in source.names:
-                raise layout.error(
-                    f"there is no column {{name}}, given as {{{parameter}}}; {{others}}",
-                    parameter=parameter,
-                    name=shown(name),
-                    others=near(name, source.names),
-                )
-    dropped = dict(source.left_out) | dict.fromkeys(drop, "asked for")
-    kept = [j for j, name in enumerate(source.names) if name not in drop]
-    counts = Counter(source.names[j] for j in kept)
-    twice = [name for name, count in counts.items() if count > 1 and name]
-    if twice:
-        raise layout.error("several columns have the same name: {names}", names=quoted(twice))
-    label = source.names.index(labels) if labels is not None else None
-    kept = [j for j in kept if j != label]
-    id_number = _id_number(layout, source, ids, kept)
-    features = [j for j in kept if j != id_number and not _is_nothing(layout, source, j)]
-    if not features:
-        raise layout.error("there is no column left that could be a feature")
-    return Roles(id_number, label, features, dropped)
-
-
-def _id_number(layout: Layout, source: Source, ids: str | None, kept: list[int]) -> int | None:
-    name = ids if ids is not None else source.id_name
-    if name is not None:
-        return source.names.index(name)
-    if not kept or kept[0] != 0:
-        return None
-    if source.names[0] == "" and len(source.names) > 1:
-        return 0
-    first = source.frame["0"]
-    kind = _kind(layout, source, 0)
-    return 0 if kind == "text" and first.n_unique() == len(first) else None
-
-
-def _is_nothing(layout: Layout, source: Source, j: int) -> bool:
-    """Whether a column has neither name nor cells, as separators at the ends of lines make it."""
-    if source.names[j]:
-        return False
-    if source.frame[str(j)].null_count() == source.frame.height:
-        return True
-    raise layout.error("column {number} has no name", number=j + 1)
-
-
-class Cells(NamedTuple):
-    """A column of text, read as numbers."""
-
-    numbers: Any
-    bad: Any  # mask of cells that are neither numbers nor missing
-
-
-def _parsed(layout: Layout, series: Any) -> Cells:
-    pl = polars()
-    cells = pl.col("cells")
-    missing = cells.is_null() | cells.is_in(list(layout.missing_values))
-    frame = series.to_frame("cells").select(cells.str.strip_chars())
-    frame = frame.select(cells=pl.when(~missing).then(cells))
-    values = frame.select(numbers(pl, cells, layout.decimal)).to_series()
-    return Cells(values, frame["cells"].is_not_null() & values.is_null())
-
-
-def _kind(layout: Layout, source: Source, j: int) -> str:
-    """Say what a column holds: "numbers", "text", "dates" ....
-
-    Text that may be numbers is, unless fewer than half of the cells that are there are numbers.
-    """
-    series = source.frame[str(j)]
-    dtype = series.dtype
-    if dtype.is_numeric() or dtype == "null" or str(dtype) == "Null":
-        return "numbers"
-    if str(dtype) == "String" and source.parse:
-        cells = _parsed(layout, series)
-        n_bad, n_good = int(cells.bad.sum()), cells.numbers.count()
-        return "text" if n_bad > n_good else "numbers"
-    if dtype.is_temporal():
-        return "dates"
-    words = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
-    return words.get(str(dtype).split("(")[0], str(dtype).split("(")[0])
-
-
-def find_numbers(
-    layout: Layout, source: Source, roles: Roles, text_columns: str
-) -> tuple[Roles, np.ndarray]:
-    """Make numbers of the features, without the columns that hold other things."""
-    others = [j for j in roles.features if not source.frame[str(j)].dtype.is_numeric()]
-    kinds = {j: kind for j in others if (kind := _kind(layout, source, j)) != "numbers"}
-    if kinds and text_columns == "refuse":
-        raise _refusal(layout, source, kinds)
-    features = [j for j in roles.features if j not in kinds]
-    if not features:
-        raise layout.error("no column holds numbers")
-    parsed = {str(j): _column(layout, source, j) for j in others if j not in kinds}
-    frame = source.frame.select(map(str, features)).with_columns(**parsed)
-    dropped = {source.names[j]: kind for j, kind in kinds.items()}
-    matrix = _matrix(frame)
-    _check_finite(layout, source, features, matrix)
-    return roles._replace(features=features, dropped=roles.dropped | dropped), matrix
-
-
-def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableError:
-    j, kind = next(iter(kinds.items()))
-    cells = source.frame[str(j)].drop_nulls()
-    example = str(cells[0]) if len(cells) else ""
-    if len(cells):
-        where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
-        kind += f", such as {shown(example)} in {where}"
-    there = "there is a column that holds" if len(kinds) == 1 else "there are columns that hold"
-    them = "it" if len(kinds) == 1 else "them"
-    remedy = f'; leave {them} out by {{drop}} or {{text_columns}}="drop", or use {them} as ids or '
-    remedy += "labels"
-    if _decimal_comma(layout, source, example):
-        remedy = '; if these are decimal commas, use {decimal}=","'
-    names = quoted(source.names[j] for j in kinds)
-    return layout.error(f"{there} no numbers: {{names}} ({{kind}}){remedy}", names=names, kind=kind)
-
-
-def _decimal_comma(layout: Layout, source: Source, cell: str) -> bool:
-    return source.parse and layout.decimal == "." and bool(re.fullmatch(r"\s*-?\d*,\d+\s*", cell))
-
-
-def _column(layout: Layout, source: Source, j: int) -> Any:
-    """Return a column of text, or of nothing, as numbers."""
-    pl = polars()
-    series = source.frame[str(j)]
-    if str(series.dtype) != "String":
-        return series.cast(pl.Float64)
-    cells = _parsed(layout, series)
-    if not cells.bad.any():
-        return cells.numbers
-    row = int(cells.bad.arg_max())
-    cell = series[row]
-    remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
-    if _decimal_comma(layout, source, cell):
-        remedy = 'if it is a decimal comma, use {decimal}=","'
-    template = f"{{cell}} is not a number; {remedy}"
-    raise _cell_error(layout, source, [row], j, template, cell=shown(cell))
-
-
-def _matrix(frame: Any) -> np.ndarray:
-    """Return the cells as float32 if all are, else as float64."""
-    pl = polars()
-    single = all(str(dtype) == "Float32" for dtype in frame.dtypes)
-    frame = frame.cast(pl.Float32 if single else pl.Float64)
-    return frame.to_numpy(order="c", writable=True)
-
-
-def _check_finite(layout: Layout, source: Source, features: list[int], matrix: np.ndarray) -> None:
-    largest = np.maximum(np.fmax.reduce(matrix, axis=0), -np.fmin.reduce(matrix, axis=0))
-    if not np.isinf(largest).any():
-        return
-    column = int(np.argmax(np.isinf(largest)))
-    row = int(np.argmax(np.isinf(matrix[:, column])))
-    words = "the cell is infinite, or too large for a number; correct it, or leave it empty"
-    raise _cell_error(layout, source, [row], features[column], words)
-
-
-def _cell_error(
-    layout: Layout, source: Source, rows: list[int], column: int, template: str, **values: Any
-) -> TableError:
-    where, name = " and ".join(map(source.where, rows)), shown(source.names[column])
-    return layout.error(f"{{where}}, column {{name}}: {template}", where=where, name=name, **values)
-
-
 def _table(
     layout: Layout,
     source: Source,
     roles: Roles,
-    matrix: np.ndarray,
     features_in_rows: bool,
     digest: str,
 ) -> Table:
     import pandas as pd
+
+    matrix = roles.matrix
 
     names = [source.names[j] for j in roles.features]
     ids = None if roles.ids is None else _ids(layout, source, roles.ids)
@@ -434,27 +280,37 @@ def _table(
         data=pd.DataFrame(matrix, index=ids, columns=names, copy=False),
         labels=None if roles.labels is None else _labels(layout, source, roles.labels),
         id_column=None if roles.ids is None else source.names[roles.ids],
+        label_column=None if roles.labels is None else source.names[roles.labels],
         dropped=roles.dropped,
+        set_aside=roles.set_aside,
         constant=[names[j] for j in np.flatnonzero(low == high)],
         empty=[names[j] for j in np.flatnonzero(np.isnan(low))],
         n_missing=int(np.count_nonzero(np.isnan(matrix))),
         path=layout.path,
         sha256=digest,
+        where=row_number if features_in_rows else source.where,
     )
+
+
+def _as_text(series: Any) -> Any:
+    """Return cells as text, whole numbers without a point."""
+    pl = polars()
+    if series.dtype.is_float() and (series == series.floor()).all() and series.is_finite().all():
+        series = series.cast(pl.Int64)
+    return series.cast(pl.String)
 
 
 def _ids(layout: Layout, source: Source, j: int) -> list[str]:
     """Return the ids as text; none missing, none twice."""
-    pl = polars()
     series = source.frame[str(j)]
     if series.null_count():
         row = int(series.is_null().arg_max())
-        raise _cell_error(layout, source, [row], j, "the id is missing")
-    ids = series.cast(pl.String).to_list()
+        raise cell_error(layout, source, [row], j, "the id is missing")
+    ids = _as_text(series).to_list()
     if len(set(ids)) < len(ids):
         twice = next(each for each, count in Counter(ids).items() if count > 1)
         rows = [row for row, each in enumerate(ids) if each == twice][:2]
-        raise _cell_error(layout, source, rows, j, "the id {id} occurs twice", id=shown(twice))
+        raise cell_error(layout, source, rows, j, "the id {id} occurs twice", id=shown(twice))
     return ids
 
 
@@ -465,7 +321,7 @@ def _labels(layout: Layout, source: Source, j: int) -> np.ndarray:
     if series.null_count():
         row = int(series.is_null().arg_max())
         words = "the label is missing; fill it in, or leave the column out by {drop}"
-        raise _cell_error(layout, source, [row], j, words)
-    text = series.cast(pl.String)
+        raise cell_error(layout, source, [row], j, words)
+    text = _as_text(series)
     whole = text.cast(pl.Int64, strict=False)
     return np.array(text.to_list() if whole.null_count() else whole.to_list())

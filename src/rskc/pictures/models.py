@@ -96,7 +96,8 @@ def unweighted_distances(X: np.ndarray, labels: np.ndarray, centers: np.ndarray)
     distances = np.full(len(X), np.inf)
     for start in range(0, len(X), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        squares = (X[rows].astype(np.float64) - centers[labels[rows]]) ** 2
+        with np.errstate(over="ignore"):  # a cell of 1e300 is infinitely far, and flagged
+            squares = (X[rows].astype(np.float64) - centers[labels[rows]]) ** 2
         observed = np.count_nonzero(~np.isnan(squares), axis=1)
         total = np.nansum(squares, axis=1)
         np.divide(p * total, observed, out=distances[rows], where=observed > 0)

@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rskc.columns import MUCH
+from rskc.exceptions import NO_OTHER_NAMES, KnownNames
 from rskc.wording import cleaned, count, number, percent, sentence_list
 
 LOW_SILHOUETTE = 0.25  # noise in hundreds of features has 0.2 to 0.3; digits .48, the paper's .54
@@ -119,27 +121,73 @@ def _on_missing(summary: Mapping[str, Any]) -> str:
 # What to try next
 
 
-def advise(facts: dict[str, Any]) -> list[dict[str, str]]:
-    """Return what to look at again: ``about``, a few words, and ``text``, with a remedy.
+Names = Mapping[str, str]
+# Of each kind of warning, what to do about it, where there is no room for all of it.
+IN_BRIEF = {
+    "bound never binds": "{l1_bound} is so large that it leaves no feature out; to ask for a "
+    "number of features, use {n_features}.",
+    "not converged": "The iterations ended before the result stood; raise {max_iter} or {tol}.",
+    "fewer clusters": "Too few kept cases differ for so many clusters; lower {n_clusters} or "
+    "{trim}.",
+    "other number of features": "{n_features} cannot be reached, since features tie or do not "
+    "differ.",
+    "small cluster": "A small group is taken for outliers; if it is a cluster, lower {trim}.",
+    "exposed cluster": "A cluster has hardly more cases than are trimmed; lower {trim} or "
+    "{n_clusters}.",
+    "clump": "Some outliers resemble one another; if they are a cluster, raise {n_clusters} or "
+    "lower {trim}.",
+    "unobserved features": "Some features have no observed cell, and weight 0.",
+    "hardly observed cases": "Some cases are judged by very few observed cells.",
+}
 
-    ``facts`` has the keys ``data``, ``result``, ``clusters``, ``warnings``, ``warning_kinds`` and
-    ``searches`` of the summary.
+
+def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[str, str]]:
+    """Return what to look at again, the most important first.
+
+    ``about`` is a few words, ``text`` a finding with a remedy, and ``brief`` the same in at most
+    two lines of a terminal. ``facts`` has the keys ``data``, ``result``, ``clusters``,
+    ``warnings``, ``warning_kinds`` and ``searches`` of the summary; ``names`` has other names for
+    parameters and searches.
     """
     rules = (
+        _units,
         _warned,
         _one_cluster,
-        _small_clusters,
-        _bound,
         _one_feature,
         _separation,
+        _small_clusters,
         _trimming,
         _missing,
+        _bound,
         _searched,
     )
-    return [{"about": about, "text": text} for rule in rules for about, text in rule(facts)]
+    facts = {**facts, "names": KnownNames(names)}
+    found = [pair for rule in rules for pair in rule(facts)]
+    return [
+        {"about": about, "text": text, "brief": _brief(about, text, facts["names"])}
+        for about, text in found
+    ]
+
+
+def _brief(about: str, text: str, names: Names) -> str:
+    template = IN_BRIEF.get(about.lower())
+    return text if template is None else template.format_map(names)
 
 
 Pairs = Iterator[tuple[str, str]]
+
+
+def _units(facts: dict[str, Any]) -> Pairs:
+    spreads, names = facts["data"]["spreads"], facts["names"]
+    if spreads is None or spreads["ratio"] < MUCH or facts["result"]["n_clusters"] == 1:
+        return
+    largest, small = (cleaned(spreads[name], 24) for name in ("largest", "small"))
+    times = number(float(f"{spreads['ratio']:.2g}"))
+    yield (
+        "Units differ",
+        f"{largest} spreads {times} times as far as {small}; if units differ, try "
+        f"{names['ColumnStandardizer()']}",
+    )
 
 
 def _warned(facts: dict[str, Any]) -> Pairs:
@@ -153,11 +201,9 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     searched = any("n_clusters" in search["suggests"] for search in facts["searches"])
     why = "With one cluster there is nothing to separate, and no weights to learn"
     if searched:
-        why = (
-            "No number of clusters that was tried is better than chance, so all cases are in one "
-            "group, and no features are chosen"
-        )
-    remedy = "ask for a number of clusters" if searched else "try two or more, or Clest"
+        why = "No number of clusters that was tried is better than chance: all cases are one group"
+    remedy = f"try two or more, or {facts['names']['Clest']}"
+    remedy = "ask for a number of clusters" if searched else remedy
     yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
 
 
@@ -167,51 +213,55 @@ def _small_clusters(facts: dict[str, Any]) -> Pairs:
     small = [c for c in facts["clusters"] if 0 < c["size"] <= most and 2 * c["size"] * K < n]
     if not small or K == 1:
         return
-    names = sentence_list([f"{c['cluster']} ({count(c['size'], 'case')})" for c in small], 5)
+    names = sentence_list([f"{c['cluster']} ({count(c['size'], 'case')})" for c in small], 2)
     start, pronoun = ("Cluster", "is so small that it")
     if len(small) > 1:
         start, pronoun = ("Clusters", "are so small that they")
     yield (
         "Small clusters",
-        f"{start} {names} {pronoun} may be outliers and no group; look at the cases, and try "
-        "fewer clusters or a larger trim.",
+        f"{start} {names} {pronoun} may be outliers and no group; look at the cases, "
+        f"and try fewer clusters or a larger {facts['names']['trim']}.",
     )
 
 
 def _bound(facts: dict[str, Any]) -> Pairs:
-    bound, p = facts["result"]["l1_bound"], facts["data"]["n_features"]
+    bound, p, names = facts["result"]["l1_bound"], facts["data"]["n_features"], facts["names"]
     if bound is None or p == 1 or facts["result"]["n_clusters"] == 1:
         return
     if bound >= p**0.5 * (1 - 1e-9):
         yield (
             "No sparsity",
             f"The L1 bound is at its upper limit, {number(p**0.5)}, so it leaves no feature out; "
-            "lower l1_bound, or choose it with GapL1.",
+            f"lower {names['l1_bound']}, or choose it with {names['GapL1']}.",
         )
     elif facts["result"]["n_selected"] == p:
         yield (
             "Every feature has weight",
-            f"An L1 bound of {number(bound)} leaves no feature out, though most weights may be "
-            "small; choose the bound with GapL1 (rskc select-l1), or ask for a number of features.",
+            f"An L1 bound of {number(bound)} leaves no feature out, though weights may be small; "
+            f"choose it with {names['GapL1']}, or use {names['n_features']}.",
         )
-    elif bound <= 1 + 1e-9:
+    elif bound <= 1 + 1e-9 and not facts["result"]["automatic"]:
         yield (
             "A single feature",
             "The L1 bound is at its lower limit, 1, which allows for one feature only; raise "
-            "l1_bound, or choose it with GapL1.",
+            f"{names['l1_bound']}, or choose it with {names['GapL1']}.",
         )
 
 
 def _one_feature(facts: dict[str, Any]) -> Pairs:
     result, p = facts["result"], facts["data"]["n_features"]
     bound = result["l1_bound"]
-    if bound is None or p == 1 or bound <= 1 + 1e-9 or result["top_share"] < NEARLY_ALL:
+    if bound is None or p == 1 or result["top_share"] < NEARLY_ALL:
+        return
+    if bound <= 1 + 1e-9 and not result["automatic"]:  # it was asked for
+        return
+    if any(_units(facts)):  # which says so already
         return
     yield (
         "One feature decides",
-        f"{cleaned(result['top_feature'], 40)} has {percent(result['top_share'])} of the squared "
-        "weight, so that the clusters are those of this feature; see whether its scale is larger "
-        "than that of the others, and standardize the columns if so.",
+        f"{cleaned(result['top_feature'], 24)} has {percent(result['top_share'])} of the squared "
+        "weight: the clusters are those of this feature; if its units differ, "
+        f"try {facts['names']['ColumnStandardizer()']}",
     )
 
 
@@ -223,37 +273,38 @@ def _separation(facts: dict[str, Any]) -> Pairs:
         yield (
             "Clusters overlap",
             f"The mean silhouette is {mean:.2f}: many cases are about as near to another center; "
-            "try another number of clusters, and see with Clest whether there are any.",
+            f"see with {facts['names']['Clest']} whether there are clusters.",
         )
         return
     low = [c for c in facts["clusters"] if (c["silhouette"] or 1) < LOW_IN_CLUSTER]
     if low:
-        names = sentence_list([f"{c['cluster']} ({c['silhouette']:.2f})" for c in low], 5)
+        names = sentence_list([f"{c['cluster']} ({c['silhouette']:.2f})" for c in low], 2)
         yield (
             "A weak cluster",
             f"Silhouettes are low in cluster{'s' * (len(low) > 1)} {names}: these cases are about "
-            "as near to another center; try fewer clusters.",
+            "as near to another center; try fewer.",
         )
 
 
 def _trimming(facts: dict[str, Any]) -> Pairs:
     n, result = facts["data"]["n_cases"], facts["result"]
     n_trim, outlying = result["n_trim"], result["n_outliers"]
+    trim, curves = facts["names"]["trim"], facts["names"]["TrimCurves"]
     # Rounded up, as the number of trimmed cases is rounded down.
     share = f"{min(math.ceil(1000 * max(outlying, 1) / n) / 1000, 0.49):g}"
     if outlying > 2 * n_trim and outlying - n_trim >= max(5, 0.02 * n):
         yield (
             "More outliers than trimmed",
             f"{count(outlying, 'case')} look like outliers, and only {n_trim:,} are trimmed: the "
-            f"others pull at the centers; try trim={share}, or choose it with TrimCurves.",
+            f"others pull at the centers; try {trim}={share}, or {curves}.",
         )
     elif n_trim >= 4 and outlying < n_trim / 4:
         found = f"only {outlying:,} look like outliers"
         yield (
             "Fewer outliers than trimmed",
             f"{count(n_trim, 'case')} are trimmed by each rule and "
-            f"{found if outlying else 'none looks like an outlier'}: good cases are left out; try "
-            f"trim={share}, or choose it with TrimCurves.",
+            f"{found if outlying else 'none looks like an outlier'}: try {trim}={share}, or "
+            f"{curves}.",
         )
 
 
@@ -262,19 +313,25 @@ def _missing(facts: dict[str, Any]) -> Pairs:
     if data["share_missing"] >= MANY_MISSING:
         yield (
             "Many missing cells",
-            f"{percent(data['share_missing'])} of the cells are missing, so that distances rest on "
-            "few features; leave out the features and cases that are hardly observed.",
+            f"{percent(data['share_missing'])} of the cells are missing: distances rest on few "
+            "features; leave out features and cases that are hardly observed.",
         )
     if data["n_blind"] >= max(1, MANY_BLIND * data["n_cases"]):
         yield (
             "Cases without data",
-            f"{count(data['n_blind'], 'case')} have no observed value in the features that have "
-            "weight, and their cluster is arbitrary; leave them out, or raise l1_bound so that "
-            "more features count.",
+            f"{count(data['n_blind'], 'case')} without an observed value in the features that have "
+            f"weight: the cluster is arbitrary; leave out, or raise {facts['names']['l1_bound']}.",
+        )
+    if data["n_infinite"]:
+        yield (
+            "Cells too large",
+            f"{count(data['n_infinite'], 'case')} with a cell so large that no distance can be "
+            "computed; correct it, or leave it empty.",
         )
 
 
 def _searched(facts: dict[str, Any]) -> Pairs:
+    names = facts["names"]
     for search in facts["searches"]:
         for parameter, value in search["suggests"].items():
             own = facts["result"][parameter]
@@ -284,6 +341,6 @@ def _searched(facts: dict[str, Any]) -> Pairs:
                 continue
             yield (
                 "A search suggests otherwise",
-                f"{search['name']} suggests {parameter}={number(value)}, and this model has "
-                f"{number(own)}; compare it with the best_estimator_ of the search.",
+                f"{names[search['name']]} suggests {names[parameter]}={number(value)}, and this "
+                f"model has {number(own)}; compare the two.",
             )

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rskc.labels import read_two
+from rskc.columns import spreads_of
+from rskc.exceptions import NO_OTHER_NAMES
+from rskc.labels import in_order, read_two
 from rskc.markers import effects_between, markers_frame, probabilities_of, regular_clusters
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.report._facts import (
@@ -23,6 +25,7 @@ from rskc.report._facts import (
 from rskc.report._figures import figures_of
 from rskc.report._prose import advise, headline, meaning
 from rskc.report._searches import sections_of
+from rskc.validation import is_word
 from rskc.versions import environment
 from rskc.wording import cleaned, count, number
 
@@ -30,6 +33,8 @@ MOST_MARKERS = 5  # of a cluster
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
 # Parameters that change how a fit runs and not what it finds.
 HOW = ("n_threads", "verbose")
+# What is known of a run that is written in Python, and not as words.
+IN_SNIPPET = ("standardizer", "reader")
 LABELS = {
     "command": "Command",
     "file": "File",
@@ -42,10 +47,12 @@ MEANINGS = {
     "trim": "share of the cases that each of the two rules trims",
     "l1_bound": "bound on the sum of the weights: the lower, the fewer features",
     "n_features": "wanted number of features",
+    "reweight": "whether outliers are left out in a last step",
     "init": "how starting centers are found",
     "n_init": "number of restarts",
     "max_iter": "most iterations",
     "tol": "change at which iterations end",
+    "outlier_rule": "which distances make an outlier",
     "outlier_cutoff": "number of MADs above the median distance that make an outlier",
     "random_state": "seed",
 }
@@ -61,27 +68,25 @@ def summarize(
     case_names: Any = None,
     title: str | None = None,
     run: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] = NO_OTHER_NAMES,
 ) -> dict[str, Any]:
-    """Return all that the page says as dicts, lists, numbers and strings, fit for JSON."""
+    """Return all that the page says as dicts, lists, numbers and strings, fit for JSON.
+
+    ``names`` has other names for parameters and searches in advice, such as options of a command.
+    """
     facts = gather(model, X, case_names)
-    kinds = getattr(model, "warning_kinds_", None)  # files of earlier versions have none
     summary = {
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
-        "data": _data(facts),
-        "result": _result(facts),
-        "clusters": [_cluster(facts, k) for k in range(facts.K)],
+        **_numbers(facts, searches),
         "markers": _markers(facts, searches),
-        "warnings": list(model.warnings_),
-        "warning_kinds": list(kinds) if kinds else [""] * len(model.warnings_),
         "truth": None if labels is None else _truth(facts, labels),
-        "searches": sections_of(searches),
     }
     features = features_table(facts)
     return {
         **summary,
         "headline": headline(summary),
         "meaning": meaning(summary),
-        "advice": advise(summary),
+        "advice": advise(summary, names),
         "figures": figures_of(facts),
         "features": features,
         "cases": cases_table(facts, labels, taken=json_bytes(features["data"])),
@@ -89,14 +94,49 @@ def summarize(
     }
 
 
+def advice_on(
+    model: Any, X: Any, searches: Any = (), names: Mapping[str, str] = NO_OTHER_NAMES
+) -> list[dict[str, str]]:
+    """Return the advice of the page without making the rest of it."""
+    return advise(_numbers(gather(model, X), searches), names)
+
+
+def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
+    """Return the numbers that sentences and advice are made of."""
+    warnings = list(facts.model.warnings_)
+    kinds = getattr(facts.model, "warning_kinds_", None)  # files of earlier versions have none
+    return {
+        "data": _data(facts),
+        "result": _result(facts),
+        "clusters": [_cluster(facts, k) for k in range(facts.K)],
+        "warnings": warnings,
+        "warning_kinds": list(kinds) if kinds else [""] * len(warnings),
+        "searches": sections_of(searches),
+    }
+
+
 def _data(facts: Facts) -> dict[str, Any]:
+    n_blind = 0
+    if facts.model.n_missing_ and len(facts.support):
+        n_blind = int(np.isnan(facts.X[:, facts.support]).all(axis=1).sum())
     return {
         "n_cases": facts.n,
         "n_features": facts.p,
         "n_missing": int(facts.model.n_missing_),
         "share_missing": facts.model.n_missing_ / (facts.n * facts.p),
-        "n_blind": int((~facts.seen).sum()),
+        "n_blind": n_blind,
+        "n_infinite": int((~facts.seen).sum()) - n_blind,
+        "spreads": _spreads(facts),
     }
+
+
+def _spreads(facts: Facts) -> dict[str, Any] | None:
+    """Return the features with the largest and with a small spread, and how much they differ."""
+    spreads = spreads_of(facts.X)
+    if spreads is None:
+        return None
+    largest, small = (facts.feature_names[j] for j in (spreads.largest, spreads.small))
+    return {"largest": largest, "small": small, "ratio": spreads.ratio}
 
 
 def _result(facts: Facts) -> dict[str, Any]:
@@ -112,6 +152,7 @@ def _result(facts: Facts) -> dict[str, Any]:
         "n_trim": int(model.n_trim_),
         "trim": float(model.trim_),
         "l1_bound": None if model.l1_bound_ is None else float(model.l1_bound_),
+        "automatic": is_word(model.l1_bound, "auto") and model.n_features is None,
         "top_features": [facts.feature_names[j] for j in support[:3]],
         "top_feature": facts.feature_names[support[0]] if len(support) else "",
         "top_share": float(squares.max() / squares.sum()) if len(support) else 0.0,
@@ -180,8 +221,18 @@ def _truth(facts: Facts, labels: Any) -> dict[str, Any]:
             "size": plain_numbers(table["size"]),
             "cluster": plain_numbers(table["cluster"]),
             "sensitivity": plain_numbers(table["sensitivity"], 3),
+            "counts": _counts(labels, facts, table["class"]),
         },
     }
+
+
+def _counts(labels: Any, facts: Facts, classes: Any) -> list[list[int]]:
+    """Return how many cases of each class are in each cluster."""
+    known = in_order(read_two(labels=labels, clusters=facts.labels)[0])
+    counts = np.zeros((len(known.names), facts.K), int)
+    np.add.at(counts, (known.codes, facts.labels), 1)
+    places = {str(name): i for i, name in enumerate(known.names)}
+    return [counts[places[str(name)]].tolist() for name in classes]
 
 
 # How to repeat the run
@@ -215,7 +266,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         "run": [
             {"label": LABELS.get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
             for key, value in run.items()
-            if key != "standardizer"
+            if key not in IN_SNIPPET
         ],
         "versions": {name: installed[name] for name in PACKAGES},
         "seeded": model.random_state is not None,
@@ -247,18 +298,25 @@ def _snippet(facts: Facts, parameters: dict[str, Any], run: Mapping[str, Any]) -
         elif value != defaults[name].default:
             arguments.append(f"{name}={in_python(value)}")
     known = [(key, run[key]) for key in ("file", "standardization") if run.get(key)]
-    standardizer = cleaned(run.get("standardizer", ""), 100)
+    standardizer, reader = cleaned(run.get("standardizer", ""), 100), run.get("reader")
     names = sorted(filter(None, ["RobustSparseKMeans", standardizer.partition("(")[0]]))
+    read = [f"X = ...  # your table of {count(facts.n, 'case')} x {count(facts.p, 'feature')}"]
+    if reader:
+        read = [f"table = {cleaned(reader, LONGEST)}", "X = table.data"]
+    if standardizer:
+        frames = '.set_output(transform="pandas")' if reader else ""
+        read.append(f"X = {standardizer}{frames}.fit_transform(X)")
+    labels = ", labels=table.labels" if reader else ""
     lines = [
         f"from rskc import {', '.join(names)}",
+        *(["from rskc.files import read_table"] if reader else []),
         "from rskc.report import make_report",
         "",
         *(f"# {key}: {cleaned(value, 100)}" for key, value in known),
-        f"X = ...  # your table of {count(facts.n, 'case')} x {count(facts.p, 'feature')}",
-        *([f"X = {standardizer}.fit_transform(X)"] if standardizer else []),
+        *read,
         *defined,
         f"model = RobustSparseKMeans({', '.join(arguments)})",
         "model.fit(X)",
-        'make_report(model, X).save("report.html")',
+        f'make_report(model, X{labels}).save("report.html")',
     ]
     return "\n".join(lines)

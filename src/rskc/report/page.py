@@ -108,7 +108,8 @@ several of these, default=()
     run : mapping, default=None
         What else is known of the run, to be shown: ``command``, ``file``, ``sha256``,
         ``standardization``, ``date`` or whatever; values are written as text. ``standardizer``,
-        such as ``"RowStandardizer()"``, becomes a line of the Python that repeats the run.
+        such as ``"RowStandardizer()"``, and ``reader``, such as ``"read_table('genes.csv')"``,
+        become lines of the Python that repeats the run.
 
     Returns
     -------

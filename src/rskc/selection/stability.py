@@ -24,19 +24,26 @@ from rskc.validation import check_integer, check_real, is_word
 # Restarts of the fits to half-samples and references, where the estimator has "auto".
 STARTS = 25
 # "auto" tries up to this number of clusters first. It goes on, to twice as many, while one of the
-# last two numbers is stable. It also goes on where no large number is, but the halves agree by more
-# than this: too few clusters join true ones, not always the same, yet most pairs of cases are
-# together or apart in both halves.
-FIRST_NUMBERS, HIGH = 10, 0.6
+# last two numbers is stable. It also goes on where the halves agree by more than HIGH at the last,
+# and hardly less than at a stable number: too few clusters join true ones, not always the same,
+# yet most pairs of cases are together or apart in both halves.
+FIRST_NUMBERS, HIGH, LITTLE = 10, 0.6, 0.1
 # A number that is below by more than this after the first splits is not stable; others see all
 # splits. Most numbers are wrong, and far below: that halves the work.
 FIRST_SPLITS, FAR_BELOW = 2, 0.1
 # Clusters that nearly come back do count if every two neighboring ones are told from one cloud, by
 # a p-value of at most this. One cluster too many has two of which the p-value is .5 or more.
 NEARLY, APART = 0.6, 0.2
+# Where two neighbors of at least LARGE cases have a larger p-value than this, they are halves of a
+# single cluster: of one that is long, or of few features, the halves come back. Of smaller ones the
+# comparison knows too little.
+HALVES, LARGE = 0.5, 20
 # Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
 # even spread are more compact than those of a normal one.
 CLOUDS, DATA = (NormalReference, PcaReference), 2
+# A feature counts as selected by a half if its test passes at this level. Many tests are made, but
+# of noise hardly any feature is selected by most of the halves.
+SELECTED = 0.05
 # A half has at least this number of cases for each cluster.
 CASES_A_CLUSTER = 3
 
@@ -96,7 +103,9 @@ class Stability(Search):
         For each case that was searched on, the share of the half-sample fits that give it the
         cluster that it has with all cases.
     selection_probabilities_ : ndarray of shape (n_features_in_,)
-        For each feature, the share of the half-sample fits in which it has weight.
+        For each feature, the share of the half-sample fits that select it: in which it differs
+        between the clusters, by its test at a level of 5%; without ``l1_bound="auto"``, in which it
+        has weight.
     half_labels_ : ndarray of shape (2 * n_splits, n_samples_used_)
         Clusters that the half-sample fits give to the cases, numbered as in ``best_estimator_``.
     samples_used_ : ndarray of shape (n_samples_used_,)
@@ -218,7 +227,8 @@ class Stability(Search):
             return []
         last = max(fits)
         stable = max((K for K in fits if fits[K].stability >= self._least), default=1)
-        too_few = stable <= last // 2 and np.median(fits[last].agreements) >= HIGH
+        agreement = {K: np.median(fits[K].agreements) for K in fits}
+        too_few = agreement[last] >= max(HIGH, agreement.get(stable, 0) - LITTLE)
         if stable < last - 1 and not too_few:
             return []
         return list(range(last + 1, min(2 * last, n // 2 // CASES_A_CLUSTER) + 1))
@@ -253,9 +263,13 @@ class Stability(Search):
         self._fits = fits.get(self.n_clusters_)
 
     def _is_stable(self, fit: _Fits) -> bool:
-        """Whether clusters come back, or nearly do and no two of them are like one cloud."""
-        nearly = fit.stability >= self._least and fit.pair_p_value <= APART
-        return fit.stability >= self.threshold or nearly
+        """Whether clusters come back, and two large ones are not halves of one cloud.
+
+        Or nearly come back, and every two neighboring ones are told from one cloud.
+        """
+        if fit.stability >= self.threshold and not fit.large_pair_p_value > HALVES:
+            return True
+        return fit.stability >= self._least and fit.pair_p_value <= APART
 
     def _compare(self, X: np.ndarray, fit: _Fits, runner: Runner) -> None:
         """Compare the clusters, and each with its nearest one, with one cloud."""
@@ -274,7 +288,12 @@ class Stability(Search):
             max(_p_value(index, drawn) for drawn in kinds)
             for index, kinds in zip(found, others, strict=False)
         ]
+        sizes = np.bincount(labels, minlength=K)
+        large = [
+            p for p, pair in zip(p_values, sets, strict=True) if sizes[[*pair[1:]]].min() >= LARGE
+        ]
         fit.p_value, fit.pair_p_value = p_values[0], max(p_values[1:], default=0.0)
+        fit.large_pair_p_value = max(large[1:], default=0.0)
 
     def _without_choices(self, seed: int) -> Any:
         """Return the estimator without weights and trimming, where it has them."""
@@ -340,7 +359,8 @@ class _Fits:
     def __init__(self, n_clusters: int, full: Result):
         self.n_clusters, self.full = n_clusters, full
         self.splits: list[Result] = []
-        self.p_value = self.pair_p_value = np.nan  # of the comparison with one cloud
+        # Of the comparison with one cloud: all clusters, two neighbors, two large neighbors.
+        self.p_value = self.pair_p_value = self.large_pair_p_value = np.nan
 
     @property
     def halves(self) -> list[Result]:
@@ -472,8 +492,14 @@ def _predict_from(
         model = fit_quietly(_with_few_starts(configured(estimator, seed, n_clusters=K)), X[half])
     except ParameterError:  # fewer distinct cases than clusters: nothing comes back
         return np.zeros(len(X), np.int32), np.zeros(X.shape[1], bool)
-    weights = getattr(model, "feature_weights_", np.ones(X.shape[1]))
-    return model.predict(X).astype(np.int32), weights > 0
+    return model.predict(X).astype(np.int32), _selected(model, X.shape[1])
+
+
+def _selected(model: Any, p: int) -> np.ndarray:
+    """Return which features differ between the clusters of a half, or have weight."""
+    if hasattr(model, "feature_p_values_"):
+        return model.feature_p_values_ <= SELECTED
+    return getattr(model, "feature_weights_", np.ones(p)) > 0
 
 
 def _cluster_index(

@@ -1,0 +1,61 @@
+"""How a result is repeated: as a command, and in Python."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from rskc.cli._options import SEPARATORS, Reading
+from rskc.cli._tables import Data
+
+
+def fit_command(data: Data, model: Any) -> str:
+    """Return the command that fits such a model to the table, with all that differs from usual."""
+    words = ["rskc", "fit", str(data.table.path), *_reading_options(data.reading)]
+    if data.scaling.of != "none":
+        words += ["--standardize", data.scaling.of]
+        words += ["--scale", data.scaling.kind] * (data.scaling.kind != "robust")
+    words += ["--clusters", str(model.n_clusters)]
+    if model.trim != "auto":
+        words += ["--trim", f"{model.trim:.12g}"]
+    if model.n_features is not None:
+        words += ["--n-features", str(model.n_features)]
+    elif model.l1_bound is None:
+        words += ["--l1-bound", "none"]
+    elif model.l1_bound != "auto":
+        words += ["--l1-bound", str(model.l1_bound)]
+    if model.n_init != "auto":
+        words += ["--n-init", str(model.n_init)]
+    if model.random_state != 0:
+        words += ["--seed", str(model.random_state)]
+    return shlex.join(words)
+
+
+def read_call(path: Path, reading: dict[str, Any]) -> str:
+    """Return the call of ``read_table`` that reads the table, as one writes it in Python."""
+    usual = Reading().arguments()
+    given = [f"{name}={value!r}" for name, value in reading.items() if value != usual.get(name)]
+    return f"read_table({', '.join([repr(str(path)), *given])})"
+
+
+def _reading_options(reading: dict[str, Any]) -> list[str]:
+    usual, words = Reading().arguments(), []
+    marks = {mark: name for name, mark in SEPARATORS.items() if name.isalpha()}
+    changed = {name: value for name, value in reading.items() if value != usual.get(name)}
+    for name, value in changed.items():
+        if name == "missing_values":
+            known = usual["missing_values"]
+            words += [word for mark in value if mark not in known for word in ("--missing", mark)]
+        elif name in ("drop", "use_columns") and not isinstance(value, str):
+            option = "--drop" if name == "drop" else "--use-column"
+            words += [word for column in value for word in (option, column)]
+        elif name == "features_in_rows":
+            words.append("--features-in-rows")
+        elif name == "header":
+            words.append("--no-header")
+        elif name == "separator":
+            words += ["--separator", marks.get(value, value)]
+        elif isinstance(value, str):
+            words += [f"--{name.replace('_', '-')}", value]
+    return words

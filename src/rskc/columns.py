@@ -1,0 +1,157 @@
+"""Columns that are no measurements, tables on their side, units that differ (internal).
+
+Files and data frames are judged by the same rules. A rule looks at a name, at numbers, or at both;
+whole numbers alone are no sign, since counts and scores are measurements too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+# A name is split into words; the last one decides: patient_id, sampleID, true label.
+IDS = {"id", "identifier", "uuid", "guid", "barcode", "accession"}
+# Words that name cases only where they are the whole name: not "body mass index".
+ALONE = {
+    "sample", "samples", "patient", "subject", "participant", "case", "index", "idx", "row", "rows",
+    "rowname", "rownames", "observation", "obs", "record", "individual", "specimen", "person",
+    "customer", "client", "number", "no", "nr", "unnamed", "rownum", "sn", "serial",
+}  # fmt: skip
+CLASSES = {
+    "label", "labels", "class", "classes", "group", "groups", "target", "targets", "outcome",
+    "species", "diagnosis", "subtype", "type", "category", "cluster", "clusters", "celltype", "cls",
+    "phenotype", "cultivar", "truth", "status", "survived", "died", "event", "relapse",
+}  # fmt: skip
+FEATURES = {
+    "gene", "genes", "probe", "probes", "probeset", "feature", "features", "symbol", "transcript",
+    "ensembl", "protein", "metabolite", "otu", "taxon", "snp", "variable", "analyte", "peptide",
+}  # fmt: skip
+# Measurements by which a table may be sorted.
+MEASURES = {
+    "age", "amount", "count", "date", "day", "depth", "distance", "dose", "height", "hour",
+    "length", "level", "month", "position", "price", "rank", "score", "size", "time", "total",
+    "value", "week", "weight", "x", "y", "year",
+}  # fmt: skip
+FEWEST = 4  # cases; of three nothing can be said
+LONG = 20  # cases that no measurement counts by chance, wherever the column stands
+MOST_CLASSES = 30
+# A table with ids of text is perhaps on its side from this many rows on, and rows per column.
+MANY_ROWS, ROWS_PER_COLUMN = 2000, 20
+MUCH = 100  # times that spreads differ
+SAMPLE = 2000  # rows by which spreads are judged
+
+
+class Recognized(NamedTuple):
+    """A column of numbers, or text, that is no measurement."""
+
+    name: str
+    kind: str  # "id" or "class"
+    why: str  # what it does: "counts the cases"
+
+
+def words_of(name: str) -> list[str]:
+    """Split a name into words: sampleID and sample_id are sample and id."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name))
+    return re.findall(r"[^\W\d_]+", spaced.lower())
+
+
+def is_id_name(name: str) -> bool:
+    """Whether a name is that of a column of ids."""
+    words = words_of(name)
+    if not words or (re.search(r"\d", str(name)) and words != ["unnamed"]):  # a sample; a gene
+        return False
+    return words[-1] in IDS or (len(words) == 1 and words[0] in ALONE)
+
+
+def is_class_name(name: str) -> bool:
+    """Whether a name is that of a column of known classes."""
+    words = words_of(name)
+    return bool(words) and words[-1] in CLASSES and not re.search(r"\d$", str(name))
+
+
+def is_feature_name(name: str) -> bool:
+    """Whether a name is that of a column with the names of features."""
+    return bool(FEATURES & set(words_of(name)))
+
+
+def are_classes(n: int, n_distinct: int) -> bool:
+    """Whether values are as few as classes are."""
+    return 2 <= n_distinct <= max(2, min(MOST_CLASSES, n // 3))
+
+
+def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]:
+    """Return the columns of a table (n_cases, n_columns) that are no measurements, by number."""
+    if len(matrix) < FEWEST:
+        return {}
+    counting = np.flatnonzero((matrix[1] - matrix[0] == 1) & np.isin(matrix[0], (0, 1)))
+    named = [j for j, name in enumerate(names) if is_id_name(name) or is_class_name(name)]
+    found = {}
+    for j in sorted({0, *counting.tolist(), *named}):
+        column = recognize_column(str(names[j]), matrix[:, j], is_first=j == 0)
+        if column is not None:
+            found[j] = column
+    return found
+
+
+def recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognized | None:
+    """Return what a column of numbers is if it is no measurement."""
+    seen = values[~np.isnan(values)]
+    if len(seen) < FEWEST or (seen != np.floor(seen)).any():
+        return None
+    is_complete, is_named = len(seen) == len(values), is_id_name(name)
+    n_distinct, n = len(np.unique(seen)), len(values)
+    never_repeats = is_complete and n_distinct == n
+    counts = never_repeats and bool((np.diff(values) == 1).all())
+    if counts and (is_named or (values[0] in (0, 1) and (is_first or n >= LONG))):
+        return Recognized(name, "id", "counts the cases")
+    if never_repeats and is_named:
+        return Recognized(name, "id", "is named like an id")
+    grows = never_repeats and is_first and n >= LONG and bool((np.diff(values) > 0).all())
+    if grows and not MEASURES & set(words_of(name)):
+        return Recognized(name, "id", "grows from case to case")
+    if is_named and words_of(name)[-1] in IDS:
+        return Recognized(name, "id", "is named like an id")
+    if is_class_name(name) and are_classes(len(seen), n_distinct):
+        return Recognized(name, "class", "is named like known classes")
+    return None
+
+
+def is_on_its_side(id_name: str | None, n_rows: int, n_columns: int) -> bool:
+    """Whether the rows of a table with such ids, of text, are perhaps features."""
+    if id_name is None:
+        return False
+    if is_feature_name(id_name):
+        return True
+    return n_rows >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns) and not is_id_name(id_name)
+
+
+class Spreads(NamedTuple):
+    """The columns with the largest and with a small spread, and how many times they differ."""
+
+    largest: int
+    small: int
+    ratio: float
+
+
+def spreads_of(matrix: np.ndarray) -> Spreads | None:
+    """Return how many times the spreads of columns differ; None of one column.
+
+    A spread is the distance between quartiles, or the standard deviation if that is 0. The largest
+    is compared with one that a tenth of the columns are below: of thousands, a few hardly vary.
+    """
+    rows = matrix[:: len(matrix) // SAMPLE + 1]
+    if rows.shape[1] < 2 or len(rows) < FEWEST:
+        return None
+    with np.errstate(all="ignore"):
+        seen = np.where(np.isfinite(rows).sum(axis=0) >= FEWEST, rows, 0.0).astype(float)
+        low, high = np.nanquantile(seen, (0.25, 0.75), axis=0)
+        spreads = np.where(high > low, high - low, np.nanstd(seen, axis=0))
+    varying = np.flatnonzero(np.isfinite(spreads) & (spreads > 0))
+    if len(varying) < 2:
+        return None
+    order = varying[np.argsort(spreads[varying], kind="stable")]
+    largest, small = int(order[-1]), int(order[(len(order) - 1) // 10])
+    return Spreads(largest, small, float(spreads[largest] / spreads[small]))

@@ -1,0 +1,141 @@
+"""From the cells of a file to numbers, or to one sentence on the first cell that is none."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rskc.files._source import Layout, Source, TableError, polars, shown
+from rskc.files._text import numbers
+from rskc.wording import quoted
+
+
+class Cells(NamedTuple):
+    """A column of text, read as numbers."""
+
+    numbers: Any
+    bad: Any  # mask of cells that are neither numbers nor missing
+
+
+def _parsed(layout: Layout, series: Any) -> Cells:
+    pl = polars()
+    cells = pl.col("cells")
+    missing = cells.is_null() | cells.is_in(list(layout.missing_values))
+    frame = series.to_frame("cells").select(cells.str.strip_chars())
+    frame = frame.select(cells=pl.when(~missing).then(cells))
+    values = frame.select(numbers(pl, cells, layout.decimal)).to_series()
+    return Cells(values, frame["cells"].is_not_null() & values.is_null())
+
+
+def kind_of(layout: Layout, source: Source, j: int) -> str:
+    """Say what a column holds: "numbers", "text", "dates" ....
+
+    Text that may be numbers is, unless fewer than half of the cells that are there are numbers.
+    """
+    series = source.frame[str(j)]
+    dtype = series.dtype
+    if dtype.is_numeric() or dtype == "null" or str(dtype) == "Null":
+        return "numbers"
+    if str(dtype) == "String" and source.parse:
+        cells = _parsed(layout, series)
+        n_bad, n_good = int(cells.bad.sum()), cells.numbers.count()
+        return "text" if n_bad > n_good else "numbers"
+    if dtype.is_temporal():
+        return "dates"
+    words = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
+    return words.get(str(dtype).split("(")[0], str(dtype).split("(")[0])
+
+
+class Numbers(NamedTuple):
+    """The columns that hold numbers, their cells, and what the others hold."""
+
+    columns: list[int]
+    matrix: np.ndarray
+    others: dict[str, str]
+
+
+def find_numbers(layout: Layout, source: Source, columns: list[int], text_columns: str) -> Numbers:
+    """Make numbers of columns, without those that hold other things."""
+    others = [j for j in columns if not source.frame[str(j)].dtype.is_numeric()]
+    kinds = {j: kind for j in others if (kind := kind_of(layout, source, j)) != "numbers"}
+    if kinds and text_columns == "refuse":
+        raise _refusal(layout, source, kinds)
+    columns = [j for j in columns if j not in kinds]
+    if not columns:
+        raise layout.error("no column holds numbers")
+    parsed = {str(j): _column(layout, source, j) for j in others if j not in kinds}
+    matrix = _matrix(source.frame.select(map(str, columns)).with_columns(**parsed))
+    _check_finite(layout, source, columns, matrix)
+    return Numbers(columns, matrix, {source.names[j]: kind for j, kind in kinds.items()})
+
+
+def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableError:
+    j, kind = next(iter(kinds.items()))
+    cells = source.frame[str(j)].drop_nulls()
+    example = str(cells[0]) if len(cells) else ""
+    if len(cells):
+        where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
+        kind += f", such as {shown(example)} in {where}"
+    names = quoted(source.names[j] for j in kinds)
+    if _decimal_comma(layout, source, example):
+        remedy = 'if these are decimal commas, use {decimal=","}'
+    elif len(kinds) == 1:
+        remedy = "leave it out by {drop}{=}{names}, or compare the clusters with it by "
+        remedy += "{label_column}{=}{names}"
+        if cells.n_unique() == len(cells):
+            remedy = "leave it out by {drop}{=}{names}, or name the cases by {id_column}{=}{names}"
+    else:
+        remedy = 'leave them out by {text_columns="drop"}; for known classes use {label_column}'
+    there = "this column holds" if len(kinds) == 1 else "these columns hold"
+    return layout.error(
+        f"{there} no numbers: {{names}} ({{kind}}); {remedy}", names=names, kind=kind
+    )
+
+
+def _decimal_comma(layout: Layout, source: Source, cell: str) -> bool:
+    return source.parse and layout.decimal == "." and bool(re.fullmatch(r"\s*-?\d*,\d+\s*", cell))
+
+
+def _column(layout: Layout, source: Source, j: int) -> Any:
+    """Return a column of text, or of nothing, as numbers."""
+    pl = polars()
+    series = source.frame[str(j)]
+    if str(series.dtype) != "String":
+        return series.cast(pl.Float64)
+    cells = _parsed(layout, series)
+    if not cells.bad.any():
+        return cells.numbers
+    row = int(cells.bad.arg_max())
+    cell = series[row]
+    remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
+    if _decimal_comma(layout, source, cell):
+        remedy = 'if it is a decimal comma, use {decimal=","}'
+    template = f"{{cell}} is not a number; {remedy}"
+    raise cell_error(layout, source, [row], j, template, cell=shown(cell))
+
+
+def _matrix(frame: Any) -> np.ndarray:
+    """Return the cells as float32 if all are, else as float64."""
+    pl = polars()
+    single = all(str(dtype) == "Float32" for dtype in frame.dtypes)
+    frame = frame.cast(pl.Float32 if single else pl.Float64)
+    return frame.to_numpy(order="c", writable=True)
+
+
+def _check_finite(layout: Layout, source: Source, features: list[int], matrix: np.ndarray) -> None:
+    largest = np.maximum(np.fmax.reduce(matrix, axis=0), -np.fmin.reduce(matrix, axis=0))
+    if not np.isinf(largest).any():
+        return
+    column = int(np.argmax(np.isinf(largest)))
+    row = int(np.argmax(np.isinf(matrix[:, column])))
+    words = "the cell is infinite, or too large for a number; correct it, or leave it empty"
+    raise cell_error(layout, source, [row], features[column], words)
+
+
+def cell_error(
+    layout: Layout, source: Source, rows: list[int], column: int, template: str, **values: Any
+) -> TableError:
+    where, name = " and ".join(map(source.where, rows)), shown(source.names[column])
+    return layout.error(f"{{where}}, column {{name}}: {template}", where=where, name=name, **values)

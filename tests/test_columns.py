@@ -1,0 +1,246 @@
+"""Traps for a newcomer: ids and classes among the numbers, tables on their side, units."""
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rskc import RobustSparseKMeans
+from rskc.columns import is_on_its_side, recognize, spreads_of
+from rskc.exceptions import ColumnWarning
+from rskc.files import open_blocks, read_table
+from test_cli import labels, refused, run
+
+rng = np.random.default_rng(0)
+N = 40
+GROUP = np.arange(N) % 2
+COUNT = np.arange(N)
+
+
+def frame(**columns):
+    """Two clusters in two of four features, between columns that are no measurements."""
+    features = {
+        name: rng.normal(size=N) + 6 * GROUP * (name in "ab") for name in ("a", "b", "c", "d")
+    }
+    return pd.DataFrame(columns | features)
+
+
+@pytest.fixture
+def put(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def put(made, name="t.csv"):
+        getattr(made, f"to_{Path(name).suffix[1:]}")(name, index=False)
+        return name
+
+    return put
+
+
+def flat(text):
+    """A text without the line breaks of a terminal."""
+    return " ".join(text.split())
+
+
+# --- the rules
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("id", COUNT + 1000, "id"),
+        ("sample", COUNT + 1, "id"),
+        ("Patient ID", COUNT[::-1] * 7, "id"),
+        ("sampleID", COUNT // 2, "id"),  # repeats, and is no measurement all the same
+        ("first", COUNT, "id"),
+        ("label", GROUP + 1, "class"),
+        ("true_class", COUNT % 3, "class"),
+        ("target", GROUP - 1, "class"),
+        ("Survived", GROUP, "class"),
+        ("score", 1 + COUNT % 10, None),
+        ("count", rng.poisson(4, N), None),
+        ("reads", rng.permutation(N), None),  # whole numbers that never repeat
+        ("year", COUNT + 1980, None),
+        ("age", np.sort(rng.choice(90, N, False)), None),
+        ("body mass index", COUNT[::-1] + 0.5, None),
+        ("label", rng.normal(size=N), None),
+        ("target", COUNT[::-1], None),  # too many for classes
+        ("Unnamed: 0", COUNT * 2, "id"),
+        ("sample1", COUNT[::-1], None),  # of a table on its side
+        ("ID1", rng.permutation(N), None),  # a gene
+        ("gene1", GROUP, None),
+        ("group1", GROUP, None),
+        ("groupsize", COUNT % 3, None),
+        ("valid", COUNT % 3, None),
+    ],
+)
+def test_what_a_column_of_numbers_is(name, values, kind):
+    found = recognize([name, "x"], np.column_stack([values, rng.normal(size=N)]).astype(float))
+    assert [column.kind for column in found.values()] == [kind] * (kind is not None)
+
+
+def test_a_column_that_counts_may_stand_anywhere_if_there_are_many_cases():
+    matrix = np.column_stack([rng.normal(size=N), COUNT + 1.0])
+    assert list(recognize(["a", "b"], matrix)) == [1]
+    assert recognize(["a", "b"], matrix[:5]) == {}
+    assert recognize(["a", "b"], np.column_stack([COUNT[:3], COUNT[:3]]).astype(float)) == {}
+
+
+def test_missing_cells_name_nobody():
+    values = COUNT.astype(float)
+    values[3] = np.nan
+    assert recognize(["sample", "b"], np.column_stack([values, values])) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "n_rows", "n_columns", "expected"),
+    [
+        ("gene", 50, 40, True),
+        ("Probe_ID", 2000, 40, True),
+        ("", 20_000, 78, True),
+        ("customer", 20_000, 78, False),
+        ("patient_id", 20_000, 5, False),
+        ("name", 150, 4, False),
+        (None, 20_000, 5, False),
+    ],
+)
+def test_tables_on_their_side(name, n_rows, n_columns, expected):
+    assert is_on_its_side(name, n_rows, n_columns) == expected
+
+
+def test_spreads_by_hand():
+    matrix = np.column_stack([np.arange(8.0), 200 * np.arange(8.0), np.ones(8), [0] * 7 + [8]])
+    spreads = spreads_of(matrix)
+    assert (spreads.largest, spreads.small) == (1, 3)  # the constant one does not count
+    assert spreads.ratio == pytest.approx(700 / np.std(matrix[:, 3]))
+    assert spreads_of(matrix[:, :1]) is None
+    # Of many columns a few hardly vary; a tenth of them do not count.
+    many = rng.normal(size=(100, 50))
+    many[:, :4] *= 1e-6
+    assert spreads_of(many).ratio < 3
+
+
+# --- from the command line
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"), [("t.csv", ()), ("t.parquet", ()), ("t.parquet", ("--engine", "dask"))]
+)
+def test_ids_and_classes_are_set_aside_and_said(put, name, engine):
+    put(frame(id=COUNT + 1000, label=GROUP + 1), name)
+    result = run("fit", name, "-k", "2", "--no-report", *engine)
+    told = flat(result.stderr)
+    assert (
+        "Column 'id' counts the cases and became their names; to cluster by it, add "
+        "--use-column id." in told
+    )
+    assert "Column 'label' is named like known classes: it was left out and compared" in told
+    assert "add --use-column label." in told
+    assert "Compared with label: 0.0% of the pairs" in flat(result.stdout)
+    assert list(labels("t-rskc").case) == list(COUNT + 1000)
+    assert set(labels("t-rskc", "features.csv").feature) == set("abcd")
+    summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))
+    assert (summary["table"]["id_column"], summary["truth"]["label_column"]) == ("id", "label")
+
+
+def test_the_option_that_is_named_overrules(put):
+    put(frame(id=COUNT + 1000, label=GROUP + 1))
+    result = run("fit", "t.csv", "-k", "2", "--no-report", *shlex.split("--use-column id"))
+    assert "'id'" not in result.stderr
+    assert set(labels("t-rskc", "features.csv").feature) == {"id", *"abcd"}
+    wrong = ("-k", "2", "--use-column", "idd", "--force")
+    assert "perhaps 'id' or" in refused("fit", "t.csv", *wrong)
+
+
+def test_text_is_set_aside_by_its_name_and_else_refused_by_name(put):
+    words = np.array(["x", "y"])[GROUP]
+    put(frame(label=words, cls=words).assign(case=[f"P{i}" for i in range(N)]))
+    result = run("fit", "t.csv", "-k", "2", "--no-report")
+    assert "Column 'label' is named like known classes: it was left out" in flat(result.stderr)
+    assert "Column 'cls' is named like known classes and was left out." in flat(result.stderr)
+    assert labels("t-rskc").case[0] == "P0"
+    told = refused("fit", put(frame(city=words)), "-k", "2", "--force")
+    assert "this column holds no numbers: 'city' (text, such as 'x' in line 2)" in told
+    assert "by --drop 'city'" in told
+    assert "by --label-column 'city'" in told
+    unique = [f"x{i}" for i in range(N)]
+    told = refused("fit", put(frame().assign(city=unique)), "-k", "2", "--force")
+    assert "or name the cases by --id-column 'city'" in told
+    told = refused("fit", put(frame(city=words, town=words)), "-k", "2", "--force")
+    assert "leave them out by --text-columns drop" in told
+
+
+def test_all_columns_are_used_if_nothing_else_is_left(put):
+    put(pd.DataFrame({"id": COUNT}))
+    assert read_table("t.csv").data.shape == (N, 1)
+
+
+def test_readers_say_what_they_set_aside(put):
+    put(frame(row=COUNT, sample_id=COUNT * 3, label=GROUP), "t.parquet")
+    for table in (read_table("t.parquet"), open_blocks("t.parquet")):
+        roles = [(column.name, column.role) for column in table.set_aside]
+        assert roles == [("row", "names"), ("sample_id", "left out"), ("label", "classes")]
+        assert (table.id_column, table.label_column) == ("row", "label")
+    everything = read_table("t.parquet", use_columns="all")
+    assert everything.set_aside == ()
+    assert everything.data.shape[1] == 7
+    assert read_table("t.parquet", use_columns="label").labels is None
+
+
+def test_predict_and_report_use_the_columns_of_the_fit(put):
+    put(frame(id=COUNT + 1000, label=GROUP + 1))
+    run("fit", "t.csv", "-k", "2", "--no-report", "--quiet", "--use-column", "label")
+    run("predict", "t-rskc", "t.csv", "--quiet")
+    assert list(labels(".", "t-labels.csv").cluster) == list(labels("t-rskc").cluster)
+    assert list(labels(".", "t-labels.csv").case) == list(COUNT + 1000)
+    run("report", "t-rskc", "t.csv", "--quiet")
+
+
+def test_a_table_on_its_side_is_said(put):
+    made = pd.DataFrame(rng.normal(size=(60, 12)), columns=[f"S{j}" for j in range(12)])
+    made.insert(0, "gene", [f"G{i}" for i in range(60)])
+    put(made)
+    told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
+    assert "The table has a first column 'gene': if a row is a feature" in told
+    assert "add --features-in-rows." in told
+    again = run("fit", "t.csv", "-k", "2", "--no-report", "--force", "--features-in-rows")
+    assert "--features-in-rows" not in again.stderr
+    assert len(labels("t-rskc")) == 12
+
+
+def test_units_are_said_with_the_command_that_standardizes(put):
+    put(frame(salary=1e5 * rng.normal(size=N)))
+    told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stdout)
+    assert "What to try next Units differ: salary spreads" in told
+    command = "rskc fit t.csv -k 2 --no-report --standardize columns --force"
+    assert f"if units differ, try {command}" in told
+    told = run(*shlex.split(command)[1:]).stdout
+    assert "Units differ" not in told
+
+
+# --- in Python
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_are_warned_of(library):
+    made = frame(id=COUNT + 1000, label=GROUP + 1)
+    if library == "polars":
+        made = pytest.importorskip("polars").from_pandas(made)
+    with pytest.warns(ColumnWarning) as warned:
+        RobustSparseKMeans(2, n_init=2, random_state=0).fit(made)
+    remedies = {"pandas": ["X.set_index('id')", "X.drop(columns='label')"]}
+    remedies["polars"] = ["X.drop('id')", "X.drop('label')"]
+    for each, name, remedy in zip(warned, ("id", "label"), remedies[library], strict=True):
+        assert f"Column '{name}' of X" in str(each.message)
+        assert str(each.message).endswith(f"leave it out: {remedy}.")
+        assert each.filename == __file__
+
+
+def test_frames_of_measurements_and_arrays_are_not():
+    made = frame(score=COUNT % 10, reads=rng.permutation(N), year=COUNT + 1980)
+    RobustSparseKMeans(2, n_init=2, random_state=0).fit(made)
+    RobustSparseKMeans(2, n_init=2, random_state=0).fit(
+        np.column_stack([COUNT, made.a, made.b]).astype(float)
+    )
