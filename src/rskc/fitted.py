@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 from rskc.arrays import by_blocks, is_dask, to_numpy
 from rskc.engines import Engine, Frame, engine_for
 from rskc.engines.threads import one_blas_thread
-from rskc.solver.outliers import Distances, Thresholds, distances_to, even_weights
+from rskc.outliers import Distances, Thresholds, distances_to, even_weights
 from rskc.validation import check_n_threads
 
 
