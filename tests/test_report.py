@@ -32,7 +32,6 @@ from rskc.report._summary import regular_means
 from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection import (
     Clest,
-    GapK,
     GapL1,
     GridSearch,
     PredictionStrength,
@@ -101,7 +100,6 @@ def searches():
         return [
             Clest(model, [2, 3], n_splits=3, n_references=19, **how).fit(data),
             GapL1(model, [2, 6, 20], n_permutations=2, **how).fit(data),
-            GapK(model, [1, 2, 3], n_references=2, **how).fit(data),
             PredictionStrength(model, [1, 2, 3], n_splits=2, **how).fit(data),
             TrimCurves(model, [2, 3], [0, 0.05, 0.1], **how).fit(data),
             GridSearch(model, [2, 3], [3, 6], [0, 0.05], **how).fit(data),

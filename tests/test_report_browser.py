@@ -20,7 +20,6 @@ from rskc.datasets import make_simulation
 from rskc.report import make_report
 from rskc.selection import (
     Clest,
-    GapK,
     GapL1,
     GridSearch,
     PredictionStrength,
@@ -355,7 +354,6 @@ def test_searches_are_drawn(browser, tmp_path):
         searches = [
             Clest(small, [2, 3], n_splits=3, n_references=19, **how).fit(X),
             GapL1(small, [2, 6, 20], n_permutations=2, **how).fit(X),
-            GapK(small, [1, 2, 3], n_references=2, **how).fit(X),
             PredictionStrength(small, [1, 2, 3], n_splits=2, **how).fit(X),
             TrimCurves(small, [2, 3], [0, 0.05, 0.1], **how).fit(X),
             GridSearch(small, [2, 3], [3, 6], [0, 0.05], **how).fit(X),

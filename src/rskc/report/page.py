@@ -96,7 +96,7 @@ def make_report(
         A fitted model.
     X : array-like or data frame of shape (n_samples, n_features)
         The data of the fit, as it was given to ``fit``.
-    searches : Clest, GapL1, GapK, PredictionStrength, TrimCurves, GridSearch, FeaturePath or \
+    searches : Clest, GapL1, PredictionStrength, TrimCurves, GridSearch, FeaturePath or \
 several of these, default=()
         What led to the settings: a section for each.
     labels : array-like of shape (n_samples,), default=None
