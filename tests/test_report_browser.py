@@ -170,7 +170,10 @@ def test_marks_are_as_many_as_there_are_numbers(watch, model):
     assert watch.count("#chart-silhouettes .mark-rect.layer_0_marks path") == seen.sum()
     assert watch.count("#chart-cells .mark-rect.layer_0_marks path") == 120 * n_weights
     assert watch.count("#chart-cells .mark-rect.layer_1_marks path") == 120
-    assert watch.count("#chart-outliers .mark-symbol.layer_0_marks path") == seen.sum()
+    hollow = (model.trimmed_ & ~model.outliers_ & seen).sum()
+    solid, rings = (f"#chart-outliers .mark-symbol.layer_{i}_marks path" for i in (0, 1))
+    assert watch.count(solid) == seen.sum() - hollow
+    assert watch.count(rings) == hollow
 
 
 def test_charts_hold_the_numbers_of_the_model(watch, model):

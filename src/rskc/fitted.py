@@ -175,14 +175,18 @@ class Predictor:
         return engine_for(X, missing=missing, frame=self.frame, n_threads=self.n_threads)
 
 
+def thresholds_of(model: Any) -> Thresholds:
+    """Return the distances beyond which a case is an outlier; earlier files have one of them."""
+    second = getattr(model, "unweighted_outlier_threshold_", np.inf)
+    return Thresholds(model.outlier_threshold_, second)
+
+
 def predictor_of(model: Any) -> Predictor:
     """Return the part of a fitted model that predicts."""
     return Predictor(
         to_numpy(model.cluster_centers_),
         to_numpy(model.feature_weights_),
         model._frame,
-        Thresholds(
-            model.outlier_threshold_, getattr(model, "unweighted_outlier_threshold_", np.inf)
-        ),
+        thresholds_of(model),
         check_n_threads(model.n_threads),
     )
