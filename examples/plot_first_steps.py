@@ -64,9 +64,9 @@ WeightsDisplay.from_estimator(model)
 # %%
 # Which cases to distrust
 # -----------------------
-# This picture shows why two rules trim. Cases on the right are far in the features that matter;
-# only case 61 is. Cases on top are far in all features together; they would draw weight to a noise
-# feature.
+# Two distances judge a case. Those on the right are far in the features with weight, as case 61 is;
+# those on top are far in all features together, and would draw weight to a noise feature. Beyond a
+# line a case is an outlier.
 
 OutlierDisplay.from_estimator(model, X, n_names=4)
 

@@ -114,7 +114,8 @@ def _on_missing(summary: Mapping[str, Any]) -> str:
     text = f"{cells} of the table ({share}) {verb} missing. They were left out, not filled in."
     if not data["n_blind"]:
         return text
-    return f"{text} Nothing that matters is known of {count(data['n_blind'], 'case')}."
+    blind = count(data["n_blind"], "case")
+    return f"{text} Of {blind} nothing is observed in the features that have weight."
 
 
 # What to try next
