@@ -369,7 +369,7 @@ def test_searches_are_drawn(browser, tmp_path):
         rows = watch.rows_of("search-0", "curve")
         expected = searches[0].table_.observed_cer
         assert [row["observed_cer"] for row in rows] == pytest.approx(expected, rel=1e-3)
-        assert watch.count("#chart-search-5 .mark-rect.layer_0_marks path") == 8
+        assert watch.count("#chart-search-4 .mark-rect.layer_0_marks path") == 8
         dots = watch.count("#chart-search-0 .mark-symbol.layer_0_marks path")
         assert dots == searches[0].observed_cers_.size
 
