@@ -5,12 +5,13 @@ import sys
 import anndata
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import rskc.anndata
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
+from rskc.markers import marker_effects
 
 SETTINGS = {"l1_bound": 6, "n_init": 5, "random_state": 0}
 
@@ -62,6 +63,58 @@ def test_warnings_are_kept(adata):
     with pytest.warns(UserWarning, match="l1_bound"):
         rskc.anndata.cluster(adata, 3, l1_bound=100, random_state=0)
     assert "l1_bound" in adata.uns["rskc"]["warnings"]
+
+
+def test_genes_are_ranked_as_scanpy_reads_them(adata, tmp_path):
+    model = rskc.anndata.cluster(adata, 3, **SETTINGS)
+    assert rskc.anndata.rank_genes(adata, model) is None
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    for found in (adata.uns, anndata.read_h5ad(tmp_path / "cells.h5ad").uns):
+        ranked = found["rank_genes_groups"]
+        assert ranked["params"]["groupby"] == "rskc"
+        assert ranked["params"]["reference"] == "rest"
+        effects = marker_effects(model, adata.to_df()).effects * model.get_support()
+        for k in range(3):
+            names, scores = ranked["names"][str(k)], ranked["scores"][str(k)]
+            assert sorted(names) == sorted(adata.var_names)
+            markers = model.markers_frame(adata.to_df(), min_effect=0).query(f"cluster == {k}")
+            assert_array_equal(names[: len(markers)], markers.feature)
+            assert_allclose(scores, effects[k, adata.var_names.get_indexer(names)], rtol=1e-6)
+            assert np.isnan(ranked["pvals"][str(k)]).all()
+            assert np.isnan(ranked["pvals_adj"][str(k)]).all()
+
+
+def test_differences_stand_for_log_fold_changes(adata):
+    model = rskc.anndata.cluster(adata, 3, **SETTINGS)
+    rskc.anndata.rank_genes(adata, model, key_added="mine")
+    ranked, markers = adata.uns["mine"], model.markers_frame(adata.to_df()).query("cluster == 1")
+    expected = markers["mean"] - markers.mean_of_others
+    assert_allclose(ranked["logfoldchanges"]["1"][: len(markers)], expected, rtol=1e-5)
+
+
+def test_genes_are_ranked_where_clusters_are_of_a_representation(adata):
+    adata.obsm["X_pca"] = adata.X[:, :7]
+    adata.layers["thin"] = sparse.csr_matrix(np.maximum(adata.X, 0))
+    model = rskc.anndata.cluster(adata, 3, use_rep="X_pca", key_added="own", random_state=0)
+    copied = rskc.anndata.rank_genes(adata, model, groupby="own", layer="thin", copy=True)
+    assert "rank_genes_groups" not in adata.uns
+    ranked = copied.uns["rank_genes_groups"]
+    assert len(ranked) == 6
+    assert len(ranked["names"]) == adata.n_vars
+    assert ranked["params"]["layer"] == "thin"
+
+
+def test_genes_cannot_be_ranked_for_other_clusters(adata):
+    model = rskc.anndata.cluster(adata, 3, **SETTINGS)
+    with pytest.raises(ValueError, match=r"groupby='leiden' is not in adata\.obs"):
+        rskc.anndata.rank_genes(adata, model, groupby="leiden")
+    with pytest.raises(ValueError, match="does not hold the clusters of this model"):
+        rskc.anndata.rank_genes(adata[::-1].copy(), model)
+    one = rskc.anndata.cluster(adata, 1, l1_bound=None, key_added="one", random_state=0)
+    with pytest.raises(ValueError, match="nothing to be compared with"):
+        rskc.anndata.rank_genes(adata, one, groupby="one")
+    with pytest.raises(ValueError, match="layer='raw'"):
+        rskc.anndata.rank_genes(adata, model, layer="raw")
 
 
 @pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_array])

@@ -29,7 +29,7 @@ from rskc.cli._commands import app
 from rskc.datasets import make_simulation
 from rskc.files import read_model
 
-FILES = {"labels.csv", "features.csv", "summary.json", "model.rskc", "report.html"}
+FILES = {"labels.csv", "features.csv", "markers.csv", "summary.json", "model.rskc", "report.html"}
 HOSTILE = ["=cmd()", 'say "hi"', "two\nlines", "😀", "\u202eabc", "a,b", "[red]x[/]", "\x1b[31mz"]
 
 
@@ -90,8 +90,12 @@ def test_fit_does_the_whole_job(here):
     features = labels("table-rskc", "features.csv")
     assert {"feature", "weight", "rank", "selected", "center_0", "center_2"} <= set(features)
     assert "group" not in set(features.feature)
+    markers = labels("table-rskc", "markers.csv")
+    assert set(markers.cluster) == {0, 1, 2}
+    assert set(markers.feature) <= set(features.feature[features.selected])
     page = Path("table-rskc/report.html").read_text("utf-8")
     assert "Clusters of table.csv" in page
+    assert "What sets each cluster apart" in page
     assert sorted(os.listdir()) == ["table-rskc", "table.csv"]
 
 
@@ -394,6 +398,32 @@ def test_a_full_disk_leaves_nothing_behind(here, monkeypatch, name):
     assert sorted(os.listdir()) == ["old", "table.csv"]
 
 
+def test_ranked_lists_are_written_on_request_and_removed_with_the_result(here):
+    result = run(*FIT, "--no-report", "--ranked-lists")
+    assert "cluster-*.rnk" in result.stdout
+    lists = {"cluster-0.rnk", "cluster-1.rnk", "cluster-2.rnk"}
+    assert {file.name for file in Path("table-rskc").iterdir()} == FILES - {"report.html"} | lists
+    ranked = pd.read_csv("table-rskc/cluster-1.rnk", sep="\t", header=None)
+    assert set(ranked[0]) == set(labels("table-rskc", "features.csv").feature)
+    markers = labels("table-rskc", "markers.csv").query("cluster == 1").set_index("feature")
+    known = dict(zip(ranked[0], ranked[1], strict=True))
+    assert_allclose(markers.effect, [known[name] for name in markers.index], rtol=1e-5)
+    Path("table-rskc/cluster-mine.rnk").write_text("keep me", "utf-8")
+    run(*FIT, "--no-report", "--ranked-lists", "--force", "--clusters", "2")
+    kept = {file.name for file in Path("table-rskc").glob("*.rnk")}
+    assert kept == {"cluster-0.rnk", "cluster-1.rnk", "cluster-mine.rnk"}
+    run(*QUICK, "--force")
+    assert [file.name for file in Path("table-rskc").glob("*.rnk")] == ["cluster-mine.rnk"]
+
+
+def test_one_cluster_has_no_markers_and_no_lists(here):
+    given = ("fit", "table.csv", "-k", "1", "--label-column", "group", "--ranked-lists")
+    result = run(*given, "--no-report")
+    assert "no ranked lists" in result.stderr
+    assert len(labels("table-rskc", "markers.csv")) == 0
+    assert not list(Path("table-rskc").glob("*.rnk"))
+
+
 # --- predict
 
 
@@ -573,6 +603,44 @@ def test_silhouettes_and_outliers_are_the_same_everywhere(here):
     assert "differ between the clusters" in words
     assert "differ between the clusters" in page
     assert "features matter" not in words + page
+
+
+def test_compare_says_what_changes_from_one_number_of_clusters_to_the_next(here):
+    given = ("--label-column", "group", "--jobs", "1", *SEARCHES["compare"])
+    text = " ".join(run("compare", "table.csv", *given).stdout.split())
+    assert "2 clusters -> 3; 15 of 45 cases moved, CER 0.227;" in text
+    assert re.search(r"cluster \d is new: 15 from the former \d\.", text)
+    facts = json.loads(run("compare", "table.csv", *given, "--json").stdout)
+    assert facts["searches"][0]["changes"][0].startswith("2 clusters -> 3; ")
+
+
+def test_changes_between_two_saved_results(here):
+    run(*QUICK, "--out", "three")
+    run(*QUICK, "--out", "two", "--clusters", "2", "--n-features", "4")
+    text = run("changes", "two", "three/model.rskc").stdout
+    assert text.startswith("2 clusters -> 3; 15 of 45 cases moved, CER 0.2")
+    assert "2 features gained, 0 lost" in text
+    assert "is new: " in text
+    assert "cases that moved: 15 (P" in text
+    assert "features kept: 4; gained: 2 (gene" in text
+    facts = json.loads(run("changes", "two", "three", "--json").stdout)
+    assert len(facts["cases"]) == 15
+    assert np.sum(facts["table"]) == 45
+    assert {row["change"] for row in facts["features"]} <= {"kept", "gained", "lost"}
+    same = run("changes", "three", "three").stdout
+    assert "0 of 45 cases moved, CER 0.000; 0 features gained, 0 lost" in same
+    assert "cases that moved: none" in same
+
+
+def test_changes_need_the_same_cases_and_features(here, frame):
+    run(*QUICK, "--out", "whole")
+    frame.iloc[:40].to_csv("table.csv", index=False)
+    run(*QUICK, "--out", "fewer")
+    assert "45 and 40 cases" in refused("changes", "whole", "fewer")
+    frame.drop(columns="gene3").to_csv("table.csv", index=False)
+    run(*QUICK, "--out", "narrow")
+    assert "12 features" in refused("changes", "whole", "narrow")
+    assert "no model.rskc" in refused("changes", "whole", ".")
 
 
 @pytest.mark.parametrize("method", ["strength"])

@@ -19,7 +19,7 @@ from rskc.cli._results import Counts
 from rskc.files import TableError, _parquet, blocks, open_blocks, read_model, read_table
 from test_cli import refused, run
 
-FILES = {"labels.csv", "features.csv", "summary.json", "model.rskc", "report.html"}
+FILES = {"labels.csv", "features.csv", "markers.csv", "summary.json", "model.rskc", "report.html"}
 N = 240
 FIT = ("--clusters", "3", "--label-column", "group", "--n-init", "5")
 QUICK = (*FIT, "--no-report", "--quiet")

@@ -22,6 +22,7 @@ from sklearn.base import clone
 from engine_kinds import has_cuda, to_cuda, to_cupy, to_strict, to_tensor
 from rskc import RobustSparseKMeans, load, save
 from rskc.arrays import model_to_numpy, to_numpy
+from rskc.comparison import compare_solutions
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
 from rskc.engines import engine_for
@@ -158,8 +159,11 @@ def test_models_and_data_of_different_kinds_go_together(to_kind):
 
 @each_kind
 def test_a_model_speaks_as_one_in_memory(to_kind):
-    _, here, there = both("tall", to_kind)
+    X, here, there = both("tall", to_kind)
     assert there.summary() == here.summary()
+    assert_frame_equal(there.markers_frame(to_kind(X)), here.markers_frame(X))
+    for found in (compare_solutions(here, there), compare_solutions(there, here, to_kind(X))):
+        assert found.n_moved == len(found.features_gained) == 0
     assert_frame_equal(there.features_frame(), here.features_frame())
     assert_frame_equal(there.cases_frame(), here.cases_frame())
     assert_array_equal(there.get_support(), here.get_support())

@@ -24,8 +24,8 @@ LAYERS = (
     {"validation", "feature_tests", "outliers"},
     {"automatic"},
     {"fitted", "fit_warnings", "labels", "datasets", "preprocessing"},
-    {"fitting", "metrics"},
-    {"prediction"},
+    {"fitting", "metrics", "markers"},
+    {"prediction", "comparison"},
     {"summary"},
     {"estimator"},
     {"pictures", "selection"},
@@ -208,7 +208,7 @@ X[:30] += 5
 model = RobustSparseKMeans(2, random_state=0).fit(X)
 assert (model.predict(X) == model.labels_).all()
 model.transform(X), model.score(X), model.is_outlier(X), model.get_support()
-model.cases_frame(X), model.features_frame(), model.summary()
+model.cases_frame(X), model.features_frame(), model.markers_frame(X), model.summary()
 """
 
 

@@ -25,10 +25,9 @@ from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.pictures.palette import PALETTE, contrast, readable_on
 from rskc.report import Report, make_report, summarize
 from rskc.report._charts import DARK_PAPER, charts_of
-from rskc.report._facts import gather, plain_numbers
+from rskc.report._facts import plain_numbers
 from rskc.report._prose import advise
 from rskc.report._searches import curves_of
-from rskc.report._summary import regular_means
 from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection import (
     Clest,
@@ -50,7 +49,7 @@ NASTY = {
     "override": "abc\u202edef",
     "long": "a" * 5000 + "<b>" + "z" * 5000,
     "formula": "=cmd()",
-    "template": "{{7*7}} {% raw %}",
+    "template": "{{7*7919}} {% raw %}",
     "surrogate": "bad\udc80byte",
     "control": "nul\x00 bell\x07",
     "separator": "line\u2028break",
@@ -163,34 +162,62 @@ def test_counts_are_those_of_the_model(model, X, summary):
     )
 
 
-def test_clusters_are_described_by_their_shift(model, X, summary):
+def test_clusters_have_sizes_outliers_and_silhouettes(model, X, summary):
     for k, row in enumerate(summary["clusters"]):
         mine = model.labels_ == k
         assert row["size"] == mine.sum()
         assert row["n_outliers"] == (mine & model.outliers_).sum()
         kept = mine & ~model.outliers_
         assert_allclose(row["silhouette"], revised_silhouette(model, X).values[kept].mean())
-        mean = X[~model.outliers_].mean(axis=0)
-        for name in row["above"]:
-            assert model.cluster_centers_[k, int(name[1:])] > mean[int(name[1:])]
-        for name in row["below"]:
-            assert model.cluster_centers_[k, int(name[1:])] < mean[int(name[1:])]
-    means = regular_means(gather(model, X))
-    assert_allclose(means, X[~model.outliers_][:, strongest(model)].mean(axis=0))
-    high = max(range(3), key=lambda k: model.cluster_centers_[k, 0])
-    assert set(summary["clusters"][high]["above"][:2]) == {"x0", "x1"}
 
 
-def strongest(model):
-    return np.argsort(-model.feature_weights_, kind="stable")[: model.get_support().sum()]
+def test_markers_of_the_page_are_those_of_the_frame(model, X, summary):
+    frame = model.markers_frame(X)
+    low, middle, high = np.argsort(model.cluster_centers_[:, 0])
+    for k, group in enumerate(summary["markers"]):
+        own = frame[frame.cluster == k]
+        assert group["n"] == len(own)
+        assert [row["feature"] for row in group["top"]] == list(own.feature[:5])
+        assert [row["mean"] for row in group["top"]] == list(own["mean"][:5])
+        assert {row["feature"] for row in group["top"][:2]} == {"x0", "x1"}
+    assert summary["markers"][high]["top"][0]["words"].endswith("SD above")
+    assert summary["markers"][low]["top"][0]["words"].endswith("SD below")
+    assert summary["markers"][middle]["top"][0]["words"].startswith("between them, ")
+    page = Reader(Report(summary).html).text
+    assert "What sets each cluster apart" in page
+    assert summary["markers"][high]["top"][0]["words"] in page
+    assert "is no test" in page
+    assert "Found again" not in page
 
 
-def test_features_that_hardly_shift_are_not_named():
+def test_features_that_hardly_differ_are_no_markers():
     X = make_data(6000, 8)
     summary = summarize(fit(X, l1_bound=2.8, n_init=1), X)
     assert summary["result"]["n_selected"] > 2
-    for row in summary["clusters"]:
-        assert {*row["above"], *row["below"]} <= {"x0", "x1"}
+    for group in summary["markers"]:
+        assert {row["feature"] for row in group["top"]} == {"x0", "x1"}
+
+
+def test_one_cluster_has_no_markers_and_the_page_says_so(X):
+    page = Reader(make_report(fit(X, 1, l1_bound=None), X).html).text
+    assert "There is one cluster and no other to compare it with." in page
+
+
+def test_selection_probabilities_of_a_search_are_on_the_page(model, X, searches):
+    knowing = copy.copy(searches[0])
+    knowing.selection_probabilities_ = np.linspace(0.5, 1, X.shape[1])
+    summary = summarize(model, X, searches=[searches[1], knowing])
+    first = summary["markers"][0]["top"][0]
+    assert first["probability"] == np.linspace(0.5, 1, 6)[int(first["feature"][1:])]
+    page = Reader(Report(summary).html).text
+    assert "Found again" in page
+    assert percent(first["probability"]) in page
+
+
+def test_a_cluster_without_markers_says_so(model, summary):
+    bare = copy.deepcopy(summary)
+    bare["markers"][1]["top"] = []
+    assert "no feature by half an SD or more" in Reader(Report(bare).html).text
 
 
 def test_truth(model, summary):
@@ -617,7 +644,7 @@ def test_names_are_harmless(place):
     }
     assert len(reader.all("script")) == 4
     assert not any(n.startswith("on") for _, a in reader.elements for n in a)
-    assert "49" not in reader.text or "{{7*7}}" in reader.text
+    assert "55433" not in reader.text
     for index in ("chart-data", "table-data"):
         (text,) = re.findall(rf'id="{index}">(.*?)</script>', page, flags=re.S)
         assert "<" not in text

@@ -6,6 +6,9 @@
 
     model = rskc.anndata.cluster(adata, 8, trim=0.05)
     sc.pl.umap(adata, color=["rskc", "rskc_outlier"])
+
+    rskc.anndata.rank_genes(adata, model)
+    sc.pl.rank_genes_groups_dotplot(adata, n_genes=4)
 """
 
 from __future__ import annotations
@@ -15,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rskc.arrays import model_to_numpy
 from rskc.estimator import RobustSparseKMeans
+from rskc.markers import MarkerEffects, effects_between, regular_clusters
 
 if TYPE_CHECKING:
     from anndata import AnnData
 
-__all__ = ["cluster"]
+__all__ = ["cluster", "rank_genes"]
 
 GIGABYTE = 1e9
 # A dense copy of a sparse table: mentioned above the first, refused above the second.
@@ -77,16 +82,136 @@ def cluster(
     np.int64(60)
     """
     _check(adata, layer, use_rep)
-    if copy:
-        adata = adata.copy()
-    elif adata.is_view:  # as scanpy does: results cannot be added to a view
-        warnings.warn("adata is a view; it is made a copy of its own.", UserWarning, stacklevel=2)
-        adata._init_as_actual(adata.copy())
+    adata = _own(adata, copy)
     own = use_rep in (None, "X")
     model = RobustSparseKMeans(n_clusters, **params).fit(_table(adata, layer, use_rep))
     _add(adata, model, key_added, own_variables=own)
     adata.uns[key_added] = _facts(model, layer, use_rep)
     return adata if copy else model
+
+
+def rank_genes(
+    adata: AnnData,
+    model: RobustSparseKMeans,
+    *,
+    groupby: str = "rskc",
+    layer: str | None = None,
+    key_added: str = "rank_genes_groups",
+    copy: bool = False,
+) -> AnnData | None:
+    """Rank the genes that set each cluster apart, in the layout of scanpy's ``rank_genes_groups``.
+
+    scanpy's plots (``sc.pl.rank_genes_groups``, ``..._dotplot``, ``..._heatmap`` and so on) and
+    ``sc.get.rank_genes_groups_df`` read it. Scores are effects, as in
+    :func:`rskc.markers.marker_effects`: how far the mean of a cluster is from that of the others,
+    in robust standard deviations within clusters, over the cells that are neither trimmed nor
+    outliers. Genes without weight have the score 0; where the clusters were found in a
+    representation such as "X_pca", whose weights are not those of genes, all have their effect.
+
+    Parameters
+    ----------
+    adata : AnnData
+        The object with the clusters of ``model`` in ``obs``.
+    model : RobustSparseKMeans
+        What :func:`cluster` returned.
+    groupby : str, default="rskc"
+        Name of the clusters in ``obs``: ``key_added`` of :func:`cluster`.
+    layer : str or None, default=None
+        Layer whose genes are ranked; None for ``X``.
+    key_added : str, default="rank_genes_groups"
+        Name of the result in ``uns``, ``key`` in scanpy's plots; what is there is replaced.
+    copy : bool, default=False
+        Whether to add the result to a copy, which is returned.
+
+    Returns
+    -------
+    adata : AnnData or None
+        The copy, if one was asked for. Added is ``uns["rank_genes_groups"]``: ``params``;
+        ``names`` and ``scores``, above 0 or below, in the order of
+        :meth:`rskc.RobustSparseKMeans.markers_frame`; ``logfoldchanges``, the differences of the
+        means, which are log fold changes if the values are logarithms; ``pvals`` and
+        ``pvals_adj``, which are NaN, since p-values between clusters that the same cells made are
+        not valid (arXiv:2203.15267).
+
+    Examples
+    --------
+    >>> import anndata, rskc.anndata
+    >>> from rskc.datasets import make_simulation
+    >>> adata = anndata.AnnData(make_simulation(random_state=0).data)
+    >>> model = rskc.anndata.cluster(adata, 3, l1_bound=6, random_state=0)
+    >>> rskc.anndata.rank_genes(adata, model)
+    >>> adata.uns["rank_genes_groups"]["names"].dtype.names
+    ('0', '1', '2')
+    """
+    _check(adata, layer, None)
+    model = model_to_numpy(model)
+    _check_groups(adata, model, groupby)
+    adata = _own(adata, copy)
+    table = _values(adata, layer)
+    if hasattr(table, "tocsc"):
+        table = table.tocsc()
+    found = effects_between(table, regular_clusters(model), len(model.cluster_centers_))
+    names = np.asarray(adata.var_names)
+    if np.array_equal(getattr(model, "feature_names_in_", ()), names):
+        # Some of scanpy's plots want all genes, so that those without weight are not left out.
+        for values in (found.effects, found.separations):
+            values[:, model.feature_weights_ == 0] = 0
+    params = {
+        "groupby": groupby,
+        "reference": "rest",
+        "method": "rskc",
+        "use_raw": False,
+        "layer": layer,
+        "corr_method": "none",
+    }
+    adata.uns[key_added] = {"params": params, **_ranked(found, names)}
+    return adata if copy else None
+
+
+def _check_groups(adata: Any, model: Any, groupby: str) -> None:
+    if groupby not in adata.obs:
+        raise ValueError(
+            f"groupby={groupby!r} is not in adata.obs; give the key_added of rskc.anndata.cluster."
+        )
+    if list(adata.obs[groupby].astype(str)) != list(model.labels_.astype(str)):
+        raise ValueError(
+            f"adata.obs[{groupby!r}] does not hold the clusters of this model; cluster adata again."
+        )
+    if len(model.cluster_centers_) == 1:
+        raise ValueError("One cluster has nothing to be compared with, so it has no markers.")
+
+
+def _ranked(found: MarkerEffects, names: np.ndarray) -> dict[str, np.ndarray]:
+    """Return records with a field a cluster; of clusters without regular cases there is none."""
+    groups = [k for k, means in enumerate(found.means) if np.isfinite(means).any()]
+    strengths = np.fmax(np.abs(found.effects), found.separations)
+    orders = [np.argsort(-strengths[k], kind="stable") for k in groups]
+    differences = found.means - found.means_of_others
+    unknown = np.full_like(found.effects, np.nan)
+    columns = {
+        "names": (np.broadcast_to(names, differences.shape), "O"),
+        "scores": (found.effects, "f4"),
+        "logfoldchanges": (differences, "f4"),
+        "pvals": (unknown, "f8"),
+        "pvals_adj": (unknown, "f8"),
+    }
+    return {
+        name: np.rec.fromarrays(
+            [values[k][order] for k, order in zip(groups, orders, strict=True)],
+            dtype=[(str(k), kind) for k in groups],
+        )
+        for name, (values, kind) in columns.items()
+    }
+
+
+def _own(adata: Any, copy: bool) -> Any:
+    """Return an object that results can be added to: a copy, or itself."""
+    if copy:
+        return adata.copy()
+    if adata.is_view:  # as scanpy does: results cannot be added to a view
+        warnings.warn("adata is a view; it is made a copy of its own.", UserWarning, stacklevel=3)
+        adata._init_as_actual(adata.copy())
+    return adata
 
 
 def _check(adata: Any, layer: str | None, use_rep: str | None) -> None:
@@ -112,10 +237,14 @@ def _table(adata: Any, layer: str | None, use_rep: str | None) -> Any:
 
     if use_rep not in (None, "X"):
         return np.asarray(_dense(_of(adata.obsm, "use_rep", use_rep, "obsm")))
+    return pd.DataFrame(_dense(_values(adata, layer)), adata.obs_names, adata.var_names, copy=False)
+
+
+def _values(adata: Any, layer: str | None) -> Any:
     table = adata.X if layer is None else _of(adata.layers, "layer", layer, "layers")
     if table is None:
         raise ValueError("adata has no X; name a layer or use_rep.")
-    return pd.DataFrame(_dense(table), adata.obs_names, adata.var_names, copy=False)
+    return table
 
 
 def _of(tables: Any, parameter: str, name: Any, place: str) -> Any:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import rskc.fitting as fitting
 from rskc.arrays import model_to_numpy, to_numpy, to_numpy_pair
+from rskc.markers import LEAST_EFFECT, marker_effects, markers_frame
 from rskc.prediction import PredictionMixin
 from rskc.summary import cases_frame, describe, features_frame
 
@@ -287,6 +288,55 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self, "cluster_centers_")
         return cases_frame(*to_numpy_pair(self, X))
+
+    def markers_frame(
+        self,
+        X,
+        *,
+        n_top: int | None = None,
+        min_effect: float = LEAST_EFFECT,
+        selection_probabilities: Any = None,
+    ):
+        """Return a pandas.DataFrame with a row a marker: a feature that sets a cluster apart.
+
+        A marker of a cluster is a feature with weight whose mean over the cluster is
+        ``min_effect`` or more away from that over all other clusters (its effect) or from that over
+        each of them (its separation), in robust standard deviations within clusters. All are over
+        the cases that are neither trimmed nor outliers; see :class:`rskc.markers.MarkerEffects`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The data of the fit.
+        n_top : int or None, default=None
+            Most markers of each cluster; None for all.
+        min_effect : float, default=0.5
+            The least effect, above or below 0, or separation; 0 for all features with weight.
+        selection_probabilities : array-like of shape (n_features,), default=None
+            How often each feature would be found again, as ``selection_probabilities_`` of a
+            search: a column of the frame.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            Sorted by cluster and then by the size of effect or separation, whichever is larger:
+            ``cluster``; ``rank``, from 1 on; ``feature``; ``effect``,
+            ``(mean - mean_of_others) / scale``; ``separation``, the distance to the nearest mean of
+            another cluster, divided by ``scale``; ``position`` of the mean: "above" those of all
+            other clusters, "below" all or "between" them; ``mean`` and ``mean_of_others``;
+            ``scale``, the standard deviation within clusters; ``weight``; and, where it is given,
+            ``selection_probability``. It has no rows where there is one cluster, which has no
+            markers.
+
+        Notes
+        -----
+        Effects describe the clusters. They are no test of whether there are any, and p-values of
+        a test between clusters that the same cases made are not valid: Chen and Witten, "Selective
+        inference for k-means clustering", arXiv:2203.15267.
+        """
+        check_is_fitted(self, "cluster_centers_")
+        found = marker_effects(self, X)
+        return markers_frame(self, found, n_top, min_effect, selection_probabilities)
 
     def summary(self) -> str:
         """Describe settings and result in a few lines."""

@@ -399,3 +399,8 @@ class ResultsOfFit(Results):
     out: Path | None = out_option(
         None, "Folder for the results; else the name of the table and -rskc, here."
     )
+    ranked_lists: bool = flag(
+        RESULTS,
+        "Also rank all features for each cluster, for enrichment tools: cluster-0.rnk, ....",
+        "--ranked-lists",
+    )

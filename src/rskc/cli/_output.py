@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._results import FILES, Result, headline
+from rskc.cli._results import FILES, RANKED, Result, headline
 
 
 @contextmanager
@@ -65,8 +65,9 @@ def _install(part: Path, target: Path) -> None:
     for name in sorted(written):
         os.replace(part / name, target / name)
     # Of ours, those of an earlier result are gone; nothing else in a folder is ever removed.
-    for name in set(FILES) - written:
-        (target / name).unlink(missing_ok=True)
+    for name in {file.name for file in target.iterdir()} - written:
+        if name in FILES or RANKED.fullmatch(name):
+            (target / name).unlink()
     part.rmdir()
 
 
@@ -127,6 +128,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "title": title,
     }
     write_csv(result.model.features_frame(), folder / "features.csv")
+    write_csv(result.markers, folder / "markers.csv")
     save(result.model, folder / "model.rskc", extra=extra)
     if report:
         write_page(folder / "report.html", result, title)

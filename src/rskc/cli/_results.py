@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,10 +28,12 @@ FILES = {
     "report.html": "the page that explains it all: open it in a browser",
     "labels.csv": "cluster, distance and more of each case",
     "features.csv": "weight and centers of each feature",
+    "markers.csv": "the features that set each cluster apart, and by how much",
     "table.csv": "what the search tried",
     "model.rskc": "the model, for rskc predict",
     "summary.json": "settings and results, enough to repeat it",
 }
+RANKED = re.compile(r"cluster-\d+\.rnk")  # those of write_ranked_lists
 
 
 @dataclass
@@ -104,6 +107,14 @@ class Result:
     def cases(self) -> Any:
         """A row a case, with silhouettes."""
         return self.model.cases_frame(self.data.X)
+
+    @cached_property
+    def markers(self) -> Any:
+        """A row a marker."""
+        from rskc.markers import probabilities_of
+
+        probabilities = probabilities_of(self.searches)
+        return self.model.markers_frame(self.data.X, selection_probabilities=probabilities)
 
     @cached_property
     def counts(self) -> Counts:
@@ -216,6 +227,7 @@ def _search(search: Any, finding: Any) -> dict[str, Any]:
         "parameters": {k: list(v) if isinstance(v, range) else v for k, v in given.items()},
         "found": finding.headline,
         "suggests": finding.suggests,
+        "changes": finding.changes,
         "table": search.table_.to_dict("records"),
     }
 
@@ -252,10 +264,13 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
     console.note(*result.data.notes, *result.warnings)
     if folder is not None:
         console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
-        width = max(map(len, FILES))
+        width = max(map(len, [*FILES, "cluster-*.rnk"]))
         for name, words in FILES.items():
             if (folder / name).exists():
                 console.print(f"  {name:<{width}}  {words}", soft_wrap=True)
+        if any(RANKED.fullmatch(file.name) for file in folder.iterdir()):
+            words = "all features, ranked, for enrichment tools"
+            console.print(f"  {'cluster-*.rnk':<{width}}  {words}", soft_wrap=True)
 
 
 def text_table(labels: Iterable[tuple[str, Any]], rows: Iterable[Iterable[str]], **how: Any) -> Any:
@@ -280,7 +295,7 @@ def _show_finding(finding: Any, console: Console) -> None:
     )
     for row, is_chosen in zip(table.rows, chosen, strict=True):
         row.style = "bold green" if is_chosen else None
-    console.print("", table, bold(finding.headline), finding.explanation)
+    console.print("", table, bold(finding.headline), finding.explanation, *finding.changes)
 
 
 def _clusters(result: Result) -> Any:

@@ -61,6 +61,8 @@ def fit(
     Leaves a folder with an HTML page that explains the result, the clusters, the weights of the
     features, the model, and all that is needed to repeat it.
     """
+    from rskc.files import write_ranked_lists
+
     check_report(not results.no_report)
     folder = results.out if results.out is not None else default_folder(table)
     K, bound = number.clusters, sparsity.l1_bound
@@ -84,6 +86,10 @@ def fit(
             result = fit_model(estimator, data, typed_command(), console)
         with console.busy("Writing the results"):
             result = write(part, result, report=not results.no_report, title=results.title)
+            if results.ranked_lists and len(result.model.cluster_centers_) > 1:
+                write_ranked_lists(result.model, result.data.X, part)
+    if results.ranked_lists and len(result.model.cluster_centers_) == 1:
+        console.note("One cluster has nothing to be compared with: there are no ranked lists.")
     show_result(result, folder, console)
     console.print_json(result.summary)
 

@@ -1,4 +1,4 @@
-"""Choosing the settings: ``select-k``, ``select-l1``, ``select-trim`` and ``compare``."""
+"""Choosing: ``select-k``, ``select-l1``, ``select-trim``, ``compare``, and ``changes``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rskc.cli._options import (
     SEARCH,
     Basics,
     EngineOptions,
+    ModelPath,
     Reading,
     Results,
     Searching,
@@ -28,7 +29,7 @@ from rskc.cli._options import (
     some_clusters,
     some_shares,
 )
-from rskc.cli._output import check_report, results_folder
+from rskc.cli._output import check_report, open_model, results_folder
 from rskc.cli._results import show_result
 from rskc.cli._work import fit_searched, work_on
 
@@ -233,3 +234,24 @@ def compare(table: TablePath, grid: Grid, run: SearchRun, console: Console) -> N
     estimator = run.basics.estimator(grid.clusters[0])
     search = GridSearch(estimator, grid.clusters, grid.bounds, grid.trims, **run.arguments())
     run(search, table, console)
+
+
+@command("changes", "rskc changes three-rskc four-rskc", panel=PANEL)
+def changes(model: ModelPath, other: ModelPath, console: Console) -> None:
+    """Show what changes from one saved result to another of the same table.
+
+    Clusters are matched, so that their numbers do not matter.
+    """
+    from rskc.comparison import compare_solutions
+
+    found = compare_solutions(open_model(model).model, open_model(other).model)
+    console.print(found.summary(), soft_wrap=True)
+    facts = {
+        "table": found.table.to_numpy(),
+        "matches": found.matches,
+        "cer": found.cer,
+        "cer_regular": found.cer_regular,
+        "cases": found.cases.to_dict("records"),
+        "features": found.features.to_dict("records"),
+    }
+    console.print_json(facts)

@@ -9,7 +9,13 @@ from rskc.atomic import atomic_write
 from rskc.files.blocks import BlockTable, open_blocks
 from rskc.files.models import ModelFileError, SavedModel, load, read_model, save
 from rskc.files.tables import Table, TableError, read_table
-from rskc.files.writing import to_json, write_csv, write_csv_parts, write_json
+from rskc.files.writing import (
+    to_json,
+    write_csv,
+    write_csv_parts,
+    write_json,
+    write_ranked_lists,
+)
 
 __all__ = [
     "BlockTable",
@@ -27,4 +33,5 @@ __all__ = [
     "write_csv",
     "write_csv_parts",
     "write_json",
+    "write_ranked_lists",
 ]

@@ -6,12 +6,15 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rskc.atomic import atomic_write
 from rskc.files._source import needed
+from rskc.fitted import feature_names
+from rskc.markers import marker_effects
 
 # Text that begins so is run as a formula by spreadsheets (OWASP, "CSV injection").
 FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
@@ -74,6 +77,49 @@ def _column(pl: Any, series: Any) -> Any:
 def _harmless(pl: Any, text: Any) -> Any:
     formula = text.str.contains(FORMULA) & text.cast(pl.Float64, strict=False).is_null()
     return pl.when(formula).then(pl.lit("'") + text).otherwise(text).name.keep()
+
+
+def write_ranked_lists(model: Any, X: Any, folder: str | os.PathLike) -> list[Path]:
+    """Write for each cluster all features, ranked by their effect, as enrichment tools read them.
+
+    The file ``cluster-0.rnk`` has a line for each feature: its name, a tab, and how far cluster 0
+    is above the others in it, or below; see :func:`rskc.markers.marker_effects`. The largest is
+    first. All features are in it, with weight or without, because such tools need the others for
+    comparison. Features that are not observed in the cluster or outside it are left out.
+
+    Parameters
+    ----------
+    model : RobustSparseKMeans
+        A fitted model with at least two clusters.
+    X : array-like or data frame of shape (n_samples, n_features)
+        The data of the fit.
+    folder : str or path
+        Where to; the folder is made if there is none. Each file is written whole or not at all.
+
+    Returns
+    -------
+    paths : list of Path
+        The files; none of a cluster whose cases are all trimmed or outliers.
+    """
+    effects, names = marker_effects(model, X).effects, feature_names(model)
+    if len(effects) == 1:
+        raise ValueError(
+            "One cluster has nothing to be compared with, so no features can be ranked for it."
+        )
+    # A tab or a line end in a name would be one of the file.
+    words = [" ".join(str(name).split()) for name in names]
+    paths = []
+    for k, scores in enumerate(effects):
+        order = np.argsort(-scores, kind="stable")
+        lines = [f"{words[j]}\t{scores[j]:.6g}\n" for j in order[np.isfinite(scores[order])]]
+        if not lines:
+            continue
+        path = Path(folder) / f"cluster-{k}.rnk"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as file:
+            file.write("".join(lines).encode("utf-8", "backslashreplace"))
+        paths.append(path)
+    return paths
 
 
 def write_json(obj: Any, path: str | os.PathLike) -> None:

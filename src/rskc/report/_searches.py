@@ -59,6 +59,7 @@ def _section(search: Any) -> dict[str, Any]:
         "title": finding.title,
         "found": finding.headline,
         "explain": finding.explanation,
+        "notes": finding.changes,
         "suggests": finding.suggests,
         "table": finding.table._asdict(),
         **kind.numbers(search, finding),
@@ -73,7 +74,7 @@ def curves_of(summary: Chart) -> list[Chart]:
             "title": section["title"],
             "alt": section["alt"],
             "caption": section["explain"],
-            "notes": [],
+            "notes": section["notes"],
         }
         | KINDS[section["kind"]].draw(section)
         for i, section in enumerate(summary["searches"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from rskc.labels import read_two
+from rskc.markers import effects_between, markers_frame, probabilities_of, regular_clusters
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.report._facts import (
     Facts,
@@ -26,9 +27,7 @@ from rskc.summary import count_features
 from rskc.versions import environment
 from rskc.wording import cleaned, count, number
 
-CHUNK = 4096  # cases at a time
-MOST_NAMED = 4  # features named for a cluster, above the mean and below
-WORTH_NAMING = 0.1  # of the largest shift of any cluster
+MOST_MARKERS = 5  # of a cluster
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
 # Parameters that change how a fit runs and not what it finds.
 HOW = ("n_threads", "verbose")
@@ -74,7 +73,8 @@ def summarize(
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         "data": _data(facts),
         "result": _result(facts),
-        "clusters": _clusters(facts),
+        "clusters": [_cluster(facts, k) for k in range(facts.K)],
+        "markers": _markers(facts, searches),
         "warnings": list(model.warnings_),
         "warning_kinds": list(kinds) if kinds else [""] * len(model.warnings_),
         "truth": None if labels is None else _truth(facts, labels),
@@ -139,42 +139,40 @@ def _mean_silhouette(facts: Facts, cases: np.ndarray) -> float | None:
     return float(facts.silhouette.values[cases].mean())
 
 
-def _clusters(facts: Facts) -> list[dict[str, Any]]:
-    # The square of a shift is what the feature adds to the distance between center and mean.
-    shifts = facts.centers[:, facts.support] - regular_means(facts)
-    shifts = np.nan_to_num(shifts * np.sqrt(facts.weights[facts.support]))
-    shifts *= facts.K > 1  # the only cluster is not set apart from anything
-    shifts[np.abs(shifts) < WORTH_NAMING * np.abs(shifts).max(initial=0)] = 0
-    return [_cluster(facts, k, shift) for k, shift in enumerate(shifts)]
-
-
-def regular_means(facts: Facts) -> np.ndarray:
-    """Return the means of the features that have weight over the cases that are no outliers."""
-    regular = np.ones(facts.n, bool) if facts.outliers.all() else ~facts.outliers
-    totals, counts = np.zeros((2, len(facts.support)))
-    for start in range(0, facts.n, CHUNK):
-        rows = slice(start, start + CHUNK)
-        cells = facts.X[rows][regular[rows]][:, facts.support].astype(np.float64)
-        totals += np.nansum(cells, axis=0)
-        counts += np.count_nonzero(~np.isnan(cells), axis=0)
-    return np.divide(totals, counts, out=np.full(len(totals), np.nan), where=counts > 0)
-
-
-def _cluster(facts: Facts, k: int, shift: np.ndarray) -> dict[str, Any]:
+def _cluster(facts: Facts, k: int) -> dict[str, Any]:
     mine = facts.labels == k
-    above, below = (
-        [facts.feature_names[facts.support[i]] for i in order[:MOST_NAMED] if sign * shift[i] > 0]
-        for sign in (1, -1)
-        for order in [np.argsort(-sign * shift, kind="stable")]
-    )
     return {
         "cluster": k,
         "size": int(mine.sum()),
         "share": float(mine.mean()),
         "n_outliers": int((mine & facts.outliers).sum()),
         "silhouette": _mean_silhouette(facts, mine & facts.seen & ~facts.outliers),
-        "above": above,
-        "below": below,
+    }
+
+
+def _markers(facts: Facts, searches: Any) -> list[dict[str, Any]]:
+    """Return for each cluster the features that set it apart most, in words and numbers."""
+    found = effects_between(facts.X, regular_clusters(facts.model), facts.K)
+    searches = searches if isinstance(searches, Iterable) else [searches]
+    frame = markers_frame(facts.model, found, selection_probabilities=probabilities_of(searches))
+    clusters = []
+    for k in range(facts.K):
+        own = frame[frame.cluster == k]
+        rows = own.head(MOST_MARKERS).itertuples()
+        clusters.append({"cluster": k, "n": len(own), "top": [_marker(row) for row in rows]})
+    return clusters
+
+
+def _marker(row: Any) -> dict[str, Any]:
+    words = f"{abs(row.effect):.1f} SD {'below' if row.effect < 0 else 'above'}"
+    if row.separation > abs(row.effect):
+        words = f"between them, {row.separation:.1f} SD from the nearest"
+    return {
+        "feature": cleaned(row.feature),
+        "words": words,
+        "mean": float(row.mean),
+        "mean_of_others": float(row.mean_of_others),
+        "probability": getattr(row, "selection_probability", None),
     }
 
 

@@ -9,6 +9,7 @@ from rskc.selection.clest import Clest
 from rskc.selection.gap import GapL1
 from rskc.selection.path import FeaturePath, feature_path
 from rskc.selection.settings import GridSearch, TrimCurves
+from rskc.selection.stability import Stability
 from rskc.selection.strength import PredictionStrength
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "GapL1",
     "GridSearch",
     "PredictionStrength",
+    "Stability",
     "TrimCurves",
     "feature_path",
 ]

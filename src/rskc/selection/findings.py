@@ -38,6 +38,7 @@ class Finding:
     sample: str = ""  # how many of the cases were searched on, if not all
     next_step: str = ""
     suggests: dict[str, Any] = field(default_factory=dict)  # parameters of RobustSparseKMeans
+    changes: list[str] = field(default_factory=list)  # from each solution to the next, in sentences
 
     @property
     def explanation(self) -> str:
@@ -251,6 +252,7 @@ def _(search: GridSearch) -> Finding:
         suggests={
             name: float(best[name]) for name in ("trim", "l1_bound") if best[name] is not None
         },
+        changes=[f"{'; '.join([step.headline, *step.unmatched()])}." for step in search.changes_],
         table=table,
     )
 

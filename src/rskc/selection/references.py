@@ -84,6 +84,30 @@ def permuted(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.permuted(X, axis=0)
 
 
+@dataclass(frozen=True)
+class NormalReference:
+    """One normal cloud with the principal axes of the data, and their standard deviations."""
+
+    mean: np.ndarray  # (p,)
+    axes: np.ndarray  # (rank, p)
+    deviations: np.ndarray  # (rank,)
+    missing: np.ndarray | None
+    n_cases: int
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> NormalReference:
+        """Measure the axes of some data."""
+        filled, missing = _filled(X)
+        mean = filled.mean(axis=0)
+        _, sizes, axes = _singular(filled - mean)
+        return cls(mean, axes, sizes / np.sqrt(max(len(X) - 1, 1)), missing, len(X))
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a data set."""
+        scores = rng.normal(size=(self.n_cases, len(self.deviations))) * self.deviations
+        return _with_missing(scores @ self.axes + self.mean, self.missing)
+
+
 def _singular(centered: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if not np.isfinite(centered).all():
         raise ValueError("The squares of X overflow: its cells are too large. Rescale its columns.")

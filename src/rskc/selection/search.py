@@ -120,7 +120,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_.fit(X)
 
     def _for_tasks(self):
-        """Return the estimator for tasks: one thread each, if several run at a time.
+        """Return the estimator for tasks that compare fits at settings that are given.
 
         What an automatic fit would find is fixed: tasks compare fits with one another, and the
         automatic steps take three to four times the time. The chosen model is fitted as asked.
@@ -131,6 +131,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         if asked.get("n_features") is not None and "l1_bound" in automatic:
             automatic.remove("l1_bound")
         model.set_params(**{name: FOR_TASKS[name] for name in automatic})
+        return self._on_one_thread(model)
+
+    def _on_one_thread(self, model: Any) -> Any:
+        """Let a model use one thread, if several tasks run at a time."""
         if effective_n_jobs(self.n_jobs) > 1 and "n_threads" in model.get_params():
             model.set_params(n_threads=1)
         return model

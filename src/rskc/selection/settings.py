@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from rskc.comparison import Judgment, compare
 from rskc.exceptions import ParameterError
+from rskc.fitted import feature_names
 from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import check_bounds, check_sparse
@@ -153,6 +155,9 @@ class GridSearch(Search):
         if that was not tried) the largest consensus, with the fewest features and the least
         trimming where several have it. It does not choose the number of clusters, for a wrong one
         may be found with every setting too: for that there is :class:`Clest`.
+    changes_ : list of SolutionComparison
+        From each number of clusters to the next: what changes between their settings with the
+        largest consensus, over the cases that were searched on, by their numbers.
     n_samples_, n_samples_used_ : int
         How many cases the table has, and how many of them were searched on.
     best_estimator_ : RobustSparseKMeans
@@ -195,7 +200,11 @@ class GridSearch(Search):
         table["cer_bound"] = _moved_along(fits, shape, axis=1)
         table["cer_trim"] = _moved_along(fits, shape, axis=2)
         table["consensus"] = _consensus(fits, len(axes[0]))
-        best = _agreed(table, _own_number(self.estimator, axes[0]))
+        agreed = [_agreed(table, K) for K in axes[0]]
+        judged = [_judgment(fits[i], grid[i]["n_clusters"]) for i in agreed]
+        named = np.arange(len(X)), feature_names(self)
+        self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
+        best = agreed[axes[0].index(_own_number(self.estimator, axes[0]))]
         self.table_ = table.assign(chosen=np.arange(len(table)) == best)
         self.best_params_ = grid[best]
 
@@ -232,6 +241,8 @@ def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -
     return {
         "labels": model.labels_,
         "trimmed": model.trimmed_,
+        "outliers": model.outliers_,
+        "weights": model.feature_weights_,
         "n_trim": model.n_trim_,
         "share": model.trim_,
         "objective": model.objective_ / np.count_nonzero(~model.trimmed_),
@@ -293,6 +304,10 @@ def _agreed(table: Any, K: int) -> int:
     own = table[table.n_clusters == K]
     own = own[own.consensus >= own.consensus.max() - 1e-9]
     return int(own.sort_values(["n_features", "trim"], kind="stable").index[0])
+
+
+def _judgment(fit: Result, K: int) -> Judgment:
+    return Judgment(fit["labels"], fit["outliers"], fit["weights"], K)
 
 
 def _own_number(estimator: Any, numbers: list[int]) -> int:

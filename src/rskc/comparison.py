@@ -1,0 +1,264 @@
+"""Two solutions side by side: clusters matched, and what changed in cases and features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.utils.validation import check_is_fitted
+
+from rskc.arrays import to_numpy
+from rskc.fitted import feature_names
+from rskc.metrics import classification_error_rate
+from rskc.validation import names_of_cases
+from rskc.wording import cleaned, count, listed
+
+__all__ = ["SolutionComparison", "compare_solutions"]
+
+MOST_NAMES = 8
+LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SolutionComparison:
+    """Two solutions, a and b, for the same cases.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        How many cases are in each cluster of a (rows) and of b (columns).
+    matches : dict
+        The cluster of b that stands for each cluster of a: the pairs that hold most cases together,
+        none of them twice. Clusters that have no counterpart are not in it.
+    cer : float
+        Classification error rate: the share of the pairs of cases that are together in one
+        solution and apart in the other. NaN for a single case.
+    cer_regular : float
+        The same over the cases that are outliers in neither; NaN if they are fewer than two.
+    cases : pandas.DataFrame
+        A row for each case whose cluster in b is not the match of that in a, or that is an outlier
+        in one only: ``case``, ``cluster_a``, ``cluster_b``, ``moved``, ``outlier_a``,
+        ``outlier_b``.
+    features : pandas.DataFrame
+        A row for each feature with weight in a or in b, the largest weight first: ``feature``,
+        ``weight_a``, ``weight_b`` and ``change``: "gained", "lost" or "kept".
+    """
+
+    table: Any
+    matches: dict[int, int]
+    cer: float
+    cer_regular: float
+    cases: Any
+    features: Any
+
+    @property
+    def n_moved(self) -> int:
+        """Number of cases whose cluster in b is not the match of that in a."""
+        return int(self.cases.moved.sum())
+
+    @property
+    def features_gained(self) -> list[Any]:
+        """Features with weight in b and none in a, the largest weight first."""
+        return self.features.feature[self.features.change == "gained"].tolist()
+
+    @property
+    def features_lost(self) -> list[Any]:
+        """Features with weight in a and none in b, the largest weight first."""
+        return self.features.feature[self.features.change == "lost"].tolist()
+
+    @property
+    def headline(self) -> str:
+        """The differences in one line."""
+        n_a, n_b = self.table.shape
+        moved = f"{self.n_moved:,} of {count(int(self.table.to_numpy().sum()), 'case')} moved"
+        gained, lost = count(len(self.features_gained), "feature"), len(self.features_lost)
+        return (
+            f"{count(n_a, 'cluster')} -> {n_b}; {moved}, CER {self.cer:.3f}; {gained} gained, "
+            f"{lost:,} lost"
+        )
+
+    def summary(self) -> str:
+        """Describe the differences in a few lines."""
+        cases, kept = self.cases, int((self.features.change == "kept").sum())
+        gained = cases.case[cases.outlier_b & ~cases.outlier_a]
+        lost = cases.case[cases.outlier_a & ~cases.outlier_b]
+        features = f"gained: {_names(self.features_gained)}; lost: {_names(self.features_lost)}"
+        lines = [
+            *self._matched(),
+            *self.unmatched(),
+            f"cases that moved: {_names(cases.case[cases.moved])}",
+            f"outliers gained: {_names(gained)}; lost: {_names(lost)}",
+            f"features kept: {kept:,}; {features}",
+        ]
+        return "\n  ".join([self.headline, *lines])
+
+    def _matched(self) -> list[str]:
+        """Say where the cases of each cluster of a go."""
+        lines, counts = [], self.table.to_numpy()
+        for a, b in self.matches.items():
+            others = [k for k in np.flatnonzero(counts[a]) if k != b]
+            rest = [f"{counts[a, k]:,} now in {k}" for k in others]
+            own = "all" if not rest else f"{counts[a, b]:,}"
+            words = f"{own} of {count(int(counts[a].sum()), 'case')}"
+            lines.append(f"cluster {a} -> {b}: {listed([words, *rest], MOST_NAMES)}")
+        return lines
+
+    def unmatched(self) -> list[str]:
+        """Say where the cases of a cluster without match go, or where they come from."""
+        lines, counts = [], self.table.to_numpy()
+        for a in sorted(set(range(counts.shape[0])) - set(self.matches)):
+            others = [f"{counts[a, b]:,} now in {b}" for b in np.flatnonzero(counts[a])]
+            lines.append(f"cluster {a} is gone: {listed(others or ['no cases'], MOST_NAMES)}")
+        for b in sorted(set(range(counts.shape[1])) - set(self.matches.values())):
+            others = [f"{counts[a, b]:,} from the former {a}" for a in np.flatnonzero(counts[:, b])]
+            lines.append(f"cluster {b} is new: {listed(others or ['no cases'], MOST_NAMES)}")
+        return lines
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return f"<SolutionComparison: {self.headline}>"
+
+
+def _names(names: Sequence[Any]) -> str:
+    if not len(names):
+        return "none"
+    first = [cleaned(name, LONGEST_NAME) for name in list(names)[:MOST_NAMES]]
+    return f"{len(names):,} ({listed(first, MOST_NAMES, len(names))})"
+
+
+def compare_solutions(a: Any, b: Any, X: Any = None) -> SolutionComparison:
+    """Put two solutions for the same cases side by side.
+
+    Parameters
+    ----------
+    a, b : RobustSparseKMeans or a search
+        Two fitted models of the same features; of a fitted search, its ``best_estimator_``.
+    X : array-like or data frame of shape (n_samples, n_features), default=None
+        Cases to compare the models on: clusters and outliers are those that ``predict`` and
+        ``is_outlier`` give. None for the cases of the fits, which must be the same.
+
+    Returns
+    -------
+    comparison : SolutionComparison
+        ``print`` shows it in words.
+
+    Raises
+    ------
+    ValueError
+        If the models are not about the same features, or, without X, not about the same cases.
+
+    Examples
+    --------
+    >>> from rskc import RobustSparseKMeans
+    >>> from rskc.comparison import compare_solutions
+    >>> from rskc.datasets import make_simulation
+    >>> data = make_simulation(random_state=0).data
+    >>> two, three = (RobustSparseKMeans(K, l1_bound=6, random_state=0).fit(data) for K in (2, 3))
+    >>> compare_solutions(two, three)
+    <SolutionComparison: 2 clusters -> 3; 20 of 60 cases moved, CER 0.226; ...>
+    """
+    a, b = (getattr(each, "best_estimator_", each) for each in (a, b))
+    for model in (a, b):
+        check_is_fitted(model, "cluster_centers_")
+    _check_features(a, b)
+    first, second = _of_fit(a, b) if X is None else (_judged(a, X), _judged(b, X))
+    named = a if hasattr(a, "case_names_in_") else b
+    names = names_of_cases(X) if X is not None else getattr(named, "case_names_in_", None)
+    names = np.arange(len(first.labels)) if names is None else names
+    return compare(first, second, names, feature_names(a if hasattr(a, "feature_names_in_") else b))
+
+
+def _check_features(a: Any, b: Any) -> None:
+    p, q = a.n_features_in_, b.n_features_in_
+    if p != q:
+        raise ValueError(f"a has {p} features and b has {q}; they must have the same.")
+    own, other = (getattr(model, "feature_names_in_", None) for model in (a, b))
+    if own is not None and other is not None and not np.array_equal(own, other):
+        raise ValueError(
+            "a and b have features with other names, or in another order; they must have the same."
+        )
+
+
+class Judgment(NamedTuple):
+    """What a solution says of cases and features."""
+
+    labels: np.ndarray
+    outliers: np.ndarray
+    weights: np.ndarray
+    n_clusters: int
+
+
+def _judged(model: Any, X: Any) -> Judgment:
+    labels, outliers = to_numpy(model.predict(X)), to_numpy(model.is_outlier(X))
+    return Judgment(
+        labels, outliers, to_numpy(model.feature_weights_), model.cluster_centers_.shape[0]
+    )
+
+
+def _of_fit(a: Any, b: Any) -> tuple[Judgment, Judgment]:
+    first, second = (
+        Judgment(
+            to_numpy(model.labels_),
+            to_numpy(model.outliers_),
+            to_numpy(model.feature_weights_),
+            model.cluster_centers_.shape[0],
+        )
+        for model in (a, b)
+    )
+    n, m = len(first.labels), len(second.labels)
+    known = [model.case_names_in_ for model in (a, b) if hasattr(model, "case_names_in_")]
+    if n != m or (len(known) == 2 and not np.array_equal(*known)):
+        words = f"{n} and {m} cases" if n != m else "cases of other names, or in another order"
+        raise ValueError(f"a and b were fitted to {words}; give the cases to compare them on as X.")
+    return first, second
+
+
+def compare(a: Judgment, b: Judgment, cases: Any, features: Any) -> SolutionComparison:
+    """Compare two judgments of the same cases and features."""
+    import pandas as pd
+
+    counts = np.zeros((a.n_clusters, b.n_clusters), int)
+    np.add.at(counts, (a.labels, b.labels), 1)
+    # Of matches that hold equally many cases together, the one with the larger shares.
+    sizes = np.add.outer(counts.sum(axis=1), counts.sum(axis=0))
+    shares = counts / np.maximum(sizes, 1)
+    pairs = zip(*linear_sum_assignment(counts + 1e-6 * shares, maximize=True), strict=True)
+    matches = {int(i): int(j) for i, j in pairs if counts[i, j]}
+    expected = np.array([matches.get(k, -1) for k in range(a.n_clusters)])
+    moved = expected[a.labels] != b.labels
+    shown = np.flatnonzero(moved | (a.outliers != b.outliers))
+    frame = pd.DataFrame(
+        {
+            "case": np.asarray(cases)[shown],
+            "cluster_a": a.labels[shown],
+            "cluster_b": b.labels[shown],
+            "moved": moved[shown],
+            "outlier_a": a.outliers[shown],
+            "outlier_b": b.outliers[shown],
+        }
+    )
+    regular = ~(a.outliers | b.outliers)
+    cer, cer_regular = (
+        classification_error_rate(a.labels[mask], b.labels[mask]) if mask.sum() > 1 else np.nan
+        for mask in (np.ones(len(regular), bool), regular)
+    )
+    table = pd.DataFrame(counts)
+    table.index.name, table.columns.name = "a", "b"
+    return SolutionComparison(table, matches, cer, cer_regular, frame, _features(a, b, features))
+
+
+def _features(a: Judgment, b: Judgment, names: np.ndarray) -> Any:
+    import pandas as pd
+
+    order = np.argsort(-np.maximum(a.weights, b.weights), kind="stable")
+    order = order[(a.weights[order] > 0) | (b.weights[order] > 0)]
+    first, second = a.weights[order], b.weights[order]
+    change = np.select([first == 0, second == 0], ["gained", "lost"], "kept").astype(object)
+    return pd.DataFrame(
+        {"feature": names[order], "weight_a": first, "weight_b": second, "change": change}
+    )

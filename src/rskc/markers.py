@@ -1,0 +1,247 @@
+"""Markers: the features that set each cluster apart from the others, and by how much.
+
+A marker of a cluster is a feature with weight whose mean over the cluster differs from that over
+all other clusters (the effect) or from that over each of them (the separation): a cluster in the
+middle of two others has no effect. Both are in robust standard deviations within clusters, so that
+units do not count. No p-value goes with them: the same cases made the clusters, so that a test for
+a difference finds one where there is none (Chen and Witten, arXiv:2203.15267).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rskc.arrays import to_numpy, to_numpy_pair
+from rskc.fitted import feature_names
+from rskc.validation import check_integer, check_real, short_repr, validated
+
+__all__ = ["MarkerEffects", "marker_effects"]
+
+# Half a standard deviation: what sets a cluster apart by less does not show in single cases.
+LEAST_EFFECT = 0.5
+# A cell counts as no farther from the median of its cluster than three robust standard deviations.
+# These are made of the distance that a tenth of the cells exceeds, which is 1.645 for normal ones.
+# The median distance, as in a MAD, would be next to nothing for a gene that is off in most cells.
+CUT, SHARE_WITHIN, NORMAL_WITHIN = 3.0, 0.9, 1.645
+# No scale is below this share of the standard deviation over all cases: without any spread within
+# clusters an effect would be infinite.
+LEAST_SCALE = 1e-2
+CELLS_AT_ONCE = 2**20
+# Cases of a cluster by which its cells are cut, evenly spaced where there are more: they give the
+# distance to 2%, and a million cases need not be sorted by each feature.
+MOST_FOR_CUTS = 5000
+
+
+class MarkerEffects(NamedTuple):
+    """How far apart each cluster is from the others, feature by feature.
+
+    Attributes
+    ----------
+    effects : ndarray of shape (n_clusters, n_features)
+        ``(means - means_of_others) / scales``: above 0 where the cluster is above the others. NaN
+        where the feature is not observed in the cluster, or in none of the others; 0 for a constant
+        feature.
+    separations : ndarray of shape (n_clusters, n_features)
+        Distance to the nearest mean of another cluster, in the same unit. It is large also for a
+        cluster in the middle of others, whose effect is small.
+    means, means_of_others : ndarray of shape (n_clusters, n_features)
+        Mean over the cases of the cluster, and over the cases of all others. Cells farther than
+        three robust standard deviations from the median of their cluster count as if they were
+        there: few cells cannot make an effect. (Robust: by the distance that one cell in ten
+        exceeds.)
+    scales : ndarray of shape (n_features,)
+        Standard deviation of the same cells about the means of their clusters, all clusters
+        together; at least 1% of that about the mean of all cases.
+    """
+
+    effects: np.ndarray
+    separations: np.ndarray
+    means: np.ndarray
+    means_of_others: np.ndarray
+    scales: np.ndarray
+
+
+def marker_effects(model: Any, X: Any) -> MarkerEffects:
+    """Compute how far each cluster is from the others in each feature, with weight or without.
+
+    Over the cases that are neither trimmed nor outliers, and over the observed cells of these.
+
+    Parameters
+    ----------
+    model : RobustSparseKMeans
+        A fitted model.
+    X : array-like or data frame of shape (n_samples, n_features)
+        The data of the fit.
+
+    Returns
+    -------
+    effects : MarkerEffects
+        With one cluster, all effects are NaN: there is nothing to compare it with.
+
+    Raises
+    ------
+    ValueError
+        If X does not have the cases and the features of the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rskc import RobustSparseKMeans
+    >>> from rskc.markers import marker_effects
+    >>> X = np.array([[1.0, 5.0], [2.0, 4.0], [3.0, 6.0], [11.0, 5.0], [12.0, 6.0], [13.0, 4.0]])
+    >>> model = RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0).fit(X)
+    >>> np.abs(marker_effects(model, X).effects).round(2)
+    array([[10.,  0.],
+           [10.,  0.]])
+    """
+    model, X = to_numpy_pair(model, X)
+    table = validated(model, X, False, model.cluster_centers_.dtype)
+    n = len(model.labels_)
+    if len(table) != n:
+        raise ValueError(
+            f"X has {len(table)} cases and the model was fitted to {n}; give the data of fit."
+        )
+    return effects_between(table, regular_clusters(model), len(model.cluster_centers_))
+
+
+def regular_clusters(model: Any) -> np.ndarray:
+    """Return the cluster of each case of the fit, -1 where it is trimmed or an outlier."""
+    return np.where(model.trimmed_ | model.outliers_, -1, model.labels_)
+
+
+def effects_between(table: Any, clusters: np.ndarray, K: int) -> MarkerEffects:
+    """Compute the effects in a table (n, p), which may be sparse; -1 leaves a case out."""
+    kept = np.flatnonzero(clusters >= 0)
+    kept = kept[np.argsort(clusters[kept], kind="stable")]
+    ends = np.cumsum(np.bincount(clusters[kept], minlength=K))
+    p, sparse = table.shape[1], hasattr(table, "toarray")
+    step = max(1, CELLS_AT_ONCE // max(1, table.shape[0] if sparse else len(kept)))
+    effects, separations, means, others = np.full((4, K, p), np.nan)
+    made = MarkerEffects(effects, separations, means, others, np.full(p, np.nan))
+    for first in range(0, p, step):
+        some = slice(first, min(p, first + step))
+        cells = table[:, some].toarray()[kept] if sparse else table[kept, some]
+        cells = np.ascontiguousarray(cells.T, dtype=np.float64)  # a row a feature
+        for whole, part in zip(made, _effects(cells, ends), strict=True):
+            whole[..., some] = part
+    return made
+
+
+def _effects(cells: np.ndarray, ends: np.ndarray) -> MarkerEffects:
+    """Compute the effects of features (p, n) whose cases are sorted by cluster."""
+    # From their least value on: the mean of a constant feature is then exact.
+    least = np.fmin.reduce(cells, axis=1, initial=np.inf)
+    least[~np.isfinite(least)] = 0.0
+    cells -= least[:, None]
+    parts = np.split(cells, ends[:-1], axis=1)
+    for part in parts:
+        _cut(part)
+    counts = np.array([np.count_nonzero(~np.isnan(part), axis=1) for part in parts])
+    totals = np.array([np.nansum(part, axis=1) for part in parts])
+    n, total = counts.sum(axis=0), totals.sum(axis=0)
+    means, others = _ratio(totals, counts), _ratio(total - totals, n - counts)
+    pairs = zip(parts, means, strict=True)
+    within = sum(np.nansum((part - mean[:, None]) ** 2, axis=1) for part, mean in pairs)
+    between = np.nansum(counts * (means - _ratio(total, n)) ** 2, axis=0)
+    spread = np.sqrt(_ratio(within, n - np.count_nonzero(counts, axis=0)))
+    scales = np.fmax(spread, LEAST_SCALE * np.sqrt(_ratio(within + between, n)))
+    differences = means - others
+    nearest = [
+        np.fmin.reduce(np.abs(np.delete(means, k, axis=0) - mean), axis=0, initial=np.inf)
+        for k, mean in enumerate(means)
+    ]
+    gaps = np.where(np.isnan(differences), np.nan, nearest)
+    effects, separations = (
+        np.divide(values, scales, out=0 * values, where=scales > 0)
+        for values in (differences, gaps)
+    )
+    return MarkerEffects(effects, separations, means + least, others + least, scales)
+
+
+def _cut(part: np.ndarray) -> None:
+    """Bring cells (p, n) of a cluster that are far from its median nearer, in place."""
+    if part.shape[1] == 0:
+        return
+    some = part[:, :: -(-part.shape[1] // MOST_FOR_CUTS)]
+    ordered, counts = np.sort(some, axis=1), np.count_nonzero(~np.isnan(some), axis=1)
+    last = np.maximum(counts - 1, 0)  # what is missing is sorted last
+    middle = np.take_along_axis(ordered, np.column_stack([last // 2, -(-last // 2)]), axis=1)
+    medians = middle.mean(axis=1, keepdims=True)
+    away = np.sort(np.abs(some - medians), axis=1)
+    exceeded = np.take_along_axis(away, (SHARE_WITHIN * last).astype(int)[:, None], axis=1)
+    most = CUT / NORMAL_WITHIN * exceeded
+    np.clip(part, medians - most, medians + most, out=part)
+
+
+def _ratio(part: Any, whole: np.ndarray) -> np.ndarray:
+    """Divide; what nothing is known of is NaN."""
+    return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
+
+
+def markers_frame(
+    model: Any,
+    found: MarkerEffects,
+    n_top: int | None = None,
+    min_effect: float = LEAST_EFFECT,
+    selection_probabilities: Any = None,
+) -> Any:
+    """Return a frame with a row a marker: as ``RobustSparseKMeans.markers_frame`` says."""
+    import pandas as pd
+
+    most = None if n_top is None else check_integer("n_top", n_top, 1, remedy=" or None")
+    least = check_real("min_effect", min_effect, 0)
+    weights, names = to_numpy(model.feature_weights_), feature_names(model)
+    probabilities = _check_probabilities(selection_probabilities, len(weights))
+    frames = []
+    for k, effects in enumerate(found.effects):
+        strength = np.fmax(np.abs(effects), found.separations[k])
+        strength[weights == 0] = np.nan
+        order = np.argsort(-strength, kind="stable")
+        order = order[strength[order] >= least][:most]
+        columns = {
+            "cluster": np.full(len(order), k),
+            "rank": np.arange(1, len(order) + 1),
+            "feature": names[order],
+            "effect": effects[order],
+            "separation": found.separations[k, order],
+            "position": _positions(found.means[:, order], k),
+            "mean": found.means[k, order],
+            "mean_of_others": found.means_of_others[k, order],
+            "scale": found.scales[order],
+            "weight": weights[order],
+        }
+        if probabilities is not None:
+            columns["selection_probability"] = probabilities[order]
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _positions(means: np.ndarray, k: int) -> np.ndarray:
+    """Say whether cluster k is above all others in each feature, below all, or between them."""
+    others = np.delete(means, k, axis=0)
+    above, below = (means[k] > others) | np.isnan(others), (means[k] < others) | np.isnan(others)
+    words = np.select([above.all(axis=0), below.all(axis=0)], ["above", "below"], "between")
+    return words.astype(object)
+
+
+def _check_probabilities(given: Any, p: int) -> np.ndarray | None:
+    if given is None:
+        return None
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.shape == (p,) and ((array >= 0) & (array <= 1)).all():
+        return array
+    raise ValueError(
+        f"selection_probabilities must hold a number from 0 to 1 for each of the {p} features, as "
+        f"selection_probabilities_ of a search does; got {short_repr(given)}."
+    )
+
+
+def probabilities_of(searches: Any) -> np.ndarray | None:
+    """Return the selection probabilities of the first search that knows them."""
+    known = (getattr(search, "selection_probabilities_", None) for search in searches)
+    return next((each for each in known if each is not None), None)

@@ -1,0 +1,331 @@
+"""Markers: effects by hand, laws, what is left out, and the lists that other programs read."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_simulation
+from rskc.files import write_ranked_lists
+from rskc.fitted import with_cases
+from rskc.markers import effects_between, marker_effects
+from skips import skip_without
+
+THREE = np.repeat([0, 1, 2], 4)
+
+
+def table(seed=0, n=12, p=7):
+    return np.random.default_rng(seed).normal(size=(n, p))
+
+
+@pytest.fixture(scope="module")
+def X():
+    made = make_simulation(model=1, random_state=0, n_features=60, n_informative=20)
+    return made.data
+
+
+@pytest.fixture(scope="module")
+def model(X):
+    return RobustSparseKMeans(3, trim=0.05, l1_bound=4, n_init=5, random_state=0).fit(X)
+
+
+# --- by hand
+
+
+def test_an_effect_by_hand():
+    """Two clusters, 1 2 3 and 11 12 13: distances to the medians 1 0 1, so a variance of 4 / 4."""
+    cells = np.array([[1.0, 2.0, 3.0, 11.0, 12.0, 13.0]]).T
+    found = effects_between(cells, np.repeat([0, 1], 3), 2)
+    assert_allclose(found.scales, 1)
+    assert_allclose(found.means[:, 0], [2, 12])
+    assert_allclose(found.means_of_others[:, 0], [12, 2])
+    assert_allclose(found.effects[:, 0], [-10, 10])
+    assert_allclose(found.separations[:, 0], 10)
+
+
+def test_others_are_pooled_and_the_middle_is_separated():
+    """Means -5, 0, 5 (4, 4 and 4 cases): the middle one has no effect but a separation."""
+    cells = (np.array([-5, 0, 5])[THREE] + np.tile([-1, 1, -1, 1], 3))[:, None]
+    found = effects_between(cells.astype(float), THREE, 3)
+    scale = np.sqrt(12 / 9)
+    assert_allclose(found.scales, scale)
+    assert_allclose(found.effects[:, 0], np.array([-7.5, 0, 7.5]) / scale, atol=1e-12)
+    assert_allclose(found.separations[:, 0], 5 / scale)
+
+
+def test_an_outlying_cell_counts_as_three_standard_deviations():
+    cells = np.array([[1.0, 2.0, 3.0, 2.0, 2.0, 11.0, 12.0, 13.0, 12.0, 12e6]]).T
+    found = effects_between(cells, np.repeat([0, 1], 5), 2)
+    # Distances to the medians, sorted: 0 0 0 1 1 and 0 0 1 1 and 12 million. Of five, the fourth
+    # (0.9 * 4, rounded down) is that of the robust standard deviation.
+    cut = 12 + 3 * 1 / 1.645
+    second = np.array([11, 12, 13, 12, cut])
+    assert_allclose(found.means[:, 0], [2, second.mean()])
+    assert_allclose(found.scales, np.sqrt((2 + np.sum((second - second.mean()) ** 2)) / 8))
+
+
+def test_counts_with_many_zeros_have_a_standard_deviation():
+    cells = np.array([[0.0, 0, 0, 4, 4, 0, 0, 0, 8, 8]]).T
+    found = effects_between(cells, np.repeat([0, 1], 5), 2)
+    within = 3 * 1.6**2 + 2 * 2.4**2 + 3 * 3.2**2 + 2 * 4.8**2
+    assert_allclose(found.scales, np.sqrt(within / 8))
+    assert_allclose(found.effects[:, 0], np.array([-1.6, 1.6]) / np.sqrt(within / 8))
+
+
+def test_a_gene_that_is_off_elsewhere_has_the_spread_of_where_it_is_on():
+    """A robust scale of all cases together would be that of the cells where it is off."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [30, 70])
+    cells = np.where(labels == 0, rng.normal(5, 1, 100), 0.001 * rng.normal(size=100))[:, None]
+    found = effects_between(cells, labels, 2)
+    own = cells[:30, 0]
+    assert_allclose(found.scales, np.sqrt(np.sum((own - own.mean()) ** 2) / 98), rtol=0.01)
+    assert 5 < found.effects[0, 0] < 15
+
+
+def test_a_constant_feature_has_no_effect_and_one_without_spread_a_finite_one():
+    labels = np.repeat([0, 1], 5)
+    cells = np.column_stack([np.full(10, 0.1), labels])
+    found = effects_between(cells, labels, 2)
+    assert_array_equal(found.effects[:, 0], 0)
+    assert_allclose(found.effects[:, 1], [-200, 200])  # the overall SD, .5, over a hundred
+
+
+# --- laws
+
+
+def test_effects_do_not_depend_on_units():
+    X, factors = table(), np.array([1e-6, 0.1, 1, 3, 1e5, 7, 2])
+    one, other = (effects_between(Z, THREE, 3) for Z in (X, X * factors + 100 * factors))
+    assert_allclose(other.effects, one.effects, rtol=1e-7)
+    assert_allclose(other.separations, one.separations, rtol=1e-7)
+    assert_allclose(effects_between(-X, THREE, 3).effects, -one.effects)
+
+
+def test_the_order_of_cases_does_not_matter():
+    X, order = table(), np.random.default_rng(1).permutation(12)
+    one, other = effects_between(X, THREE, 3), effects_between(X[order], THREE[order], 3)
+    for left, right in zip(one, other, strict=True):
+        assert_allclose(left, right, atol=1e-12)
+
+
+def test_numbers_of_clusters_do_not_matter():
+    X, new = table(), np.array([2, 0, 1])
+    one, other = effects_between(X, THREE, 3), effects_between(X, new[THREE], 3)
+    assert_allclose(other.effects[new], one.effects)
+    assert_allclose(other.separations[new], one.separations)
+
+
+def test_features_do_not_influence_one_another(monkeypatch):
+    X = table()
+    whole = effects_between(X, THREE, 3)
+    monkeypatch.setattr("rskc.markers.CELLS_AT_ONCE", 24)  # two features at a time
+    for left, right in zip(whole, effects_between(X, THREE, 3), strict=True):
+        assert_array_equal(left, right)
+    assert_array_equal(effects_between(X[:, 3:4], THREE, 3).effects, whole.effects[:, 3:4])
+
+
+def test_cells_of_many_cases_are_cut_by_some(monkeypatch):
+    X, labels = table(n=600), np.repeat([0, 1, 2], 200)
+    whole = effects_between(X, labels, 3)
+    monkeypatch.setattr("rskc.markers.MOST_FOR_CUTS", 100)
+    some = effects_between(X, labels, 3)
+    assert_allclose(some.means, whole.means, atol=0.03)
+    assert_allclose(some.scales, whole.scales, rtol=0.03)
+    assert not np.array_equal(some.scales, whole.scales)
+
+
+def test_two_clusters_mirror_each_other():
+    labels = np.repeat([0, 1], 6)
+    found = effects_between(table(), labels, 2)
+    assert_allclose(found.effects[0], -found.effects[1])
+    assert_allclose(found.separations, np.abs(found.effects))
+
+
+def test_sparse_and_single_precision_tables():
+    X = np.where(table() > 0, table(), 0)
+    dense = effects_between(X, THREE, 3)
+    thin = effects_between(sparse.csc_matrix(X), THREE, 3)
+    assert_array_equal(thin.effects, dense.effects)
+    single = effects_between(X.astype(np.float32), THREE, 3)
+    assert_allclose(single.effects, dense.effects, rtol=1e-4)
+
+
+# --- what is left out
+
+
+def test_cases_that_are_left_out_do_not_count():
+    X, labels = table(), THREE.copy()
+    labels[[1, 6]] = -1
+    kept = labels >= 0
+    X[~kept] = 1e9
+    one, other = effects_between(X, labels, 3), effects_between(X[kept], labels[kept], 3)
+    assert_array_equal(one.effects, other.effects)
+
+
+def test_trimmed_cases_and_outliers_are_left_out(model, X):
+    changed = X.copy()
+    out = model.trimmed_ | model.outliers_
+    assert out.any()
+    changed[out] += 1000
+    assert_array_equal(marker_effects(model, changed).effects, marker_effects(model, X).effects)
+
+
+def test_missing_cells_do_not_count():
+    X = table()
+    X[[0, 5, 9], 2] = np.nan
+    seen = ~np.isnan(X[:, 2])
+    found = effects_between(X, THREE, 3)
+    alone = effects_between(X[seen][:, [2]], THREE[seen], 3)
+    assert_allclose(found.effects[:, 2], alone.effects[:, 0])
+    assert_allclose(found.scales[2], alone.scales[0])
+
+
+def test_what_is_not_observed_has_no_effect():
+    X = table()
+    X[:4, 1] = np.nan  # not in cluster 0
+    X[4:, 2] = np.nan  # in cluster 0 only
+    X[:, 3] = np.nan
+    effects = effects_between(X, THREE, 3).effects
+    assert_array_equal(np.isnan(effects[:, 1]), [True, False, False])
+    assert np.isnan(effects[:, 2]).all()
+    assert np.isnan(effects[:, 3]).all()
+    assert np.isfinite(effects[:, 4:]).all()
+
+
+def test_a_cluster_without_regular_cases(model, X):
+    gone = with_cases(
+        model,
+        labels_=model.labels_,
+        trimmed_=model.trimmed_,
+        outliers_=model.outliers_ | (model.labels_ == 1),
+    )
+    frame = gone.markers_frame(X)
+    assert set(frame.cluster) == {0, 2}
+
+
+# --- the frame
+
+
+def test_the_frame_has_what_it_says(model, X):
+    frame, found = model.markers_frame(X, min_effect=0), marker_effects(model, X)
+    assert len(frame) == 3 * model.get_support().sum()
+    features = frame.feature.str[1:].astype(int).to_numpy()
+    assert_array_equal(frame.effect, found.effects[frame.cluster, features])
+    assert_allclose(frame.effect, (frame["mean"] - frame.mean_of_others) / frame.scale)
+    assert_array_equal(frame.weight, model.feature_weights_[features])
+    strength = np.maximum(frame.effect.abs(), frame.separation)
+    for k in range(3):
+        own = frame.cluster == k
+        assert_array_equal(frame["rank"][own], np.arange(1, own.sum() + 1))
+        assert (np.diff(strength[own]) <= 0).all()
+        assert set(frame.feature[own]) == {f"x{j}" for j in np.flatnonzero(model.get_support())}
+    top = model.markers_frame(X, n_top=2)
+    assert_array_equal(top.groupby("cluster").size(), 2)
+    least = model.markers_frame(X, min_effect=1.5)
+    assert len(least) == (strength >= 1.5).sum()
+
+
+def test_positions_are_those_of_the_means(model, X):
+    frame, means = model.markers_frame(X, min_effect=0), marker_effects(model, X).means
+    for row in frame.itertuples():
+        column = means[:, int(row.feature[1:])]
+        rank = int((column < column[row.cluster]).sum())
+        assert row.position == ("below", "between", "above")[rank]
+
+
+def test_true_markers_are_found(model, X):
+    made = make_simulation(model=1, random_state=0, n_features=60, n_informative=20)
+    for _, own in model.markers_frame(X, n_top=5).groupby("cluster"):
+        assert made.informative[own.feature.str[1:].astype(int)].mean() >= 0.8
+
+
+def test_selection_probabilities_are_a_column(model, X):
+    given = np.linspace(0, 1, X.shape[1])
+    frame = model.markers_frame(X, selection_probabilities=given)
+    assert_array_equal(frame.selection_probability, given[frame.feature.str[1:].astype(int)])
+    assert "selection_probability" not in model.markers_frame(X)
+
+
+def test_all_features_count_in_a_dense_model(X):
+    dense = RobustSparseKMeans(3, l1_bound=None, n_init=5, random_state=0).fit(X)
+    assert len(dense.markers_frame(X, min_effect=0)) == 3 * X.shape[1]
+
+
+def test_one_cluster_has_none(X, tmp_path):
+    one = RobustSparseKMeans(1, l1_bound=None, random_state=0).fit(X)
+    frame = one.markers_frame(X)
+    assert len(frame) == 0
+    assert {"cluster", "feature", "effect"} <= set(frame)
+    assert np.isnan(marker_effects(one, X).effects).all()
+    with pytest.raises(ValueError, match="nothing to be compared with"):
+        write_ranked_lists(one, X, tmp_path)
+
+
+def test_names_are_those_of_the_frame(X):
+    names = [f"gene {j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame(X, columns=names)
+    model = RobustSparseKMeans(3, n_init=5, random_state=0).fit(frame)
+    assert set(model.markers_frame(frame).feature) <= set(names)
+    with pytest.raises(ValueError, match="same order"):
+        model.markers_frame(frame[names[::-1]])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"n_top": 0}, "n_top=0 must be an integer >= 1 or None"),
+        ({"min_effect": -1}, "min_effect=-1 must be a number >= 0"),
+        ({"min_effect": np.nan}, "min_effect=nan"),
+        ({"selection_probabilities": [0.5]}, "for each of the 60 features"),
+        ({"selection_probabilities": np.full(60, 1.5)}, "from 0 to 1"),
+        ({"selection_probabilities": "all"}, "selection_probabilities must"),
+    ],
+)
+def test_bad_input(model, X, given, words):
+    with pytest.raises(ValueError, match=words):
+        model.markers_frame(X, **given)
+
+
+def test_other_cases_are_refused(model, X):
+    with pytest.raises(NotFittedError):
+        RobustSparseKMeans(3).markers_frame(X)
+    with pytest.raises(ValueError, match="X has 59 cases and the model was fitted to 60"):
+        model.markers_frame(X[:-1])
+
+
+def test_dask_arrays_give_the_same(model, X):
+    skip_without("dask")
+    import dask.array as da
+
+    blocks = da.from_array(X, chunks=(20, -1))
+    lazy = RobustSparseKMeans(3, trim=0.05, l1_bound=4, n_init=5, random_state=0).fit(blocks)
+    pd.testing.assert_frame_equal(lazy.markers_frame(blocks), model.markers_frame(X))
+
+
+# --- ranked lists
+
+
+def test_ranked_lists_hold_all_features_in_order(model, X, tmp_path):
+    paths = write_ranked_lists(model, X, tmp_path / "new" / "lists")
+    assert [path.name for path in paths] == ["cluster-0.rnk", "cluster-1.rnk", "cluster-2.rnk"]
+    for k, path in enumerate(paths):
+        read = pd.read_csv(path, sep="\t", header=None, index_col=0)[1]
+        assert len(read) == X.shape[1]
+        assert (np.diff(read) <= 0).all()
+        known = marker_effects(model, X).effects[k]
+        assert_allclose(read[[f"x{j}" for j in range(X.shape[1])]], known, rtol=1e-5)
+
+
+def test_names_cannot_break_a_ranked_list(X, tmp_path):
+    names = ["a\tb", "two\nlines", "é\udc80", *(f"g{j}" for j in range(3, X.shape[1]))]
+    frame = pd.DataFrame(X, columns=names)
+    model = RobustSparseKMeans(2, n_init=2, random_state=0).fit(frame)
+    for path in write_ranked_lists(model, frame, tmp_path):
+        rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+        assert len(rows) == X.shape[1]
+        assert all(len(row) == 2 for row in rows)
+        assert {"a b", "two lines"} <= {row[0] for row in rows}
