@@ -2,9 +2,9 @@
 How much to trim?
 =================
 
-With too little trimming outlying cases form clusters; with too much, small clusters are lost. There
-is no test for the right share, but a curve helps: the partition changes while outlying cases are
-left, and no longer changes once they are trimmed.
+With too little trimming outlying cases form clusters; with too much, small clusters are lost. The
+distances of the cases tell how many are outlying, and curves show what more or less trimming
+changes. A fit with ``trim="auto"``, the default, needs neither.
 """
 
 import matplotlib.pyplot as plt
@@ -23,9 +23,10 @@ X[outlying, [150, 160, 170, 180]] = rng.choice([-1, 1], 4) * [20, 25, 30, 35]
 # %%
 # Four of 60 cases are outlying
 # -----------------------------
-# Each point is the share of pairs of cases that change, compared with the next smaller trimming.
-# With three clusters, the right number, nothing changes beyond the ring. Four or five clusters have
-# to split a true one, and how they split it depends on which cases are left: they keep changing.
+# The legend tells how many cases are outlying, and the rings mark the least share that trims as
+# many. Each point is the share of pairs of cases that change, compared with the next smaller
+# trimming. Four or five clusters have to split a true one, and how they split it depends on which
+# cases are left: they keep changing.
 
 model = RobustSparseKMeans(3, l1_bound=6, n_init=10, random_state=0)
 trims = np.arange(10) / 60
@@ -38,18 +39,15 @@ TrimCurvesDisplay.from_estimator(curves)
 TrimCurvesDisplay.from_estimator(curves, y="n_features")
 
 # %%
-# The least share is not the safest
-# ---------------------------------
-# The ring marks the least share from which on the partition does not change. One case for each of
-# the two rules is enough for that: the remaining outlying cases are too few to have a cluster of
-# their own. They still distort centers and weights. So take a share from the middle of the plateau,
-# as long as clusters are larger than it: trimmed cases keep their label, and nothing is lost.
+# Why the curves do not decide
+# ----------------------------
+# A partition may stay as it is long before all outlying cases are trimmed: too few are left for a
+# cluster of their own. They still distort centers and weights. And it may go on changing when all
+# are trimmed, as with four clusters here. So the distances decide.
 
 print("outlying:", outlying)
-print("trimmed with the least share:", np.flatnonzero(curves.best_estimator_.trimmed_))
-safe = model.set_params(trim=5 / 60).fit(X)
-print("trimmed with 5 of 60:", np.flatnonzero(safe.trimmed_))
-OutlierDisplay.from_estimator(safe, X)
+print("trimmed:", np.flatnonzero(curves.best_estimator_.trimmed_))
+OutlierDisplay.from_estimator(curves.best_estimator_, X)
 
 # %%
 # Together with the bound

@@ -64,9 +64,9 @@ WeightsDisplay.from_estimator(model)
 # %%
 # Which cases to distrust
 # -----------------------
-# This picture shows why two rules trim. Cases on the right are far in the features that matter;
-# only case 61 is. Cases on top are far in all features together; they would draw weight to a noise
-# feature.
+# Two distances judge a case. Those on the right are far in the features with weight, as case 61 is;
+# those on top are far in all features together, and would draw weight to a noise feature. Beyond a
+# line a case is an outlier.
 
 OutlierDisplay.from_estimator(model, X, n_names=4)
 
@@ -82,7 +82,7 @@ OutlierDisplay.from_estimator(model, X, n_names=4, ax=axes[2])
 questions = "Which cases belong together", "Which features matter", "Which cases to distrust"
 for ax, words in zip(axes, questions, strict=True):
     ax.set_title(words, loc="left", fontsize=13, fontweight="bold")
-axes[2].legend(loc="upper right", bbox_to_anchor=(1, 0.88), fontsize=8, framealpha=0.9)
+axes[2].legend(loc="lower right", fontsize=8, framealpha=0.9)
 
 if __name__ == "__main__" and len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=110)

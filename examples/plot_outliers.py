@@ -1,6 +1,6 @@
 """
-Outlying cases, and why two rules trim
-======================================
+Outlying cases, and why two distances judge them
+================================================
 
 The paper's masking example: 300 cases, three clusters in the first two features, and three cases
 with outlying cells in noise features.
@@ -42,15 +42,17 @@ WeightsDisplay.from_estimator(model)
 
 # %%
 # This is masking: measured in these two features, the outlying cases 0, 1 and 2 are ordinary. A
-# rule that trims by the weighted distance alone would keep them, and they would draw the weights
-# back. The second rule, by the unweighted distance, trims them: they lie on top of the picture.
+# rule that looks at the weighted distance alone would keep them, and they would draw the weights
+# back. The unweighted distance shows them: they lie on top of the picture, beyond its threshold.
 
 OutlierDisplay.from_estimator(model, X)
 
 # %%
-# Trimmed is not the same as outlying. Trimming is a precaution and takes its share whether there
-# are outlying cases or not; an outlier is far from its center in the features that matter, farther
-# than is likely by chance. In these features, the three cases are ordinary, and belong to clusters.
+# Trimmed is not the same as outlying. Trimming a given share is a precaution and takes its share
+# whether there are outlying cases or not; an outlier is farther from its center than is likely by
+# chance, in the features with weight or in all features. With ``trim="auto"``, the default, the
+# outlying cases are those that are left out. In the features with weight the three cases are
+# ordinary, and belong to clusters.
 
 print("trimmed: ", np.flatnonzero(model.trimmed_))
 print("outliers:", np.flatnonzero(model.outliers_))
@@ -59,8 +61,8 @@ ClusterDisplay.from_estimator(model, X)
 # %%
 # New cases
 # ---------
-# The threshold holds for new cases: ``is_outlier`` applies it, and ``score_samples`` returns minus
-# the distance.
+# The thresholds hold for new cases: ``is_outlier`` applies them, and ``score_samples`` returns
+# minus the distance that is the more outlying of the two.
 
 new = np.array([[2, 2, 0, 0, 0], [9, -9, 0, 0, 0]])
 print(model.is_outlier(new), -model.score_samples(new))

@@ -12,7 +12,7 @@ from rskc.datasets import make_contaminated, make_design, make_simulation
 from rskc.engines import engine_for
 from rskc.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.metrics import classification_error_rate
-from rskc.solver.outliers import Distances, far_cases, judge
+from rskc.outliers import Distances, far_cases, judge
 from skips import skip_without
 
 OF_CHOICE = ("feature_statistics_", "feature_p_values_", "n_features_different_")

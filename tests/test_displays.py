@@ -30,7 +30,7 @@ from rskc.displays import (
 )
 from rskc.metrics import revised_silhouette
 from rskc.pictures import palette
-from rskc.pictures.models import strongest, unweighted_distances
+from rskc.pictures.models import cube_ticks, strongest
 from skips import Optional
 
 pl = Optional("polars")
@@ -340,68 +340,68 @@ def test_n_top_is_checked(display, n_top):
 # Outliers
 
 
-def test_points_are_the_two_distances_by_rule():
+def codes_of(model):
+    """Which distance makes a case an outlier: none, weighted, unweighted, both."""
+    far = model.distances_ > model.outlier_threshold_
+    return far + 2 * (model.unweighted_distances_ > model.unweighted_outlier_threshold_)
+
+
+@pytest.mark.parametrize("rule", ["both", "paper"])
+def test_points_are_the_two_distances_by_what_makes_them_outliers(rule):
+    model = fit(X, outlier_rule=rule)
+    drawn = OutlierDisplay.from_estimator(model, X)
+    codes = codes_of(model)
+    hollow = model.trimmed_ & (codes == 0)
+    unweighted = ((X - model.cluster_centers_[model.labels_]) ** 2).sum(axis=1)
+    both = np.column_stack([model.distances_, unweighted])
+    assert list(drawn.points_) == ["none", "weighted", "unweighted", "both", "trimmed"]
+    for code, points in enumerate(list(drawn.points_.values())[:4]):
+        assert_allclose(points.get_offsets(), both[(codes == code) & ~hollow])
+    assert_allclose(drawn.points_["trimmed"].get_offsets(), both[hollow])
+    assert drawn.ax_.get_title(loc="left").startswith(f"60 cases: {model.outliers_.sum()} outlier")
+
+
+def test_the_outliers_drawn_are_those_of_the_model():
     drawn = OutlierDisplay.from_estimator(MODEL, X)
-    codes = MODEL.trimmed_weighted_ + 2 * MODEL.trimmed_unweighted_.astype(int)
-    weighted = MODEL.distances_
-    unweighted = ((X - MODEL.cluster_centers_[MODEL.labels_]) ** 2).sum(axis=1)
-    assert len({str(p.get_paths()[0].vertices) for p in drawn.points_.values()}) == 4
-    for code, points in enumerate(drawn.points_.values()):
-        expected = np.column_stack([weighted, unweighted])[codes == code]
-        assert_allclose(points.get_offsets(), expected)
+    outlying = sum(
+        len(drawn.points_[kind].get_offsets()) for kind in ("weighted", "unweighted", "both")
+    )
+    assert outlying == MODEL.outliers_.sum() > 0
 
 
-def test_missing_cells_scale_the_unweighted_distance_up():
-    centers = np.array([[1.0, 2.0, 3.0, np.nan]])
-    cases = np.array([[2.0, np.nan, 3.0, 5.0], [np.nan, np.nan, np.nan, 1.0]])
-    distances = unweighted_distances(cases, np.zeros(2, int), centers)
-    assert_array_equal(distances, [3 / 2 * 1, np.inf])
-
-
-def test_threshold_and_cut_offs():
+def test_lines_stand_at_the_thresholds():
     drawn = OutlierDisplay.from_estimator(MODEL, X)
-    assert drawn.lines_["threshold"].get_xdata()[0] == MODEL.outlier_threshold_
-    smallest = drawn.unweighted[MODEL.trimmed_unweighted_].min()
-    assert drawn.lines_["unweighted"].get_ydata()[0] == smallest
-
-
-def test_a_cut_off_is_a_line_a_band_or_nothing():
-    distances = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-
-    def cut(*trimmed):
-        mask = np.isin(distances, trimmed)
-        none = np.zeros(5, bool)
-        drawn = OutlierDisplay(distances, distances, mask, none, threshold=9.0).plot()
-        return drawn.lines_.get("weighted"), drawn.ax_.get_title(loc="left")
-
-    line, title = cut(4.0, 5.0)
-    assert_array_equal(line.get_xdata(), [4, 4])
-    assert "no weighted" not in title
-    band, title = cut(3.0, 5.0)
-    assert (band.get_x(), band.get_width()) == (3, 1)
-    assert "no weighted" not in title
-    nothing, title = cut(1.0)
-    assert nothing is None
-    assert "no weighted cut-off" in title
-    nothing, title = cut()
-    assert nothing is None
-    assert "no weighted" not in title
+    assert drawn.lines_["weighted"].get_xdata()[0] == MODEL.outlier_threshold_
+    assert drawn.lines_["unweighted"].get_ydata()[0] == MODEL.unweighted_outlier_threshold_
+    drawn = OutlierDisplay.from_estimator(fit(X, outlier_rule="paper"), X)
+    assert list(drawn.lines_) == ["weighted"]
 
 
 def test_axes_are_logarithmic_if_the_spread_is_large():
-    drawn = OutlierDisplay.from_estimator(MODEL, X)
+    drawn = OutlierDisplay.from_estimator(MODEL, X * np.where(np.arange(60) == 3, 1e3, 1)[:, None])
     assert (drawn.ax_.get_xscale(), drawn.ax_.get_yscale()) == ("log", "log")
     assert drawn.ax_.get_xlabel().endswith("log scale")
     tame = make_figure1(90, 5, random_state=0).data
     drawn = OutlierDisplay.from_estimator(fit(tame, l1_bound=None), tame)
-    assert (drawn.ax_.get_xscale(), drawn.ax_.get_yscale()) == ("linear", "linear")
+    assert (drawn.ax_.get_xscale(), drawn.ax_.get_yscale()) == ("function", "function")
+    assert drawn.ax_.get_xlabel().endswith("cube root")
     assert drawn.ax_.get_ylim()[0] == 0
+    drawn.figure_.canvas.draw()
+
+
+@pytest.mark.parametrize("high", [1e-7, 0.3, 1.0, 7.0, 12.0, 5e4])
+def test_ticks_of_cube_roots_are_round_and_apart(high):
+    ticks = np.array(cube_ticks(high))
+    assert ticks[0] == 0
+    assert ticks[-1] <= high < 2.5 * ticks[-1]
+    assert np.diff(np.cbrt(ticks / high)).min() > 0.02
+    assert all(f"{tick:.0e}"[0] in "0125" for tick in ticks)
+    assert cube_ticks(0) == [0]
 
 
 def test_zero_distances_fit_on_a_log_axis():
-    distances = np.array([0.0, 1.0, 1.0, 1.0, 100.0])
-    none = np.zeros(5, bool)
-    drawn = OutlierDisplay(distances, distances, none, none, threshold=50.0).plot()
+    distances = np.array([0.0, 1.0, 1.0, 1.0, 2000.0])
+    drawn = OutlierDisplay(distances, distances, thresholds=(50.0, np.inf)).plot()
     lowest = drawn.points_["none"].get_offsets().min()
     assert 0 < drawn.ax_.get_xlim()[0] < lowest == 1e-3
 
@@ -420,8 +420,7 @@ def test_names_do_not_cover_one_another():
     rng = np.random.default_rng(0)
     points = rng.random((200, 2)) + 1
     points[:10] = [3, 3] + 0.1 * rng.random((10, 2))
-    flagged = np.arange(200) < 10
-    drawn = OutlierDisplay(*points.T, flagged, flagged, threshold=2.5).plot()
+    drawn = OutlierDisplay(*points.T, thresholds=(2.5, 2.5)).plot()
     drawn.figure_.canvas.draw()
     assert len(drawn.texts_) == 10
     # The box of the letters, without the line to the point.

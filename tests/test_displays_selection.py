@@ -29,7 +29,6 @@ from rskc.displays import (
 from rskc.pictures.palette import PALETTE
 from rskc.selection import (
     Clest,
-    GapK,
     GapL1,
     GridSearch,
     PredictionStrength,
@@ -58,7 +57,6 @@ def closed_figures(monkeypatch):
 MAKE = {
     "clest": lambda: Clest(MODEL, [2, 3], n_splits=4, n_references=19, **HOW),
     "gap_l1": lambda: GapL1(MODEL, 5, n_permutations=3, **HOW),
-    "gap_k": lambda: GapK(MODEL, [1, 2, 3], n_references=3, **HOW),
     "strength": lambda: PredictionStrength(MODEL, [1, 2, 3], n_splits=4, **HOW),
     "trim": lambda: TrimCurves(MODEL, [2, 3], [0, 0.05, 0.1], **HOW),
     "grid": lambda: GridSearch(MODEL, [2, 3], [1.3, 1.6, 2.5], [0, 0.1], **HOW),
@@ -66,7 +64,6 @@ MAKE = {
 DISPLAYS = {
     "clest": ClestDisplay,
     "gap_l1": GapDisplay,
-    "gap_k": GapDisplay,
     "strength": StrengthDisplay,
     "trim": TrimCurvesDisplay,
     "path": FeaturePathDisplay,
@@ -175,7 +172,7 @@ def test_says_how_to_get_matplotlib(kind, fitted, monkeypatch):
 # Clest
 
 
-def make_clest(chosen=3, significant=(False, True, False), numbers=(2, 3, 6), rule="agreement"):
+def make_clest(chosen=3, passed=(False, True, False), numbers=(2, 3, 6)):
     rng = np.random.default_rng(0)
     m = len(numbers)
     table = pd.DataFrame(
@@ -183,9 +180,7 @@ def make_clest(chosen=3, significant=(False, True, False), numbers=(2, 3, 6), ru
             "n_clusters": numbers,
             "observed_cer": 0.1,
             "reference_cer": 0.3,
-            "p_value": np.linspace(0.5, 0.048, m),
-            "p_value_share": np.linspace(0.4, 0.0, m),
-            "significant": significant,
+            "passed": passed,
         }
     )
     return SimpleNamespace(
@@ -193,7 +188,6 @@ def make_clest(chosen=3, significant=(False, True, False), numbers=(2, 3, 6), ru
         observed_cers_=rng.random((20, m)) / 2,
         reference_cers_=rng.random((30, m)) / 2 + 0.3,
         n_clusters_=chosen,
-        rule=rule,
     )
 
 
@@ -223,32 +217,32 @@ def test_clest_marks_the_chosen_number_and_those_that_passed():
     assert texts_of(drawn.ax_.xaxis) == ["2", "3", "6"]
     assert (drawn.band_.get_x(), drawn.band_.get_width()) == (0.5, 1)
     assert to_hex(drawn.band_.get_facecolor()).upper() == style.CHOSEN
-    labels = drawn.p_axis_.xaxis.get_ticklabels()
-    assert texts_of(drawn.p_axis_.xaxis) == [".5", ".27 *", ".048"]
+    labels = drawn.below_axis_.xaxis.get_ticklabels()
+    search = make_clest()
+    below = search.reference_cers_ < np.median(search.observed_cers_, axis=0)
+    first, second, third = below.sum(axis=0)
+    assert texts_of(drawn.below_axis_.xaxis) == [f"{first}", f"{second} *", f"{third}"]
     assert [label.get_fontweight() for label in labels] == ["normal", "bold", "normal"]
-    assert title_of(drawn) == "3 clusters: predicted better than by chance, p = .27"
+    assert title_of(drawn) == (
+        f"3 clusters: predicted better than {30 - second} of 30 reference sets"
+    )
 
 
 def test_clest_without_clusters_says_so():
-    drawn = ClestDisplay.from_estimator(make_clest(chosen=1, significant=[False] * 3))
+    drawn = ClestDisplay.from_estimator(make_clest(chosen=1, passed=[False] * 3))
     assert drawn.band_ is None
     assert title_of(drawn).startswith("1 cluster, that is, no clusters\n")
-    assert "none passed" in drawn.p_axis_.get_xlabel()
-
-
-def test_clest_writes_the_p_values_of_its_rule():
-    drawn = ClestDisplay.from_estimator(make_clest(rule="paper"))
-    assert texts_of(drawn.p_axis_.xaxis) == [".4", ".2 *", "0"]
+    assert "none passed" in drawn.below_axis_.get_xlabel()
 
 
 @pytest.mark.parametrize("size", [(12, 5), (5, 3)])
-def test_clest_p_values_do_not_overlap(size):
+def test_clest_numbers_of_references_do_not_overlap(size):
     numbers = np.arange(2, 18)
     ax = plt.subplots(figsize=size, layout="constrained")[1]
-    search = make_clest(chosen=5, significant=[True] * 16, numbers=numbers)
+    search = make_clest(chosen=5, passed=[True] * 16, numbers=numbers)
     drawn = ClestDisplay.from_estimator(search, ax=ax)
     drawn.figure_.canvas.draw()
-    assert not overlaps(drawn.p_axis_.xaxis.get_ticklabels())
+    assert not overlaps(drawn.below_axis_.xaxis.get_ticklabels())
 
 
 def test_clest_agrees_with_the_search(fitted):
@@ -264,12 +258,16 @@ def test_clest_agrees_with_the_search(fitted):
 # The gap
 
 
-def make_gap(kind="l1_bound", chosen=2, gap=(0.1, 0.4, 0.7, 0.75, 0.72), n=5):
-    values = {"l1_bound": [1.2, 3.0, 5.0, 5.1, 22.0], "n_clusters": [1, 2, 3, 4, 7]}[kind][:n]
-    table = pd.DataFrame({kind: values, "gap": gap[:n], "standard_error": 0.06})
-    table["chosen"] = np.arange(n) == chosen
-    if kind == "l1_bound":
-        table["n_features"] = [2, 10, 45, 47, 500][:n]
+def make_gap(chosen=2, gap=(0.1, 0.4, 0.7, 0.75, 0.72), n=5):
+    table = pd.DataFrame(
+        {
+            "l1_bound": [1.2, 3.0, 5.0, 5.1, 22.0][:n],
+            "gap": gap[:n],
+            "standard_error": 0.06,
+            "chosen": np.arange(n) == chosen,
+            "n_features": [2, 10, 45, 47, 500][:n],
+        }
+    )
     return SimpleNamespace(table_=table)
 
 
@@ -278,16 +276,14 @@ def ends_of_errors(drawn):
     return np.array([segment[:, 1] for segment in bars.get_segments()])
 
 
-@pytest.mark.parametrize("kind", ["l1_bound", "n_clusters"])
-def test_gap_curve_errors_and_marks(kind):
-    table = make_gap(kind).table_
-    drawn = GapDisplay.from_estimator(make_gap(kind))
-    x = table.l1_bound if kind == "l1_bound" else np.arange(5)
-    assert_allclose(drawn.curve_.lines[0].get_xdata(), x)
+def test_gap_curve_errors_and_marks():
+    table = make_gap().table_
+    drawn = GapDisplay.from_estimator(make_gap())
+    assert_allclose(drawn.curve_.lines[0].get_xdata(), table.l1_bound)
     assert_allclose(drawn.curve_.lines[0].get_ydata(), table.gap)
     assert_allclose(ends_of_errors(drawn), np.column_stack([table.gap - 0.06, table.gap + 0.06]))
-    assert_allclose(drawn.largest_.get_xydata(), [[x[3], 0.75]])
-    assert_allclose(drawn.chosen_.get_xydata(), [[x[2], 0.7]])
+    assert_allclose(drawn.largest_.get_xydata(), [[5.1, 0.75]])
+    assert_allclose(drawn.chosen_.get_xydata(), [[5.0, 0.7]])
 
 
 def test_gap_over_bounds_has_a_log_scale_a_line_and_numbers_of_features():
@@ -302,21 +298,8 @@ def test_gap_over_bounds_has_a_log_scale_a_line_and_numbers_of_features():
     ]
 
 
-def test_gap_over_numbers_of_clusters():
-    drawn = GapDisplay.from_estimator(make_gap("n_clusters"))
-    assert texts_of(drawn.ax_.xaxis) == ["1", "2", "3", "4", "7"]
-    assert drawn.line_ is None
-    assert drawn.feature_axis_ is None
-    assert title_of(drawn).startswith(
-        "3 clusters: within one standard error of the first local maximum"
-    )
-    drawn = GapDisplay.from_estimator(make_gap("n_clusters", chosen=3))
-    assert title_of(drawn) == "4 clusters: the largest gap"
-
-
-@pytest.mark.parametrize("kind", ["l1_bound", "n_clusters"])
-def test_gap_of_one_value(kind):
-    drawn = GapDisplay.from_estimator(make_gap(kind, chosen=0, n=1))
+def test_gap_of_one_value():
+    drawn = GapDisplay.from_estimator(make_gap(chosen=0, n=1))
     drawn.figure_.canvas.draw()
     assert title_of(drawn).endswith(": the largest gap")
 
@@ -326,11 +309,6 @@ def test_gap_agrees_with_the_search(fitted):
     drawn = GapDisplay.from_estimator(search)
     assert drawn.chosen_.get_xdata()[0] == search.l1_bound_1se_
     assert drawn.largest_.get_xdata()[0] == search.l1_bound_
-
-
-def test_gap_kind_is_checked():
-    with pytest.raises(ValueError, match="kind='K' must be one of"):
-        GapDisplay([1], [1], [1], chosen=[True], kind="K").plot()
 
 
 @pytest.mark.parametrize(("low", "high"), [(1.2, 2.3), (1.2, 8), (1.2, 70), (1.2, 230), (60, 70)])
@@ -396,7 +374,6 @@ def test_trim_curves_are_the_columns_a_little_aside():
             expected = search.table_[search.table_.n_clusters == K]
             assert_allclose(curve.get_ydata(), expected[y])
             assert_allclose(curve.get_xdata(), expected.trim, atol=0.0125)
-        assert (drawn.line_ is not None) == (y == "moved")
 
 
 def test_trim_curves_have_their_own_color_and_marker():
@@ -407,27 +384,15 @@ def test_trim_curves_have_their_own_color_and_marker():
     assert np.diff(x).min() > 0
 
 
-def test_trim_rings_mark_the_suggested_shares():
-    drawn = TrimCurvesDisplay.from_estimator(make_trim({2: 0.05, 3: 0.0, 4: 0.1}))
-    assert list(drawn.rings_) == [2, 3]  # 4 is not stable
+def test_trim_rings_mark_the_least_share_that_trims_all_outlying_cases():
+    drawn = TrimCurvesDisplay.from_estimator(make_trim({2: 0.03, 3: 0.0, 4: 0.12}))
+    assert list(drawn.rings_) == [2, 3]  # with 4 clusters more are outlying than any share trims
     assert_allclose(drawn.rings_[2].get_ydata(), 0.05)
     assert_allclose(drawn.rings_[2].get_xdata()[0], drawn.curves_[2].get_xdata()[1])
     assert_allclose(drawn.rings_[3].get_ydata(), 0)  # of the least share nothing is known
     entries = [text.get_text() for text in drawn.legend_.get_texts()]
-    assert entries[:3] == ["2: from 5% on", "3: from 0% on", "4: none up to 10%"]
-    assert title_of(drawn).startswith("Numbers of clusters with a stable partition: 2, 3\n")
-
-
-@pytest.mark.parametrize(
-    ("suggested", "title"),
-    [
-        ({3: 0.05}, "The partition is stable from 5% on"),
-        ({3: 0.1}, "The partition is not stable up to 10%"),
-        ({3: 0.1, 4: 0.1}, "Numbers of clusters with a stable partition: none"),
-    ],
-)
-def test_trim_titles(suggested, title):
-    assert title_of(TrimCurvesDisplay.from_estimator(make_trim(suggested))).startswith(title)
+    assert entries[:3] == ["2: 3%", "3: 0%", "4: 12%"]
+    assert title_of(drawn).startswith("0% to 12% of the cases are outlying\n")
 
 
 def test_trim_ticks_stand_at_the_shares():
@@ -440,7 +405,7 @@ def test_trim_ticks_stand_at_the_shares():
 def test_trim_of_one_share(trims):
     drawn = TrimCurvesDisplay.from_estimator(make_trim({3: trims[0]}, trims))
     drawn.figure_.canvas.draw()
-    assert "is stable from" in title_of(drawn)
+    assert f"{trims[0]:.0%} of the cases are outlying" in title_of(drawn)
 
 
 def test_trim_column_is_checked(fitted):

@@ -336,6 +336,41 @@ def test_files_from_before_there_were_kinds_of_warnings_are_read(saved_bytes, pa
     assert old.summary()
 
 
+# What files have that were saved before the data could decide about features and trimming.
+NEW_PARAMS = ("outlier_rule", "reweight")
+NEW_ATTRIBUTES = ("unweighted_outlier_threshold_", "outlier_cutoff_", "trim_")
+
+
+def as_of_old(contents):
+    for name in NEW_PARAMS:
+        del contents["params"][name]
+    for name in (*NEW_ATTRIBUTES, "unweighted_distances_"):
+        del contents["attributes"][name]
+    contents["params"]["l1_bound"] = "auto"  # halfway, then
+
+
+def test_settings_of_earlier_files_mean_what_they_meant(path):
+    """One rule for outliers, the paper's, and "auto" for the bound halfway."""
+    made = {"trim": 0.1, "l1_bound": "half", "outlier_rule": "paper", "outlier_cutoff": 3.5}
+    model = fitted(**made)
+    save(model, path)
+    old = read_model(rewritten(path.read_bytes(), path, as_of_old)).model
+    assert {name: getattr(old, name) for name in made} == made
+    assert (old.reweight, old.trim_, old.outlier_cutoff_) == (False, 0.1, 3.5)
+    assert not hasattr(old, "unweighted_distances_")
+    for method in ("predict", "transform", "score_samples", "is_outlier"):
+        assert same(getattr(old, method)(X), getattr(model, method)(X))
+    assert old.score(X) == model.score(X)
+    assert old.summary() == model.summary()
+    frame, expected = old.cases_frame(X), model.cases_frame(X)
+    assert frame["unweighted_distance"].isna().all()
+    assert not frame["outlier_unweighted"].any()
+    others = frame.columns.drop("unweighted_distance")
+    pd.testing.assert_frame_equal(frame[others], expected[others])
+    again = RobustSparseKMeans(**old.get_params()).fit(X)
+    assert same(again.feature_weights_, model.feature_weights_)
+
+
 @pytest.mark.parametrize("name", ["../evil.npy", "/etc/evil", "arrays/../x.npy", "more.txt"])
 def test_strange_entries_are_refused(saved_bytes, path, name):
     assert "other files" in refusal(rewritten(saved_bytes, path, **{name: b"x"}))

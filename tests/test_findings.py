@@ -8,7 +8,6 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
 from rskc.selection import (
     Clest,
-    GapK,
     GapL1,
     GridSearch,
     PredictionStrength,
@@ -28,59 +27,33 @@ MODEL = RobustSparseKMeans(3, trim=0.02, l1_bound=1.6, n_init=3, random_state=0)
 HOW = {"random_state": 0, "n_jobs": 1, "progress": False}
 
 
-@pytest.fixture(scope="module")
-def gap_k():
-    return GapK(MODEL, range(1, 6), n_references=4, **HOW).fit(DATA)
-
-
-def test_gap_k_describes_the_rule_it_follows(gap_k):
-    """The least number within one standard error of the first local maximum, and not the next."""
-    gap, error = gap_k.table_.gap.to_numpy(), gap_k.table_.standard_error.to_numpy()
-    peak = next(i for i in range(5) if i == 4 or gap[i] >= gap[i + 1])
-    least = next(i for i in range(5) if gap[i] >= gap[peak] - error[peak])
-    finding = describe(gap_k)
-    assert finding.suggests == {"n_clusters": least + 1}
-    assert finding.table.chosen == [i == least for i in range(5)]
-    assert "within one standard error of the first local maximum" in finding.rule
-
-
-@pytest.mark.parametrize(
-    ("kind", "gap", "row", "reason"),
-    [
-        ("n_clusters", [0, 3, 2, 1], 1, "the largest gap"),
-        ("n_clusters", [0, 3, 2, 9], 1, "the first local maximum"),
-        ("n_clusters", [0, 2, 3, 1], 1, "within one standard error of the first local maximum"),
-        ("n_clusters", [2, 1, 3, 4], 0, "the first local maximum"),
-        ("l1_bound", [0, 3, 2, 9], 1, "within one standard error"),
-        ("l1_bound", [0, 3, 2, 9], 3, "the largest gap"),
-    ],
-)
-def test_reasons_of_the_gap(kind, gap, row, reason):
-    assert gap_reason(kind, gap, np.arange(4) == row) == reason
-
-
-def test_reasons_of_the_others():
-    assert clest_reason([2, 3], [0.5, 0.048], 3) == "predicted better than by chance, p = .048"
-    assert clest_reason([2, 3], [0.5, 0.6], 1).startswith("no number of them")
+def test_reasons():
+    assert gap_reason([0, 3, 2, 9], np.arange(4) == 1) == "within one standard error"
+    assert gap_reason([0, 3, 2, 9], np.arange(4) == 3) == "the largest gap"
+    assert clest_reason([2, 3], [5, 1], 20, 3) == "predicted better than 19 of 20 reference sets"
+    assert clest_reason([2, 3], [5, 6], 20, 1).startswith("no number of them")
     assert strength_reason(0.78, 0.05, 0.8).endswith("predicted well (strength 0.78)")
     assert "below the threshold of 0.9" in strength_reason(0.78, 0.05, 0.9)
-    assert trim_reason([0, 0.025, 0.1], 0.025) == "the partition is stable from 2.5% on"
-    assert trim_reason([0, 0.025, 0.1], 0.1) == "the partition is not stable up to 10%"
+    assert trim_reason([0.025]) == "2.5% of the cases are outlying"
+    assert trim_reason([0.025, 0.0, 0.1]) == "0% to 10% of the cases are outlying"
 
 
 @pytest.mark.parametrize(
-    ("rule", "column", "words"),
+    ("rule", "level", "words"),
     [
-        ("agreement", "p_value", "agreement within 0.1"),
-        ("paper", "p_value_share", "farthest"),
+        ("agreement", 0.05, "none of the 4 reference sets has a smaller error, and if its"),
+        ("agreement", 0.5, "no more than 1 of the 4 reference sets have a smaller error"),
+        ("paper", 0.05, "none of the 4 reference sets has a smaller error. Of those, the one"),
     ],
 )
-def test_clest_describes_its_rule(rule, column, words):
-    search = Clest(MODEL, [2, 3], n_splits=3, n_references=4, rule=rule, **HOW).fit(DATA)
+def test_clest_describes_its_rule(rule, level, words):
+    how = {"rule": rule, "level": level, **HOW}
+    search = Clest(MODEL, [2, 3], n_splits=3, n_references=4, **how).fit(DATA)
     finding = describe(search)
     assert words in finding.rule
-    shown = [float(row[finding.table.labels.index("p-value")]) for row in finding.table.rows]
-    assert shown == search.table_[column].tolist()
+    assert "p-value" not in " ".join([finding.explanation, *finding.table.labels])
+    below = finding.table.labels.index("Reference sets below")
+    assert [int(row[below]) for row in finding.table.rows] == search.table_.n_below.tolist()
     assert finding.headline.startswith(f"Clest suggests {search.n_clusters_} cluster")
 
 
@@ -93,12 +66,14 @@ def test_gap_l1_describes_its_rule():
     assert "within one standard error of the largest gap" in describe(search).rule
 
 
-def test_trimming_that_is_not_stable_asks_for_larger_shares():
+def test_trimming_says_what_it_measures():
     search = TrimCurves(MODEL, [3], [0, 0.05], **HOW).fit(DATA)
-    search.suggested_trim_ = 0.05
-    assert "try larger ones" in describe(search).explanation
-    search.suggested_trim_ = 0.0
-    assert describe(search).next_step == ""
+    finding = describe(search)
+    assert finding.suggests == {"trim": search.suggested_trim_}
+    assert "that of the outlying cases" in finding.rule
+    assert finding.next_step == ""
+    search.suggested_trim_ = 0.06
+    assert "more than the largest share" in describe(search).explanation
 
 
 def test_the_grid_does_not_choose_the_number_of_clusters():
@@ -124,5 +99,5 @@ def test_the_path_names_the_first_features():
 def test_what_cannot_be_described():
     with pytest.raises(NotFittedError):
         describe(Clest(MODEL))
-    with pytest.raises(TypeError, match="must be one of Clest, GapL1, GapK"):
+    with pytest.raises(TypeError, match="must be one of Clest, GapL1, Pred"):
         describe(MODEL)

@@ -21,7 +21,7 @@ LAYERS = (
     {"exceptions"},
     {"engines"},
     {"solver", "arrays", "versions"},
-    {"validation", "feature_tests", "clumps"},
+    {"validation", "feature_tests", "outliers"},
     {"automatic"},
     {"fitted", "fit_warnings", "labels", "datasets", "preprocessing"},
     {"fitting", "metrics", "markers"},

@@ -33,13 +33,13 @@ from rskc.report._searches import curves_of
 from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection import (
     Clest,
-    GapK,
     GapL1,
     GridSearch,
     PredictionStrength,
     TrimCurves,
     feature_path,
 )
+from rskc.summary import count_features
 from rskc.wording import cleaned, number, percent, sentence_list
 
 NASTY = {
@@ -102,7 +102,6 @@ def searches():
         return [
             Clest(model, [2, 3], n_splits=3, n_references=19, **how).fit(data),
             GapL1(model, [2, 6, 20], n_permutations=2, **how).fit(data),
-            GapK(model, [1, 2, 3], n_references=2, **how).fit(data),
             PredictionStrength(model, [1, 2, 3], n_splits=2, **how).fit(data),
             TrimCurves(model, [2, 3], [0, 0.05, 0.1], **how).fit(data),
             GridSearch(model, [2, 3], [3, 6], [0, 0.05], **how).fit(data),
@@ -156,9 +155,11 @@ def test_counts_are_those_of_the_model(model, X, summary):
     assert result["n_selected"] == np.count_nonzero(model.feature_weights_)
     assert result["n_outliers"] == model.outliers_.sum()
     assert result["n_trimmed"] == model.trimmed_.sum()
-    assert_allclose(result["silhouette"], revised_silhouette(model, X).values.mean())
+    kept = revised_silhouette(model, X).values[~model.outliers_]
+    assert_allclose(result["silhouette"], kept.mean())
+    assert result["features"] == count_features(model).words
     assert summary["headline"] == (
-        f"3 clusters found in 60 cases; {result['n_selected']} of 6 features matter; "
+        f"3 clusters found in 60 cases; {result['features']}; "
         f"{result['n_outliers']} cases look like outliers."
     )
 
@@ -238,7 +239,9 @@ def test_tables_hold_everything(model, X, summary):
     assert cases["case"] == [str(i) for i in range(60)]
     assert_array_equal(cases["cluster"], model.labels_)
     assert_allclose(cases["distance"], model.distances_, rtol=1e-3)
-    assert_array_equal(cases["outlier"], model.outliers_.astype(int))
+    assert_allclose(cases["unweighted"], model.unweighted_distances_, rtol=1e-3)
+    words = np.array(summary["cases"]["words"]["outlier"])[cases["outlier"]]
+    assert_array_equal(words != "no", model.outliers_)
     order = np.argsort(-model.feature_weights_, kind="stable")
     assert features["feature"] == [f"x{j}" for j in order]
     assert_allclose(features["weight"], model.feature_weights_[order], rtol=1e-3)
@@ -260,7 +263,11 @@ def test_figures_hold_the_numbers(model, X, summary):
     assert len(drawn) == np.count_nonzero(model.feature_weights_)
     counts = figures["outliers"]["counts"]
     assert sum(counts.values()) == 60
-    assert counts["none"] == (~model.trimmed_).sum()
+    assert counts["none"] + counts["trimmed"] == (~model.outliers_).sum()
+    assert counts["trimmed"] == (model.trimmed_ & ~model.outliers_).sum()
+    assert [flag != "none" for flag in figures["outliers"]["points"]["flag"]] == (
+        model.outliers_.tolist()
+    )
     shape = len(figures["cells"]["rows"]["row"]), len(figures["cells"]["features"])
     assert len(figures["cells"]["cells"]["value"]) == shape[0] * shape[1]
 
@@ -269,7 +276,9 @@ def test_words_for_charts_have_numbers(summary):
     for chart in charts_of(summary):
         assert len(chart["alt"]) > 40
         assert re.search(r"\d", chart["alt"]), chart["alt"]
-    assert f"{summary['result']['silhouette']:.2f}" in summary["figures"]["silhouettes"]["alt"]
+    for row in summary["clusters"]:
+        words = f"cluster {row['cluster']} {row['silhouette']:.2f}"
+        assert words in summary["figures"]["silhouettes"]["alt"]
 
 
 def test_many_cases_are_sampled_and_outliers_kept():
@@ -433,7 +442,7 @@ def facts(**changes):
         | {"n_blind": 0, "n_infinite": 0, "spreads": None},
         "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
         | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4}
-        | {"automatic": False},
+        | {"n_different": None, "n_enough": None, "trim_given": True, "automatic": False},
         "clusters": [
             {"cluster": 0, "size": 60, "silhouette": 0.6},
             {"cluster": 1, "size": 40, "silhouette": 0.6},
@@ -477,11 +486,16 @@ def clusters(*sizes, silhouette=0.6):
                 "searches": [{"name": "Clest", "suggests": {"n_clusters": 1}}],
             },
             "One cluster",
-            "better than chance",
+            "passes the rule",
         ),
-        ({"result__n_selected": 50}, "Every feature has weight", "GapL1"),
+        ({"result__n_selected": 50}, "Every feature has weight", "l1_bound='auto'"),
+        (
+            {"result__n_selected": 50, "result__n_different": 50, "result__n_enough": 7},
+            "Every feature differs",
+            "n_features=7",
+        ),
         ({"clusters": clusters(97, 3)}, "Small clusters", "fewer clusters"),
-        ({"result__l1_bound": 50**0.5}, "No sparsity", "GapL1"),
+        ({"result__l1_bound": 50**0.5}, "No sparsity", "l1_bound='auto'"),
         ({"result__l1_bound": 1.0, "result__top_share": 1.0}, "A single feature", "raise l1_bound"),
         ({"result__top_share": 0.97}, "One feature decides", "try Column"),
         (
@@ -545,6 +559,8 @@ def test_the_most_important_advice_comes_first():
         {"data__n_features": 1, "result__l1_bound": 1.0, "result__top_share": 1.0},
         {"result__n_trim": 0, "result__n_outliers": 2},
         {"result__n_outliers": 8},
+        {"result__n_outliers": 30, "result__trim_given": False},
+        {"result__n_selected": 50, "result__n_different": 50, "result__n_enough": 50},
         {"data__n_blind": 1},
         {"data__spreads": {"largest": "a", "small": "b", "ratio": 99.0}},
         {"clusters": clusters(70, 30)},

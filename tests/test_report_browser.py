@@ -20,7 +20,6 @@ from rskc.datasets import make_simulation
 from rskc.report import make_report
 from rskc.selection import (
     Clest,
-    GapK,
     GapL1,
     GridSearch,
     PredictionStrength,
@@ -171,7 +170,10 @@ def test_marks_are_as_many_as_there_are_numbers(watch, model):
     assert watch.count("#chart-silhouettes .mark-rect.layer_0_marks path") == seen.sum()
     assert watch.count("#chart-cells .mark-rect.layer_0_marks path") == 120 * n_weights
     assert watch.count("#chart-cells .mark-rect.layer_1_marks path") == 120
-    assert watch.count("#chart-outliers .mark-symbol.layer_0_marks path") == seen.sum()
+    hollow = (model.trimmed_ & ~model.outliers_ & seen).sum()
+    solid, rings = (f"#chart-outliers .mark-symbol.layer_{i}_marks path" for i in (0, 1))
+    assert watch.count(solid) == seen.sum() - hollow
+    assert watch.count(rings) == hollow
 
 
 def test_charts_hold_the_numbers_of_the_model(watch, model):
@@ -355,7 +357,6 @@ def test_searches_are_drawn(browser, tmp_path):
         searches = [
             Clest(small, [2, 3], n_splits=3, n_references=19, **how).fit(X),
             GapL1(small, [2, 6, 20], n_permutations=2, **how).fit(X),
-            GapK(small, [1, 2, 3], n_references=2, **how).fit(X),
             PredictionStrength(small, [1, 2, 3], n_splits=2, **how).fit(X),
             TrimCurves(small, [2, 3], [0, 0.05, 0.1], **how).fit(X),
             GridSearch(small, [2, 3], [3, 6], [0, 0.05], **how).fit(X),
@@ -368,7 +369,7 @@ def test_searches_are_drawn(browser, tmp_path):
         rows = watch.rows_of("search-0", "curve")
         expected = searches[0].table_.observed_cer
         assert [row["observed_cer"] for row in rows] == pytest.approx(expected, rel=1e-3)
-        assert watch.count("#chart-search-5 .mark-rect.layer_0_marks path") == 8
+        assert watch.count("#chart-search-4 .mark-rect.layer_0_marks path") == 8
         dots = watch.count("#chart-search-0 .mark-symbol.layer_0_marks path")
         assert dots == searches[0].observed_cers_.size
 

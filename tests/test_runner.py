@@ -29,7 +29,7 @@ from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.selection import Clest, GapK, GapL1, GridSearch, PredictionStrength, TrimCurves
+from rskc.selection import Clest, GapL1, GridSearch, PredictionStrength, TrimCurves
 from rskc.selection import runner as runner_module
 from rskc.selection.checkpoint import Checkpoint, NoCheckpoint
 from rskc.selection.references import PcaReference, UniformReference, permuted
@@ -40,7 +40,6 @@ MODEL = RobustSparseKMeans(3, trim=0.05, l1_bound=2, n_init=3)
 SEARCHES = {
     "Clest": Clest(MODEL, (2, 3), n_splits=3, n_references=3, rule="paper"),
     "GapL1": GapL1(MODEL, 4, n_permutations=4),
-    "GapK": GapK(MODEL, (1, 2, 3), n_references=3),
     "PredictionStrength": PredictionStrength(MODEL, (1, 2, 3), n_splits=3),
     "TrimCurves": TrimCurves(MODEL, trims=(0, 0.05, 0.1, 0.15)),
     "GridSearch": GridSearch(MODEL, (2, 3), (1.5, 2), (0, 0.1)),
@@ -501,8 +500,8 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path):
 def test_a_checkpoint_of_another_search_is_refused(tmp_path):
     path = tmp_path / "checkpoint"
     interrupted(small_clest(), path, 2)
-    with pytest.raises(ValueError, match="search=Clest and this search has search=GapK") as error:
-        search_of("GapK", checkpoint=path).fit(blobs())
+    with pytest.raises(ValueError, match="search=Clest and this search has search=GapL1") as error:
+        search_of("GapL1", checkpoint=path).fit(blobs())
     assert_one_sentence(error)
 
 

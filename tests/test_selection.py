@@ -24,7 +24,6 @@ from rskc.datasets import make_contaminated, make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.selection import (
     Clest,
-    GapK,
     GapL1,
     GridSearch,
     PredictionStrength,
@@ -32,7 +31,7 @@ from rskc.selection import (
     feature_path,
 )
 from rskc.selection import settings as settings_module
-from rskc.selection.clest import paper_rule
+from rskc.selection.clest import most_below, paper_rule
 from rskc.selection.gap import within_one_error
 from rskc.selection.strength import prediction_strength
 
@@ -94,7 +93,7 @@ def test_from_the_cers_of_rskc_follow_its_table_and_its_decision(name):
     for run in runs:
         common = {"rule": "paper", "level": run["beta"], "numbers": run["K_values"]}
         clest = decide(run["observedCERs"], run["referenceCERs"], **common)
-        columns = ["difference", "observed_cer", "reference_cer", "p_value_share"]
+        columns = ["difference", "observed_cer", "reference_cer", "share_below"]
         assert_allclose(clest.table_[columns], run["result_table"], atol=1e-12)
         assert clest.n_clusters_ == run["K"]
         assert_array_equal(clest.table_.chosen, np.array(run["K_values"]) == run["K"])
@@ -114,17 +113,17 @@ def test_the_table_by_hand():
         "reference_cer",
         "difference",
         "agreement",
-        "p_value",
-        "p_value_share",
-        "significant",
+        "n_below",
+        "share_below",
+        "passed",
         "chosen",
     ]
     assert_allclose(table.observed_cer, [0.1, 0.3])  # medians
     assert_allclose(table.reference_cer, [0.15, 0.25])  # means
     assert_allclose(table.difference, [-0.05, 0.05])
     assert_allclose(table.agreement, [1 / 3, -0.2])
-    assert_allclose(table.p_value_share, [1 / 4, 2 / 4])  # a tie is not below
-    assert_allclose(table.p_value, [2 / 5, 3 / 5])
+    assert table.n_below.tolist() == [1, 2]  # a tie is not below
+    assert_allclose(table.share_below, [1 / 4, 2 / 4])
 
 
 def test_the_paper_takes_the_least_difference_of_those_that_pass():
@@ -132,7 +131,7 @@ def test_the_paper_takes_the_least_difference_of_those_that_pass():
     reference[:1, 1] = 0.0  # one of twenty is below: a share of 0.05 is not less than the level
     observed = constant([0.2, 0.05, 0.1, 0.1], 3)
     clest = decide(observed, reference, rule="paper")
-    assert clest.table_.significant.tolist() == [True, False, True, True]
+    assert clest.table_.passed.tolist() == [True, False, True, True]
     assert clest.n_clusters_ == 4  # the first of two that tie
     assert decide(observed, reference, rule="paper", level=0.06).n_clusters_ == 3
 
@@ -158,19 +157,49 @@ def test_agreement_takes_the_largest_of_those_nearly_as_good(agreement, chosen):
     assert clest.table_.chosen.sum() == (chosen > 1)
 
 
-def test_agreement_asks_for_a_small_p_value():
+@pytest.mark.parametrize(("below_the_best", "chosen"), [(0.06, 5), (0.065, 4)])
+def test_five_clusters_must_be_nearer_to_the_best_than_half_of_a_split(below_the_best, chosen):
+    """Of four true ones, one split in two costs 1/32 of the pairs, .125 of a CER of .25."""
+    reference = constant([0.4, 0.3, 0.3, 0.25])
+    observed = constant((1 - np.array([0.6, 0.6, 1, 1 - below_the_best])) * reference[0], 5)
+    assert decide(observed, reference, numbers=[2, 3, 4, 5]).n_clusters_ == chosen
+
+
+@pytest.mark.parametrize(
+    ("rule", "level", "n_references", "most"),
+    [
+        ("agreement", 0.05, 20, 0),
+        ("agreement", 0.05, 39, 1),
+        ("agreement", 0.05, 5, 0),  # at least none
+        ("agreement", 0.1, 20, 1),
+        ("paper", 0.05, 20, 0),
+        ("paper", 0.05, 21, 1),
+        ("paper", 0.06, 20, 1),
+        ("paper", 0.0, 20, -1),
+    ],
+)
+def test_how_many_reference_sets_may_be_below(rule, level, n_references, most):
+    assert most_below(rule, level, n_references) == most
+    share = np.arange(n_references + 1)
+    by_definition = share / n_references < level
+    if rule == "agreement":
+        by_definition = (1 + share) / (1 + n_references) <= max(level, 1 / (1 + n_references))
+    assert np.count_nonzero(by_definition) == most + 1
+
+
+def test_agreement_asks_that_hardly_any_reference_is_below():
     reference = constant([0.4, 0.4])
-    reference[0] = [0.0, 0.4]  # one below the observed: p = 2/21
+    reference[0] = [0.0, 0.4]  # one below the observed: 2/21 is above .05
     observed = constant([0.02, 0.1], 5)
     clest = decide(observed, reference)
-    assert_allclose(clest.table_.p_value, [2 / 21, 1 / 21])
-    assert clest.table_.significant.tolist() == [False, True]
+    assert clest.table_.n_below.tolist() == [1, 0]
+    assert clest.table_.passed.tolist() == [False, True]
     assert clest.n_clusters_ == 3
     assert decide(observed, reference, level=0.1).n_clusters_ == 2
 
 
 @pytest.mark.parametrize("n_references", [19, 39, 199])
-def test_the_least_p_value_passes_at_its_own_level(n_references):
+def test_none_below_passes_at_its_own_level(n_references):
     """1 / 20 is 0.05, whatever it rounds to."""
     observed, reference = constant([0.0], 3), constant([0.3], n_references)
     level = 1 / (1 + n_references)
@@ -182,7 +211,7 @@ def test_none_better_than_chance_is_one_cluster(rule):
     observed, reference = constant([0.3, 0.3], 5), constant([0.2, 0.2])
     clest = decide(observed, reference, rule=rule)
     assert clest.n_clusters_ == 1
-    assert not clest.table_[["significant", "chosen"]].any(axis=None)
+    assert not clest.table_[["passed", "chosen"]].any(axis=None)
 
 
 def test_one_cluster_is_fitted_with_equal_weights():
@@ -325,7 +354,7 @@ def close_clusters(seed):
 
 def numbers_of_both_rules(seed):
     clest = Clest(MODEL, range(2, 7), **QUIET).fit(close_clusters(seed))
-    return clest.n_clusters_, paper_rule(clest.table_, 0.05)[1]
+    return clest.n_clusters_, paper_rule(clest.table_, 0.05, clest.n_references)[1]
 
 
 @small_clusters
@@ -348,7 +377,6 @@ def all_searches(model=SMALL):
     return [
         quick_clest(model, (2, 3)),
         GapL1(model, 3, n_permutations=2, **ALONE),
-        GapK(model, (1, 2, 3), n_references=2, **ALONE),
         PredictionStrength(model, (1, 2, 3), n_splits=2, **ALONE),
         TrimCurves(model, trims=(0, 0.1), **ALONE),
         GridSearch(model, l1_bounds=(1.5, 2), trims=(0, 0.1), **ALONE),
@@ -639,105 +667,9 @@ def test_sums_that_overflow_are_reported_as_in_a_fit():
         quick_clest().fit(corners(3) * 1e307)
 
 
-# ---- GapK
-
-
-def decide_gap(log_within, reference):
-    gap = GapK(None)
-    gap.reference_log_withins_ = np.array(reference, float)
-    gap._decide(list(range(1, 1 + len(log_within))), np.array(log_within, float))
-    return gap
-
-
-def test_the_gap_of_k_by_hand():
-    gap = decide_gap([0, -1, -2.5, -2.6], [[0, -0.5, -1, -1.2], [0, -0.7, -1.2, -1.6]])
-    table = gap.table_
-    assert_allclose(table.reference_mean, [0, -0.6, -1.1, -1.4])
-    assert_allclose(table.gap, [0, 0.4, 1.4, 1.2])
-    assert_allclose(table.standard_error, np.array([0, 0.1, 0.1, 0.2]) * np.sqrt(1.5))
-    assert gap.n_clusters_ == 3
-    assert table.n_clusters[table.chosen].tolist() == [3]
-
-
-@pytest.mark.parametrize(
-    ("log_within", "chosen"),
-    [
-        ([0, -0.69, -1.0], 1),  # 0.09 ahead, and within the error of 0.122
-        ([0, -0.75, -2.0], 3),  # rises to the end: the largest
-        ([0, -0.9, -1.35, -9], 2),  # the first that is enough, not the largest
-    ],
-)
-def test_the_rule_of_one_standard_error(log_within, chosen):
-    reference = np.array([[0, -0.5, -1, -1.2], [0, -0.7, -1.2, -1.6]])[:, : len(log_within)]
-    assert decide_gap(log_within, reference).n_clusters_ == chosen
-
-
-@pytest.mark.parametrize("K", [2, 3, 4])
-def test_the_gap_finds_clusters_far_apart(K):
-    """All features at once: with few, one cluster against the others looks best."""
-    model = RobustSparseKMeans(l1_bound=None, trim=0.05, n_init=5)
-    gap = GapK(model, range(1, 7), n_references=5, **ALONE).fit(corners(K))
-    assert gap.n_clusters_ == gap.best_estimator_.n_clusters == K
-    assert gap.reference_log_withins_.shape == (5, 6)
-    assert (gap.reference_log_withins_[:, 0] == 0).all()
-    assert (np.diff(gap.reference_log_withins_.mean(axis=0)) < 0).all()
-
-
-@pytest.mark.parametrize("kind", ["uniform", "normal"])
-def test_the_gap_finds_no_clusters_in_noise_without_sparsity(kind):
-    model = RobustSparseKMeans(l1_bound=None, trim=0, n_init=5)
-    gap = GapK(model, (1, 2, 3), n_references=10, **ALONE)
-    assert [gap.fit(noise(kind, seed)).n_clusters_ for seed in range(4)] == [1] * 4
-
-
-def gaps_in_noise(kind, reference):
-    model = RobustSparseKMeans(l1_bound=3, trim=0.05)
-    gap = GapK(model, (1, 2, 3, 4), reference=reference, **QUIET)
-    return [gap.fit(noise(kind, 100 + seed)).n_clusters_ for seed in range(20)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["uniform", "normal"])
-@small_clusters
-def test_the_gap_finds_no_clusters_in_noise_with_even_references(kind):
-    """ "pca" sets, which "auto" takes for equal weights, would find two clusters nearly always."""
-    found = gaps_in_noise(kind, "auto")
-    assert found.count(1) >= 15, found
-
-
-@pytest.mark.slow
-@small_clusters
-def test_the_gap_finds_few_clusters_in_normal_noise():
-    found = gaps_in_noise("normal", "pca")
-    assert found.count(1) >= 12, found
-
-
-def test_the_gap_with_missing_values_and_an_unobserved_case():
-    X = with_missing(corners(3))
-    X[4] = np.nan
-    gap = GapK(SMALL, (1, 2, 3, 4), n_references=5, **ALONE).fit(X)
-    assert gap.n_clusters_ == 3
-    assert np.isfinite(gap.table_.drop(columns="chosen")).all(axis=None)
-
-
-def test_the_gap_of_as_many_clusters_as_cases_is_no_number_to_warn_of():
-    model = RobustSparseKMeans(l1_bound=None, trim=0, n_init=1)
-    GapK(model, range(1, 7), n_references=2, **ALONE).fit(corners(3)[:6])
-
-
-@pytest.mark.parametrize(
-    ("params", "told"),
-    [
-        ({"n_clusters": 0}, "n_clusters=0"),
-        ({"n_clusters": 61}, "n_clusters=61 is more than the 60 cases"),
-        ({"n_references": 1}, "n_references=1"),
-        ({"reference": "other"}, "reference='other'"),
-    ],
-)
-def test_gap_k_refuses(params, told):
-    with pytest.raises(ValueError, match=told) as error:
-        GapK(SMALL, **ALONE).set_params(**params).fit(corners(3))
-    assert_one_sentence(error)
+def test_the_gap_of_k_is_gone_and_says_what_to_use():
+    with pytest.raises(ImportError, match="use Clest or PredictionStrength"):
+        from rskc.selection import GapK  # noqa: F401
 
 
 # ---- Prediction strength
@@ -828,20 +760,20 @@ def fake_fit(labels, trimmed=()):
     return {"labels": labels, "trimmed": np.isin(np.arange(len(labels)), trimmed)}
 
 
-def test_the_suggested_share_by_hand():
+def test_how_far_partitions_are_apart_by_hand():
     truth, joined = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 0, 0, 0, 1, 1, 2]
-    suggest = settings_module._suggested
-    trims = [0.0, 0.1, 0.2]
-    assert suggest(trims, [fake_fit(truth)] * 3) == 0
-    assert suggest(trims, [fake_fit(joined), fake_fit(truth), fake_fit(truth)]) == 0.1
-    assert suggest(trims, [fake_fit(truth), fake_fit(joined), fake_fit(truth)]) == 0.2
-    assert suggest(trims, [fake_fit(truth), fake_fit(truth), fake_fit(joined)]) == 0.2
-    renamed = [2, 2, 2, 0, 0, 0, 1, 1, 1]
-    assert suggest(trims, [fake_fit(truth), fake_fit(renamed), fake_fit(truth)]) == 0
+    moved = settings_module._moved
+    assert moved(fake_fit(truth), fake_fit(joined)) == pytest.approx(11 / 36)
+    assert moved(fake_fit(truth), fake_fit([2, 2, 2, 0, 0, 0, 1, 1, 1])) == 0
     # What differs is trimmed in one of the two.
-    outlying = [2, *truth[1:]]
-    assert suggest(trims, [fake_fit(outlying), fake_fit(truth, [0]), fake_fit(truth, [0])]) == 0
-    assert settings_module._moved(fake_fit(truth), fake_fit(joined)) == pytest.approx(11 / 36)
+    assert moved(fake_fit([2, *truth[1:]]), fake_fit(truth, [0])) == 0
+
+
+@pytest.mark.parametrize(
+    ("share", "least"), [(0, 0), (0.02, 0.1), (0.1, 0.1), (0.1 + 1e-12, 0.1), (0.3, 0.2)]
+)
+def test_the_least_share_that_trims_as_many(share, least):
+    assert settings_module.least_enough([0, 0.1, 0.2], share) == least
 
 
 def trim_curves(X, l1_bound, trims=settings_module.TRIMS, **params):
@@ -849,29 +781,29 @@ def trim_curves(X, l1_bound, trims=settings_module.TRIMS, **params):
     return TrimCurves(model, trims=trims, **{**ALONE, **params}).fit(X)
 
 
-def test_nothing_need_be_trimmed_of_clean_data():
-    curves = trim_curves(make_simulation(0, 0).data, 6.2)
-    assert curves.suggested_trim_ == 0
-    assert curves.best_estimator_.trim == 0
-
-
-def test_one_case_need_be_trimmed_of_model_1():
-    curves = trim_curves(make_simulation(1, 0).data, 6.2, [0, 1 / 60, 2 / 60, 0.1, 0.15])
-    assert curves.suggested_trim_ == pytest.approx(1 / 60)
-    assert curves.best_estimator_.trimmed_[0]
+@pytest.mark.parametrize("model", [0, 1])
+def test_as_many_cases_as_are_outlying_need_be_trimmed(model):
+    data = make_simulation(model, 0).data
+    curves = trim_curves(data, 6.2, [0, 0.05, 0.1])
+    found = RobustSparseKMeans(3, l1_bound=6.2, random_state=0).fit(data)
+    assert curves.suggested_trim_ == curves.best_estimator_.trim == pytest.approx(model / 60)
+    assert curves.suggested_trim_ == found.trim_
+    assert curves.best_estimator_.n_trim_ == found.n_trim_ == model
 
 
 @small_clusters
 @pytest.mark.parametrize("kind", ["shared_cell", "clump_rows", "far_rows"])
 def test_the_outlying_share_is_suggested(kind):
-    """4 of 60 are outlying: 0.08 is the least share tried that trims as many."""
+    """4 of 60 are outlying; one clean case may be flagged too."""
     table = make_contaminated(kind, random_state=0)
     curves = trim_curves(table.data, 3.5)
-    assert 0.06 <= curves.suggested_trim_ <= 0.1
+    assert 4 / 60 <= curves.suggested_trim_ <= 5 / 60
+    assert curves.table_.trim[curves.table_.chosen].isin([0.08, 0.1]).tolist() == [True]
+    assert curves.best_estimator_.trimmed_[table.outliers].all()
     model = curves.best_estimator_
     clean = ~table.outliers
     assert classification_error_rate(model.labels_[clean], table.target[clean]) < 0.1
-    least = trim_curves(table.data, 3.5, [0]).best_estimator_
+    least = RobustSparseKMeans(3, l1_bound=3.5, trim=0, random_state=0).fit(table.data)
     assert classification_error_rate(least.labels_[clean], table.target[clean]) > 0.2
 
 
@@ -899,7 +831,8 @@ def test_the_table_of_trimming_curves():
     for K in (2, 3):
         own = table[table.n_clusters == K]
         assert own.within.iloc[0] > own.within.iloc[1:].max()
-        assert own.trim[own.chosen].tolist() == [curves.suggested_trims_[K]]
+        least = settings_module.least_enough([0, 0.1, 0.25], curves.suggested_trims_[K])
+        assert own.trim[own.chosen].tolist() == [least]
     assert curves.suggested_trim_ == curves.suggested_trims_[3]
     assert curves.best_estimator_.n_clusters == 3
     only_two = trim_curves(corners(3), 2, [0, 0.1], n_clusters=2)
@@ -1145,7 +1078,6 @@ TINY = {
         reference=st.sampled_from(["pca", "uniform"]),
     ),
     "GapL1": st.builds(GapL1, models, bounds, n_permutations=st.just(2)),
-    "GapK": st.builds(GapK, models, numbers, n_references=st.just(2)),
     "PredictionStrength": st.builds(PredictionStrength, models, numbers, n_splits=st.just(2)),
     "TrimCurves": st.builds(
         TrimCurves, models, st.none() | numbers, st.lists(trim_shares, min_size=1, max_size=3)
@@ -1164,8 +1096,6 @@ def refusal(work):
     """Run, with warnings of the packages' own let through; return the refusal, if any."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        # As many clusters as distinct cases, a fault of GapK that has a test of its own.
-        warnings.filterwarnings("ignore", "invalid value encountered in subtract", RuntimeWarning)
         try:
             work()
         except (ValueError, TypeError) as error:

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
 from rskc.report._searches import sections_of
-from rskc.selection import Clest, GapK, GapL1, GridSearch, PredictionStrength, TrimCurves
+from rskc.selection import Clest, GapL1, GridSearch, PredictionStrength, TrimCurves
 from rskc.selection.search import MAX_SAMPLES
 from rskc.selection.subsample import draw_cases, gather, with_length
 from rskc.validation import PRECISIONS, validated
@@ -23,7 +23,6 @@ QUIET = {"progress": False, "random_state": 0, "n_jobs": 1}
 MODEL = RobustSparseKMeans(3, l1_bound=2, trim=0.05, n_init=3)
 SEARCHES = {
     "Clest": lambda **how: Clest(MODEL, (2, 3, 4), n_splits=3, n_references=4, **how),
-    "GapK": lambda **how: GapK(MODEL, (1, 2, 3, 4), n_references=3, **how),
     "GapL1": lambda **how: GapL1(MODEL, 5, n_permutations=3, **how),
     "GridSearch": lambda **how: GridSearch(MODEL, (2, 3), 2, (0, 0.05), **how),
     "PredictionStrength": lambda **how: PredictionStrength(MODEL, (1, 2, 3), n_splits=3, **how),
@@ -201,7 +200,10 @@ def test_the_model_is_fitted_to_all_cases_with_what_was_chosen(name):
 
 def test_the_part_depends_on_the_seed():
     X = corners()
-    tables = [make("GapK", max_samples=100, random_state=seed).fit(X).table_ for seed in (0, 1)]
+    tables = [
+        make("PredictionStrength", max_samples=100, random_state=seed).fit(X).table_
+        for seed in (0, 1)
+    ]
     assert not tables[0].equals(tables[1])
 
 

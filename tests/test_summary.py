@@ -12,12 +12,14 @@ from sklearn.exceptions import NotFittedError
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1
 from rskc.metrics import revised_silhouette
+from rskc.summary import FeatureCounts, count_features
 from skips import Optional
 
 pl = Optional("polars")
 X = make_figure1(n_samples=60, n_features=6, random_state=0).data
 START = X[[0, 25, 50]]
 CASES = ["case", "cluster", "distance", "unweighted_distance", "outlier"]
+CASES += ["outlier_weighted", "outlier_unweighted"]
 CASES += ["trimmed", "trimmed_weighted", "trimmed_unweighted"]
 
 
@@ -112,7 +114,9 @@ def test_cases_frame(model, table):
     assert_array_equal(frame["outlier"], far)
     assert_array_equal(frame["unweighted_distance"], model.unweighted_distances_)
     assert_array_equal(frame["outlier"], model.outliers_)
-    for name in CASES[5:]:
+    assert_array_equal(frame["outlier_weighted"] | frame["outlier_unweighted"], far)
+    assert_array_equal(frame["outlier_weighted"], frame["distance"] > model.outlier_threshold_)
+    for name in CASES[7:]:
         assert_array_equal(frame[name], getattr(model, name + "_"))
     own = (np.asarray(model.transform(table)) ** 2)[np.arange(60), model.labels_]
     assert_allclose(frame["distance"], own, rtol=1e-4 if own.dtype == np.float32 else 1e-9)
@@ -253,7 +257,7 @@ def test_a_summary_says_what_was_asked_and_found(model, table):
         ({"l1_bound": "auto"}, "features as many as differ between the clusters, which took an"),
         (
             {"l1_bound": "auto"},
-            "2 features differ between the clusters; 2 are enough to tell them apart",
+            "2 of 6 features differ between the clusters; 2 hold 90% of the weight",
         ),
         (
             {"trim": "auto"},
@@ -337,3 +341,37 @@ def test_warnings_name_cases_as_the_frame_does():
     frame = pd.DataFrame(outlying, index=[f"patient {i}" for i in range(len(outlying))])
     with pytest.warns(SmallClusterWarning, match="patient"):
         RobustSparseKMeans(3, trim=0.1, l1_bound=3.5, random_state=0).fit(frame)
+
+
+# ---- Features in words
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((500, 49, 42, None, None), "49 of 500 features have weight, and 42 hold 90% of it"),
+        ((500, 49, 1, None, None), "49 of 500 features have weight, and 1 holds 90% of it"),
+        ((500, 1, 1, None, None), "1 of 500 features has weight"),
+        (
+            (2000, 1337, 600, 1337, 24),
+            "1,337 of 2,000 features differ between the clusters, and 24 are enough to tell them "
+            "apart",
+        ),
+        ((9, 9, 9, 5, 5), "5 of 9 features differ between the clusters"),
+        ((9, 1, 1, 1, 1), "1 of 9 features differs between the clusters"),
+        ((9, 1, 1, 0, 1), "0 of 9 features differ between the clusters"),
+    ],
+)
+def test_features_in_words(counts, words):
+    assert FeatureCounts(*counts).words == words
+
+
+def test_tiny_weights_are_not_said_to_matter():
+    """Two features hold the weight; 4.6e-08 is a weight above 0 and no more."""
+    model = fit(X, l1_bound=2)
+    model.feature_weights_ = np.array([0.8, 0.6, 4.6e-8, 4.6e-8, 0, 0])
+    assert count_features(model).words == "4 of 6 features have weight, and 2 hold 90% of it"
+
+
+def test_one_cluster_differs_from_nothing():
+    assert count_features(fit(X, n_clusters=1, l1_bound="auto")).n_different is None

@@ -24,14 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.clumps import find_clump
 from rskc.engines import Engine
 from rskc.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
+from rskc.outliers import Distances, distances_of, far_cases, find_clump, reweight
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.alternate import is_guarded
-from rskc.solver.outliers import Distances, distances_to, even_weights, far_cases
 from rskc.solver.problem import Rival
-from rskc.solver.reweighting import reweight
 from rskc.solver.search import search_size
 from rskc.solver.solve import carry
 
@@ -185,10 +183,8 @@ def _not_set_aside(few: Engine, over: _Clusters) -> np.ndarray:
 def _far(found: _Clusters, cutoff: float) -> Distances:
     """Return the cases that either distance flags."""
     engine, solution = found.engine, found.solution
-    even = even_weights(solution.centers)
-    unweighted = distances_to(engine, solution.labels, solution.centers, even)
     members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
-    distances = Distances(solution.costs, unweighted)
+    distances = distances_of(engine, solution)
     return far_cases(engine, distances, members, solution.kept_sizes, cutoff)
 
 

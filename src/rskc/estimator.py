@@ -282,9 +282,10 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
 
         Its columns: ``case``, the name in the index of the fitted frame, or the number;
         ``cluster``; ``distance``, the weighted squared one to the center;
-        ``unweighted_distance``; ``outlier``; ``trimmed``, ``trimmed_weighted`` and
-        ``trimmed_unweighted``. With ``X``, the data of the fit, also
-        ``second_cluster`` and ``silhouette``, the revised one; with one cluster these are missing.
+        ``unweighted_distance``; ``outlier``, ``outlier_weighted`` and ``outlier_unweighted``, by
+        which distance; ``trimmed``, ``trimmed_weighted`` and ``trimmed_unweighted``. With ``X``,
+        the data of the fit, also ``second_cluster`` and ``silhouette``, the revised one; with one
+        cluster these are missing.
         """
         check_is_fitted(self, "cluster_centers_")
         return cases_frame(*to_numpy_pair(self, X))

@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 from rskc.arrays import by_blocks, is_dask, to_numpy
 from rskc.engines import Engine, Frame, engine_for
 from rskc.engines.threads import one_blas_thread
-from rskc.solver.outliers import Distances, Thresholds, distances_to, even_weights
+from rskc.outliers import Distances, Thresholds, distances_to, even_weights
 from rskc.validation import check_n_threads
 
 
@@ -180,14 +180,18 @@ class Predictor:
         return engine_for(X, missing=missing, frame=self.frame, n_threads=self.n_threads)
 
 
+def thresholds_of(model: Any) -> Thresholds:
+    """Return the distances beyond which a case is an outlier; earlier files have one of them."""
+    second = getattr(model, "unweighted_outlier_threshold_", np.inf)
+    return Thresholds(model.outlier_threshold_, second)
+
+
 def predictor_of(model: Any) -> Predictor:
     """Return the part of a fitted model that predicts."""
     return Predictor(
         to_numpy(model.cluster_centers_),
         to_numpy(model.feature_weights_),
         model._frame,
-        Thresholds(
-            model.outlier_threshold_, getattr(model, "unweighted_outlier_threshold_", np.inf)
-        ),
+        thresholds_of(model),
         check_n_threads(model.n_threads),
     )

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc import outliers
 from rskc.arrays import warn_of_columns, warn_of_numbers
 from rskc.automatic import Found, Wishes, solve_automatically
-from rskc.clumps import find_clump
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, ParameterError
-from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, outliers, solve
+from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.search import auto_inits, auto_starts, search_cases
 from rskc.solver.starts import INITS
 from rskc.validation import (
@@ -263,7 +263,7 @@ def _warnings(
     if (own := solution.exposed) is not None:
         cases = names(own.cases, own.size)
         yield _warning("exposed cluster", size=own.size, cases=cases, n_trim=problem.n_trim)
-    clump = find_clump(engine, solution, _suspects(engine, solution, judged))
+    clump = outliers.find_clump(engine, solution, _suspects(engine, solution, judged))
     if (size := len(clump.cases)) > clump.n_nearby:
         yield _warning("clump", size=size, cases=names(clump.cases[:MOST_NAMES], size))
     if engine.n_missing == 0:
@@ -310,9 +310,7 @@ class _Judged(NamedTuple):
 
 
 def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
-    even = outliers.even_weights(solution.centers)
-    unweighted = outliers.distances_to(engine, solution.labels, solution.centers, even)
-    distances = outliers.Distances(solution.costs, unweighted)
+    distances = outliers.distances_of(engine, solution)
     members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
     sizes = solution.kept_sizes
     found = outliers.judge(engine, distances, members, sizes, *check_rule(model))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.fitted import case_names, feature_names
+from rskc.fitted import case_names, feature_names, thresholds_of
 from rskc.metrics import revised_silhouette
+from rskc.outliers import Distances
 from rskc.validation import is_word
 from rskc.wording import count, listed, shortened
 
+MOSTLY = 0.9  # of the sum of the weights
 WIDTH = 96
 LONGEST_NAME = 24
 LONGEST_WARNING = 260
@@ -20,6 +22,45 @@ MOST_NAMES = 10
 MOST_SIZES = 20
 GLUE = "\xa0"  # a space at which no line is broken
 MARGIN = 11  # of the words in the summary, behind their headings
+
+
+class FeatureCounts(NamedTuple):
+    """How many features have weight, hold most of it, differ between clusters, and are enough."""
+
+    n_features: int
+    n_selected: int
+    n_mostly: int  # the fewest that hold MOSTLY of the sum of the weights
+    n_different: int | None  # None where the number of features was not left to the data
+    n_enough: int | None
+
+    @property
+    def words(self) -> str:
+        """Say it: 52 of 500 features differ between the clusters, and 13 are enough ..."""
+        if self.n_different is not None and self.n_enough is not None:
+            differ = "differs" if self.n_different == 1 else "differ"
+            all_ = count(self.n_features, "feature")
+            text = f"{self.n_different:,} of {all_} {differ} between the clusters"
+            if self.n_enough >= self.n_different:
+                return text
+            return f"{text}, and {count(self.n_enough, 'is', 'are')} enough to tell them apart"
+        have = "has" if self.n_selected == 1 else "have"
+        text = f"{self.n_selected:,} of {count(self.n_features, 'feature')} {have} weight"
+        if self.n_mostly == self.n_selected:
+            return text
+        return f"{text}, and {count(self.n_mostly, 'holds', 'hold')} {MOSTLY:.0%} of it"
+
+
+def count_features(model: Any) -> FeatureCounts:
+    """Count features of a fitted model."""
+    weights = np.sort(model.feature_weights_.astype(float))[::-1]
+    held = np.cumsum(weights)
+    n_mostly = int(np.searchsorted(held, MOSTLY * held[-1] * (1 - 1e-12))) + 1
+    several = len(model.cluster_centers_) > 1  # one cluster differs from nothing
+    different, enough = (
+        getattr(model, name, None) if several else None
+        for name in ("n_features_different_", "n_features_enough_")
+    )
+    return FeatureCounts(len(weights), int(np.count_nonzero(weights)), n_mostly, different, enough)
 
 
 def features_frame(model: Any) -> Any:
@@ -40,13 +81,17 @@ def cases_frame(model: Any, X: Any) -> Any:
     """Return a frame with a row a case; with the data, also second clusters and silhouettes."""
     import pandas as pd
 
+    # Files of earlier versions have no unweighted distances, and no threshold for them.
+    unweighted = getattr(model, "unweighted_distances_", np.full(len(model.labels_), np.nan))
+    far, far_unweighted = thresholds_of(model).flag(Distances(model.distances_, unweighted))
     columns = {
         "case": case_names(model),
         "cluster": model.labels_,
         "distance": model.distances_,
-        # Files of earlier versions have none.
-        "unweighted_distance": getattr(model, "unweighted_distances_", np.nan),
+        "unweighted_distance": unweighted,
         "outlier": model.outliers_,
+        "outlier_weighted": far,
+        "outlier_unweighted": far_unweighted,
         "trimmed": model.trimmed_,
         "trimmed_weighted": model.trimmed_weighted_,
         "trimmed_unweighted": model.trimmed_unweighted_,
@@ -142,10 +187,9 @@ def _found(model: Any) -> Iterator[tuple[str, str]]:
     yield "clusters", f"{count(K, 'cluster')} of {count(n, 'case')}: {sizes}"
     selected = np.count_nonzero(model.feature_weights_)
     yield "features", f"{selected:,} of {p:,} have weight{_largest_weights(model)}"
-    if hasattr(model, "n_features_different_"):
-        differ = count(model.n_features_different_, "feature differs", "features differ")
-        enough = count(model.n_features_enough_, "is", "are")
-        yield "choice", f"{differ} between the clusters; {enough} enough to tell them apart"
+    if (counts := count_features(model)).n_different is not None:
+        mostly = count(counts.n_mostly, "holds", "hold")
+        yield "choice", f"{counts.words}; {mostly} {MOSTLY:.0%} of the weight"
     yield "trimmed", _farthest_cases(model, model.trimmed_)
     yield "outliers", _farthest_cases(model, model.outliers_)
     missing, blind = f"{model.n_missing_:,} of {n * p:,} cells missing", np.isinf(model.distances_)

@@ -36,11 +36,6 @@ def exact_percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
-def probability(p: float) -> str:
-    """Write a p-value: .048, 0 or 1."""
-    return f"{p:.2g}".lstrip("0") or "0"
-
-
 def listed(words: Iterable[Any], most: int = 5, n: int | None = None) -> str:
     """List the first words: a, b, c and 4 more; n is the number of all, if not all are given."""
     words = list(words)

@@ -50,7 +50,7 @@ class Counts:
     n_trimmed: int = 0
     sizes: np.ndarray = field(init=False)
     outliers: np.ndarray = field(init=False)
-    n_known: np.ndarray = field(init=False)  # cases with a silhouette
+    n_known: np.ndarray = field(init=False)  # cases with a silhouette that are no outliers
     silhouettes: np.ndarray = field(init=False)  # their sums
     farthest: Any = None  # the outliers that are farthest from their centers
 
@@ -64,7 +64,7 @@ class Counts:
 
         clusters, outlying = cases["cluster"].to_numpy(), cases["outlier"].to_numpy()
         values = cases["silhouette"].to_numpy(float)
-        known = np.isfinite(values)
+        known = np.isfinite(values) & ~outlying
         self.n_cases += len(cases)
         self.n_trimmed += int(cases["trimmed"].sum())
         self.sizes += np.bincount(clusters, minlength=self.n_clusters)
@@ -88,7 +88,7 @@ class Counts:
         ]
 
     def silhouette(self) -> float | None:
-        """Return the mean over all cases that have one."""
+        """Return the mean over all cases that have one and are no outliers."""
         return _mean(self.silhouettes.sum(), self.n_known.sum())
 
 
@@ -229,6 +229,8 @@ class Result:
         }
 
     def _result(self) -> dict[str, Any]:
+        from rskc.fitted import thresholds_of
+
         model, counts, weights = self.model, self.counts, self.model.feature_weights_
         n_features = int(np.count_nonzero(weights))
         largest = np.argsort(-weights, kind="stable")[: min(TOP, n_features)]
@@ -237,6 +239,8 @@ class Result:
             "n_clusters": len(model.cluster_centers_),
             "clusters": counts.clusters(),
             "n_features": n_features,
+            "n_features_different": getattr(model, "n_features_different_", None),
+            "n_features_enough": getattr(model, "n_features_enough_", None),
             "top_features": [
                 {"feature": str(names[j]), "weight": float(weights[j])} for j in largest
             ],
@@ -244,6 +248,7 @@ class Result:
             "n_trimmed": counts.n_trimmed,
             "l1_bound": model.l1_bound_,
             "outlier_threshold": model.outlier_threshold_,
+            "unweighted_outlier_threshold": thresholds_of(model).unweighted,
             "objective": model.objective_,
             "inertia": model.inertia_,
             "iterations": model.n_iter_,
@@ -278,17 +283,17 @@ def _search(search: Any, finding: Any) -> dict[str, Any]:
 
 def headline(result: Result) -> str:
     """Return the result in a sentence."""
+    from rskc.summary import count_features
+
     found, table = result.summary["result"], result.summary["table"]
-    selected, features = found["n_features"], count(table["n_features"], "feature")
+    features = count_features(result.model).words
     if found["l1_bound"] is None:
-        matter = f"all {features} count alike"
-    else:
-        matter = f"{selected:,} of {features} {'matters' if selected == 1 else 'matter'}"
+        features = f"all {count(table['n_features'], 'feature')} count alike"
     outliers = count(found["n_outliers"], "case looks like an outlier", "cases look like outliers")
     if not found["n_outliers"]:
         outliers = "no case looks like an outlier"
     clusters, cases = count(found["n_clusters"], "cluster"), count(table["n_cases"], "case")
-    return f"{clusters} of {cases}; {matter}; {outliers}."
+    return f"{clusters} of {cases}; {features}; {outliers}."
 
 
 # ---- On a terminal, for a reader who does not know the method

@@ -49,14 +49,14 @@ class Numbers:
 
     clusters: Any = clusters_option(
         None,
-        "Numbers to try, such as 2-8 or 2,4,6; else 2-8 (1-8 for gap and strength).",
+        "Numbers to try, such as 2-8 or 2,4,6; else 2-8 (1-8 for strength).",
         "NUMBERS",
         parser=some_clusters,
     )
-    method: Literal["clest", "gap", "strength"] = option(
+    method: Literal["clest", "strength"] = option(
         SEARCH,
         "clest",
-        "clest, gap or strength: by prediction, the gap statistic or prediction strength.",
+        "clest or strength: by prediction, or prediction strength.",
         metavar="HOW",
     )
     rule: Literal["agreement", "paper"] | None = option(
@@ -66,7 +66,7 @@ class Numbers:
         SEARCH, None, "Splits of Clest and of prediction strength; else 20.", metavar="NUMBER"
     )
     references: int | None = option(
-        SEARCH, None, "Reference sets of Clest and of the gap; else 20.", metavar="NUMBER"
+        SEARCH, None, "Reference sets of Clest; else 20.", metavar="NUMBER"
     )
 
 
@@ -169,9 +169,9 @@ def select_k(
     console: Console,
 ) -> None:
     """Choose the number of clusters."""
-    from rskc.selection import Clest, GapK, PredictionStrength
+    from rskc.selection import Clest, PredictionStrength
 
-    kinds = {"clest": Clest, "gap": GapK, "strength": PredictionStrength}
+    kinds = {"clest": Clest, "strength": PredictionStrength}
     estimator = run.basics.estimator(2, **vars(trimming), **vars(sparsity))
     search = kinds[numbers.method](estimator, **run.arguments())
     options = {
@@ -218,7 +218,7 @@ def select_trim(
     run: SearchRun,
     console: Console,
 ) -> None:
-    """Choose the share of cases to trim: the least from which on the clusters stay as they are."""
+    """Choose the share of cases to trim: those that are outlying by their distances."""
     from rskc.selection import TrimCurves
 
     given = {} if shares.trims is None else {"trims": shares.trims}

@@ -9,13 +9,13 @@ import numpy as np
 
 from rskc.displays import style
 from rskc.pictures.palette import GRAY, INK, PALETTE
-from rskc.selection.findings import clest_reason, clusters, p_value_column
-from rskc.wording import count, probability
+from rskc.selection.findings import clest_reason, clusters
+from rskc.wording import count
 
 _ASIDE = 0.2  # of a place: observed to the left, reference to the right
 _WIDTH = 0.28  # of a place: of a cloud of points and the bar through it
 _OBSERVED, _REFERENCE = PALETTE[0], GRAY
-_P_POINTS = 30.0  # a place of fewer points has its p-value upright
+_PLACE_POINTS = 30.0  # a place of fewer points has its number upright
 
 
 @dataclass(eq=False, repr=False)
@@ -23,8 +23,8 @@ class ClestDisplay:
     """One point a classification error rate: of the splits of the data, and of reference sets.
 
     For each number of clusters the observed ones stand to the left with their median, and those of
-    the reference sets, which have no clusters, to the right with their mean. Above are the p-values
-    by which the rule of the search went; bold with a star are those numbers that passed.
+    the reference sets, which have no clusters, to the right with their mean. Above stands how many
+    reference sets are below the median of the observed; bold with a star are those that passed.
 
     Parameters
     ----------
@@ -34,9 +34,7 @@ class ClestDisplay:
         Error rates of the splits.
     reference : ndarray of shape (n_references, numbers)
         Error rates of the reference sets.
-    p_values : ndarray of shape (numbers,)
-        p-values to be written.
-    significant : ndarray of bool of shape (numbers,)
+    passed : ndarray of bool of shape (numbers,)
         Which numbers passed.
     chosen : int
         The number that was chosen; 1 for no clusters.
@@ -51,8 +49,8 @@ class ClestDisplay:
         The "median" of the observed and the "mean" of the reference ones.
     band_ : Rectangle or None
         What marks the chosen number, if that is one of those tried.
-    p_axis_ : SecondaryAxis
-        The p-values.
+    below_axis_ : SecondaryAxis
+        The numbers of reference sets below.
     legend_ : Legend
     """
 
@@ -60,8 +58,7 @@ class ClestDisplay:
     observed: Any
     reference: Any
     _: KW_ONLY
-    p_values: Any
-    significant: Any
+    passed: Any
     chosen: int
 
     @classmethod
@@ -80,13 +77,11 @@ class ClestDisplay:
         display : ClestDisplay
         """
         table = style.check_search(search, cls.__name__, "Clest", "observed_cer", "reference_cer")
-        p_values = p_value_column(getattr(search, "rule", "agreement"))
         display = cls(
             table["n_clusters"].to_numpy(),
             search.observed_cers_,
             search.reference_cers_,
-            p_values=table[p_values].to_numpy(),
-            significant=table["significant"].to_numpy(dtype=bool),
+            passed=table["passed"].to_numpy(dtype=bool),
             chosen=search.n_clusters_,
         )
         return display.plot(ax)
@@ -103,10 +98,11 @@ class ClestDisplay:
         top = max(np.max(self.observed), np.max(self.reference), 0.05)
         self.ax_.set(ylim=(-0.04 * top, 1.06 * top), ylabel="classification error rate")
         self.legend_ = style.legend_beside(self.ax_)
-        reason = clest_reason(self.n_clusters, self.p_values, self.chosen)
+        n_below = np.count_nonzero(self.reference < np.median(self.observed, axis=0), axis=0)
+        reason = clest_reason(self.n_clusters, n_below, len(self.reference), self.chosen)
         sign = "\n" if self.chosen == 1 else ": "
         style.headline(self.ax_, f"{clusters(self.chosen)}{sign}{reason}")
-        self._write_p_values(places)
+        self._write_below(places, n_below)
         return self
 
     def _draw_points(self, places: np.ndarray) -> None:
@@ -147,20 +143,19 @@ class ClestDisplay:
                 label="chosen",
             )
 
-    def _write_p_values(self, places: np.ndarray) -> None:
-        labels = [
-            probability(p) + " *" * bool(passed)
-            for p, passed in zip(self.p_values, self.significant, strict=True)
-        ]
-        crowded = style.size_in_points(self.ax_)[0] < _P_POINTS * len(places)
-        self.p_axis_ = self.ax_.secondary_xaxis("top")
-        ticks = self.p_axis_.set_xticks(places, labels, fontsize=8, rotation=90 * crowded)
-        for tick, passed in zip(ticks, self.significant, strict=True):
+    def _write_below(self, places: np.ndarray, n_below: np.ndarray) -> None:
+        pairs = list(zip(n_below.tolist(), self.passed, strict=True))
+        labels = [f"{number}{' *' * bool(passed)}" for number, passed in pairs]
+        crowded = style.size_in_points(self.ax_)[0] < _PLACE_POINTS * len(places)
+        self.below_axis_ = self.ax_.secondary_xaxis("top")
+        ticks = self.below_axis_.set_xticks(places, labels, fontsize=8, rotation=90 * crowded)
+        for tick, (_, passed) in zip(ticks, pairs, strict=True):
             tick.label2.set(fontweight="bold" if passed else "normal", color=INK)
-        self.p_axis_.tick_params(length=0)
-        self.p_axis_.spines[:].set_visible(False)
-        star = " (*: passed)" if np.any(self.significant) else " (none passed)"
-        self.p_axis_.set_xlabel("p-value" + star, fontsize=8)
+        self.below_axis_.tick_params(length=0)
+        self.below_axis_.spines[:].set_visible(False)
+        star = " (*: passed)" if np.any(self.passed) else " (none passed)"
+        title = f"of {count(len(self.reference), 'reference set')}, below the median{star}"
+        self.below_axis_.set_xlabel(title, fontsize=8)
 
 
 def _scatter(n: int) -> np.ndarray:

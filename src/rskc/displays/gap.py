@@ -1,4 +1,4 @@
-"""Gap statistics over the L1 bound, or over the number of clusters."""
+"""The gap over the L1 bound."""
 
 from __future__ import annotations
 
@@ -10,31 +10,26 @@ import numpy as np
 from rskc.displays import style
 from rskc.pictures.palette import INK
 from rskc.selection.findings import gap_reason
-from rskc.validation import check_choice
 from rskc.wording import count
-
-_KINDS = ("l1_bound", "n_clusters")
 
 
 @dataclass(eq=False, repr=False)
 class GapDisplay:
     """The gap between the data and data without clusters, with standard errors.
 
-    The largest gap is a diamond, and what was chosen has a ring. For bounds, a dashed line is one
-    standard error below the largest gap: the least bound above it is that of the rule "1se".
+    The largest gap is a diamond, and what was chosen has a ring. A dashed line is one standard
+    error below the largest gap: the least bound above it is that of the rule "1se".
 
     Parameters
     ----------
-    values : ndarray of shape (tried,)
-        What was tried, upwards: bounds or numbers of clusters.
+    l1_bounds : ndarray of shape (tried,)
+        The bounds that were tried, upwards.
     gap, standard_error : ndarray of shape (tried,)
         The gaps and their standard errors.
     chosen : ndarray of bool of shape (tried,)
         Which one was chosen.
-    kind : {"l1_bound", "n_clusters"}
-        What the values are.
     n_features : ndarray of int of shape (tried,), default=None
-        For bounds, the number of features with weight at each; None if not known.
+        Number of features with weight at each bound; None if not known.
 
     Attributes
     ----------
@@ -44,28 +39,27 @@ class GapDisplay:
         The gaps.
     largest_, chosen_ : Line2D
         The marks of the largest and of the chosen one.
-    line_ : Line2D or None
-        One standard error below the largest, for bounds.
+    line_ : Line2D
+        One standard error below the largest.
     feature_axis_ : SecondaryAxis or None
         Numbers of features, if they are known.
     legend_ : Legend
     """
 
-    values: Any
+    l1_bounds: Any
     gap: Any
     standard_error: Any
     _: KW_ONLY
     chosen: Any
-    kind: str
     n_features: Any = None
 
     @classmethod
     def from_estimator(cls, search: Any, *, ax: Any = None) -> Self:
-        """Draw a search for the L1 bound, or for the number of clusters, by the gap.
+        """Draw a search for the L1 bound by the gap.
 
         Parameters
         ----------
-        search : GapL1 or GapK
+        search : GapL1
             A fitted search.
         ax : Axes, default=None
             Where to draw; None for a new figure.
@@ -74,59 +68,50 @@ class GapDisplay:
         -------
         display : GapDisplay
         """
-        table = style.check_search(search, cls.__name__, "GapL1 or GapK", "gap", "standard_error")
-        kind = "l1_bound" if "l1_bound" in table else "n_clusters"
+        table = style.check_search(search, cls.__name__, "GapL1", "l1_bound", "gap")
         display = cls(
-            table[kind].to_numpy(),
+            table["l1_bound"].to_numpy(),
             table["gap"].to_numpy(),
             table["standard_error"].to_numpy(),
             chosen=table["chosen"].to_numpy(dtype=bool),
-            kind=kind,
-            n_features=table["n_features"].to_numpy() if kind == "l1_bound" else None,
+            n_features=table["n_features"].to_numpy(),
         )
         return display.plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the gaps in ``ax``, or in a new figure."""
-        check_choice("kind", self.kind, _KINDS)
         self.ax_ = style.axes_for(ax, 7, 4)
         self.figure_ = self.ax_.figure
         style.tidy(self.ax_)
-        values, largest, chosen = self.values, int(np.argmax(self.gap)), int(np.argmax(self.chosen))
-        self.line_ = self.feature_axis_ = None
-        if self.kind == "n_clusters":
-            places = style.places_of(self.ax_, values, bold=values[chosen])
-        else:
-            style.scale_of_bounds(self.ax_, values)
-            places = np.asarray(values, float)
+        bounds = np.asarray(self.l1_bounds, float)
+        largest, chosen = int(np.argmax(self.gap)), int(np.argmax(self.chosen))
+        style.scale_of_bounds(self.ax_, bounds)
         self.curve_ = self.ax_.errorbar(
-            places, self.gap, self.standard_error, label="gap ± std. error", **style.CURVE
+            bounds, self.gap, self.standard_error, label="gap ± std. error", **style.CURVE
         )
-        if self.kind == "l1_bound":
-            height = self.gap[largest] - self.standard_error[largest]
-            self.line_ = self.ax_.axhline(height, label="largest - std. error", **style.DASHED)
+        height = self.gap[largest] - self.standard_error[largest]
+        self.line_ = self.ax_.axhline(height, label="largest - std. error", **style.DASHED)
         diamond = {"marker": "D", "ms": 7, "color": INK, "ls": "none", "zorder": 3}
         (self.largest_,) = self.ax_.plot(
-            places[largest], self.gap[largest], label="largest", **diamond
+            bounds[largest], self.gap[largest], label="largest", **diamond
         )
         (self.chosen_,) = self.ax_.plot(
-            places[chosen], self.gap[chosen], label="chosen", zorder=4, **style.RING
+            bounds[chosen], self.gap[chosen], label="chosen", zorder=4, **style.RING
         )
         self.ax_.set_ylabel("gap")
         self.legend_ = style.legend_beside(self.ax_)
-        title = f"{self._describe(chosen)}: {gap_reason(self.kind, self.gap, self.chosen)}"
+        title = f"{self._describe(chosen)}: {gap_reason(self.gap, self.chosen)}"
         most = f"largest gap: {self._describe(largest)}" if chosen != largest else ""
         style.headline(self.ax_, title, most)
+        self.feature_axis_ = None
         if self.n_features is not None:
             self.feature_axis_ = style.axis_of_features(
-                self.ax_, np.asarray(values), self.n_features, first=(chosen, largest)
+                self.ax_, bounds, self.n_features, first=(chosen, largest)
             )
         return self
 
     def _describe(self, row: int) -> str:
-        value = self.values[row]
-        if self.kind == "n_clusters":
-            return count(int(value), "cluster")
+        value = self.l1_bounds[row]
         if self.n_features is None:
             return f"bound {value:.3g}"
         return f"bound {value:.3g} ({count(int(self.n_features[row]), 'feature')})"

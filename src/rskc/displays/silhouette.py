@@ -23,7 +23,7 @@ class SilhouetteDisplay:
     """One bar a case: how much nearer it is to its center than to the next one.
 
     The paper's figure. Bars are sorted within clusters, clusters follow one another, and outliers
-    are darker. In each cluster is written its mean without outliers, and that of the outliers.
+    are darker. Means are without outliers; in each cluster that of its outliers is written too.
 
     Parameters
     ----------
@@ -114,7 +114,8 @@ class SilhouetteDisplay:
         style.tidy(ax)
         ax.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
         ax.set_xlabel("revised silhouette")
-        mean, hidden = self.values[rows].mean(), len(self.values) - len(rows)
+        regular = rows if self.outliers[rows].all() else rows[~self.outliers[rows]]
+        mean, hidden = self.values[regular].mean(), len(self.values) - len(rows)
         ax.axvline(mean, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
         style.headline(
             ax,

@@ -9,8 +9,8 @@ import numpy as np
 
 from rskc.displays import style
 from rskc.pictures.palette import MARKERS, cluster_colors, darker
-from rskc.selection.findings import is_stable, trim_reason
-from rskc.selection.settings import SAME
+from rskc.selection.findings import trim_reason
+from rskc.selection.settings import least_enough
 from rskc.validation import check_choice
 from rskc.wording import count, exact_percent
 
@@ -29,10 +29,10 @@ _ASIDE = 0.5  # of a step of the shares: how wide the curves stand apart
 class TrimCurvesDisplay:
     """One curve a number of clusters, over the share of cases that is trimmed.
 
-    Rings and the legend tell the suggested share: the least from which on the partition stays as it
-    is. Of "moved", the share of pairs whose being together differs from the next smaller share, the
-    least share has none; if that is suggested, its ring stands at 0. Curves are set a little apart
-    sideways, so that one does not cover another.
+    The legend tells the share of outlying cases, and rings mark the least share tried that trims as
+    many. Of "moved", the share of pairs whose being together differs from the next smaller share,
+    the least share has none; its ring stands at 0. Curves are set a little apart sideways, so that
+    one does not cover another.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class TrimCurvesDisplay:
     n_clusters : ndarray of int of shape (numbers,)
         Numbers of clusters.
     suggested : ndarray of shape (numbers,)
-        The suggested share of each. The largest share that was tried means none.
+        The share of outlying cases with each.
     name : str, default="moved"
         What the values are, as in the table of the search.
 
@@ -52,9 +52,8 @@ class TrimCurvesDisplay:
     ax_, figure_ : Axes and Figure
         Where it was drawn.
     curves_, rings_ : dict of int to Line2D
-        For each number of clusters its curve, and the mark of the suggested share.
-    line_ : Line2D or None
-        For "moved", the share of pairs up to which partitions are taken for the same.
+        For each number of clusters its curve and, if a share that was tried trims all outlying
+        cases, the mark of the least.
     legend_ : Legend
     """
 
@@ -97,13 +96,10 @@ class TrimCurvesDisplay:
         style.tidy(self.ax_)
         self._draw_curves()
         self._draw_frame()
-        self.line_ = None
-        if self.name == "moved":
-            label = f"the same: up to {exact_percent(SAME)}"
-            self.line_ = self.ax_.axhline(SAME, label=label, **style.DASHED)
-        self.legend_ = style.legend_beside(self.ax_, title="clusters, suggested share")
-        note = f"{count(len(self.trims), 'share')} tried; rings: the suggested ones"
-        style.headline(self.ax_, self._title(), note)
+        self.legend_ = style.legend_beside(self.ax_, title="clusters: outlying cases")
+        reason = trim_reason(self.suggested)
+        note = f"{count(len(self.trims), 'share')} tried; rings: the least that trims as many"
+        style.headline(self.ax_, reason, note)
         self._write_shares()
         return self
 
@@ -113,11 +109,12 @@ class TrimCurvesDisplay:
         for i, K in enumerate(np.asarray(self.n_clusters).tolist()):
             x, heights, color = self.trims + asides[i], self.values[i], colors[i]
             marker = {"marker": MARKERS[i % len(MARKERS)], "mec": darker(color), "mew": 0.5}
+            label = f"{K}: {exact_percent(self.suggested[i])}"
             (self.curves_[K],) = self.ax_.plot(
-                x, heights, color=color, ms=5, lw=1.5, label=self._describe(i), **marker
+                x, heights, color=color, ms=5, lw=1.5, label=label, **marker
             )
-            if is_stable(self.trims, self.suggested[i]):
-                own = int(np.argmin(np.abs(np.asarray(self.trims) - self.suggested[i])))
+            if self.suggested[i] <= self.trims[-1] + 1e-9:
+                own = list(self.trims).index(least_enough(self.trims, self.suggested[i]))
                 ring = {"marker": "o", "ms": 12, "mfc": "none", "mec": darker(color, 0.3)}
                 (self.rings_[K],) = self.ax_.plot(
                     x[own], np.nan_to_num(heights[own]), mew=1.6, ls="none", zorder=3, **ring
@@ -129,11 +126,6 @@ class TrimCurvesDisplay:
         m = len(self.n_clusters)
         return _ASIDE * step * (np.arange(m) - (m - 1) / 2) / max(m, 3)
 
-    def _describe(self, i: int) -> str:
-        if is_stable(self.trims, self.suggested[i]):
-            return f"{self.n_clusters[i]}: from {exact_percent(self.suggested[i])} on"
-        return f"{self.n_clusters[i]}: none up to {exact_percent(self.trims[-1])}"
-
     def _draw_frame(self) -> None:
         from matplotlib.ticker import FuncFormatter
 
@@ -142,7 +134,7 @@ class TrimCurvesDisplay:
         ax.set(xlim=(low - room, high + room), ylabel=_LABELS.get(self.name, self.name))
         ax.set_xlabel("share of cases that is trimmed")
         if self.name == "moved":
-            top = max(np.nanmax(self.values, initial=0), 2 * SAME)
+            top = max(np.nanmax(self.values, initial=0), 0.1)
             ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact_percent(value)))
             ax.set_ylim(-0.06 * top, 1.08 * top)
 
@@ -154,11 +146,3 @@ class TrimCurvesDisplay:
         )
         shown = np.asarray(self.trims)[style.keep_apart(points, _TICK_POINTS)]
         self.ax_.set_xticks(shown, [exact_percent(trim) for trim in shown])
-
-    def _title(self) -> str:
-        if len(self.n_clusters) == 1:
-            reason = trim_reason(self.trims, self.suggested[0])
-            return reason[0].upper() + reason[1:]
-        pairs = zip(self.n_clusters, self.suggested, strict=True)
-        stable = [str(K) for K, share in pairs if is_stable(self.trims, share)]
-        return f"Numbers of clusters with a stable partition: {', '.join(stable) or 'none'}"

@@ -9,15 +9,15 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rskc.arrays import to_numpy_pair
+from rskc.outliers import Distances, Thresholds
 from rskc.prediction import judge_cases
 from rskc.wording import cleaned
 
 MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge
 LOW, HIGH = 0.02, 0.98  # quantiles at which the colors of a heat map end
-SPREAD = 10.0  # a largest distance of more than this many medians calls for a log scale
+SPREAD = 1000.0  # a largest distance of more than this many medians calls for a log scale
 FLOOR = 1e-3  # on a log scale, what is below this share of the median stands on the edge
-RULES = ("none", "weighted", "unweighted", "both")  # what trimmed a case
-_CHUNK = 256  # cases at a time, so that n x p differences are never held
+FLAGS = ("none", "weighted", "unweighted", "both")  # which distance makes a case an outlier
 
 
 # Cases and names
@@ -84,24 +84,6 @@ def strongest(weights: np.ndarray, n_top: int | None = None) -> np.ndarray:
     """Return the features that have weight, the largest first, at most ``n_top`` of them."""
     order = np.argsort(-weights, kind="stable")
     return order[: np.count_nonzero(weights > 0)][:n_top]
-
-
-def unweighted_distances(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the squared distance of each case to the center of its cluster, over all features.
-
-    ``p / observed * sum_{j observed} (x_ij - c_j)^2``, p being the features of which the centers
-    know anything; inf where nothing is observed.
-    """
-    p = np.count_nonzero(~np.isnan(centers).all(axis=0))
-    distances = np.full(len(X), np.inf)
-    for start in range(0, len(X), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        with np.errstate(over="ignore"):  # a cell of 1e300 is infinitely far, and flagged
-            squares = (X[rows].astype(np.float64) - centers[labels[rows]]) ** 2
-        observed = np.count_nonzero(~np.isnan(squares), axis=1)
-        total = np.nansum(squares, axis=1)
-        np.divide(p * total, observed, out=distances[rows], where=observed > 0)
-    return distances
 
 
 def fill_with_centers(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
@@ -253,16 +235,10 @@ def symmetric_limits(values: np.ndarray) -> tuple[float, float]:
 # The two distances
 
 
-class Boundary(NamedTuple):
-    """Smallest distance of a trimmed case, and largest of a kept one if that is beyond it."""
-
-    low: float
-    high: float
-
-    @property
-    def is_sharp(self) -> bool:
-        """Whether the two differ by rounding at most."""
-        return self.high <= self.low * (1 + 1e-6)
+def flags_of(distances: Distances, thresholds: Thresholds) -> np.ndarray:
+    """Return for each case which distance makes it an outlier: indices of FLAGS."""
+    far = thresholds.flag(distances)
+    return far.weighted + 2 * far.unweighted.astype(int)
 
 
 class DistanceScatter(NamedTuple):
@@ -270,52 +246,30 @@ class DistanceScatter(NamedTuple):
 
     seen: np.ndarray  # cases that can be drawn
     points: np.ndarray  # of these, the two distances
-    logarithmic: tuple[bool, bool]  # the scales
-    rules: np.ndarray  # of these, what trimmed them: indices of RULES
-    boundaries: dict[str, Boundary]  # of the rules that have one
-    mixed: list[str]  # rules that trimmed cases without a boundary to speak of
+    logarithmic: tuple[bool, bool]  # the scales; else of cube roots
 
 
-def distance_scatter(
-    weighted: np.ndarray,
-    unweighted: np.ndarray,
-    trimmed_weighted: np.ndarray,
-    trimmed_unweighted: np.ndarray,
-) -> DistanceScatter:
-    """Choose scales and boundaries for the two distances by which cases are trimmed."""
-    seen = np.isfinite(weighted) & np.isfinite(unweighted)
-    points = np.column_stack([weighted, unweighted])[seen]
-    x_log, y_log = (_is_spread(distances) for distances in points.T)
-    trimmed = dict(zip(RULES[1:3], (trimmed_weighted[seen], trimmed_unweighted[seen]), strict=True))
-    found = {
-        rule: _boundary(distances, cut)
-        for (rule, cut), distances in zip(trimmed.items(), points.T, strict=True)
-    }
-    boundaries = {rule: boundary for rule, boundary in found.items() if boundary is not None}
-    if len(points):  # lift distances that a log scale cannot or should not show
-        floor = np.where((x_log, y_log), FLOOR * np.median(points, axis=0), 0)
-        points = np.maximum(points, floor)
-    return DistanceScatter(
-        seen,
-        points,
-        (x_log, y_log),
-        trimmed["weighted"] + 2 * trimmed["unweighted"].astype(int),
-        boundaries,
-        [rule for rule, cut in trimmed.items() if cut.any() and rule not in boundaries],
-    )
+def distance_scatter(distances: Distances) -> DistanceScatter:
+    """Choose scales for the two distances.
+
+    On the scale of cube roots the distances of cases that are no outliers are nearly normal. Where
+    half of the cases would share less than a tenth of it, the scale is logarithmic.
+    """
+    seen = np.isfinite(distances.weighted) & np.isfinite(distances.unweighted)
+    points = np.column_stack(distances)[seen]
+    if not len(points):
+        return DistanceScatter(seen, points, (False, False))
+    medians = np.median(points, axis=0)
+    x_log, y_log = ((medians > 0) & (points.max(axis=0) > SPREAD * medians)).tolist()
+    # Lift distances that a log scale cannot or should not show.
+    floor = np.where((x_log, y_log), FLOOR * medians, 0)
+    return DistanceScatter(seen, np.maximum(points, floor), (x_log, y_log))
 
 
-def _is_spread(distances: np.ndarray) -> bool:
-    """Tell whether half of the cases would share less than a tenth of a linear axis."""
-    median = np.median(distances) if len(distances) else 0.0
-    return bool(median > 0 and distances.max() > SPREAD * median)
-
-
-def _boundary(distances: np.ndarray, trimmed: np.ndarray) -> Boundary | None:
-    """Return None if nothing is trimmed, or if more cases are kept beyond than were trimmed."""
-    if not trimmed.any():
-        return None
-    smallest, kept = distances[trimmed].min(), distances[~trimmed]
-    if np.count_nonzero(kept > smallest) > np.count_nonzero(trimmed):
-        return None
-    return Boundary(float(smallest), float(max(smallest, kept.max(initial=0))))
+def cube_ticks(high: float) -> list[float]:
+    """Return 0 and the numbers 1, 2, 5, 10, ... up to ``high``, those that cube roots separate."""
+    if high <= 0:
+        return [0.0]
+    decades = np.floor(np.log10(high)) + np.arange(-3, 1)
+    steps = [float(f"{digit}e{decade:.0f}") for decade in decades for digit in (1, 2, 5)]
+    return [0.0, *(step for step in steps if high / 500 <= step <= high)]

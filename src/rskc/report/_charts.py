@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rskc.pictures.models import Boundary
+from rskc.pictures.models import cube_ticks
 from rskc.pictures.palette import PALETTE, cluster_markers, readable_on
 from rskc.wording import count, number
 
@@ -25,7 +25,7 @@ CROSS = "M-1,-1L1,1M1,-1L-1,1"
 SHAPES = {"o": "circle", "s": "square", "D": "diamond", "v": "triangle-down", "^": "triangle-up"}
 MOST_IN_KEY, MOST_TO_REPEAT = 40, 12  # clusters in the first key, and in those of later charts
 FEW_POINTS = 400  # up to this many points are drawn larger
-NAMES = ("case", "feature", "rule", "cell")
+NAMES = ("case", "feature", "flag", "cell")
 NUMBER = ",.4~r"  # four digits, no exponent
 # Zoomed with Ctrl and the wheel (or two fingers): the wheel alone scrolls the page.
 ZOOM = {
@@ -36,11 +36,12 @@ ZOOM = {
 HINT = (
     "Drag to move, Ctrl and wheel to zoom, double-click to go back; point at a case for its name."
 )
-RULE_LOOKS = {
-    "none": (SOFT, "circle", "kept"),
-    "weighted": (ORANGE, "triangle-up", "trimmed: weighted"),
-    "unweighted": (BLUE, "square", "trimmed: unweighted"),
-    "both": (INK, "diamond", "trimmed: both"),
+SOLID = "datum.trimmed == 0"  # hollow: trimmed, and no outlier
+FLAG_LOOKS = {
+    "none": (SOFT, "circle", "no outlier"),
+    "weighted": (ORANGE, "triangle-up", "outlier: weighted"),
+    "unweighted": (BLUE, "square", "outlier: unweighted"),
+    "both": (INK, "diamond", "outlier: both"),
 }
 
 
@@ -200,7 +201,7 @@ def silhouettes_chart(figure: Chart, summary: Chart) -> Chart:
     K = summary["result"]["n_clusters"]
     key = cluster_key(summary, MOST_TO_REPEAT)
     key += [entry("square", INK, "outliers")] if any(figure["bars"]["outlier"]) else []
-    key += [entry("line", INK, "mean of the cluster")]
+    key += [entry("line", INK, "mean of the cluster, without outliers")]
     scale = {"domain": [0, figure["width"]], "nice": False}
     bare = {"labels": False, "ticks": False, "grid": False, "domain": False}
     bars = {
@@ -245,7 +246,7 @@ def weights_chart(figure: Chart, summary: Chart) -> Chart:
     layers = [layer("bars", {"type": "bar", "fill": BLUE, "tooltip": True}, bars)]
     height = 30 + 18 * max(len(names), 1)
     return {
-        "title": "The features that matter",
+        "title": "The features with the largest weights",
         "caption": "The larger the weight of a feature, the more it counts when cases are "
         "compared; one without weight does not count at all.",
         "key": [],
@@ -327,77 +328,70 @@ def _cells_layer(limit: float) -> Chart:
 
 
 def outliers_chart(figure: Chart, summary: Chart) -> Chart:
-    """Draw the two distances of each case, with threshold and cut-offs."""
-    points, threshold = figure["points"], figure["threshold"]
+    """Draw the two distances of each case, with the thresholds."""
+    points, counts = figure["points"], figure["counts"]
     key = [
-        entry(shape, color, f"{label} ({figure['counts'][rule]:,})")
-        for rule, (color, shape, label) in RULE_LOOKS.items()
-        if figure["counts"][rule]
+        entry(shape, color, f"{label} ({counts[flag]:,})")
+        for flag, (color, shape, label) in FLAG_LOOKS.items()
+        if counts[flag]
     ]
-    key.append(entry("line", INK, f"outlier threshold {number(threshold)}"))
-    layers = [_points_layer(figure), _line_layer("x", threshold, INK, [])]
-    axes = {"weighted": "x", "unweighted": "y"}
-    for rule, (low, high) in figure["cuts"].items():
-        color, label = RULE_LOOKS[rule][0], f"{rule} cut-off {number(low)}"
-        if Boundary(low, high).is_sharp:
-            layers.append(_line_layer(axes[rule], low, color, [5, 4]))
-        else:  # a band where trimmed and kept cases lie mixed
-            layers.append(_band_layer(axes[rule], low, high, color))
-            label += f" to {number(high)}"
-        key.append(entry("dash", color, label))
+    if counts["trimmed"]:
+        key.append(entry("ring", SOFT, f"trimmed, no outlier ({counts['trimmed']:,})"))
+    layers = _points_layers(figure)
+    for axis, (flag, limit) in zip("xy", figure["thresholds"].items(), strict=True):
+        if limit is None:
+            continue
+        color = FLAG_LOOKS[flag][0]
+        mark = {"type": "rule", "stroke": color, "strokeWidth": 1.4, "clip": True}
+        layers.append(constant(mark, {axis: {"datum": limit, "type": "quantitative"}}))
+        key.append(entry("line", color, f"{flag} threshold {number(limit)}"))
+    line = "either line" if None not in figure["thresholds"].values() else "the line"
     return {
         "title": "The outliers",
         "caption": "Each point is a case: to the right if it is far from its center in the "
-        "features that have weight, upwards if it is far in all features together. Cases to the "
-        f"right of the solid line are called outliers. {HINT}",
+        "features that have weight, upwards if it is far in all features together. Cases beyond "
+        f"{line} are called outliers. {HINT}",
         "key": key,
         "spec": chart(420, layers),
         "data": {"points": points},
     }
 
 
-def _points_layer(figure: Chart) -> Chart:
-    points = figure["points"]
-    titles = ("weighted squared distance to the center", "unweighted squared distance")
+def _points_layers(figure: Chart) -> list[Chart]:
+    points, ends = figure["points"], figure["thresholds"].values()
+    titles = ("weighted squared distance", "unweighted squared distance")
     encoding: Chart = {}
-    for axis, title, log, end in zip(
-        "xy", titles, figure["log"], (figure["threshold"], 0.0), strict=True
-    ):
-        # Room beyond the largest distance; from 0 on if the scale is linear.
-        scale = {"domain": [0, 1.04 * max([*points[axis], end]) or 1], "nice": False}
-        ticks: Chart = {"tickCount": 6, "format": number_format(points[axis])}
+    for axis, title, log, end in zip("xy", titles, figure["log"], ends, strict=True):
+        # Room beyond the largest distance; from 0 on if the scale is not logarithmic.
+        high = 1.15 * max([*points[axis], end or 0]) or 1
+        scale = {"type": "pow", "exponent": 1 / 3, "domain": [0, high], "nice": False}
+        ticks: Chart = {"format": number_format(points[axis]), "labelOverlap": "greedy"}
         if log:
             scale = {"type": "log", "nice": False, "padding": 12}
-            title, ticks = f"{title}, log scale", {**ticks, "labelOverlap": "greedy"}
+            ticks["tickCount"] = 6
+        else:
+            ticks["values"] = cube_ticks(high)
+        title = f"{title}, {'log scale' if log else 'cube root'}"
         encoding[axis] = amount(axis, title, scale=scale, axis=ticks)
-    colors, shapes, _ = zip(*RULE_LOOKS.values(), strict=True)
-    encoding |= {"fill": _by_rule(colors), "shape": _by_rule(shapes)}
     encoding["tooltip"] = tips(
         number_format(points["x"]),
         case="case",
         cluster="cluster",
         x="weighted distance",
         y="unweighted distance",
-        rule="trimmed by",
+        flag="outlier by",
     )
-    point = {"type": "point", "filled": True, "clip": True, "opacity": 0.85}
-    point |= {"size": 55 if len(points["x"]) <= FEW_POINTS else 28}
-    point |= {"stroke": EDGE, "strokeWidth": 0.5}
-    return layer("points", point, encoding, params=[ZOOM])
+    colors, shapes, _ = zip(*FLAG_LOOKS.values(), strict=True)
+    looks = {"fill": _by_flag(colors), "shape": _by_flag(shapes)}
+    point = {"type": "point", "clip": True, "size": 55 if len(points["x"]) <= FEW_POINTS else 28}
+    solid = {"filled": True, "opacity": 0.85, "stroke": EDGE, "strokeWidth": 0.5}
+    hollow = {"filled": False, "opacity": 1, "stroke": SOFT, "strokeWidth": 1.3}
+    return [
+        layer("points", point | solid, encoding | looks, params=[ZOOM], transform=where(SOLID)),
+        layer("points", point | hollow, encoding, transform=where(f"!({SOLID})")),
+    ]
 
 
-def _by_rule(looks: Iterable[str]) -> Chart:
-    scale = {"domain": list(RULE_LOOKS), "range": list(looks)}
-    return field("rule", "nominal", scale=scale, legend=None)
-
-
-def _line_layer(axis: str, value: float, color: str, dash: list[int]) -> Chart:
-    mark = {"type": "rule", "stroke": color, "strokeDash": dash, "strokeWidth": 1.4, "clip": True}
-    return constant(mark, {axis: {"datum": value, "type": "quantitative"}})
-
-
-def _band_layer(axis: str, low: float, high: float, color: str) -> Chart:
-    mark = {"type": "rect", "fill": color, "stroke": color, "clip": True, "tooltip": None}
-    mark |= {"opacity": 1, "fillOpacity": 0.2, "strokeOpacity": 0.6}
-    ends = {axis: {"datum": low, "type": "quantitative"}, f"{axis}2": {"datum": high}}
-    return constant(mark, ends)
+def _by_flag(looks: Iterable[str]) -> Chart:
+    scale = {"domain": list(FLAG_LOOKS), "range": list(looks)}
+    return field("flag", "nominal", scale=scale, legend=None)

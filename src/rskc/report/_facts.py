@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from rskc.estimator import RobustSparseKMeans
+from rskc.fitted import thresholds_of
 from rskc.labels import in_order, read_two
 from rskc.metrics import RevisedSilhouette, revised_silhouette
+from rskc.outliers import Distances, Thresholds
 from rskc.pictures import models as pictures
 from rskc.prediction import judge_cases
 from rskc.wording import cleaned
@@ -21,10 +23,10 @@ from rskc.wording import cleaned
 ROUNDING = 0.01
 CHART_WIDTH = 48  # characters of a name in charts, which hold each name several times
 # Bytes of JSON, of both tables and of that of the features. 100,000 cases with short names take
-# 3.0 MB; with the 0.9 MB of Vega and the charts the page stays below 5 MB.
-MOST_BYTES, MOST_FOR_FEATURES = 3_300_000, 1_200_000
+# 3.4 MB; with the 0.9 MB of Vega and the charts the page stays below 5 MB.
+MOST_BYTES, MOST_FOR_FEATURES = 3_800_000, 1_200_000
 MOST_CENTERS = 12
-TRIMMED = ("no", "weighted", "unweighted", "both")
+RULES = ("no", "weighted", "unweighted", "both")  # which flagged or trimmed a case
 
 
 def clean_names(names: Iterable[Any], width: int = 120) -> list[str]:
@@ -53,8 +55,10 @@ class Facts:
     feature_names: list[str]
     labels: np.ndarray
     distances: np.ndarray
+    unweighted: np.ndarray  # distances
+    thresholds: Thresholds
     outliers: np.ndarray
-    rules: np.ndarray  # what trimmed each case: indices of pictures.models.RULES
+    flags: np.ndarray  # which distance makes each case an outlier: indices of FLAGS
     seen: np.ndarray  # cases of which a feature with weight is observed
     silhouette: RevisedSilhouette | None  # None with one cluster
     centers: np.ndarray
@@ -73,7 +77,11 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
     model, X = pictures.check_fitted(model, X)
     table = pictures.table_of(model, X)
     pictures.check_cases_of_the_fit(model, len(table), "what a report says")
-    _check_same_data(model, X)
+    judged = judge_cases(model, X)
+    _check_same_data(model.distances_, judged.weighted)
+    # Files of earlier versions have no unweighted distances.
+    unweighted = getattr(model, "unweighted_distances_", judged.unweighted)
+    thresholds = thresholds_of(model)
     names = getattr(model, "case_names_in_", None) if case_names is None else list(case_names)
     if names is None:
         names = pictures.case_names(X, len(table))
@@ -92,8 +100,10 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         feature_names=clean_names(pictures.feature_names(model, np.arange(p))),
         labels=model.labels_,
         distances=model.distances_,
+        unweighted=unweighted,
+        thresholds=thresholds,
         outliers=model.outliers_,
-        rules=model.trimmed_weighted_ + 2 * model.trimmed_unweighted_.astype(int),
+        flags=pictures.flags_of(Distances(model.distances_, unweighted), thresholds),
         seen=np.isfinite(model.distances_),
         silhouette=revised_silhouette(model, X) if K > 1 else None,
         centers=model.cluster_centers_,
@@ -103,9 +113,8 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
     )
 
 
-def _check_same_data(model: Any, X: Any) -> None:
+def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:
     """See by the distances whether X is the data of the fit, standardized in the same way."""
-    known, found = model.distances_, judge_cases(model, X).weighted
     both = np.isfinite(known) & np.isfinite(found)
     scale = np.maximum(np.abs(known[both]), np.median(known[both]) if both.any() else 0)
     apart = np.abs(found[both] - known[both]) > ROUNDING * scale
@@ -140,12 +149,15 @@ def features_table(facts: Facts) -> dict[str, Any]:
 
 def cases_table(facts: Facts, labels: Any = None, taken: int = 0) -> dict[str, Any]:
     """Return a row for each case, in the order of the data; other tables have ``taken`` bytes."""
+    model = facts.model
+    trimmed = model.trimmed_weighted_ + 2 * model.trimmed_unweighted_.astype(int)
     columns = {
         "case": ("Case", np.array(facts.case_names, object)),
         "cluster": ("Cluster", facts.labels),
         "distance": ("Weighted distance", facts.distances),
-        "outlier": ("Outlier", facts.outliers),
-        "trimmed": ("Trimmed", np.array(TRIMMED, object)[facts.rules]),
+        "unweighted": ("Unweighted", facts.unweighted),
+        "outlier": ("Outlier", np.array(RULES, object)[facts.flags]),
+        "trimmed": ("Trimmed", np.array(RULES, object)[trimmed]),
     }
     if facts.silhouette is not None:
         values = np.where(facts.seen, facts.silhouette.values.round(3), np.nan)

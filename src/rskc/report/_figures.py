@@ -6,12 +6,14 @@ is drawn, and of the others a sample that is the same every time.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from rskc.outliers import Distances
 from rskc.pictures import models as pictures
-from rskc.pictures.models import AssignedCases, unweighted_distances
+from rskc.pictures.models import FLAGS, AssignedCases
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
 from rskc.wording import cleaned, count, number, percent, sentence_list
 
@@ -115,9 +117,11 @@ def silhouettes(facts: Facts) -> dict[str, Any]:
     labels = facts.labels[rows]
     used = np.unique(labels)
     places = pictures.stacked(labels, max(1.0, 0.01 * len(rows)))
-    means = [float(values[seen][facts.labels[seen] == k].mean()) for k in used]
+    regular = facts.seen & ~facts.outliers
+    own = [values[regular & (facts.labels == k)] for k in used]
+    means = [float(each.mean()) if len(each) else math.nan for each in own]
     spans = [places[labels == k] for k in used]
-    each = [f"cluster {k} {mean:.2f}" for k, mean in zip(used, means, strict=True)]
+    each = [f"cluster {k} {number(mean, 2)}" for k, mean in zip(used, means, strict=True)]
     return {
         "bars": {
             "place": plain_numbers(places, 6),
@@ -135,7 +139,7 @@ def silhouettes(facts: Facts) -> dict[str, Any]:
         },
         "width": float(places[-1] + 1),
         "alt": f"Bars of the silhouettes of the cases, sorted within clusters, from 0 to 1. The "
-        f"mean is {values[seen].mean():.2f} over all; by cluster: {sentence_list(each, 12)}.",
+        f"mean without outliers by cluster: {sentence_list(each, 12)}.",
         "notes": _notes(facts, seen, rows),
     }
 
@@ -167,37 +171,34 @@ def weights(facts: Facts) -> dict[str, Any]:
 
 
 def outliers(facts: Facts) -> dict[str, Any]:
-    """Draw the two distances of each case, and where the cut-offs are."""
-    model = facts.model
-    unweighted = unweighted_distances(facts.X, facts.labels, facts.centers)
-    trimmed = model.trimmed_weighted_, model.trimmed_unweighted_
-    scatter = pictures.distance_scatter(facts.distances, unweighted, *trimmed)
+    """Draw the two distances of each case, and where the thresholds are."""
+    scatter = pictures.distance_scatter(Distances(facts.distances, facts.unweighted))
     seen = np.flatnonzero(scatter.seen)
     rows = chosen_cases(facts, seen, MOST_POINTS)
-    mixed = (
-        f"No {' or '.join(scatter.mixed)} cut-off is drawn: cases were trimmed by other weights."
-    )
-    n_trimmed = int((facts.rules > 0).sum())
+    trimmed = facts.model.trimmed_ & (facts.flags == 0)
     outlying = np.flatnonzero(facts.seen & facts.outliers)
     farthest = outlying[np.argsort(-facts.distances[outlying], kind="stable")[:3]]
     names = clean_names((facts.case_names[i] for i in farthest), 32)
-    counts = np.bincount(facts.rules, minlength=4).tolist()
+    counts = dict(zip(FLAGS, np.bincount(facts.flags[seen], minlength=4).tolist(), strict=True))
+    counts["trimmed"] = int(trimmed[seen].sum())
+    counts["none"] -= counts["trimmed"]
+    limits = dict(zip(FLAGS[1:3], plain_numbers(facts.thresholds), strict=True))
+    beyond = [f"{name} {number(limit)}" for name, limit in limits.items() if limit is not None]
     return {
         "points": {
             **_places(scatter.points[np.searchsorted(seen, rows)]),
-            "rule": [pictures.RULES[code] for code in facts.rules[rows]],
+            "flag": [FLAGS[code] for code in facts.flags[rows]],
+            "trimmed": plain_numbers(trimmed[rows]),
             "cluster": plain_numbers(facts.labels[rows]),
             "case": _names(facts, rows),
         },
         "log": list(scatter.logarithmic),
-        "threshold": float(model.outlier_threshold_),
-        "cuts": {rule: plain_numbers(cut) for rule, cut in scatter.boundaries.items()},
-        "counts": dict(zip(pictures.RULES, counts, strict=True)),
+        "thresholds": limits,  # None: there is none
+        "counts": counts,
         "alt": "Scatter plot of the weighted and the unweighted squared distance of each case to "
-        f"its center. {count(int(facts.outliers.sum()), 'case')} beyond the outlier threshold "
-        f"{number(model.outlier_threshold_)}; {n_trimmed:,} trimmed."
+        f"its center. {count(len(outlying), 'case')} beyond the thresholds ({', '.join(beyond)})."
         + (f" Farthest: {sentence_list(names)}." if names else ""),
-        "notes": _notes(facts, seen, rows, mixed if scatter.mixed else ""),
+        "notes": _notes(facts, seen, rows),
     }
 
 

@@ -25,12 +25,9 @@ LONGEST_WARNING = 600
 def headline(summary: Mapping[str, Any]) -> str:
     """Return the result in one sentence."""
     data, result = summary["data"], summary["result"]
-    n, p, selected = data["n_cases"], data["n_features"], result["n_selected"]
+    n, p, features = data["n_cases"], data["n_features"], result["features"]
     if result["alike"]:
         features = f"all {count(p, 'feature')} count alike" if p > 1 else "there is one feature"
-    else:
-        matter = "matters" if selected == 1 else "matter"
-        features = f"{selected:,} of {count(p, 'feature')} {matter}"
     outlying = result["n_outliers"]
     looks = "looks like an outlier" if outlying == 1 else "look like outliers"
     outliers = f"{count(outlying, 'case')} {looks}" if outlying else "no case looks like an outlier"
@@ -74,18 +71,18 @@ def _on_clusters(summary: Mapping[str, Any]) -> str:
 
 def _on_features(summary: Mapping[str, Any]) -> str:
     data, result = summary["data"], summary["result"]
+    if result["alike"] and result["n_clusters"] == 1:
+        return "With one group there is nothing to choose features by: all count alike."
     if result["alike"]:
         return "All features count alike: no choice among them was asked for."
     names = sentence_list([cleaned(name, 32) for name in result["top_features"]])
-    rest = data["n_features"] - result["n_selected"]
-    if not rest:
-        return f"Every feature has some weight; {names} separate the groups best."
     verb = "separates" if len(result["top_features"]) == 1 else "separate"
-    others = "was found" if rest == 1 else "were found"
-    return (
-        f"The groups differ in {count(result['n_selected'], 'feature')}; {names} {verb} them "
-        f"best. The other {rest:,} {others} not to help, and were left out of the comparison."
-    )
+    rest, best = data["n_features"] - result["n_selected"], f"{names} {verb} the groups best."
+    text = f"{result['features'][0].upper()}{result['features'][1:]}; {best}"
+    if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
+        text += " Enough are the fewest with which nearly all cases stay in their groups."
+    others = "feature has" if rest == 1 else "features have"
+    return f"{text} {rest:,} {others} no weight in the comparison." if rest else text
 
 
 def _on_outliers(summary: Mapping[str, Any]) -> str:
@@ -102,8 +99,12 @@ def _on_outliers(summary: Mapping[str, Any]) -> str:
     if not outlying:
         return f"{text} In the end, none is unusually far from its center."
     far = "One case is" if outlying == 1 else f"{outlying:,} cases are"
+    of = "its center" if outlying == 1 else "their centers"
+    weighted, unweighted = result["n_weighted"], result["n_unweighted"]
+    how = f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
+    how = how if weighted and unweighted and outlying > 1 else ""
     look = "worth a look, be it an error or something new"
-    return f"{text} {far} unusually far from every center: {look}."
+    return f"{text} {far} unusually far from {of}{how}: {look}."
 
 
 def _on_missing(summary: Mapping[str, Any]) -> str:
@@ -115,7 +116,8 @@ def _on_missing(summary: Mapping[str, Any]) -> str:
     text = f"{cells} of the table ({share}) {verb} missing. They were left out, not filled in."
     if not data["n_blind"]:
         return text
-    return f"{text} Nothing that matters is known of {count(data['n_blind'], 'case')}."
+    blind = count(data["n_blind"], "case")
+    return f"{text} Of {blind} nothing is observed in the features that have weight."
 
 
 # What to try next
@@ -201,8 +203,11 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     searched = any("n_clusters" in search["suggests"] for search in facts["searches"])
     why = "With one cluster there is nothing to separate, and no weights to learn"
     if searched:
-        why = "No number of clusters that was tried is better than chance: all cases are one group"
-    remedy = f"try two or more, or {facts['names']['Clest']}"
+        why = (
+            "No number of clusters that was tried passes the rule of the search, so all cases are "
+            "in one group, and no features are chosen"
+        )
+    remedy = f"try two or more, or {facts['names']['Stability']}"
     remedy = "ask for a number of clusters" if searched else remedy
     yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
 
@@ -232,19 +237,26 @@ def _bound(facts: dict[str, Any]) -> Pairs:
         yield (
             "No sparsity",
             f"The L1 bound is at its upper limit, {number(p**0.5)}, so it leaves no feature out; "
-            f"lower {names['l1_bound']}, or choose it with {names['GapL1']}.",
+            f"lower {names['l1_bound']}, or leave it to the data ({names['l1_bound']}='auto').",
         )
-    elif facts["result"]["n_selected"] == p:
+    elif facts["result"]["n_different"] == p > facts["result"]["n_enough"]:
+        few = facts["result"]["n_enough"]
+        yield (
+            "Every feature differs",
+            f"All {p:,} features differ between the clusters, which is a long list; {few:,} are "
+            f"enough to tell them apart: for a short one, ask for {names['n_features']}={few}.",
+        )
+    elif facts["result"]["n_selected"] == p and facts["result"]["n_different"] is None:
         yield (
             "Every feature has weight",
             f"An L1 bound of {number(bound)} leaves no feature out, though weights may be small; "
-            f"choose it with {names['GapL1']}, or use {names['n_features']}.",
+            f"leave it to the data ({names['l1_bound']}='auto'), or use {names['n_features']}.",
         )
     elif bound <= 1 + 1e-9 and not facts["result"]["automatic"]:
         yield (
             "A single feature",
             "The L1 bound is at its lower limit, 1, which allows for one feature only; raise "
-            f"{names['l1_bound']}, or choose it with {names['GapL1']}.",
+            f"{names['l1_bound']}, or leave it to the data ({names['l1_bound']}='auto').",
         )
 
 
@@ -289,22 +301,24 @@ def _separation(facts: dict[str, Any]) -> Pairs:
 def _trimming(facts: dict[str, Any]) -> Pairs:
     n, result = facts["data"]["n_cases"], facts["result"]
     n_trim, outlying = result["n_trim"], result["n_outliers"]
-    trim, curves = facts["names"]["trim"], facts["names"]["TrimCurves"]
+    trim = facts["names"]["trim"]
+    if not result["trim_given"]:
+        return
     # Rounded up, as the number of trimmed cases is rounded down.
     share = f"{min(math.ceil(1000 * max(outlying, 1) / n) / 1000, 0.49):g}"
     if outlying > 2 * n_trim and outlying - n_trim >= max(5, 0.02 * n):
         yield (
             "More outliers than trimmed",
             f"{count(outlying, 'case')} look like outliers, and only {n_trim:,} are trimmed: the "
-            f"others pull at the centers; try {trim}={share}, or {curves}.",
+            f"others pull at the centers; try {trim}={share}, or {trim}='auto'.",
         )
     elif n_trim >= 4 and outlying < n_trim / 4:
         found = f"only {outlying:,} look like outliers"
         yield (
             "Fewer outliers than trimmed",
             f"{count(n_trim, 'case')} are trimmed by each rule and "
-            f"{found if outlying else 'none looks like an outlier'}: try {trim}={share}, or "
-            f"{curves}.",
+            f"{found if outlying else 'none looks like an outlier'}: good cases are left out; try "
+            f"{trim}={share}, or {trim}='auto'.",
         )
 
 

@@ -32,14 +32,12 @@ from rskc.report._facts import CHART_WIDTH, clean_names, plain_numbers
 from rskc.selection import (
     Clest,
     FeaturePath,
-    GapK,
     GapL1,
     GridSearch,
     PredictionStrength,
     TrimCurves,
 )
 from rskc.selection.findings import Finding, describe, features_by_entry
-from rskc.selection.settings import SAME
 from rskc.wording import count, exact_percent, number
 
 MOST_LINES = 15  # features of a path that are drawn
@@ -116,14 +114,6 @@ def _gap_l1(search: GapL1, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _gap_k(search: GapK, finding: Finding) -> dict[str, Any]:
-    return {
-        "alt": f"Line of the gap by number of clusters; chosen: {finding.result}.",
-        "curve": _columns(search.table_, "n_clusters", "gap", "standard_error"),
-        "chosen": search.n_clusters_,
-    }
-
-
 def _strength(search: PredictionStrength, finding: Finding) -> dict[str, Any]:
     return {
         "alt": "Line of the prediction strength by number of clusters, with the threshold "
@@ -138,14 +128,15 @@ def _trims(search: TrimCurves, finding: Finding) -> dict[str, Any]:
     table = search.table_
     least, largest = exact_percent(table.trim.min()), exact_percent(table.trim.max())
     return {
-        "alt": "Lines of the change of the partition if more is trimmed, by trimming share from "
+        "alt": "Lines of the change of the partition from the share before, by trimming share from "
         f"{least} to {largest}; suggested: {finding.result}.",
         "curve": {
             **_columns(table, "n_clusters", "trim", "n_outliers", "within"),
-            "change": plain_numbers(table.groupby("n_clusters").moved.shift(-1)),
+            "change": plain_numbers(table.moved),
+            # Of the least share no change is known: its ring is drawn at 0.
+            "ring": plain_numbers(table.moved.fillna(0.0)),
             "chosen": plain_numbers(table.chosen),
         },
-        "same": SAME,
     }
 
 
@@ -254,11 +245,6 @@ def _draw_gap_l1(section: Chart) -> Chart:
     return _with_errors(section, _bounds_axis(), "gap", titles)
 
 
-def _draw_gap_k(section: Chart) -> Chart:
-    x = _numbers_axis(section["curve"]["n_clusters"])
-    return _with_errors(section, x, "gap", {"n_clusters": "clusters"})
-
-
 def _draw_strength(section: Chart) -> Chart:
     x = _numbers_axis(section["curve"]["n_clusters"])
     made = _with_errors(section, x, "strength", {"n_clusters": "clusters"})
@@ -294,11 +280,11 @@ def _draw_trims(section: Chart) -> Chart:
     numbers = sorted(set(section["curve"]["n_clusters"]))
     colors = color_variables(len(numbers))
     x = amount("trim", "share trimmed", axis={"format": "~%", "grid": False, "tickCount": 6})
-    y = amount("change", "change if more is trimmed")
+    y, ring = (amount(name, "change from the share before") for name in ("change", "ring"))
     tooltip = tips(
         n_clusters="clusters",
         trim="trim",
-        change="change if more is trimmed",
+        change="change from the share before",
         n_outliers="outliers",
         within="within sum",
     )
@@ -308,10 +294,9 @@ def _draw_trims(section: Chart) -> Chart:
         entry("line", color, count(int(K), "cluster"))
         for K, color in zip(numbers, colors, strict=True)
     ]
-    same = entry("dash", SOFT, f"no more than {section['same']:.0%}")
-    layers = [lines, _threshold(section["same"]), *_ring(x, y, "datum.chosen == 1")]
+    layers = [lines, *_ring(x, ring, "datum.chosen == 1")]
     return {
-        "key": [*key, same, RING],
+        "key": [*key, entry("ring", INK, "trims all outlying cases")],
         "spec": chart(260, layers),
         "data": {"curve": section["curve"]},
     }
@@ -378,7 +363,6 @@ class Kind(NamedTuple):
 KINDS = {
     "Clest": Kind(Clest, _clest, _draw_clest),
     "GapL1": Kind(GapL1, _gap_l1, _draw_gap_l1),
-    "GapK": Kind(GapK, _gap_k, _draw_gap_k),
     "PredictionStrength": Kind(PredictionStrength, _strength, _draw_strength),
     "TrimCurves": Kind(TrimCurves, _trims, _draw_trims),
     "GridSearch": Kind(GridSearch, _grid, _draw_grid),

@@ -25,6 +25,7 @@ from rskc.report._facts import (
 from rskc.report._figures import figures_of
 from rskc.report._prose import advise, headline, meaning
 from rskc.report._searches import sections_of
+from rskc.summary import count_features
 from rskc.validation import is_word
 from rskc.versions import environment
 from rskc.wording import cleaned, count, number
@@ -44,16 +45,17 @@ LABELS = {
 }
 MEANINGS = {
     "n_clusters": "number of clusters",
-    "trim": "share of the cases that each of the two rules trims",
-    "l1_bound": "bound on the sum of the weights: the lower, the fewer features",
+    "trim": "share of the cases that each of the two rules trims; auto: the outlying ones",
+    "l1_bound": "bound on the sum of the weights: the lower, the fewer features; auto: as many "
+    "as differ between the clusters",
     "n_features": "wanted number of features",
-    "reweight": "whether outliers are left out in a last step",
     "init": "how starting centers are found",
     "n_init": "number of restarts",
     "max_iter": "most iterations",
     "tol": "change at which iterations end",
-    "outlier_rule": "which distances make an outlier",
-    "outlier_cutoff": "number of MADs above the median distance that make an outlier",
+    "reweight": "whether the distances decide in the end which cases make the centers",
+    "outlier_rule": "both: by the weighted and the unweighted distance; paper: by the weighted one",
+    "outlier_cutoff": "number of MADs above the median that make an outlier",
     "random_state": "seed",
 }
 LONGEST = 2000
@@ -140,23 +142,30 @@ def _spreads(facts: Facts) -> dict[str, Any] | None:
 
 
 def _result(facts: Facts) -> dict[str, Any]:
-    model, support = facts.model, facts.support
+    model, support, counts = facts.model, facts.support, count_features(facts.model)
     squares = facts.weights.astype(float) ** 2
     return {
         "n_clusters": facts.K,
         "n_found": int(np.count_nonzero(facts.sizes)),
         "n_selected": len(support),
+        "n_mostly": counts.n_mostly,
+        "n_different": counts.n_different,
+        "n_enough": counts.n_enough,
+        "features": counts.words,
         "alike": bool(len(support) == facts.p and np.ptp(facts.weights) == 0),
         "n_outliers": int(facts.outliers.sum()),
         "n_trimmed": int(model.trimmed_.sum()),
+        "n_weighted": int(np.isin(facts.flags[facts.seen], (1, 3)).sum()),
+        "n_unweighted": int(np.isin(facts.flags[facts.seen], (2, 3)).sum()),
         "n_trim": int(model.n_trim_),
+        "trim_given": not isinstance(model.trim, str) and not model.reweight,
         "trim": float(model.trim_),
         "l1_bound": None if model.l1_bound_ is None else float(model.l1_bound_),
         "automatic": is_word(model.l1_bound, "auto") and model.n_features is None,
         "top_features": [facts.feature_names[j] for j in support[:3]],
         "top_feature": facts.feature_names[support[0]] if len(support) else "",
         "top_share": float(squares.max() / squares.sum()) if len(support) else 0.0,
-        "silhouette": _mean_silhouette(facts, facts.seen),
+        "silhouette": _mean_silhouette(facts, facts.seen & ~facts.outliers),
         "outlier_threshold": float(model.outlier_threshold_),
         "objective": float(model.objective_),
         "n_iter": int(model.n_iter_),
@@ -244,10 +253,14 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
     known = model.get_params(deep=False)
     names = [name for name in inspect.signature(type(model)).parameters if name in known]
     parameters = {name: known[name] for name in names if name not in HOW}
+    by_each = " by each rule" if not isinstance(model.trim, str) and model.n_trim_ else ""
     found = {
         "L1 bound used": None if model.l1_bound_ is None else number(model.l1_bound_, 4),
-        "Trimmed by each rule": f"{count(int(model.n_trim_), 'case')} of {facts.n:,}",
-        "Outlier threshold": number(model.outlier_threshold_, 4),
+        "Trimmed": f"{count(int(model.n_trim_), 'case')} of {facts.n:,}{by_each}",
+        "Outlier threshold, weighted": number(facts.thresholds.weighted, 4),
+        "Outlier threshold, unweighted": None
+        if np.isinf(facts.thresholds.unweighted)
+        else number(facts.thresholds.unweighted, 4),
         "Objective": number(model.objective_, 6),
         "Iterations": f"{int(model.n_iter_)}",
     }

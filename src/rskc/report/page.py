@@ -96,7 +96,7 @@ def make_report(
         A fitted model.
     X : array-like or data frame of shape (n_samples, n_features)
         The data of the fit, as it was given to ``fit``.
-    searches : Clest, GapL1, GapK, PredictionStrength, TrimCurves, GridSearch, FeaturePath or \
+    searches : Clest, GapL1, PredictionStrength, TrimCurves, GridSearch, FeaturePath or \
 several of these, default=()
         What led to the settings: a section for each.
     labels : array-like of shape (n_samples,), default=None
@@ -131,7 +131,7 @@ several of these, default=()
     >>> outlying = make_simulation(model=1, random_state=0)
     >>> model = RobustSparseKMeans(3, trim=1 / 60, l1_bound=6.2, random_state=0).fit(outlying.data)
     >>> make_report(model, outlying.data)
-    <Report: 3 clusters found in 60 cases; 49 of 500 features matter; ...>
+    <Report: 3 clusters found in 60 cases; 49 of 500 features have weight, ...>
     """
     _templates()  # what is not installed is missed before any work
     vega_script()

@@ -130,10 +130,14 @@ def _genes(fits: dict[int, RobustSparseKMeans], searches: dict[int, Clest]) -> A
                 "genes, RSKC": genes,
                 "shared": f"{common.n_both} of {either} = {common.jaccard:.0%}",
                 "K, paper's rule": clest.n_clusters_,
-                "K, rskc's rule": RULES["agreement"](clest.table_, clest.level)[1],
+                "K, rskc's rule": _by_agreement(clest),
             }
         )
     return pd.DataFrame(rows)
+
+
+def _by_agreement(clest: Clest) -> int:
+    return RULES["agreement"](clest.table_, clest.level, clest.n_references)[1]
 
 
 def _silhouettes(X: Any, fits: dict[int, RobustSparseKMeans]) -> Any:

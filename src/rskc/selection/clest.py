@@ -22,11 +22,13 @@ from rskc.validation import check_choice, check_integer, check_real
 
 DATA, REFERENCE = 0, 1
 # The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are predicted
-# without error, 0 for those that are predicted as badly as without clusters. One cluster too many
-# splits a true one at random, which costs about 0.2 of it; a number of clusters that joins true
-# ones may be predicted as well as the true number, so the largest good one is taken.
+# without error, 0 for those that are predicted as badly as without clusters. A number of clusters
+# that joins true ones may be predicted as well as the true number, so the largest good one is
+# taken: whose agreement is this much below the best at most, or half of what one cluster too many
+# costs.
 LEAST_AGREEMENT = 0.5
 NEARLY_AS_GOOD = 0.1
+TINY = np.finfo(float).tiny
 
 
 @dataclass(eq=False, repr=False)
@@ -50,7 +52,7 @@ class Clest(Search):
     n_references : int, default=20
         Reference sets, B0.
     level : float, default=0.05
-        Level of the test for each number of clusters.
+        Share of the reference sets that may have a smaller CER than the data, see Notes.
     rule : {"agreement", "paper"}, default="agreement"
         How to decide, see Notes.
     reference : {"pca", "uniform"}, default="pca"
@@ -80,9 +82,9 @@ class Clest(Search):
     table_ : pandas.DataFrame
         A row for each number: ``n_clusters``; ``observed_cer``, the median over the splits;
         ``reference_cer``, the mean over the reference sets; ``difference`` of the two;
-        ``agreement``, 1 - observed / reference; ``p_value``, (1 + count) / (1 + n_references),
-        where count is the number of reference CERs below the observed one; ``p_value_share``,
-        count / n_references; ``significant``, by the rule; ``chosen``.
+        ``agreement``, 1 - observed / reference; ``n_below``, the number of reference sets whose
+        CER is below the observed one, and ``share_below``, their share; ``passed``, by the rule;
+        ``chosen``.
     observed_cers_ : ndarray of shape (n_splits, numbers)
         CER of each split.
     reference_cers_ : ndarray of shape (n_references, numbers)
@@ -96,16 +98,20 @@ class Clest(Search):
     Notes
     -----
     ``rule="paper"`` is that of Kondo, Salibian-Barrera and Zamar: among the numbers with
-    ``p_value_share < level``, the one with the least difference. Where two true clusters lie close
+    ``share_below < level``, the one with the least difference. Where two true clusters lie close
     together, joining them can be predicted without error as well, and since CERs are larger for few
     clusters the difference prefers the smaller number.
 
-    ``rule="agreement"`` asks that ``p_value <= level``, and that the agreement is at least 0.5:
-    numbers of clusters are tried several at a time, and at .05 each the chance that one of them
-    passes on data without clusters is larger than .05. Of those that pass it takes the largest
-    number whose agreement is within 0.1 of the best. ``p_value`` cannot be less than
-    1 / (1 + n_references): with fewer than 19 reference sets, where that is above .05, it must be
-    the least possible, that is no reference CER may be below the observed one.
+    ``rule="agreement"`` asks that ``(1 + n_below) / (1 + n_references) <= level``, and that the
+    agreement is at least 0.5. With fewer than 19 reference sets, where even
+    1 / (1 + n_references) is above .05, none may be below. Of the numbers that pass it takes the
+    largest whose agreement is nearly that of the best. One cluster more than the K true ones
+    splits a true one at random, which raises the CER by 1 / (2 K^2); half of that, as a share of
+    the reference CER, is how far below the best an agreement may be, 0.1 at most.
+
+    The paper calls ``share_below`` a p-value. It is none: the observed CER is a median over
+    splits, those of the reference sets are of single splits, several numbers of clusters are
+    tried, and the reference is one of many kinds of data without clusters.
 
     Of a large table ``max_samples`` cases are enough, as long as the smallest cluster that matters
     has some dozens among them: 1% of the table or so, with 5,000. Raise it to look for smaller
@@ -167,15 +173,13 @@ class Clest(Search):
                 "observed_cer": observed,
                 "reference_cer": reference,
                 "difference": observed - reference,
-                "agreement": 1 - observed / np.maximum(reference, np.finfo(float).tiny),
-                "p_value": (1 + below) / (1 + self.n_references),
-                "p_value_share": below / self.n_references,
+                "agreement": 1 - observed / np.maximum(reference, TINY),
+                "n_below": below,
+                "share_below": below / self.n_references,
             }
         )
-        level = self.level
-        if self.rule == "agreement":
-            level = max(level, 1 / (1 + self.n_references))  # no p-value is less
-        table["significant"], self.n_clusters_ = RULES[self.rule](table, level)
+        choice = RULES[self.rule](table, self.level, self.n_references)
+        table["passed"], self.n_clusters_ = choice
         table["chosen"] = table.n_clusters == self.n_clusters_
         self.table_ = table
 
@@ -183,22 +187,32 @@ class Clest(Search):
         return with_clusters(self.estimator, self.n_clusters_)
 
 
-def paper_rule(table, level: float):
-    """Among the K with p < level, the least difference."""
-    passed = (table.p_value_share < level).to_numpy()
+def most_below(rule: str, level: float, n_references: int) -> int:
+    """Return how many reference sets may have a smaller CER than the data; -1 if none can pass."""
+    if rule == "paper":  # count / n_references < level
+        return int(np.ceil(level * n_references - 1e-9)) - 1
+    return max(0, int(np.floor(level * (1 + n_references) + 1e-9)) - 1)
+
+
+def paper_rule(table, level: float, n_references: int):
+    """Among the K with few reference sets below, the least difference."""
+    passed = (table.n_below <= most_below("paper", level, n_references)).to_numpy()
     if not passed.any():
         return passed, 1
     return passed, int(table[passed].sort_values("difference").n_clusters.iloc[0])
 
 
-def agreement_rule(table, level: float):
+def agreement_rule(table, level: float, n_references: int):
     """Among the K that pass and agree nearly as well as the best of them, the largest."""
-    enough = table.agreement >= LEAST_AGREEMENT
-    passed = ((table.p_value <= level * (1 + 1e-12)) & enough).to_numpy()
+    most = most_below("agreement", level, n_references)
+    passed = ((table.n_below <= most) & (table.agreement >= LEAST_AGREEMENT)).to_numpy()
     if not passed.any():
         return passed, 1
+    # What it costs to split one of K - 1 true clusters: .39, .20, .13, .10, .08 for K = 3 to 7.
+    splitting = 0.5 / (table.n_clusters - 1) ** 2 / np.maximum(table.reference_cer, TINY)
+    tolerance = np.minimum(NEARLY_AS_GOOD, splitting / 2)
     best = table[passed].agreement.max()
-    good = table[passed & (table.agreement >= best - NEARLY_AS_GOOD)]
+    good = table[passed & (table.agreement >= best - tolerance)]
     return passed, int(good.n_clusters.max())
 
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.selection.clest import LEAST_AGREEMENT, NEARLY_AS_GOOD, Clest
-from rskc.selection.gap import GapK, GapL1
+from rskc.selection.clest import LEAST_AGREEMENT, NEARLY_AS_GOOD, Clest, most_below
+from rskc.selection.gap import GapL1
 from rskc.selection.path import FeaturePath
-from rskc.selection.settings import SAME, GridSearch, TrimCurves
+from rskc.selection.settings import GridSearch, TrimCurves
 from rskc.selection.strength import PredictionStrength
-from rskc.wording import cleaned, count, exact_percent, number, probability
+from rskc.wording import cleaned, count, exact_percent, number
 
 
 class TextTable(NamedTuple):
@@ -52,7 +52,7 @@ def describe(search: Any) -> Finding:
 
     Parameters
     ----------
-    search : Clest, GapL1, GapK, PredictionStrength, TrimCurves, GridSearch or FeaturePath
+    search : Clest, GapL1, PredictionStrength, TrimCurves, GridSearch or FeaturePath
         A fitted search, or a path of features.
 
     Returns
@@ -77,28 +77,29 @@ def _(search: Clest) -> Finding:
         "observed_cer": "Error",
         "reference_cer": "Error without clusters",
         "agreement": "Agreement",
-        p_value_column(search.rule): "p-value",
-        "significant": "Passes",
+        "n_below": "Reference sets below",
+        "passed": "Passes",
     }
     table, K = _table(search, columns), search.n_clusters_
+    most = most_below(search.rule, search.level, search.n_references)
+    limit = _limit_of_references(most, search.n_references)
     if search.rule == "paper":
-        choice = (
-            f"Among the numbers with a p-value below {search.level:g}, the one whose error is "
-            "farthest below that of the made-up data is chosen."
-        )
+        choice = f"A number passes if {limit}. Of those, the one whose error is farthest below"
+        choice += " that of the made-up data is chosen."
     else:
         choice = (
-            f"A number passes if its p-value is at most {clest_level(search):.2g} and its "
-            f"agreement (1 - error / error without clusters) at least {LEAST_AGREEMENT:g}. Of "
-            f"those that pass, the largest with an agreement within {NEARLY_AS_GOOD:g} of the best "
-            "is chosen."
+            f"A number passes if {limit}, and if its agreement (1 - error / error without "
+            f"clusters) is at least {LEAST_AGREEMENT:g}. Of those that pass, the largest is chosen "
+            "whose agreement is nearly that of the best: less than half of what one cluster too "
+            f"many would cost, and {NEARLY_AS_GOOD:g} at most."
         )
-    p_values = search.table_[p_value_column(search.rule)]
     return Finding(
         title="How many clusters: Clest",
         headline=f"Clest suggests {clusters(K)}.",
         result=clusters(K),
-        reason=clest_reason(search.table_.n_clusters, p_values, K),
+        reason=clest_reason(
+            search.table_.n_clusters, search.table_.n_below, search.n_references, K
+        ),
         rule="Part of the cases predicts the clusters of the rest, again and again. The error "
         f"should be small, and much smaller than in made-up data without clusters. {choice} If "
         "there is none, there are no clusters.",
@@ -108,22 +109,21 @@ def _(search: Clest) -> Finding:
     )
 
 
-def clest_level(search: Clest) -> float:
-    """Return the level that the rule uses: no p-value is less than 1 / (1 + n_references)."""
-    return max(search.level, 1 / (1 + search.n_references))
+def _limit_of_references(most: int, n_references: int) -> str:
+    """Say how many reference sets may have a smaller error."""
+    if most < 0:
+        return "a share below 0 of the reference sets has a smaller error, which none can"
+    if most == 0:
+        return f"none of the {count(n_references, 'reference set')} has a smaller error"
+    return f"no more than {most:,} of the {n_references:,} reference sets have a smaller error"
 
 
-def p_value_column(rule: str) -> str:
-    """Return the column of the p-values by which a rule of Clest decides."""
-    return "p_value_share" if rule == "paper" else "p_value"
-
-
-def clest_reason(numbers: Any, p_values: Any, chosen: int) -> str:
+def clest_reason(numbers: Any, n_below: Any, n_references: int, chosen: int) -> str:
     """Say why Clest chose a number of clusters."""
     if chosen == 1:
-        return "no number of them is predicted better than by chance"
-    p = np.asarray(p_values)[np.asarray(numbers) == chosen][0]
-    return f"predicted better than by chance, p = {probability(p)}"
+        return "no number of them is predicted well enough"
+    better = n_references - int(np.asarray(n_below)[np.asarray(numbers) == chosen][0])
+    return f"predicted better than {better:,} of {count(n_references, 'reference set')}"
 
 
 @describe.register
@@ -144,7 +144,7 @@ def _(search: GapL1) -> Finding:
         title="How many features: the gap",
         headline=f"The gap suggests {result}.",
         result=result,
-        reason=gap_reason("l1_bound", search.table_.gap, search.table_.chosen),
+        reason=gap_reason(search.table_.gap, search.table_.chosen),
         rule="The gap is how much better the clusters are separated than in the same data with "
         f"each column shuffled. The {choice} the largest gap is chosen.",
         sample=_sample(search),
@@ -153,35 +153,10 @@ def _(search: GapL1) -> Finding:
     )
 
 
-@describe.register
-def _(search: GapK) -> Finding:
-    columns = {"n_clusters": "Clusters", "gap": "Gap", "standard_error": "Standard error"}
-    table, K = _table(search, columns), search.n_clusters_
-    return Finding(
-        title="How many clusters: the gap",
-        headline=f"The gap suggests {clusters(K)}.",
-        result=clusters(K),
-        reason=gap_reason("n_clusters", search.table_.gap, search.table_.chosen),
-        rule="The gap is how much closer the cases are to their centers than in made-up data "
-        "without clusters. The least number whose gap is within one standard error of the first "
-        "local maximum is chosen.",
-        sample=_sample(search),
-        suggests={"n_clusters": K},
-        table=table,
-    )
-
-
-def gap_reason(kind: str, gap: Any, chosen: Any) -> str:
-    """Say why GapL1 (kind "l1_bound") or GapK ("n_clusters") chose a row."""
-    gap, row = np.asarray(gap), int(np.argmax(chosen))
-    if row == np.argmax(gap):
-        return "the largest gap"
-    if kind == "l1_bound":
-        return "within one standard error"
-    # The choice is never beyond the first local maximum.
-    if gap[row] >= gap[row + 1]:
-        return "the first local maximum"
-    return "within one standard error of the first local maximum"
+def gap_reason(gap: Any, chosen: Any) -> str:
+    """Say why GapL1 chose a row."""
+    largest = int(np.argmax(chosen)) == int(np.argmax(gap))
+    return "the largest gap" if largest else "within one standard error"
 
 
 @describe.register
@@ -221,35 +196,29 @@ def _(search: TrimCurves) -> Finding:
         "n_outliers": "Outliers",
     }
     table, trim = _table(search, columns), search.suggested_trim_
-    trims, result = search.table_.trim.unique(), f"trimming {exact_percent(trim)} of the cases"
+    result = f"trimming {exact_percent(trim)} of the cases"
     for_clusters = clusters(search.best_estimator_.n_clusters)
     return Finding(
-        title="How much to trim: trimming curves",
-        headline=f"Trimming curves suggest {result}, for {for_clusters}.",
+        title="How much to trim: outlying cases",
+        headline=f"The distances of the cases suggest {result}, for {for_clusters}.",
         result=result,
-        reason=trim_reason(trims, trim),
-        rule="While outlying cases are left, the partition jumps when a little more is trimmed; "
-        f"once they are gone, at most {SAME:.0%} of the pairs of cases change. The least share "
-        "from which on this holds is chosen.",
+        reason=trim_reason([trim]),
+        rule="The share is that of the outlying cases: those that are far from their centers, by "
+        "the weighted or the unweighted distance. In the table, the least share that trims as many "
+        "is marked; its other columns show what changes when more is trimmed.",
         sample=_sample(search),
         next_step=""
-        if is_stable(trims, trim)
-        else "The partition changes up to the largest share that was tried: try larger ones.",
+        if trim <= search.table_.trim.max() + 1e-9
+        else "That is more than the largest share that was tried.",
         suggests={"trim": float(trim)},
         table=table,
     )
 
 
-def is_stable(trims: Any, suggested: float) -> bool:
-    """Tell whether the partition stays as it is from some share on, the last one not counted."""
-    return len(trims) == 1 or suggested < trims[-1]
-
-
-def trim_reason(trims: Any, suggested: float) -> str:
-    """Say why a trimming share is suggested."""
-    if is_stable(trims, suggested):
-        return f"the partition is stable from {exact_percent(suggested)} on"
-    return f"the partition is not stable up to {exact_percent(trims[-1])}"
+def trim_reason(suggested: Any) -> str:
+    """Say which shares of the cases are outlying, one for each number of clusters."""
+    low, high = exact_percent(min(suggested)), exact_percent(max(suggested))
+    return f"{low if low == high else f'{low} to {high}'} of the cases are outlying"
 
 
 @describe.register

@@ -1,4 +1,4 @@
-"""Gap statistics: how far a result is from those of data without clusters, for the bound and K."""
+"""The permutation gap: how far clusters are from those of data without any, for the L1 bound."""
 
 from __future__ import annotations
 
@@ -20,15 +20,9 @@ from rskc.selection.path import (
     solve_bounds,
     spaced_bounds,
 )
-from rskc.selection.references import REFERENCES, Reference, permuted
+from rskc.selection.references import permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import (
-    Search,
-    check_clusters,
-    configured,
-    fit_quietly,
-    with_clusters,
-)
+from rskc.selection.search import Search, configured
 from rskc.solver import Solution, Warm
 from rskc.validation import check_choice, check_integer, is_integer
 
@@ -284,118 +278,3 @@ def _result(solution: Solution) -> Result:
         "trimmed": solution.trimmed_weighted,
         "weights": solution.weights,
     }
-
-
-@dataclass(eq=False, repr=False)
-class GapK(Search):
-    """Number of clusters by the gap statistic of Tibshirani, Walther and Hastie.
-
-    The within sum of squares falls with the number of clusters, whether there are clusters or not;
-    the gap is how much faster its log falls than on reference sets without clusters. Cases are
-    trimmed and features weighted in both. Since the weights change with the number of clusters,
-    the within sum is taken as a share of the weighted total.
-
-    Parameters
-    ----------
-    estimator : RobustSparseKMeans
-        Trimming, bound and all else.
-    n_clusters : int or iterable of int, default=range(1, 9)
-        The numbers to try.
-    n_references : int, default=20
-        Reference sets.
-    reference : {"auto", "pca", "uniform"}, default="auto"
-        How these are drawn, as in :class:`Clest`. "auto": "uniform" if weights are sparse, else
-        "pca". Columns of a "pca" set are sums of many even ones, and sparse weights find less in
-        them than in any even column, so that noise looks like clusters; with equal weights
-        "uniform" sets lack the correlations of the data, with the same effect.
-    max_samples, random_state, n_jobs, checkpoint, progress
-        As in :class:`Clest`.
-
-    Attributes
-    ----------
-    n_clusters_ : int
-        The least number whose gap is within one standard error of the first local maximum, as R's
-        package cluster has it. (The authors' rule compares with the next number only, and gives 1
-        where joining clusters helps nothing, as for three clusters on a line.)
-    table_ : pandas.DataFrame
-        A row for each number: ``n_clusters``; ``log_within``, log of the within share;
-        ``reference_mean`` of it; ``gap``; ``standard_error``; ``chosen``.
-    reference_log_withins_ : ndarray of shape (n_references, numbers)
-        Log within share of each reference set.
-    n_samples_, n_samples_used_ : int
-        How many cases the table has, and how many of them were searched on.
-    best_estimator_ : RobustSparseKMeans
-        Fitted to all the data with ``n_clusters_`` clusters.
-
-    References
-    ----------
-    Tibshirani, Walther and Hastie, "Estimating the number of clusters in a data set via the gap
-    statistic", Journal of the Royal Statistical Society B 63, 2001.
-
-    Examples
-    --------
-    >>> from rskc import RobustSparseKMeans
-    >>> from rskc.datasets import make_simulation
-    >>> from rskc.selection import GapK
-    >>> outlying = make_simulation(model=1, random_state=0)
-    >>> model = RobustSparseKMeans(trim=0.05, l1_bound=6, n_init=10)
-    >>> GapK(model, range(1, 6), n_references=5, random_state=0).fit(outlying.data).n_clusters_
-    3
-    """
-
-    n_clusters: Any = range(1, 9)
-    _: KW_ONLY
-    n_references: int = 20
-    reference: str = "auto"
-
-    def _check(self, n: int, p: int) -> None:
-        check_sparse(self.estimator)
-        check_clusters(self.n_clusters, 1, n)
-        check_integer("n_references", self.n_references, 2)
-        check_choice("reference", self.reference, ("auto", *REFERENCES))
-
-    def _search(self, X: np.ndarray, runner: Runner) -> None:
-        numbers = check_clusters(self.n_clusters, 1, len(X))
-        reference, model = self.reference, self._for_tasks()
-        if reference == "auto":
-            dense = model.l1_bound is None and model.n_features is None
-            reference = "pca" if dense else "uniform"
-        work = partial(_log_within, X, REFERENCES[reference](X), model, runner.seed)
-        keys = [(i, K) for i in range(self.n_references + 1) for K in numbers]
-        results = runner.run("Gap", work, keys)
-        logs = np.array([result["log_within"] for result in results]).reshape(-1, len(numbers))
-        self.reference_log_withins_ = logs[1:]
-        self._decide(numbers, logs[0])
-
-    def _decide(self, numbers: list[int], log_within: np.ndarray) -> None:
-        import pandas as pd
-
-        gap, error = _gap(-log_within, -self.reference_log_withins_.T)
-        peak = int(np.argmax(np.append(gap[:-1] >= gap[1:], True)))
-        choice = int(np.argmax(gap >= gap[peak] - error[peak]))
-        self.n_clusters_ = numbers[choice]
-        self.table_ = pd.DataFrame(
-            {
-                "n_clusters": numbers,
-                "log_within": log_within,
-                "reference_mean": self.reference_log_withins_.mean(axis=0),
-                "gap": gap,
-                "standard_error": error,
-                "chosen": np.array(numbers) == self.n_clusters_,
-            }
-        )
-
-    def _chosen(self) -> dict[str, Any]:
-        return with_clusters(self.estimator, self.n_clusters_)
-
-
-def _log_within(X: np.ndarray, reference: Reference, estimator: Any, seed: int, key: Key) -> Result:
-    """Log of the within share of the weighted sum of squares, over the kept cases."""
-    number, K = key
-    if K == 1:
-        return {"log_within": 0.0}
-    if number:
-        X = reference.draw(rng_of(seed, number)).astype(X.dtype, copy=False)
-    model = fit_quietly(configured(estimator, seed_of(seed, *key), n_clusters=K), X)
-    within = model.distances_[~model.trimmed_].sum()
-    return {"log_within": np.log(max(within / (within + model.objective_), TINY))}

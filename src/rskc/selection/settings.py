@@ -26,17 +26,17 @@ from rskc.selection.search import (
 )
 from rskc.validation import check_real, is_real
 
-# Partitions that differ in no more than this share of pairs are taken for the same.
-SAME = 0.05
 TRIMS = tuple(np.round(np.arange(0, 0.21, 0.02), 2).tolist())
 
 
 @dataclass(eq=False, repr=False)
 class TrimCurves(Search):
-    """Trimming share by trimming more and more, until it no longer matters.
+    """Trimming share by the distances of the cases, and curves that show what trimming changes.
 
-    As long as outlying cases are left, the partition jumps from one share to the next; once they
-    are gone it stays. For each number of clusters the curves show where.
+    The share is that of the cases that a fit with ``trim="auto"`` finds outlying. The curves show
+    partition, objective and features for more and more trimming. They are a picture, and no rule:
+    where clusters overlap or a small one is trimmed away, the partition goes on changing after the
+    last outlying case is gone.
 
     Parameters
     ----------
@@ -52,18 +52,17 @@ class TrimCurves(Search):
     Attributes
     ----------
     suggested_trim_ : float
-        For the estimator's number of clusters, or the least if that was not tried: the least share
-        from which on the partition stays as it is. That is, it and each larger share tried have
-        partitions that differ in at most 5% of the pairs of cases that neither trims.
+        Share of outlying cases with the estimator's number of clusters, or with the least if that
+        was not tried.
     suggested_trims_ : dict
-        The same for each number of clusters. Where the partition jumps up to the end, the
-        largest share tried; more may be needed.
+        The same for each number of clusters.
     table_ : pandas.DataFrame
         A row for each number of clusters and share: ``n_clusters``, ``trim``, ``n_trim``;
         ``objective`` per kept case; ``inertia``, the weighted within sum of the kept cases, and
         ``within``, the same per kept case; ``n_features`` with a weight above 0; ``n_outliers``
         flagged; ``moved``, the CER to the partition with the next smaller share over the cases
-        that neither trims; ``chosen``.
+        that neither trims; ``chosen``, the least share tried that trims all outlying cases, or
+        the largest.
     n_samples_, n_samples_used_ : int
         How many cases the table has, and how many of them were searched on.
     best_estimator_ : RobustSparseKMeans
@@ -71,7 +70,7 @@ class TrimCurves(Search):
 
     Notes
     -----
-    The idea is that of the trimming curves (ctlcurves) of Garcia-Escudero, Gordaliza, Matran and
+    Such curves are the trimming curves (ctlcurves) of Garcia-Escudero, Gordaliza, Matran and
     Mayo-Iscar, "Exploring the number of groups in robust model-based clustering", Statistics and
     Computing 21, 2011.
 
@@ -82,8 +81,8 @@ class TrimCurves(Search):
     >>> from rskc.selection import TrimCurves
     >>> data = make_simulation(model=1, random_state=0)
     >>> curves = TrimCurves(RobustSparseKMeans(3, l1_bound=6.2), random_state=0).fit(data.data)
-    >>> curves.suggested_trim_
-    0.02
+    >>> round(60 * curves.suggested_trim_)  # one cell of one case of 60 is outlying
+    1
     """
 
     n_clusters: Any = None
@@ -101,16 +100,20 @@ class TrimCurves(Search):
     def _search(self, X: np.ndarray, runner: Runner) -> None:
         numbers, trims = self._numbers(len(X)), check_trims(self.trims)
         grid = [{"n_clusters": K, "trim": trim} for K, trim in product(numbers, trims)]
-        fits, table = _fit_all("Trimming", grid, X, self._for_tasks(), runner)
-        n = len(trims)
-        table["moved"] = [_moved(fits[i - 1], fits[i]) if i % n else np.nan for i in table.index]
+        found_by_distances = [{"n_clusters": K, "trim": "auto"} for K in numbers]
+        fits, table = _fit_all("Trimming", grid + found_by_distances, X, self._for_tasks(), runner)
+        automatic = fits[len(grid) :]
         self.suggested_trims_ = {
-            K: _suggested(trims, fits[i * n : (i + 1) * n]) for i, K in enumerate(numbers)
+            K: float(fit["share"]) for K, fit in zip(numbers, automatic, strict=True)
         }
         self._n_clusters = _own_number(self.estimator, numbers)
         self.suggested_trim_ = self.suggested_trims_[self._n_clusters]
-        own = table.n_clusters.map(self.suggested_trims_)
-        self.table_ = table.drop(columns="silhouette").assign(chosen=table.trim == own)
+        n, table = len(trims), table[: len(grid)].astype({"trim": float})
+        table["moved"] = [_moved(fits[i - 1], fits[i]) if i % n else np.nan for i in table.index]
+        enough = table.n_clusters.map(
+            {K: least_enough(trims, share) for K, share in self.suggested_trims_.items()}
+        )
+        self.table_ = table.drop(columns="silhouette").assign(chosen=table.trim == enough)
 
     def _chosen(self) -> dict[str, Any]:
         return {"n_clusters": self._n_clusters, "trim": self.suggested_trim_}
@@ -241,6 +244,7 @@ def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -
         "outliers": model.outliers_,
         "weights": model.feature_weights_,
         "n_trim": model.n_trim_,
+        "share": model.trim_,
         "objective": model.objective_ / np.count_nonzero(~model.trimmed_),
         "inertia": model.inertia_,
         "within": model.inertia_ / np.count_nonzero(~model.trimmed_weighted_),
@@ -311,9 +315,6 @@ def _own_number(estimator: Any, numbers: list[int]) -> int:
     return estimator.n_clusters if estimator.n_clusters in numbers else numbers[0]
 
 
-def _suggested(trims: list[float], fits: list[Result]) -> float:
-    """Return the least share from which on the partition stays as it is."""
-    for i, trim in enumerate(trims):
-        if all(_moved(fits[i], later) <= SAME for later in fits[i + 1 :]):
-            return trim
-    return trims[-1]
+def least_enough(trims: Any, share: float) -> float:
+    """Return the least of the shares tried, upwards, that trims as many; the largest if none."""
+    return next((trim for trim in trims if trim >= share - 1e-9), trims[-1])
