@@ -478,7 +478,7 @@ def clusters(*sizes, silhouette=0.6):
             "Warning",
             "Of an old file.",
         ),
-        ({"result__n_clusters": 1, "clusters": clusters(100)}, "One cluster", "Clest"),
+        ({"result__n_clusters": 1, "clusters": clusters(100)}, "One cluster", "Stability"),
         (
             {
                 "result__n_clusters": 1,
@@ -503,7 +503,7 @@ def clusters(*sizes, silhouette=0.6):
             "One feature decides",
             "try Column",
         ),
-        ({"result__silhouette": 0.1}, "Clusters overlap", "with Clest"),
+        ({"result__silhouette": 0.1}, "Clusters overlap", "with Stability"),
         ({"clusters": clusters(50, 50, silhouette=0.1)}, "A weak cluster", "try fewer"),
         ({"result__n_outliers": 30}, "More outliers than trimmed", "trim=0.3"),
         ({"result__n_outliers": 1}, "Fewer outliers than trimmed", "trim=0.01"),
@@ -531,7 +531,12 @@ def test_each_advice(changes, about, remedy):
     assert remedy in item["text"]
     assert item["text"].endswith((".", ";", "()"))
     options = {"trim": "--trim", "l1_bound": "--l1-bound", "n_clusters": "--clusters"}
-    options |= {"Clest": "rskc select-k", "GapL1": "rskc select-l1", "TrimCurves": "rskc select-t"}
+    options |= {
+        "Stability": "rskc select-k",
+        "Clest": "rskc select-k --method clest",
+        "GapL1": "rskc select-l1",
+        "TrimCurves": "rskc select-t",
+    }
     (item,) = advise(facts(**changes), options)
     for name in options:
         assert name not in re.sub("--l1-bound|--clusters|--trim|trimmed", "", item["brief"])

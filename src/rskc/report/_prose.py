@@ -204,8 +204,8 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     why = "With one cluster there is nothing to separate, and no weights to learn"
     if searched:
         why = (
-            "No number of clusters that was tried passes the rule of the search, so all cases are "
-            "in one group, and no features are chosen"
+            "No number of clusters that was tried passes the rule of the search: all cases are one "
+            "group"
         )
     remedy = f"try two or more, or {facts['names']['Stability']}"
     remedy = "ask for a number of clusters" if searched else remedy
@@ -243,8 +243,8 @@ def _bound(facts: dict[str, Any]) -> Pairs:
         few = facts["result"]["n_enough"]
         yield (
             "Every feature differs",
-            f"All {p:,} features differ between the clusters, which is a long list; {few:,} are "
-            f"enough to tell them apart: for a short one, ask for {names['n_features']}={few}.",
+            f"All {p:,} differ between the clusters, and {few:,} are enough to tell them apart; "
+            f"for a short list try {names['n_features']}={few}.",
         )
     elif facts["result"]["n_selected"] == p and facts["result"]["n_different"] is None:
         yield (
@@ -285,7 +285,7 @@ def _separation(facts: dict[str, Any]) -> Pairs:
         yield (
             "Clusters overlap",
             f"The mean silhouette is {mean:.2f}: many cases are about as near to another center; "
-            f"see with {facts['names']['Clest']} whether there are clusters.",
+            f"see with {facts['names']['Stability']} whether there are clusters.",
         )
         return
     low = [c for c in facts["clusters"] if (c["silhouette"] or 1) < LOW_IN_CLUSTER]

@@ -28,6 +28,6 @@ def __getattr__(name: str):
     if name == "GapK":
         raise ImportError(
             "rskc.selection has no GapK any more: on designs with known clusters it was right once "
-            "in 18 times; use Clest or PredictionStrength for the number of clusters."
+            "in 18 times; use Stability or Clest for the number of clusters."
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

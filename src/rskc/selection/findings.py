@@ -13,6 +13,7 @@ from rskc.selection.clest import LEAST_AGREEMENT, NEARLY_AS_GOOD, Clest, most_be
 from rskc.selection.gap import GapL1
 from rskc.selection.path import FeaturePath
 from rskc.selection.settings import GridSearch, TrimCurves
+from rskc.selection.stability import Stability
 from rskc.selection.strength import PredictionStrength
 from rskc.wording import cleaned, count, exact_percent, number
 
@@ -52,7 +53,7 @@ def describe(search: Any) -> Finding:
 
     Parameters
     ----------
-    search : Clest, GapL1, PredictionStrength, TrimCurves, GridSearch or FeaturePath
+    search : Stability, Clest, GapL1, PredictionStrength, TrimCurves, GridSearch or FeaturePath
         A fitted search, or a path of features.
 
     Returns
@@ -157,6 +158,38 @@ def gap_reason(gap: Any, chosen: Any) -> str:
     """Say why GapL1 chose a row."""
     largest = int(np.argmax(chosen)) == int(np.argmax(gap))
     return "the largest gap" if largest else "within one standard error"
+
+
+@describe.register
+def _(search: Stability) -> Finding:
+    columns = {
+        "n_clusters": "Clusters",
+        "stability": "Worst cluster comes back",
+        "agreement": "Halves agree",
+        "p_value": "p, one cloud",
+        "features_different": "Features that differ",
+        "features_enough": "Features enough",
+        "stable": "Stable",
+    }
+    check_is_fitted(search, "table_")
+    known = {name: label for name, label in columns.items() if name in search.table_}
+    table, K = _table(search, known), search.n_clusters_
+    return Finding(
+        title="How many clusters: half-samples",
+        headline=f"Half-samples suggest {clusters(K)}. {search.reason_}",
+        result=clusters(K),
+        reason=search.reason_.rstrip("."),
+        rule="All cases are clustered, and again and again both halves of them. A cluster comes "
+        "back to 1 if a half finds the same cases, to 0 if none of them; half of the splits are "
+        "below the figure. A number is stable if its worst cluster comes back to "
+        f"{search.threshold:g}, or to {search.nearly:g} if no two neighboring clusters look like "
+        "one. The largest stable number is chosen whose clusters are more compact than those of "
+        f"made-up data of one cloud (p at most {search.level:g}). Stable is not the same as real: "
+        "see what the clusters mean.",
+        sample=_sample(search),
+        suggests={"n_clusters": K},
+        table=table,
+    )
 
 
 @describe.register

@@ -153,7 +153,7 @@ class Stability(Search):
     level: float = 0.02
 
     @property
-    def _least(self) -> float:
+    def nearly(self) -> float:
         """The stability below which a number is out of the question."""
         return min(NEARLY, self.threshold)
 
@@ -202,10 +202,11 @@ class Stability(Search):
         return [K for K in check_clusters(self.n_clusters, 1, n // 2) if K > 1]
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        model, fits = self._as_asked(runner.seed), {}
+        model = self._as_asked(runner.seed)
+        fits: dict[int, _Fits] = {}
         numbers, few = self._numbers(len(X)), min(FIRST_SPLITS, self.n_splits)
         while numbers:
-            keys = [(K,) for K in numbers]
+            keys: list[Key] = [(K,) for K in numbers]
             later = len(numbers) * self.n_splits
             results = runner.run("All cases", partial(_fit_all, X, model), keys, later)
             fits |= {K: _Fits(K, full) for K, full in zip(numbers, results, strict=True)}
@@ -217,7 +218,7 @@ class Stability(Search):
                 later -= len(keys)
                 for key, result in zip(keys, runner.run("Halves", work, keys, later), strict=True):
                     fits[key[0]].splits.append(result)
-                numbers = [K for K in numbers if fits[K].stability >= self._least - FAR_BELOW]
+                numbers = [K for K in numbers if fits[K].stability >= self.nearly - FAR_BELOW]
             numbers = self._more(fits, len(X))
         self._decide(X, fits, runner)
 
@@ -226,7 +227,7 @@ class Stability(Search):
         if not is_word(self.n_clusters, "auto"):
             return []
         last = max(fits)
-        stable = max((K for K in fits if fits[K].stability >= self._least), default=1)
+        stable = max((K for K in fits if fits[K].stability >= self.nearly), default=1)
         agreement = {K: np.median(fits[K].agreements) for K in fits}
         too_few = agreement[last] >= max(HIGH, agreement.get(stable, 0) - LITTLE)
         if stable < last - 1 and not too_few:
@@ -244,7 +245,7 @@ class Stability(Search):
         import pandas as pd
 
         self.n_clusters_, self._sample, self._seed = 1, X, runner.seed
-        candidates = [K for K in sorted(fits, reverse=True) if fits[K].stability >= self._least]
+        candidates = [K for K in sorted(fits, reverse=True) if fits[K].stability >= self.nearly]
         for K in candidates:
             if self.n_references:
                 self._compare(X, fits[K], runner)
@@ -269,7 +270,7 @@ class Stability(Search):
         """
         if fit.stability >= self.threshold and not fit.large_pair_p_value > HALVES:
             return True
-        return fit.stability >= self._least and fit.pair_p_value <= APART
+        return fit.stability >= self.nearly and fit.pair_p_value <= APART
 
     def _compare(self, X: np.ndarray, fit: _Fits, runner: Runner) -> None:
         """Compare the clusters, and each with its nearest one, with one cloud."""
@@ -476,7 +477,7 @@ def _fit_halves(X: np.ndarray, cases: np.ndarray, estimator: Any, seed: int, key
     """Cluster the two halves of some cases, split in the same way for every number of clusters."""
     K, split = key
     halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
-    result = {}
+    result: dict[str, Any] = {}
     for i, name in enumerate(("first", "second")):
         half, own_seed = np.sort(halves[i]), seed_of(seed, *key, i)
         labels, selected = _predict_from(X, half, estimator, own_seed, K)
