@@ -18,12 +18,15 @@ The searches of ``rskc.selection`` have displays too, which need no X::
 
 from rskc.displays.clest import ClestDisplay
 from rskc.displays.clusters import ClusterDisplay
+from rskc.displays.consensus import ConsensusDisplay
 from rskc.displays.gap import GapDisplay
 from rskc.displays.grid import GridDisplay
 from rskc.displays.heatmap import HeatmapDisplay
 from rskc.displays.outliers import OutlierDisplay
 from rskc.displays.path import FeaturePathDisplay
+from rskc.displays.selected import SelectionDisplay
 from rskc.displays.silhouette import SilhouetteDisplay
+from rskc.displays.stability import StabilityDisplay
 from rskc.displays.strength import StrengthDisplay
 from rskc.displays.trimming import TrimCurvesDisplay
 from rskc.displays.weights import WeightsDisplay
@@ -31,12 +34,15 @@ from rskc.displays.weights import WeightsDisplay
 __all__ = [
     "ClestDisplay",
     "ClusterDisplay",
+    "ConsensusDisplay",
     "FeaturePathDisplay",
     "GapDisplay",
     "GridDisplay",
     "HeatmapDisplay",
     "OutlierDisplay",
+    "SelectionDisplay",
     "SilhouetteDisplay",
+    "StabilityDisplay",
     "StrengthDisplay",
     "TrimCurvesDisplay",
     "WeightsDisplay",

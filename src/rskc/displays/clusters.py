@@ -22,6 +22,7 @@ from rskc.validation import check_choice
 from rskc.wording import count
 
 _MOST_ENTRIES = 40  # clusters in the legend; with more of them, the centers tell their numbers
+_CONTRAST = 3  # power of the stability: of a case that changes now and then, half of the color goes
 
 
 @dataclass(eq=False, repr=False)
@@ -45,6 +46,9 @@ class ClusterDisplay:
         What the two dimensions are.
     notes : tuple of str, default=()
         What else the title must say.
+    stability : ndarray of shape (n_samples,), default=None
+        How firmly the cases sit in their clusters, from 0 to 1, NaN where that is not known: the
+        lower, the paler their points. None for full points.
 
     Attributes
     ----------
@@ -64,9 +68,12 @@ class ClusterDisplay:
     _: KW_ONLY
     axis_names: tuple[str, str] = ("", "")
     notes: tuple[str, ...] = ()
+    stability: Any = None
 
     @classmethod
-    def from_estimator(cls, model: Any, X: Any, *, kind: str = "auto", ax: Any = None) -> Self:
+    def from_estimator(
+        cls, model: Any, X: Any, *, kind: str = "auto", stability: Any = None, ax: Any = None
+    ) -> Self:
         """Place the cases of X in two dimensions and draw them.
 
         Missing cells are put at the center of their cluster, for the drawing only.
@@ -82,6 +89,9 @@ class ClusterDisplay:
             and the rank of the cases. "pca": the first two principal components of the data, each
             column scaled by the square root of its weight so that distances are those of the model.
             They are found without the outliers. "auto": "features" if at most two have weight.
+        stability : array-like of shape (n_samples,), default=None
+            How firmly the cases sit in their clusters, from 0 to 1, such as ``case_stability_`` of
+            :class:`rskc.selection.Stability`: cases that change their cluster are pale rings.
         ax : Axes, default=None
             Where to draw; None for a new figure.
 
@@ -92,6 +102,7 @@ class ClusterDisplay:
         check_choice("kind", kind, ("auto", "features", "pca"))
         model, X = check_fitted(model, X)
         cases = assign(model, X)
+        stability = _check_stability(stability, len(cases.labels))
         seen = np.isfinite(cases.distances)
         check_seen(seen)
         cases, X = AssignedCases(*(part[seen] for part in cases)), table_of(model, X)[seen]
@@ -104,6 +115,7 @@ class ClusterDisplay:
             plane.centers,
             axis_names=(x_name, y_name),
             notes=_notes(plane.n_filled, int((~seen).sum())),
+            stability=None if stability is None else stability[seen],
         )
         return display.plot(ax)
 
@@ -136,8 +148,18 @@ class ClusterDisplay:
             crosses |= {"s": 6, "linewidths": 0.5, "zorder": 0.9, "rasterized": True}
         for k, color, marker in zip(range(K), cluster_colors(K), cluster_markers(K), strict=True):
             mine, far = positions[self.labels == k], self.outliers[self.labels == k]
-            self.points_[k] = self.ax_.scatter(*mine[~far].T, c=color, marker=marker, **points)
+            look = {"c": color} if self.stability is None else self._firmness(k, color)
+            self.points_[k] = self.ax_.scatter(*mine[~far].T, marker=marker, **points | look)
             self.crosses_[k] = self.ax_.scatter(*mine[far].T, c=darker(color, 0.25), **crosses)
+
+    def _firmness(self, k: int, color: str) -> dict[str, Any]:
+        """Return the looks of the points of a cluster: the firmer a case, the fuller."""
+        from matplotlib.colors import to_rgba_array
+
+        firm = np.asarray(self.stability, float)[(self.labels == k) & ~self.outliers]
+        faces = to_rgba_array(color).repeat(len(firm), axis=0)
+        faces[:, 3] = 0.9 * np.where(np.isnan(firm), 1.0, np.clip(firm, 0, 1)) ** _CONTRAST
+        return {"facecolors": faces, "edgecolors": color, "linewidths": 0.6, "alpha": None}
 
     def _draw_centers(self) -> None:
         """Write the numbers of the clusters that have cases in white discs."""
@@ -162,10 +184,26 @@ class ClusterDisplay:
         if n_outlying := np.count_nonzero(self.outliers):
             label = count(n_outlying, "outlier")
             handles.append(Line2D([], [], marker="x", color=INK, label=label, ms=5, ls="none"))
+        if self.stability is not None:
+            label = "pale: changes its\ncluster in half-samples"
+            ring = {"marker": "o", "mfc": "none", "mew": 0.6, "ms": 5, "ls": "none"}
+            handles.append(Line2D([], [], color=INK, label=label, **ring))
         title = "cluster" if K <= _MOST_ENTRIES else None
         self.legend_ = style.legend_beside(
             self.ax_, handles=handles, title=title, ncols=1 + (K > 20)
         )
+
+
+def _check_stability(stability: Any, n: int) -> np.ndarray | None:
+    if stability is None:
+        return None
+    values = np.asarray(stability, float)
+    if values.shape != (n,):
+        raise ValueError(
+            f"stability has shape {values.shape} and X {n} cases; give a number for each, NaN "
+            "where none is known."
+        )
+    return values
 
 
 def _notes(n_filled: int, n_hidden: int) -> tuple[str, ...]:

@@ -1,0 +1,153 @@
+"""Which cases are together in half-samples, as a heat map."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rskc.arrays import to_numpy
+from rskc.displays import style
+from rskc.fitted import case_names
+from rskc.pictures.palette import cluster_colors
+from rskc.validation import check_integer
+from rskc.wording import count
+
+_CASE_POINTS, _CLUSTER_POINTS = 6.5, 10.0  # heights of a line of text
+
+
+@dataclass(eq=False, repr=False)
+class ConsensusDisplay:
+    """One row and one column a case: the share of the half-sample fits that give both one cluster.
+
+    Cases are ordered by cluster and then by their stability, the firmest first. Firm clusters are
+    dark squares on a white ground. A case that changes its cluster is a pale line at the end of its
+    square, and two clusters that are joined now and then have a pale square in common. Of many
+    cases, evenly spaced ones in this order are drawn.
+
+    Parameters
+    ----------
+    consensus : ndarray of shape (n_shown, n_shown)
+        The shares, in any order of the cases.
+    labels : ndarray of int of shape (n_shown,)
+        Clusters.
+    stability : ndarray of shape (n_shown,)
+        Stability of the cases, which orders them within clusters.
+    names : array-like of shape (n_shown,), default=None
+        Names of the cases; None for numbers.
+    n_cases : int, default=None
+        Number of the cases that these are drawn from; None if these are all.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes and Figure
+        Where it was drawn.
+    image_ : AxesImage
+        The shares.
+    colorbar_ : Colorbar
+    order_ : ndarray of int
+        The cases from top to bottom.
+    strip_ : BarContainer
+        The clusters, on the left.
+    case_axis_ : SecondaryAxis
+        Names of cases, on the right.
+    """
+
+    consensus: Any
+    labels: Any
+    stability: Any
+    _: KW_ONLY
+    names: Any = None
+    n_cases: int | None = None
+
+    @classmethod
+    def from_estimator(cls, search: Any, *, max_cases: int = 500, ax: Any = None) -> Self:
+        """Draw how the cases of a search stay together.
+
+        Parameters
+        ----------
+        search : Stability
+            A fitted search.
+        max_cases : int, default=500
+            Largest number of cases to draw.
+        ax : Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : ConsensusDisplay
+        """
+        check_integer("max_cases", max_cases, 1)
+        style.check_search(search, cls.__name__, "Stability", "stability", "agreement_spread")
+        model, used = search.best_estimator_, search.samples_used_
+        labels, stability = to_numpy(model.labels_)[used], search.case_stability_
+        order = np.lexsort((-stability, labels))
+        shown = order[style.thinned(len(order), max_cases)]
+        halves = search.half_labels_[:, shown]
+        together = np.zeros((len(shown), len(shown)))
+        for half in halves:  # one at a time: a matrix of all cases would not fit into memory
+            together += half[:, None] == half
+        display = cls(
+            together / len(halves),
+            labels[shown],
+            stability[shown],
+            names=np.asarray(case_names(model), object)[used[shown]],
+            n_cases=len(order),
+        )
+        return display.plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the shares in ``ax``, or in a new figure."""
+        self.ax_ = style.axes_for(ax, 6.8, 5.6)
+        self.figure_ = self.ax_.figure
+        self.order_ = np.lexsort((-np.asarray(self.stability), self.labels))
+        n, shares = len(self.order_), np.asarray(self.consensus)[np.ix_(self.order_, self.order_)]
+        self.image_ = self.ax_.imshow(
+            shares,
+            cmap="Blues",
+            vmin=0,
+            vmax=1,
+            aspect="auto",
+            extent=(0, n, n, 0),
+            interpolation="nearest",
+        )
+        self.colorbar_ = self.figure_.colorbar(
+            self.image_, ax=self.ax_, shrink=0.5, aspect=25, pad=0.02
+        )
+        self.colorbar_.set_label("share of half-samples together", size=8)
+        self.colorbar_.ax.tick_params(labelsize=8)
+        self._draw_strip()
+        self._write_title()
+        self._write_names()
+        return self
+
+    def _draw_strip(self) -> None:
+        """Draw the clusters on the left, with their numbers."""
+        n, sizes = len(self.labels), np.bincount(self.labels)
+        starts, width, used = np.cumsum(sizes) - sizes, 0.025 * n, np.flatnonzero(sizes)
+        self.strip_ = self.ax_.barh(
+            starts, width, sizes, -1.5 * width, align="edge", color=cluster_colors(len(sizes))
+        )
+        self.ax_.set(xlim=(-1.5 * width, n), ylim=(n, 0), xticks=[], ylabel="cluster")
+        self.ax_.spines[:].set_visible(False)
+        line = _CLUSTER_POINTS * n / style.size_in_points(self.ax_)[1]
+        middles = style.spread_out((starts + sizes / 2)[used], line)
+        self.ax_.set_yticks(middles, [str(k) for k in used], fontsize=8)
+        self.ax_.tick_params(axis="y", length=0)
+
+    def _write_title(self) -> None:
+        n, n_cases = len(self.labels), self.n_cases or len(self.labels)
+        K = len(np.unique(self.labels))
+        some = f"rows: {n:,} of them, evenly spaced" if n < n_cases else ""
+        title = f"{count(n_cases, 'case')} in {count(K, 'cluster')}: together in half-samples"
+        style.headline(self.ax_, title, some)
+
+    def _write_names(self) -> None:
+        n = len(self.order_)
+        shown = style.thinned(n, style.size_in_points(self.ax_)[1] / _CASE_POINTS)
+        names = self.order_ if self.names is None else np.asarray(self.names, object)[self.order_]
+        self.case_axis_ = self.ax_.secondary_yaxis("right")
+        self.case_axis_.set_yticks(shown + 0.5, style.plain_names(names[shown]), fontsize=5.5)
+        self.case_axis_.tick_params(length=2)
+        self.case_axis_.spines[:].set_visible(False)

@@ -1,0 +1,136 @@
+"""How often half-samples select each feature."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rskc.displays import style
+from rskc.pictures.models import feature_names
+from rskc.pictures.palette import GRAY, PALETTE
+from rskc.validation import check_integer
+from rskc.wording import count, number
+
+_FEATURE_POINTS = 8.0  # height of a line of text
+
+
+@dataclass(eq=False, repr=False)
+class SelectionDisplay:
+    """One bar a feature: the share of the half-sample fits that select it, the largest first.
+
+    Features that are selected equally often are ordered by their weight. Gray bars are features
+    without weight in the model of all cases.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n_features,)
+        Selection probabilities of all features, the largest first.
+    names : array-like of shape (n_features,)
+        Names of the features.
+    weighted : ndarray of bool of shape (n_features,), default=None
+        Which of them have weight; None if that is not known.
+    threshold : float, default=0.75
+        From which on a feature counts as found again.
+    bound : float, default=None
+        How many of these to expect by chance at most, for the title.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes and Figure
+        Where it was drawn.
+    bars_ : BarContainer
+        The bars, from left to right.
+    line_ : Line2D
+        The threshold.
+    more_ : Text or None
+        What is said of the features that have no bar.
+    legend_ : Legend
+    """
+
+    probabilities: Any
+    names: Any
+    _: KW_ONLY
+    weighted: Any = None
+    threshold: float = 0.75
+    bound: float | None = None
+
+    @classmethod
+    def from_estimator(
+        cls, search: Any, *, threshold: float = 0.75, n_top: int = 60, ax: Any = None
+    ) -> Self:
+        """Draw how often half-samples select the features.
+
+        Parameters
+        ----------
+        search : Stability
+            A fitted search.
+        threshold : float, default=0.75
+            From which on a feature counts as found again; above 0.5.
+        n_top : int, default=60
+            Largest number of bars.
+        ax : Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : SelectionDisplay
+        """
+        check_integer("n_top", n_top, 1)
+        style.check_search(search, cls.__name__, "Stability", "stability", "agreement_spread")
+        bound, found = search.selection_bound(threshold), search.selection_probabilities_
+        weights = getattr(search.best_estimator_, "feature_weights_", np.ones(len(found)))
+        order = np.lexsort((-weights, -found))
+        display = cls(
+            found[order],
+            feature_names(search, order),
+            weighted=weights[order] > 0,
+            threshold=threshold,
+            bound=bound,
+        )
+        return display.plot(ax, n_top=n_top)
+
+    def plot(self, ax: Any = None, *, n_top: int = 60) -> Self:
+        """Draw at most ``n_top`` bars in ``ax``, or in a new figure."""
+        from matplotlib.patches import Patch
+
+        shown, more = np.asarray(self.probabilities)[:n_top], len(self.probabilities) - n_top
+        self.ax_ = style.axes_for(ax, np.clip(2.5 + 0.125 * len(shown), 5, 11), 4)
+        self.figure_ = self.ax_.figure
+        style.tidy(self.ax_)
+        weighted = np.ones(len(shown), bool) if self.weighted is None else self.weighted[:n_top]
+        places, colors = np.arange(len(shown)), [PALETTE[0] if w else GRAY for w in weighted]
+        self.bars_ = self.ax_.bar(places, shown, width=0.75, color=colors)
+        label = f"threshold {self.threshold:g}"
+        self.line_ = self.ax_.axhline(self.threshold, label=label, **style.DASHED)
+        self.ax_.set(xlim=(-0.7, len(shown) - 0.3), ylim=(0, 1.02))
+        self.ax_.set(ylabel="share of half-samples that select it")
+        named = style.thinned(len(shown), style.size_in_points(self.ax_)[0] / _FEATURE_POINTS)
+        names = style.plain_names(np.asarray(self.names, object)[named])
+        self.ax_.set_xticks(named, names, rotation=90, fontsize=6.5)
+        self.more_ = self._write_more(more) if more > 0 else None
+        known = {PALETTE[0]: "has weight", GRAY: "has no weight"}
+        handles = [Patch(color=c, label=known[c]) for c in known if c in colors]
+        handles = [*([] if self.weighted is None else handles), self.line_]
+        self.legend_ = style.legend_beside(self.ax_, handles=handles)
+        style.headline(self.ax_, *self._title())
+        return self
+
+    def _write_more(self, more: int) -> Any:
+        largest = self.probabilities[len(self.probabilities) - more]
+        text = f"and {more:,} more, at most {number(float(largest), 2)}"
+        look = {"ha": "right", "va": "top", "fontsize": 8, "color": GRAY}
+        box = style.backing()
+        return self.ax_.text(0.99, 0.97, text, transform=self.ax_.transAxes, bbox=box, **look)
+
+    def _title(self) -> tuple[str, str]:
+        n, p = (
+            np.count_nonzero(np.asarray(self.probabilities) >= self.threshold),
+            self.probabilities,
+        )
+        share = f"{self.threshold:.0%} of the half-samples"
+        title = f"{n:,} of {count(len(p), 'feature')} selected by {share} or more"
+        if self.bound is None or not np.isfinite(self.bound) or not n:
+            return title, ""
+        return title, f"at most {number(self.bound, 2)} of them by chance, on average"
