@@ -283,9 +283,10 @@ def write_cases(path: str | os.PathLike, result: Result) -> Result:
 
     def frames() -> Iterator[Any]:
         for cases, part in _in_turn(tasks):
+            first = counts.n_cases
             counts.add(cases)
             shown.append(part)
-            yield cases
+            yield result.with_stability(cases, first)
 
     write_csv_parts(frames(), path)
     return _with_shown(result, _joined(shown), counts)

@@ -135,7 +135,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "command": result.command,
         "title": title,
     }
-    write_csv(result.model.features_frame(), folder / "features.csv")
+    write_csv(result.features, folder / "features.csv")
     write_csv(result.markers, folder / "markers.csv")
     save(result.model, folder / "model.rskc", extra=extra)
     if report:

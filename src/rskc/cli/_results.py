@@ -110,8 +110,34 @@ class Result:
 
     @cached_property
     def cases(self) -> Any:
-        """A row a case, with silhouettes."""
-        return self.model.cases_frame(self.data.X)
+        """A row a case, with silhouettes; after a search by half-samples, with its stability."""
+        return self.with_stability(self.model.cases_frame(self.data.X), first=0)
+
+    @cached_property
+    def features(self) -> Any:
+        """A row a feature; after a search by half-samples, with how often these select it."""
+        frame, search = self.model.features_frame(), self.stability
+        if search is None:
+            return frame
+        return frame.assign(selection_probability=search.selection_probabilities_)
+
+    @cached_property
+    def stability(self) -> Any:
+        """The search by half-samples that is about the model, if there was one."""
+        if not self.searches:
+            return None
+        from rskc.selection.firmness import stability_for
+
+        return stability_for(self.searches, self.model)
+
+    def with_stability(self, cases: Any, first: int) -> Any:
+        """Add the stability of cases to their frame; ``first`` is the number of the first one."""
+        if self.stability is None:
+            return cases
+        from rskc.selection.firmness import stability_of_cases
+
+        last = first + len(cases)
+        return cases.assign(stability=stability_of_cases(self.stability, first, last))
 
     @cached_property
     def markers(self) -> Any:

@@ -133,4 +133,4 @@ class SelectionDisplay:
         title = f"{n:,} of {count(len(p), 'feature')} selected by {share} or more"
         if self.bound is None or not np.isfinite(self.bound) or not n:
             return title, ""
-        return title, f"at most {number(self.bound, 2)} of them by chance, on average"
+        return title, f"of them false: {number(self.bound, 2)} or fewer, on average"

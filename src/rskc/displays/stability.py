@@ -118,7 +118,8 @@ class StabilityDisplay:
                 places[own], self.stability[own], label="chosen", zorder=4, **style.RING
             )
         self.ax_.set(ylim=(self._lowest() - 0.03, 1.05), ylabel="stability, agreement")
-        self.legend_ = style.legend_beside(self.ax_)
+        handles = [self.curve_, self.line_, self.agreement_, self.points_, self.chosen_]
+        self.legend_ = style.legend_beside(self.ax_, handles=[h for h in handles if h is not None])
         style.headline(
             self.ax_,
             clusters(self.chosen).capitalize(),

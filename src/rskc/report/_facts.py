@@ -130,7 +130,7 @@ def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:
 Columns = dict[str, tuple[str, np.ndarray]]
 
 
-def features_table(facts: Facts) -> dict[str, Any]:
+def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dict[str, Any]:
     """Return a row for each feature, the largest weight first."""
     order = np.argsort(-facts.weights, kind="stable")
     columns = {
@@ -138,6 +138,8 @@ def features_table(facts: Facts) -> dict[str, Any]:
         "rank": ("Rank", np.arange(1, facts.p + 1)),
         "weight": ("Weight", facts.weights[order]),
     }
+    if probabilities is not None:
+        columns["probability"] = "Found again", probabilities[order].round(3)
     for k in range(facts.K) if facts.K <= MOST_CENTERS else ():
         columns[f"center_{k}"] = f"Center {k}", facts.centers[k, order]
     if facts.model.n_missing_:
@@ -147,7 +149,9 @@ def features_table(facts: Facts) -> dict[str, Any]:
     return _table(columns, keep, "features with the largest weights")
 
 
-def cases_table(facts: Facts, labels: Any = None, taken: int = 0) -> dict[str, Any]:
+def cases_table(
+    facts: Facts, labels: Any = None, stability: np.ndarray | None = None, taken: int = 0
+) -> dict[str, Any]:
     """Return a row for each case, in the order of the data; other tables have ``taken`` bytes."""
     model = facts.model
     trimmed = model.trimmed_weighted_ + 2 * model.trimmed_unweighted_.astype(int)
@@ -163,6 +167,8 @@ def cases_table(facts: Facts, labels: Any = None, taken: int = 0) -> dict[str, A
         values = np.where(facts.seen, facts.silhouette.values.round(3), np.nan)
         columns["second"] = "Second cluster", facts.silhouette.second
         columns["silhouette"] = "Silhouette", values
+    if stability is not None:
+        columns["stability"] = "Stability", stability.round(3)
     if labels is not None:
         classes = in_order(read_two(labels=labels, clusters=facts.labels)[0])
         names = np.array(clean_names(classes.names, 40), object)

@@ -35,6 +35,7 @@ from rskc.selection import (
     GapL1,
     GridSearch,
     PredictionStrength,
+    Stability,
     TrimCurves,
 )
 from rskc.selection.findings import Finding, describe, features_by_entry
@@ -124,6 +125,25 @@ def _strength(search: PredictionStrength, finding: Finding) -> dict[str, Any]:
     }
 
 
+def _stability(search: Stability, finding: Finding) -> dict[str, Any]:
+    table, agreements = search.table_, search.agreements_
+    alt = f"Lines of the stability by number of clusters; chosen: {finding.result}"
+    for row in table[table.chosen].itertuples():
+        alt += f", the worst cluster comes back to {row.stability:.2f}, "
+        alt += f"halves agree by {row.agreement:.2f}"
+    made = ~np.isnan(agreements.ravel())
+    return {
+        "alt": f"{alt}. The threshold is {search.threshold:g}.",
+        "curve": _columns(table, "n_clusters", "stability", "agreement", "p_value"),
+        "threshold": float(search.threshold),
+        "chosen": search.n_clusters_,
+        "splits": {
+            "n_clusters": plain_numbers(np.tile(table.n_clusters, len(agreements))[made]),
+            "value": plain_numbers(agreements.ravel()[made]),
+        },
+    }
+
+
 def _trims(search: TrimCurves, finding: Finding) -> dict[str, Any]:
     table = search.table_
     least, largest = exact_percent(table.trim.min()), exact_percent(table.trim.max())
@@ -203,7 +223,8 @@ def _threshold(value: float) -> Chart:
 def _numbers_axis(numbers: list[float]) -> Chart:
     """Make an axis of the number of clusters, with a tick at each."""
     axis = {"values": numbers, "format": "d", "grid": False}
-    scale = {"domain": [min(numbers) - 0.3, max(numbers) + 0.3], "nice": False}
+    ends = [min(numbers, default=1) - 0.3, max(numbers, default=1) + 0.3]  # few cases: none tried
+    scale = {"domain": ends, "nice": False}
     return amount("n_clusters", "number of clusters", axis=axis, scale=scale)
 
 
@@ -273,6 +294,35 @@ def _with_errors(section: Chart, x: Chart, name: str, titles: dict[str, str]) ->
         "key": [entry("line", BLUE, f"{name} and its standard error"), RING],
         "spec": chart(280, layers),
         "data": {"curve": section["curve"]},
+    }
+
+
+def _draw_stability(section: Chart) -> Chart:
+    x, title = _numbers_axis(section["curve"]["n_clusters"]), "stability, agreement"
+    worst, agreement = amount("stability", title), amount("agreement", title)
+    tooltip = tips(
+        n_clusters="clusters",
+        stability="worst cluster comes back",
+        agreement="halves agree",
+        p_value="p, one cloud",
+    )
+    dot = {"type": "point", "filled": True, "size": 14, "fill": ORANGE, "opacity": 0.4}
+    layers = [
+        layer("splits", dot, {"x": x, "y": amount("value", title)}),
+        _line(x, agreement, {"value": ORANGE}, tooltip, [5, 4]),
+        _line(x, worst, {"value": BLUE}, tooltip),
+        _threshold(section["threshold"]),
+        *_ring(x, worst, f"datum.n_clusters == {section['chosen']}"),
+    ]
+    return {
+        "key": [
+            entry("line", BLUE, "worst cluster comes back"),
+            entry("dash", ORANGE, "halves agree (median); dots: single splits"),
+            entry("dash", SOFT, f"threshold {section['threshold']:g}"),
+            *([RING] if section["chosen"] > 1 else []),
+        ],
+        "spec": chart(280, layers),
+        "data": {"curve": section["curve"], "splits": section["splits"]},
     }
 
 
@@ -361,6 +411,7 @@ class Kind(NamedTuple):
 
 
 KINDS = {
+    "Stability": Kind(Stability, _stability, _draw_stability),
     "Clest": Kind(Clest, _clest, _draw_clest),
     "GapL1": Kind(GapL1, _gap_l1, _draw_gap_l1),
     "PredictionStrength": Kind(PredictionStrength, _strength, _draw_strength),

@@ -25,6 +25,7 @@ from rskc.report._facts import (
 from rskc.report._figures import figures_of
 from rskc.report._prose import advise, headline, meaning
 from rskc.report._searches import sections_of
+from rskc.report._sure import how_sure, known_by_half_samples
 from rskc.summary import count_features
 from rskc.validation import is_word
 from rskc.versions import environment
@@ -80,10 +81,12 @@ def summarize(
     summary = {
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         **_numbers(facts, searches),
+        "sure": how_sure(facts, searches),
         "markers": _markers(facts, searches),
         "truth": None if labels is None else _truth(facts, labels),
     }
-    features = features_table(facts)
+    known = known_by_half_samples(facts, searches)
+    features = features_table(facts, known.features)
     return {
         **summary,
         "headline": headline(summary),
@@ -91,7 +94,7 @@ def summarize(
         "advice": advise(summary, names),
         "figures": figures_of(facts),
         "features": features,
-        "cases": cases_table(facts, labels, taken=json_bytes(features["data"])),
+        "cases": cases_table(facts, labels, known.cases, json_bytes(features["data"])),
         "settings": settings_of(facts, run or {}),
     }
 
