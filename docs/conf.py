@@ -62,6 +62,7 @@ def setup(app):
 ORDER = [
     "plot_first_steps.py",
     "plot_outliers.py",
+    "plot_stability.py",
     "plot_choose_k.py",
     "plot_choose_l1.py",
     "plot_choose_trim.py",

@@ -19,9 +19,12 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
 from rskc.displays import (
     ClestDisplay,
+    ConsensusDisplay,
     FeaturePathDisplay,
     GapDisplay,
     GridDisplay,
+    SelectionDisplay,
+    StabilityDisplay,
     StrengthDisplay,
     TrimCurvesDisplay,
     style,
@@ -32,6 +35,7 @@ from rskc.selection import (
     GapL1,
     GridSearch,
     PredictionStrength,
+    Stability,
     TrimCurves,
     feature_path,
 )
@@ -54,9 +58,16 @@ def closed_figures(monkeypatch):
     plt.close("all")
 
 
+def make_stability(numbers=(2, 3, 4), **how):
+    return Stability(MODEL, list(numbers), n_splits=3, n_references=4, **HOW | how)
+
+
 MAKE = {
     "clest": lambda: Clest(MODEL, [2, 3], n_splits=4, n_references=19, **HOW),
     "gap_l1": lambda: GapL1(MODEL, 5, n_permutations=3, **HOW),
+    "stability": lambda: make_stability(),
+    "consensus": lambda: make_stability(),
+    "selected": lambda: make_stability(),
     "strength": lambda: PredictionStrength(MODEL, [1, 2, 3], n_splits=4, **HOW),
     "trim": lambda: TrimCurves(MODEL, [2, 3], [0, 0.05, 0.1], **HOW),
     "grid": lambda: GridSearch(MODEL, [2, 3], [1.3, 1.6, 2.5], [0, 0.1], **HOW),
@@ -64,6 +75,9 @@ MAKE = {
 DISPLAYS = {
     "clest": ClestDisplay,
     "gap_l1": GapDisplay,
+    "stability": StabilityDisplay,
+    "consensus": ConsensusDisplay,
+    "selected": SelectionDisplay,
     "strength": StrengthDisplay,
     "trim": TrimCurvesDisplay,
     "path": FeaturePathDisplay,
@@ -76,7 +90,9 @@ SEARCHES = pytest.mark.parametrize("kind", MAKE)
 
 @pytest.fixture(scope="module")
 def fitted():
-    searches = {kind: make().fit(DATA) for kind, make in MAKE.items()}
+    known = ("consensus", "selected")  # drawn from the search of "stability"
+    searches = {kind: make().fit(DATA) for kind, make in MAKE.items() if kind not in known}
+    searches |= dict.fromkeys(known, searches["stability"])
     return searches | {"path": feature_path(MODEL, DATA, 6)}
 
 
@@ -147,7 +163,8 @@ def test_refuses_a_search_that_was_not_fitted(kind):
 @ALL
 def test_refuses_other_searches_and_models_in_a_sentence(kind, fitted):
     display = DISPLAYS[kind]
-    strangers = [search for other, search in fitted.items() if DISPLAYS[other] is not display]
+    own = type(fitted[kind])  # a stability search has several displays
+    strangers = [search for search in fitted.values() if type(search) is not own]
     for stranger in [*strangers, MODEL, MODEL.fit(DATA), DATA, None]:
         name = type(stranger).__name__
         with pytest.raises(TypeError, match=f"^{display.__name__} draws a .* not a {name}.$"):
@@ -253,6 +270,85 @@ def test_clest_agrees_with_the_search(fitted):
     assert (search.n_clusters_ == 1) == title_of(drawn).startswith(
         "1 cluster, that is, no clusters"
     )
+
+
+# Stability
+
+
+def test_stability_draws_both_curves_splits_threshold_and_choice(fitted):
+    search = fitted["stability"]
+    drawn, table = StabilityDisplay.from_estimator(search), search.table_
+    assert search.n_clusters_ == 3
+    assert_allclose(drawn.curve_.get_ydata(), table.stability)
+    assert_allclose(drawn.agreement_.lines[0].get_ydata(), table.agreement)
+    assert_allclose(offsets(drawn.points_)[:, 1], search.agreements_.ravel())
+    assert_allclose(drawn.line_.get_ydata(), search.threshold)
+    assert_allclose(drawn.chosen_.get_xydata(), [[1, table.stability[1]]])
+    title, *reason = title_of(drawn).splitlines()
+    assert title == "3 clusters"
+    assert " ".join(reason) == search.reason_
+
+
+def test_stability_of_one_cluster_has_no_ring_and_negative_agreement_is_seen():
+    numbers, nothing = np.array([2, 3]), np.array([0.1, 0.2])
+    drawn = StabilityDisplay(
+        numbers, nothing, nothing - 0.3, nothing, threshold=0.8, chosen=1, reason="No number."
+    ).plot()
+    assert drawn.chosen_ is None
+    assert drawn.points_ is None
+    assert title_of(drawn) == "1 cluster, that is, no clusters\nNo number."
+    assert drawn.ax_.get_ylim()[0] < -0.2
+
+
+@pytest.mark.parametrize("display", [StabilityDisplay, ConsensusDisplay, SelectionDisplay])
+def test_too_few_cases_to_search_draw_all_the_same(display):
+    search = Stability(MODEL.set_params(l1_bound=None), **HOW).fit(DATA[:5])
+    assert search.table_.empty
+    display.from_estimator(search).figure_.canvas.draw()
+
+
+def test_consensus_is_sorted_by_cluster_and_stability(fitted):
+    search = fitted["consensus"]
+    drawn = ConsensusDisplay.from_estimator(search)
+    labels, firm = search.best_estimator_.labels_, search.case_stability_
+    cases = drawn.names[drawn.order_].astype(int)
+    assert sorted(cases) == list(range(len(DATA)))
+    assert np.all(np.diff(labels[cases]) >= 0)
+    for k in range(3):
+        assert np.all(np.diff(firm[cases[labels[cases] == k]]) <= 0)
+    whole = search.consensus_matrix()
+    assert_allclose(drawn.image_.get_array(), whole[np.ix_(cases, cases)])
+    assert title_of(drawn) == "60 cases in 3 clusters: together in half-samples"
+
+
+def test_consensus_of_many_cases_shows_some(fitted):
+    drawn = ConsensusDisplay.from_estimator(fitted["consensus"], max_cases=20)
+    assert drawn.image_.get_array().shape == (20, 20)
+    assert "rows: 20 of them" in title_of(drawn)
+    assert set(drawn.labels) == {0, 1, 2}
+
+
+def test_selection_bars_are_sorted_and_know_the_weights(fitted):
+    search = fitted["selected"]
+    drawn = SelectionDisplay.from_estimator(search, n_top=5)
+    expected = np.sort(search.selection_probabilities_)[::-1]
+    assert_allclose([bar.get_height() for bar in drawn.bars_], expected[:5])
+    weights = search.best_estimator_.feature_weights_
+    names = texts_of(drawn.ax_.xaxis)
+    for name, bar in zip(names, drawn.bars_, strict=True):
+        has_weight = weights[int(name[1:])] > 0
+        assert (to_hex(bar.get_facecolor()).upper() == PALETTE[0]) == has_weight
+    assert "and 3 more" in drawn.more_.get_text()
+    n = np.count_nonzero(expected >= 0.75)
+    assert title_of(drawn).startswith(f"{n} of 8 features selected by 75% of the half-samples")
+    assert f"{search.selection_bound(0.75):.2g}" in title_of(drawn)
+
+
+def test_selection_names_are_written_to_the_letter():
+    drawn = SelectionDisplay(np.array([1.0, 0.5]), ["$a_1$", "_b"]).plot()
+    assert texts_of(drawn.ax_.xaxis) == [r"\$a_1\$", "_b"]
+    assert drawn.more_ is None
+    drawn.figure_.canvas.draw()
 
 
 # The gap

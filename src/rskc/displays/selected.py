@@ -34,7 +34,7 @@ class SelectionDisplay:
     threshold : float, default=0.75
         From which on a feature counts as found again.
     bound : float, default=None
-        How many of these to expect by chance at most, for the title.
+        How many false ones to expect among these at most, for the title.
 
     Attributes
     ----------
@@ -133,4 +133,4 @@ class SelectionDisplay:
         title = f"{n:,} of {count(len(p), 'feature')} selected by {share} or more"
         if self.bound is None or not np.isfinite(self.bound) or not n:
             return title, ""
-        return title, f"of them false: {number(self.bound, 2)} or fewer, on average"
+        return title, f"a bound on the false ones among them: {number(self.bound, 2)}"

@@ -61,7 +61,7 @@ def how_sure(facts: Facts, searches: Any) -> dict[str, Any] | None:
     return {
         "points": points,
         "clusters": _clusters(search, facts) if same and search.n_clusters_ > 1 else [],
-        "n_fits": len(search.half_labels_),
+        "key": " ".join(f"{WORDS[x].capitalize()}: {x:g} or more." for x in WORDS if x),
     }
 
 
@@ -69,15 +69,15 @@ def _number(search: Stability) -> str:
     """Say how many clusters, and what was seen where there are none."""
     n, table = len(search.half_labels_), search.table_
     if search.n_clusters_ > 1:
-        why = f"{search.n_clusters_:,}. {search.reason_}"
         return (
-            f"{why} That is what stable means: {n} half-samples, clustered anew, find them again."
+            f"{search.n_clusters_:,}. {search.reason_} This is what stable means; {n} half-samples "
+            "were clustered anew to see it."
         )
     text = f"1: no clusters were found. {search.reason_}"
     if table.empty:
         return text
-    seen = [f"{row.n_clusters} to {row.stability:.2f}" for row in table.itertuples()]
-    return f"{text} What was seen: the worst cluster of {listed(seen, 8)} comes back."
+    seen = [f"{row.stability:.2f} with {row.n_clusters}" for row in table.itertuples()]
+    return f"{text} How far the worst cluster came back: {listed(seen, 8)}."
 
 
 def _cloud(search: Stability) -> str:
@@ -145,8 +145,8 @@ def _features(search: Stability) -> str:
     if n == 0 or bound >= n:
         return text
     return (
-        f"{text} On average {number(bound, 2)} of them or fewer are false, if those that do "
-        "not differ are selected no more often than at random."
+        f"{text} If features are selected that differ by chance alone, at most {number(bound, 2)} "
+        "such features are expected among them: a bound, and no estimate."
     )
 
 
