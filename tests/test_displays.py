@@ -479,6 +479,26 @@ def test_components_are_found_without_outliers():
     assert_allclose(drawn.positions[:60], clean.positions, atol=1e-9)
 
 
+def test_cluster_points_are_paler_the_less_firm():
+    firm = np.linspace(1, 0, len(X))
+    firm[0] = np.nan  # not searched on: as full as a firm one
+    drawn = ClusterDisplay.from_estimator(MODEL, X, stability=firm)
+    for k, points in drawn.points_.items():
+        mine = firm[(drawn.labels == k) & ~drawn.outliers]
+        alpha = points.get_facecolors()[:, 3]
+        assert_allclose(alpha, 0.9 * np.where(np.isnan(mine), 1, mine) ** 3)
+        assert np.all(points.get_edgecolors()[:, 3] == 1)  # rings stay
+    assert any("pale" in text.get_text() for text in drawn.legend_.get_texts())
+    assert "pale" not in str(
+        [t.get_text() for t in ClusterDisplay.from_estimator(MODEL, X).legend_.get_texts()]
+    )
+
+
+def test_cluster_stability_is_one_number_a_case():
+    with pytest.raises(ValueError, match=r"stability has shape \(3,\) and X 60 cases"):
+        ClusterDisplay.from_estimator(MODEL, X, stability=[1, 1, 1])
+
+
 def test_far_outliers_stand_on_the_edge():
     drawn = ClusterDisplay.from_estimator(fit(X, n_features=2, l1_bound="auto"), X)
     left, right = drawn.ax_.get_xlim()

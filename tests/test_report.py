@@ -36,6 +36,7 @@ from rskc.selection import (
     GapL1,
     GridSearch,
     PredictionStrength,
+    Stability,
     TrimCurves,
     feature_path,
 )
@@ -103,6 +104,7 @@ def searches():
             Clest(model, [2, 3], n_splits=3, n_references=19, **how).fit(data),
             GapL1(model, [2, 6, 20], n_permutations=2, **how).fit(data),
             PredictionStrength(model, [1, 2, 3], n_splits=2, **how).fit(data),
+            Stability(model, [2, 3, 4], n_splits=2, n_references=3, **how).fit(data),
             TrimCurves(model, [2, 3], [0, 0.05, 0.1], **how).fit(data),
             GridSearch(model, [2, 3], [3, 6], [0, 0.05], **how).fit(data),
             feature_path(model, data, [2, 6]),
@@ -203,17 +205,6 @@ def test_features_that_hardly_differ_are_no_markers():
 def test_one_cluster_has_no_markers_and_the_page_says_so(X):
     page = Reader(make_report(fit(X, 1, l1_bound=None), X).html).text
     assert "There is one cluster and no other to compare it with." in page
-
-
-def test_selection_probabilities_of_a_search_are_on_the_page(model, X, searches):
-    knowing = copy.copy(searches[0])
-    knowing.selection_probabilities_ = np.linspace(0.5, 1, X.shape[1])
-    summary = summarize(model, X, searches=[searches[1], knowing])
-    first = summary["markers"][0]["top"][0]
-    assert first["probability"] == np.linspace(0.5, 1, 6)[int(first["feature"][1:])]
-    page = Reader(Report(summary).html).text
-    assert "Found again" in page
-    assert percent(first["probability"]) in page
 
 
 def test_a_cluster_without_markers_says_so(model, summary):
@@ -420,6 +411,141 @@ def test_searches_have_sections(model, X, searches):
 def test_one_search_need_not_be_in_a_list(model, X, searches):
     for search in (searches[0], searches[-1]):
         assert len(summarize(model, X, searches=search)["searches"]) == 1
+
+
+# How sure
+
+
+def search_stability(X, numbers=(2, 3), **how):
+    how = {"n_splits": 3, "n_references": 4, "random_state": 0, "n_jobs": 1, **how}
+    model = RobustSparseKMeans(n_init=5, random_state=0)
+    return Stability(model, list(numbers), progress=False, **how).fit(X)
+
+
+@pytest.fixture(scope="module")
+def stable():
+    X = make_data(90)
+    X[::15, :2] *= 0.5  # cases between the clusters
+    return X, search_stability(X)
+
+
+def texts_of(summary):
+    return {point["about"]: point["text"] for point in summary["sure"]["points"]}
+
+
+def test_how_sure_says_what_the_search_found(stable):
+    X, search = stable
+    names = [f"case {i}" for i in range(len(X))]
+    model = search.best_estimator_
+    summary = summarize(model, X, searches=[search], case_names=names)
+    texts = texts_of(summary)
+    assert list(texts) == ["How many clusters", "Clusters, or one cloud", "Cases", "Features"]
+    assert texts["How many clusters"].startswith(f"3. {search.reason_}")
+    assert "one cloud does not explain them" in texts["Clusters, or one cloud"]
+    doubtful = np.flatnonzero(search.case_stability_ < 0.9)
+    firm = len(X) - len(doubtful)
+    assert texts["Cases"].startswith(f"{firm} of 90 cases sit firmly")
+    for i in doubtful[:5]:
+        assert f"case {i} (" in texts["Cases"]
+    n = np.count_nonzero(search.selection_probabilities_ >= 0.75)
+    assert texts["Features"].startswith(f"{n} of 6 features would be found again")
+    rows = summary["sure"]["clusters"]
+    assert_allclose([row["stability"] for row in rows], search.cluster_stability_)
+    assert [row["size"] for row in rows] == np.bincount(model.labels_).tolist()
+    assert_allclose(summary["cases"]["data"]["stability"], search.case_stability_, atol=1e-3)
+    order = np.argsort(-model.feature_weights_, kind="stable")
+    found = summary["features"]["data"]["probability"]
+    assert_allclose(found, search.selection_probabilities_[order], atol=1e-3)
+
+
+def test_markers_say_how_often_half_samples_find_them(stable):
+    X, search = stable
+    report = make_report(search.best_estimator_, X, searches=[search])
+    first = report.summary["markers"][0]["top"][0]
+    assert first["probability"] == search.selection_probabilities_[int(first["feature"][1:])]
+    page = Reader(report.html).text
+    assert "Found again" in page
+    assert percent(first["probability"]) in page
+
+
+@pytest.mark.parametrize(
+    ("stability", "word"),
+    [(1, "firm"), (0.85, "firm"), (0.84, "fair"), (0.6, "fair"), (0.59, "doubtful")],
+)
+def test_each_cluster_has_a_word(stable, stability, word):
+    X, search = stable
+    search = copy.copy(search)
+    search.cluster_stability_ = np.full(3, stability)
+    page = make_report(search.best_estimator_, X, searches=search)
+    assert {row["word"] for row in page.summary["sure"]["clusters"]} == {word}
+    assert f"<td>{word}</td>" in page.html
+    assert "Firm: 0.85 or more. Fair: 0.6 or more." in page.html
+
+
+def test_no_section_without_a_stability_search(model, X, searches):
+    report = make_report(model, X, searches=searches[0])
+    assert report.summary["sure"] is None
+    assert 'id="sure"' not in report.html
+    assert "stability" not in report.summary["cases"]["data"]
+
+
+def test_one_cluster_says_what_was_seen():
+    X = np.random.default_rng(1).normal(size=(60, 5))
+    search = search_stability(X)
+    assert search.n_clusters_ == 1
+    report = make_report(search.best_estimator_, X, searches=search)
+    texts = texts_of(report.summary)
+    assert texts["How many clusters"].startswith("1: no clusters were found.")
+    for row in search.table_.itertuples():
+        assert f"{row.stability:.2f} with {row.n_clusters}" in texts["How many clusters"]
+    assert report.summary["sure"]["clusters"] == []
+    assert 'id="sure"' in report.html
+
+
+def test_stable_slices_of_one_cloud_are_called_so(stable):
+    X, search = stable
+    search = copy.copy(search)
+    search.n_clusters_, search.table_ = 1, search.table_.assign(chosen=False, p_value=0.4)
+    search.best_estimator_ = fit(X, 1)
+    texts = texts_of(summarize(search.best_estimator_, X, searches=search))
+    assert "one cloud may explain them" in texts["Clusters, or one cloud"]
+    assert "3 clusters: p = 0.4" in texts["Clusters, or one cloud"]
+
+
+def test_a_search_about_other_clusters_says_nothing_of_these(stable):
+    X, search = stable
+    summary = summarize(fit(X, 2), X, searches=search)
+    assert "another model, of 2 clusters" in texts_of(summary)["Another model"]
+    assert summary["sure"]["clusters"] == []
+    assert "stability" not in summary["cases"]["data"]
+
+
+def test_cases_that_were_not_searched_on_are_missing(stable):
+    X, _ = stable
+    search = search_stability(X, max_samples=60)
+    summary = summarize(search.best_estimator_, X, searches=search)
+    stability = np.array(summary["cases"]["data"]["stability"], float)
+    assert_array_equal(np.flatnonzero(~np.isnan(stability)), search.samples_used_)
+    assert "The other 30 cases were not searched on." in texts_of(summary)["Cases"]
+
+
+def test_too_few_cases_for_half_samples():
+    X = make_data(60)[::12]
+    search = Stability(RobustSparseKMeans(), progress=False, random_state=0).fit(X)
+    report = make_report(search.best_estimator_, X, searches=search)
+    assert "too few cases" in texts_of(report.summary)["How many clusters"]
+
+
+def test_names_of_doubtful_cases_are_harmless(stable):
+    X, search = stable
+    search = copy.copy(search)
+    search.case_stability_ = np.where(np.arange(len(X)) < len(NASTY), 0.5, 1.0)
+    names = [*NASTY.values(), *(f"c{i}" for i in range(len(X) - len(NASTY)))]
+    page = make_report(search.best_estimator_, X, searches=search, case_names=names).html
+    section = page[page.index('id="sure"') : page.index('id="groups"')]
+    assert "&lt;script&gt;alert(1)" in section
+    assert "<script" not in section
+    assert "\u202e" not in section
 
 
 def test_search_that_suggests_otherwise(searches):

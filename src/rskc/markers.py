@@ -239,9 +239,3 @@ def _check_probabilities(given: Any, p: int) -> np.ndarray | None:
         f"selection_probabilities must hold a number from 0 to 1 for each of the {p} features, as "
         f"selection_probabilities_ of a search does; got {short_repr(given)}."
     )
-
-
-def probabilities_of(searches: Any) -> np.ndarray | None:
-    """Return the selection probabilities of the first search that knows them."""
-    known = (getattr(search, "selection_probabilities_", None) for search in searches)
-    return next((each for each in known if each is not None), None)

@@ -142,9 +142,8 @@ class Result:
     @cached_property
     def markers(self) -> Any:
         """A row a marker."""
-        from rskc.markers import probabilities_of
-
-        probabilities = probabilities_of(self.searches)
+        search = self.stability
+        probabilities = None if search is None else search.selection_probabilities_
         return self.model.markers_frame(self.data.X, selection_probabilities=probabilities)
 
     @cached_property

@@ -93,8 +93,6 @@ class SelectionDisplay:
 
     def plot(self, ax: Any = None, *, n_top: int = 60) -> Self:
         """Draw at most ``n_top`` bars in ``ax``, or in a new figure."""
-        from matplotlib.patches import Patch
-
         shown, more = np.asarray(self.probabilities)[:n_top], len(self.probabilities) - n_top
         self.ax_ = style.axes_for(ax, np.clip(2.5 + 0.125 * len(shown), 5, 11), 4)
         self.figure_ = self.ax_.figure
@@ -110,12 +108,17 @@ class SelectionDisplay:
         names = style.plain_names(np.asarray(self.names, object)[named])
         self.ax_.set_xticks(named, names, rotation=90, fontsize=6.5)
         self.more_ = self._write_more(more) if more > 0 else None
+        self._write_legend(colors)
+        style.headline(self.ax_, *self._title())
+        return self
+
+    def _write_legend(self, colors: list[str]) -> None:
+        from matplotlib.patches import Patch
+
         known = {PALETTE[0]: "has weight", GRAY: "has no weight"}
         handles = [Patch(color=c, label=known[c]) for c in known if c in colors]
         handles = [*([] if self.weighted is None else handles), self.line_]
         self.legend_ = style.legend_beside(self.ax_, handles=handles)
-        style.headline(self.ax_, *self._title())
-        return self
 
     def _write_more(self, more: int) -> Any:
         largest = self.probabilities[len(self.probabilities) - more]

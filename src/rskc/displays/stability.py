@@ -130,7 +130,7 @@ class StabilityDisplay:
     def _lowest(self) -> float:
         """Return 0, or the least agreement: by chance it may be below."""
         drawn = [self.agreement] if self.splits is None else [self.agreement, self.splits]
-        return min(0.0, *(np.nanmin(part, initial=0.0) for part in drawn))
+        return min(float(np.fmin.reduce(np.ravel(part), initial=0.0)) for part in drawn)
 
     def _draw_splits(self, places: np.ndarray) -> Any:
         splits = np.asarray(self.splits)

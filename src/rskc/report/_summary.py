@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from rskc.columns import spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
 from rskc.labels import in_order, read_two
-from rskc.markers import effects_between, markers_frame, probabilities_of, regular_clusters
+from rskc.markers import effects_between, markers_frame, regular_clusters
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.report._facts import (
     Facts,
@@ -78,14 +78,14 @@ def summarize(
     ``names`` has other names for parameters and searches in advice, such as options of a command.
     """
     facts = gather(model, X, case_names)
+    known = known_by_half_samples(facts, searches)
     summary = {
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         **_numbers(facts, searches),
         "sure": how_sure(facts, searches),
-        "markers": _markers(facts, searches),
+        "markers": _markers(facts, known.features),
         "truth": None if labels is None else _truth(facts, labels),
     }
-    known = known_by_half_samples(facts, searches)
     features = features_table(facts, known.features)
     return {
         **summary,
@@ -192,11 +192,10 @@ def _cluster(facts: Facts, k: int) -> dict[str, Any]:
     }
 
 
-def _markers(facts: Facts, searches: Any) -> list[dict[str, Any]]:
+def _markers(facts: Facts, probabilities: np.ndarray | None) -> list[dict[str, Any]]:
     """Return for each cluster the features that set it apart most, in words and numbers."""
     found = effects_between(facts.X, regular_clusters(facts.model), facts.K)
-    searches = searches if isinstance(searches, Iterable) else [searches]
-    frame = markers_frame(facts.model, found, selection_probabilities=probabilities_of(searches))
+    frame = markers_frame(facts.model, found, selection_probabilities=probabilities)
     clusters = []
     for k in range(facts.K):
         own = frame[frame.cluster == k]
