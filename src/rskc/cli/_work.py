@@ -18,7 +18,6 @@ from rskc.cli._output import write_results
 from rskc.cli._results import Result
 from rskc.cli._tables import Data, read
 
-MOST_CLUSTERS = 8  # that --clusters auto tries
 PACKAGES = ("dask", "distributed", "pyarrow")
 
 
@@ -167,14 +166,18 @@ def checkpoint_noted(checkpoint: Path | None) -> Iterator[None]:
         raise
 
 
-def searches_for(clusters: Any, bound: Any, estimator: Any, n_cases: int, **how: Any) -> list[Any]:
+def searches_for(clusters: Any, bound: Any, estimator: Any, **how: Any) -> list[Any]:
     """Return the searches that "auto" clusters and a bound to "choose" stand for."""
-    from rskc.selection import Clest, GapL1
+    from rskc.selection import GapL1, Stability
 
     searches: list[Any] = []
     if clusters == "auto":
-        most = max(2, min(MOST_CLUSTERS, n_cases // 3))
-        searches.append(Clest(estimator, range(2, most + 1), **how))
+        searches.append(Stability(estimator, **how))
     if bound == "choose":
         searches.append(GapL1(estimator, **how))
+    if len(searches) > 1 and how["checkpoint"] is not None:
+        raise typer.BadParameter(
+            "--checkpoint keeps one search, and two are asked for: choose the number of clusters "
+            "first, with rskc select-k."
+        )
     return searches

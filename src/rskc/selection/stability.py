@@ -186,6 +186,12 @@ class Stability(Search):
             together += labels[:, None] == labels
         return together / len(self.half_labels_)
 
+    def choose(self, X: np.ndarray, runner: Runner) -> int:
+        """Return the number of clusters that is chosen, as a part of another search."""
+        self._search(X, runner)
+        del self._fits, self._sample, self._seed
+        return self.n_clusters_
+
     def _check(self, n: int, p: int) -> None:
         self._numbers(n)
         check_integer("n_splits", self.n_splits, 2)
