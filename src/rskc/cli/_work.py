@@ -18,6 +18,15 @@ from rskc.cli._output import write_results
 from rskc.cli._results import Result
 from rskc.cli._tables import Data, read
 
+# What a search does, for people who wait.
+STAGES = {
+    "Stability": "Choosing the number of clusters",
+    "Clest": "Choosing the number of clusters by Clest",
+    "PredictionStrength": "Choosing the number of clusters by prediction strength",
+    "GapL1": "Choosing the L1 bound",
+    "TrimCurves": "Choosing the trimming share",
+    "GridSearch": "Comparing settings",
+}
 PACKAGES = ("dask", "distributed", "pyarrow")
 
 
@@ -144,7 +153,7 @@ def run_search(search: Any, X: Any, console: Console) -> list[Any]:
     """Run one search; return the warnings of the model that it chose."""
     try:
         with (
-            console.counting(f"Searching by {type(search).__name__}") as update,
+            console.counting(STAGES[type(search).__name__]) as update,
             recorded_warnings() as warned,
             checkpoint_noted(search.checkpoint),
         ):

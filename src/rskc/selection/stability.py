@@ -38,6 +38,9 @@ NEARLY, APART = 0.6, 0.2
 # single cluster: of one that is long, or of few features, the halves come back. Of smaller ones the
 # comparison knows too little.
 HALVES, LARGE = 0.5, 20
+# Whether there are clusters at all is decided by the level; if there are, a stable number counts up
+# to this p-value.
+LIKELY = 0.1
 # Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
 # even spread are more compact than those of a normal one.
 CLOUDS, DATA = (NormalReference, PcaReference), 2
@@ -84,7 +87,8 @@ class Stability(Search):
     Attributes
     ----------
     n_clusters_ : int
-        The number chosen: the largest stable one that one cloud does not explain; 1 if none is.
+        The number chosen: the largest stable one that one cloud does not explain (its p-value is at
+        most 0.1, and that of a stable number at most ``level``); 1 if there is none.
     reason_ : str
         Why, in a sentence or two.
     table_ : pandas.DataFrame
@@ -252,12 +256,15 @@ class Stability(Search):
 
         self.n_clusters_, self._sample, self._seed = 1, X, runner.seed
         candidates = [K for K in sorted(fits, reverse=True) if fits[K].stability >= self.nearly]
+        likely = []  # stable numbers, of which the largest is chosen if there are clusters at all
         for K in candidates:
             if self.n_references:
                 self._compare(X, fits[K], runner)
-            if self._is_stable(fits[K]) and not fits[K].p_value > self.level:
-                self.n_clusters_ = K
-                break
+            if self._is_stable(fits[K]) and not fits[K].p_value > max(LIKELY, self.level):
+                likely.append(K)
+                if not fits[K].p_value > self.level:
+                    self.n_clusters_ = likely[0]
+                    break
         table = pd.DataFrame([fit.figures() for fit in fits.values()], columns=COLUMNS)
         if table.features_different.isna().any():  # features are not chosen by a test
             table = table.drop(columns=["features_different", "features_enough"])
