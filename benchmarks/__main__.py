@@ -14,6 +14,7 @@ NAMES = (
     "answers",
     "selection",
     "choice",
+    "number",
     "helpers",
     "blocks",
     "gpu",

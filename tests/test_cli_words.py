@@ -100,8 +100,8 @@ def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
     monkeypatch.setattr(_console.threading, "Timer", Impatient)
     told = run("select-trim", "t.csv", "-k", "2", "--trims", "0,.05,.1,.15", "--jobs", "1").stderr
     lines = told.splitlines()
-    assert lines[:2] == ["rskc: Reading t.csv ...", "rskc: Searching by TrimCurves ..."]
-    assert re.fullmatch(r"rskc: Searching by TrimCurves: \d+ of \d+ after \d+ s", lines[2])
+    assert lines[:2] == ["rskc: Reading t.csv ...", "rskc: Choosing the trimming share ..."]
+    assert re.fullmatch(r"rskc: Choosing the trimming share: \d+ of \d+ after \d+ s", lines[2])
     assert run(*FIT, "--no-report", "--quiet").stderr == ""
 
 

@@ -10,7 +10,7 @@ import typer
 from typer import Argument
 
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
-LARGE, OUTPUT = "Large tables", RESULTS
+LARGE, OUTPUT = "Large tables and long searches", RESULTS
 SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 # What messages of the library call parameters, and the options that set them.
 NAMES = {
@@ -147,7 +147,7 @@ def _number(kind: type, text: Any, expected: str) -> Any:
 # ---- The table
 
 _kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad"
-_table_help = f"A row a case, a column a feature: {_kinds}, or a folder of Parquet"
+_table_help = f"A row a case: {_kinds}, or a folder of Parquet"
 _file_help = f"The table of the fit, which must be one file: {_kinds}."
 TablePath = Annotated[Path, Argument(metavar="TABLE", help=_table_help, show_default=False)]
 TableFile = Annotated[Path, Argument(metavar="TABLE", help=_file_help, show_default=False)]
@@ -375,20 +375,28 @@ class Basics:
 class Searching:
     """How a search runs."""
 
-    jobs: int = option(SEARCH, -1, "Fits at a time; -1: a core each.", metavar="NUMBER")
+    jobs: int = option(
+        LARGE, -1, "Fits at a time; else one a core.", metavar="NUMBER", show_default=False
+    )
     checkpoint: Path | None = option(
-        SEARCH,
-        None,
-        "Keep what is done in this file; the same command then goes on after a stop.",
-        metavar="FILE",
+        LARGE, None, "Keeps a search, which then can be resumed.", metavar="FILE"
     )
     max_samples: int = option(
-        SEARCH,
+        LARGE,
         5000,
-        "Most cases to search on; from a larger table, this many are drawn. The model is fitted to "
-        "all.",
+        "Most cases to search on; else 5000.",
         metavar="NUMBER",
+        show_default=False,
     )
+
+    def arguments(self, seed: int) -> dict[str, Any]:
+        """Return the arguments that all searches take."""
+        return {
+            "n_jobs": self.jobs,
+            "checkpoint": self.checkpoint,
+            "max_samples": self.max_samples,
+            "random_state": seed,
+        }
 
 
 # ---- Results

@@ -18,7 +18,15 @@ from rskc.cli._output import write_results
 from rskc.cli._results import Result
 from rskc.cli._tables import Data, read
 
-MOST_CLUSTERS = 8  # that --clusters auto tries
+# What a search does, for people who wait.
+STAGES = {
+    "Stability": "Choosing the number of clusters",
+    "Clest": "Choosing the number of clusters by Clest",
+    "PredictionStrength": "Choosing the number of clusters by prediction strength",
+    "GapL1": "Choosing the L1 bound",
+    "TrimCurves": "Choosing the trimming share",
+    "GridSearch": "Comparing settings",
+}
 PACKAGES = ("dask", "distributed", "pyarrow")
 
 
@@ -145,7 +153,7 @@ def run_search(search: Any, X: Any, console: Console) -> list[Any]:
     """Run one search; return the warnings of the model that it chose."""
     try:
         with (
-            console.counting(f"Searching by {type(search).__name__}") as update,
+            console.counting(STAGES[type(search).__name__]) as update,
             recorded_warnings() as warned,
             checkpoint_noted(search.checkpoint),
         ):
@@ -167,14 +175,18 @@ def checkpoint_noted(checkpoint: Path | None) -> Iterator[None]:
         raise
 
 
-def searches_for(clusters: Any, bound: Any, estimator: Any, n_cases: int, **how: Any) -> list[Any]:
+def searches_for(clusters: Any, bound: Any, estimator: Any, **how: Any) -> list[Any]:
     """Return the searches that "auto" clusters and a bound to "choose" stand for."""
-    from rskc.selection import Clest, GapL1
+    from rskc.selection import GapL1, Stability
 
     searches: list[Any] = []
     if clusters == "auto":
-        most = max(2, min(MOST_CLUSTERS, n_cases // 3))
-        searches.append(Clest(estimator, range(2, most + 1), **how))
+        searches.append(Stability(estimator, **how))
     if bound == "choose":
         searches.append(GapL1(estimator, **how))
+    if len(searches) > 1 and how["checkpoint"] is not None:
+        raise typer.BadParameter(
+            "--checkpoint keeps one search, and two are asked for: choose the number of clusters "
+            "first, with rskc select-k."
+        )
     return searches

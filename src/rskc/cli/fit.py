@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from rskc.cli._options import (
     EngineOptions,
     Reading,
     ResultsOfFit,
+    Searching,
     SparsityOrSearch,
     Standardizing,
     TablePath,
@@ -30,8 +31,8 @@ class NumberOrAuto:
     """The number of clusters, or the wish to have it chosen."""
 
     clusters: Any = clusters_option(
-        MISSING,
-        "Number of clusters; auto chooses it.",
+        "auto",
+        "Number of clusters; else it is chosen.",
         "NUMBER",
         parser=clusters_or_auto,
     )
@@ -39,9 +40,8 @@ class NumberOrAuto:
 
 @command(
     "fit",
-    "rskc fit iris.csv --clusters 3 --label-column species",
-    "rskc fit genes.tsv.gz -k auto --features-in-rows",
-    "rskc fit clinic.xlsx -k 4 --standardize columns --out results",
+    "rskc fit iris.csv",
+    "rskc fit genes.tsv.gz -k 4 --features-in-rows --out results",
 )
 def fit(
     table: TablePath,
@@ -51,6 +51,7 @@ def fit(
     trimming: Trimming,
     sparsity: SparsityOrSearch,
     basics: Basics,
+    searching: Searching,
     engine: EngineOptions,
     results: ResultsOfFit,
     console: Console,
@@ -74,7 +75,7 @@ def fit(
         work_on(table, engine, basics.threads, console) as (read, write),
     ):
         data = read(table, reading, standardizing, console)
-        searches = searches_for(K, bound, estimator, data.shape[0], random_state=basics.seed)
+        searches = searches_for(K, bound, estimator, **searching.arguments(basics.seed))
         if searches:
             result = fit_searched(searches, data, typed_command(), console)
         else:

@@ -24,6 +24,7 @@ from rskc.cli._options import (
     TablePath,
     Trimming,
     clusters_option,
+    flag,
     option,
     some_bounds,
     some_clusters,
@@ -49,24 +50,26 @@ class Numbers:
 
     clusters: Any = clusters_option(
         None,
-        "Numbers to try, such as 2-8 or 2,4,6; else 2-8 (1-8 for strength).",
+        "Numbers to try, such as 2-8 or 2,4,6; else 2-10, and more where these are too few (2-8 "
+        "for clest, 1-8 for strength).",
         "NUMBERS",
         parser=some_clusters,
     )
-    method: Literal["clest", "strength"] = option(
+    method: Literal["stability", "clest", "strength"] = option(
         SEARCH,
-        "clest",
-        "clest or strength: by prediction, or prediction strength.",
+        "stability",
+        "stability, clest or strength: by half-samples, by Clest, which is the paper's way, or by "
+        "prediction strength.",
         metavar="HOW",
     )
     rule: Literal["agreement", "paper"] | None = option(
         SEARCH, None, "Rule of Clest: agreement or paper.", metavar="NAME"
     )
     splits: int | None = option(
-        SEARCH, None, "Splits of Clest and of prediction strength; else 20.", metavar="NUMBER"
+        SEARCH, None, "Splits of the cases; else 6, for clest and strength 20.", metavar="NUMBER"
     )
     references: int | None = option(
-        SEARCH, None, "Reference sets of Clest; else 20.", metavar="NUMBER"
+        SEARCH, None, "Reference sets of stability and clest; else 20.", metavar="NUMBER"
     )
 
 
@@ -110,6 +113,9 @@ class Grid:
     trims: Any = option(
         SEARCH, "0,0.05,0.1", "Shares to trim.", parser=some_shares, metavar="SHARES"
     )
+    choose_clusters: bool = flag(
+        SEARCH, "Choose the number of clusters by half-samples.", "--choose-clusters"
+    )
 
 
 @dataclass(frozen=True)
@@ -125,12 +131,7 @@ class SearchRun:
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments that all searches take."""
-        return {
-            "n_jobs": self.searching.jobs,
-            "checkpoint": self.searching.checkpoint,
-            "max_samples": self.searching.max_samples,
-            "random_state": self.basics.seed,
-        }
+        return self.searching.arguments(self.basics.seed)
 
     def __call__(self, search: Any, table: Path, console: Console) -> None:
         """Read, search, write if there is a folder, and show."""
@@ -169,9 +170,9 @@ def select_k(
     console: Console,
 ) -> None:
     """Choose the number of clusters."""
-    from rskc.selection import Clest, PredictionStrength
+    from rskc.selection import Clest, PredictionStrength, Stability
 
-    kinds = {"clest": Clest, "strength": PredictionStrength}
+    kinds = {"stability": Stability, "clest": Clest, "strength": PredictionStrength}
     estimator = run.basics.estimator(2, **vars(trimming), **vars(sparsity))
     search = kinds[numbers.method](estimator, **run.arguments())
     options = {
@@ -232,7 +233,14 @@ def compare(table: TablePath, grid: Grid, run: SearchRun, console: Console) -> N
     from rskc.selection import GridSearch
 
     estimator = run.basics.estimator(grid.clusters[0])
-    search = GridSearch(estimator, grid.clusters, grid.bounds, grid.trims, **run.arguments())
+    search = GridSearch(
+        estimator,
+        grid.clusters,
+        grid.bounds,
+        grid.trims,
+        choose_clusters=grid.choose_clusters,
+        **run.arguments(),
+    )
     run(search, table, console)
 
 

@@ -9,25 +9,31 @@ from typing import Any
 
 from rskc.cli._app import command, typed_command
 from rskc.cli._console import Console, bold
-from rskc.cli._options import RESULTS, Basics, Reading, Standardizing, flag, out_option
+from rskc.cli._options import (
+    RESULTS,
+    Basics,
+    Reading,
+    Searching,
+    Standardizing,
+    flag,
+    out_option,
+)
 from rskc.cli._output import check_report, results_folder, write_results
 from rskc.cli._results import show_result
 from rskc.cli._tables import read
-from rskc.cli._work import fit_searched
+from rskc.cli._work import fit_searched, searches_for
 
 HEADING = "bold cyan"
 
 TABLE, RESULT = "expression.csv", "expression-rskc"
 N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING = 90, 200, 20, 3
-FEWEST_REFERENCES = 19  # with which p can be .05
-TRIM = 0.1
 PATIENTS = (
     f"Three groups of patients differ in {N_TELLING} genes; all other genes are noise, and "
     f"{2 * N_OUTLYING} patients have an outlying cell."
 )
 CHOICE = (
-    "How many clusters, and how many genes? Both are tried out on parts of the table and on "
-    "shuffled ones, then the patients are clustered. For a table of your own, and more thoroughly:"
+    "How many clusters, which genes, which patients are outlying? The data decide: halves of the "
+    "patients are clustered again and again. The same by hand:"
 )
 
 
@@ -48,30 +54,21 @@ def demo(folder: TourFolder, console: Console) -> None:
     check_report(True)
     table, results = folder.out / TABLE, folder.out / RESULT
     force = _write_table(table, folder.force)
-    similar = ["rskc", "fit", str(table), "--clusters", "auto", "--l1-bound", "choose"]
-    similar += ["--trim", str(TRIM), "--label-column", "group", "--out", str(results)]
+    similar = ["rskc", "fit", str(table), "--out", str(results)]
     size = f"{N_PATIENTS} patients x {N_GENES} genes"
     console.print("", bold("1. A table", HEADING), f"{size} in {table}. {PATIENTS}")
     console.print("", bold("2. Clusters and features", HEADING), CHOICE)
     console.print(f"   {shlex.join(similar)}", soft_wrap=True)
     with results_folder(results, force) as part:
-        data = read(table, Reading(label_column="group"), Standardizing(), console)
-        result = fit_searched(_searches(), data, typed_command(), console)
+        data = read(table, Reading(), Standardizing(), console)
+        estimator = Basics().estimator(2)
+        searches = searches_for("auto", "auto", estimator, **Searching().arguments(seed=0))
+        result = fit_searched(searches, data, typed_command(), console)
         write_results(part, result, report=True, title="A tour of rskc")
     show_result(result, results, console)
     page = results / "report.html"
     console.print("", bold("3. The page", HEADING), f"Open {page} in a browser.")
     console.print_json(result.summary)
-
-
-def _searches() -> list[Any]:
-    from rskc.selection import Clest, GapL1
-
-    estimator = Basics(n_init=10).estimator(2, trim=TRIM)
-    clest = Clest(
-        estimator, range(2, 6), n_splits=6, n_references=FEWEST_REFERENCES, random_state=0
-    )
-    return [clest, GapL1(estimator, 8, n_permutations=8, random_state=0)]
 
 
 def _write_table(path: Path, force: bool) -> bool:

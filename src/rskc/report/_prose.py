@@ -203,10 +203,7 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     searched = any("n_clusters" in search["suggests"] for search in facts["searches"])
     why = "With one cluster there is nothing to separate, and no weights to learn"
     if searched:
-        why = (
-            "No number of clusters that was tried passes the rule of the search: all cases are one "
-            "group"
-        )
+        why = "No number of clusters that was tried passes the rule: all cases are one group"
     remedy = f"try two or more, or {facts['names']['Stability']}"
     remedy = "ask for a number of clusters" if searched else remedy
     yield "One cluster", f"{why}; to see a partition anyway, {remedy}."

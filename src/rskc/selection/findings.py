@@ -280,14 +280,26 @@ def _(search: GridSearch) -> Finding:
         "with as many clusters; 1 is the same partition. The setting with the largest consensus "
         "is chosen.",
         sample=_sample(search),
-        next_step="The number of clusters is not chosen here, for a wrong one may be found with "
-        "every setting too; use Clest for it.",
+        next_step=_on_number(search),
         suggests={
             name: float(best[name]) for name in ("trim", "l1_bound") if best[name] is not None
         },
         changes=[f"{'; '.join([step.headline, *step.unmatched()])}." for step in search.changes_],
         table=table,
     )
+
+
+def _on_number(search: GridSearch) -> str:
+    """Say how the number of clusters was chosen."""
+    if search.n_stable_ is None:
+        return (
+            "The number of clusters is not chosen by this, for a wrong one may be found with every "
+            f"setting too: {search.best_params_['n_clusters']} is the one that was asked for, or "
+            "the least. Half-samples can choose it."
+        )
+    if search.n_stable_ == 1:
+        return "No number of clusters is stable in half-samples: the choice of one is arbitrary."
+    return "The number of clusters was chosen by half-samples."
 
 
 @describe.register

@@ -24,7 +24,8 @@ from rskc.selection.search import (
     configured,
     fit_quietly,
 )
-from rskc.validation import check_real, is_real
+from rskc.selection.stability import Stability
+from rskc.validation import check_choice, check_real, is_real
 
 TRIMS = tuple(np.round(np.arange(0, 0.21, 0.02), 2).tolist())
 
@@ -137,6 +138,8 @@ class GridSearch(Search):
         L1 bounds, or how many, spaced evenly on a logarithmic scale; None for no sparsity.
     trims : array-like, default=(0, 0.05, 0.1)
         Trimming shares.
+    choose_clusters : bool, default=False
+        Whether the number of clusters is chosen by half-samples, as :class:`Stability` does.
     max_samples, random_state, n_jobs, checkpoint, progress
         As in :class:`Clest`.
 
@@ -151,10 +154,12 @@ class GridSearch(Search):
         Rand index to the partitions of all other settings with as many clusters, over the cases
         that neither trims; ``chosen``.
     best_params_ : dict
-        The setting on which most others agree: of the estimator's number of clusters (or the least,
-        if that was not tried) the largest consensus, with the fewest features and the least
-        trimming where several have it. It does not choose the number of clusters, for a wrong one
-        may be found with every setting too: for that there is :class:`Clest`.
+        The setting on which most others agree: of the number of clusters that half-samples choose,
+        or of the estimator's (or the least, if that was not tried), the largest consensus, with
+        the fewest features and the least trimming where several have it. Consensus does not choose
+        the number of clusters, for a wrong one may be found with every setting too.
+    n_stable_ : int or None
+        The number of clusters that half-samples choose, 1 if none is stable; None if not asked for.
     changes_ : list of SolutionComparison
         From each number of clusters to the next: what changes between their settings with the
         largest consensus, over the cases that were searched on, by their numbers.
@@ -178,9 +183,11 @@ class GridSearch(Search):
     n_clusters: Any = None
     l1_bounds: Any = 5
     trims: Any = (0, 0.05, 0.1)
+    choose_clusters: bool = False
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
+        check_choice("choose_clusters", self.choose_clusters, (True, False))
         self._axes(n, p)
 
     def _axes(self, n: int, p: int) -> tuple[list, list, list]:
@@ -204,7 +211,13 @@ class GridSearch(Search):
         judged = [_judgment(fits[i], grid[i]["n_clusters"]) for i in agreed]
         named = np.arange(len(X)), feature_names(self)
         self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
-        best = agreed[axes[0].index(_own_number(self.estimator, axes[0]))]
+        own, self.n_stable_ = _own_number(self.estimator, axes[0]), None
+        if self.choose_clusters:
+            self.n_stable_ = Stability(self.estimator, axes[0], n_jobs=self.n_jobs).choose(
+                X, runner
+            )
+            own = self.n_stable_ if self.n_stable_ in axes[0] else own
+        best = agreed[axes[0].index(own)]
         self.table_ = table.assign(chosen=np.arange(len(table)) == best)
         self.best_params_ = grid[best]
 

@@ -38,9 +38,14 @@ NEARLY, APART = 0.6, 0.2
 # single cluster: of one that is long, or of few features, the halves come back. Of smaller ones the
 # comparison knows too little.
 HALVES, LARGE = 0.5, 20
+# Whether there are clusters at all is decided by the level; if there are, a stable number counts up
+# to this p-value.
+LIKELY = 0.1
 # Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
 # even spread are more compact than those of a normal one.
 CLOUDS, DATA = (NormalReference, PcaReference), 2
+# Sums of squares of all features, or in the plane of the centers: see cluster_index.
+INDICES = ("all", "plane")
 # A feature counts as selected by a half if its test passes at this level. Many tests are made, but
 # of noise hardly any feature is selected by most of the halves.
 SELECTED = 0.05
@@ -76,7 +81,7 @@ class Stability(Search):
         What the stability of a number must reach.
     n_references : int, default=20
         Reference sets of each of the two kinds. 0: no comparison with one cloud.
-    level : float, default=0.02
+    level : float, default=0.05
         Level of that comparison.
     max_samples, random_state, n_jobs, checkpoint, progress
         As in :class:`Clest`.
@@ -84,7 +89,8 @@ class Stability(Search):
     Attributes
     ----------
     n_clusters_ : int
-        The number chosen: the largest stable one that one cloud does not explain; 1 if none is.
+        The number chosen: the largest stable one that one cloud does not explain (its p-value is at
+        most 0.1, and that of a stable number at most ``level``); 1 if there is none.
     reason_ : str
         Why, in a sentence or two.
     table_ : pandas.DataFrame
@@ -150,7 +156,7 @@ class Stability(Search):
     n_splits: int = 6
     threshold: float = 0.8
     n_references: int = 20
-    level: float = 0.02
+    level: float = 0.05
 
     @property
     def nearly(self) -> float:
@@ -185,6 +191,12 @@ class Stability(Search):
         for labels in self.half_labels_:
             together += labels[:, None] == labels
         return together / len(self.half_labels_)
+
+    def choose(self, X: np.ndarray, runner: Runner) -> int:
+        """Return the number of clusters that is chosen, as a part of another search."""
+        self._search(X, runner)
+        del self._fits, self._sample, self._seed
+        return self.n_clusters_
 
     def _check(self, n: int, p: int) -> None:
         self._numbers(n)
@@ -246,12 +258,15 @@ class Stability(Search):
 
         self.n_clusters_, self._sample, self._seed = 1, X, runner.seed
         candidates = [K for K in sorted(fits, reverse=True) if fits[K].stability >= self.nearly]
+        likely = []  # stable numbers, of which the largest is chosen if there are clusters at all
         for K in candidates:
             if self.n_references:
                 self._compare(X, fits[K], runner)
-            if self._is_stable(fits[K]) and not fits[K].p_value > self.level:
-                self.n_clusters_ = K
-                break
+            if self._is_stable(fits[K]) and not fits[K].p_value > max(LIKELY, self.level):
+                likely.append(K)
+                if not fits[K].p_value > self.level:
+                    self.n_clusters_ = likely[0]
+                    break
         table = pd.DataFrame([fit.figures() for fit in fits.values()], columns=COLUMNS)
         if table.features_different.isna().any():  # features are not chosen by a test
             table = table.drop(columns=["features_different", "features_enough"])
@@ -283,18 +298,15 @@ class Stability(Search):
         sets = [(K, 0, 0), *((K, *pair) for pair in nearest_pairs(cells, labels, K))]
         own = [(*cases, DATA, 0) for cases in sets]
         drawn = [(*cases, kind, r) for cases in sets for kind in range(len(CLOUDS)) for r in draws]
-        found = np.array([r["index"] for r in runner.run("One cloud", work, [*own, *drawn])])
-        others = found[len(sets) :].reshape(len(sets), len(CLOUDS), -1)
-        p_values = [
-            max(_p_value(index, drawn) for drawn in kinds)
-            for index, kinds in zip(found, others, strict=False)
-        ]
+        results = runner.run("One cloud", work, [*own, *drawn])
+        p_values, in_plane = (
+            _p_values(np.array([result[name] for result in results]), len(sets)) for name in INDICES
+        )
         sizes = np.bincount(labels, minlength=K)
-        large = [
-            p for p, pair in zip(p_values, sets, strict=True) if sizes[[*pair[1:]]].min() >= LARGE
-        ]
-        fit.p_value, fit.pair_p_value = p_values[0], max(p_values[1:], default=0.0)
-        fit.large_pair_p_value = max(large[1:], default=0.0)
+        large = [min(sizes[[*pair[1:]]]) >= LARGE for pair in sets[1:]]
+        fit.p_value, fit.pair_p_value = in_plane[0], max(p_values[1:], default=0.0)
+        both = np.minimum(p_values, in_plane)[1:]
+        fit.large_pair_p_value = both[large].max(initial=0.0)
 
     def _without_choices(self, seed: int) -> Any:
         """Return the estimator without weights and trimming, where it has them."""
@@ -519,16 +531,16 @@ def _cluster_index(
         model = configured(estimator, seed_of(seed, *key), n_clusters=K)
         labels = fit_quietly(_with_few_starts(model), cells).labels_
     except ParameterError:  # fewer distinct cases than clusters
-        return {"index": 0.0}
-    return {"index": cluster_index(cells, labels, in_plane=first == second)}
+        return dict.fromkeys(INDICES, 0.0)
+    return {name: cluster_index(cells, labels, name == "plane") for name in INDICES}
 
 
 def cluster_index(cells: np.ndarray, labels: np.ndarray, in_plane: bool) -> float:
     """Return the sum of squares within clusters over that in total.
 
-    Either of all cells, or in the plane (line, space) in which the centers lie: across it there is
-    nothing but noise, which hides how compact many clusters are. For the two halves of one cluster
-    the noise is what tells them from two clusters. Missing cells are filled with the mean of their
+    Either of all features, or in the plane (line, space) in which the centers lie: across it there
+    is nothing but noise, which hides how compact many clusters are. Two halves of one cluster are
+    better told from two clusters by all features. Missing cells are filled with the mean of their
     cluster.
     """
     _, labels = np.unique(labels, return_inverse=True)
@@ -544,6 +556,13 @@ def cluster_index(cells: np.ndarray, labels: np.ndarray, in_plane: bool) -> floa
         around_mean, around_centers = around_mean @ plane, around_centers @ plane
     total = max((around_mean**2).sum(), np.finfo(float).tiny)
     return float((around_centers**2).sum() / total)
+
+
+def _p_values(indices: np.ndarray, n_sets: int) -> list[float]:
+    """Return the p-value of each set of cases; of two kinds of cloud, the larger one."""
+    drawn = indices[n_sets:].reshape(n_sets, len(CLOUDS), -1)
+    pairs = zip(indices[:n_sets], drawn, strict=True)
+    return [max(_p_value(own, kind) for kind in kinds) for own, kinds in pairs]
 
 
 def _p_value(index: float, drawn: np.ndarray) -> float:
