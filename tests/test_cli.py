@@ -812,3 +812,20 @@ def test_rows_are_standardized_by_all_of_their_cells(here):
     table = pd.read_csv("table.csv", index_col=0).drop(columns="group")
     table.iloc[:, 1:].to_csv("less.csv")
     assert "lacks 1 of" in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
+
+
+def test_half_samples_are_columns_where_they_chose_the_clusters(here, frame):
+    run("fit", "table.csv", "--quiet", "--seed", "0")
+    cases, features = labels("table-rskc"), labels("table-rskc", "features.csv")
+    assert cases.stability.between(0, 1).all()
+    assert features.selection_probability.between(0, 1).all()
+    page = Path("table-rskc/report.html").read_text("utf-8")
+    n_firm = (cases.stability >= 0.9).sum()
+    assert f"{n_firm} of 45 cases sit firmly" in page
+    markers = labels("table-rskc", "markers.csv").set_index("feature").selection_probability
+    known = features.set_index("feature").selection_probability
+    assert_allclose(markers, known[markers.index])
+    run("fit", "table.csv", "--clusters", "3", "--quiet", "--out", "given")
+    assert "stability" not in labels("given")
+    assert "selection_probability" not in labels("given", "features.csv")
+    assert 'id="sure"' not in Path("given/report.html").read_text("utf-8")

@@ -95,6 +95,15 @@ def test_a_folder_gives_the_same_as_one_file(here):
     assert sorted(os.listdir()) == ["big", "big-rskc", "whole-rskc", "whole.parquet"]
 
 
+def test_stability_of_cases_is_written_block_by_block(here):
+    how = ("--label-column", "group", "--seed", "0", "--quiet", "--max-cases", "100")
+    run("fit", "whole.parquet", *how, "--engine", "memory")
+    run("fit", "big", *how)
+    whole, blocks = (pd.read_csv(f"{name}-rskc/labels.csv") for name in ("whole", "big"))
+    assert whole.stability.notna().sum() == 100
+    assert_allclose(blocks.stability, whole.stability)
+
+
 @pytest.mark.parametrize(
     ("table", "folder"),
     [

@@ -509,7 +509,7 @@ def test_stable_slices_of_one_cloud_are_called_so(stable):
     search.best_estimator_ = fit(X, 1)
     texts = texts_of(summarize(search.best_estimator_, X, searches=search))
     assert "one cloud may explain them" in texts["Clusters, or one cloud"]
-    assert "3 clusters: p = 0.4" in texts["Clusters, or one cloud"]
+    assert "p = 0.4 for 3" in texts["Clusters, or one cloud"]
 
 
 def test_a_search_about_other_clusters_says_nothing_of_these(stable):

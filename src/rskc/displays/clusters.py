@@ -186,7 +186,7 @@ class ClusterDisplay:
             handles.append(Line2D([], [], marker="x", color=INK, label=label, ms=5, ls="none"))
         if self.stability is not None:
             label = "pale: changes its\ncluster in half-samples"
-            ring = {"marker": "o", "mfc": "none", "mew": 0.6, "ms": 5, "ls": "none"}
+            ring: dict[str, Any] = {"marker": "o", "mfc": "none", "mew": 0.6, "ms": 5, "ls": "none"}
             handles.append(Line2D([], [], color=INK, label=label, **ring))
         title = "cluster" if K <= _MOST_ENTRIES else None
         self.legend_ = style.legend_beside(

@@ -83,23 +83,21 @@ def _number(search: Stability) -> str:
 def _cloud(search: Stability) -> str:
     """Say what the comparison with one cloud gave: for the chosen number, or those it refused."""
     compared = search.table_[search.table_.p_value.notna()]
-    shown = compared[compared.chosen] if compared.chosen.any() else compared
+    shown = compared[compared.stable] if compared.stable.any() else compared
     question = "Stable clusters may be slices of a single cloud: that is a second question."
     if not search.n_references:
         return f"{question} It was not asked: no reference sets were drawn."
     if shown.empty:
         return f"{question} It was not asked: no number was stable enough to be compared."
-    figures = [
-        f"{count(row.n_clusters, 'cluster')}: p {_p_value(row.p_value)}"
-        for row in shown.itertuples()
-    ]
-    if (shown.p_value <= search.level).all():
+    figures = [f"p {_p_value(row.p_value)} for {row.n_clusters}" for row in shown.itertuples()]
+    asked = f"{search.level:g} or less is asked for{' once' if len(figures) > 1 else ''}"
+    if (shown.p_value <= search.level).any():
         answer = "Here one cloud does not explain them: made-up data of one have less compact ones"
     else:
         answer = "Here one cloud may explain them: made-up data of one have clusters as compact"
     return (
-        f"{question} {answer} ({listed(figures, 4)}; {search.level:g} or less is asked for). The p "
-        "does not know that the number and the features were looked for: it is a guide, no proof."
+        f"{question} {answer} ({listed(figures, 4)}; {asked}). The p does not know that the number "
+        "and the features were looked for: it is a guide, no proof."
     )
 
 
