@@ -96,7 +96,7 @@ def test_a_folder_gives_the_same_as_one_file(here):
 
 
 def test_stability_of_cases_is_written_block_by_block(here):
-    how = ("--label-column", "group", "--seed", "0", "--quiet", "--max-cases", "100")
+    how = ("--label-column", "group", "--seed", "0", "--quiet", "--max-samples", "100")
     run("fit", "whole.parquet", *how, "--engine", "memory")
     run("fit", "big", *how)
     whole, blocks = (pd.read_csv(f"{name}-rskc/labels.csv") for name in ("whole", "big"))

@@ -1,5 +1,6 @@
 """What a stability search knows of a model: of which clusters, and of which cases."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,7 +25,7 @@ def test_stability_of_cases_by_hand():
 
 def test_blocks_put_together_are_the_whole():
     ends = [0, 3, 3, 5, 11]
-    parts = [stability_of_cases(SOME, a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [stability_of_cases(SOME, a, b) for a, b in pairwise(ends)]
     assert_array_equal(np.concatenate(parts), stability_of_cases(SOME, 0, 11))
 
 
