@@ -239,7 +239,7 @@ class Stability(Search):
         if not is_word(self.n_clusters, "auto"):
             return []
         last = max(fits)
-        stable = max((K for K in fits if fits[K].stability >= self.nearly), default=1)
+        stable = max((K for K in fits if fits[K].stability >= self.threshold), default=1)
         agreement = {K: np.median(fits[K].agreements) for K in fits}
         too_few = agreement[last] >= max(HIGH, agreement.get(stable, 0) - LITTLE)
         if stable < last - 1 and not too_few:
