@@ -668,7 +668,7 @@ def test_sums_that_overflow_are_reported_as_in_a_fit():
 
 
 def test_the_gap_of_k_is_gone_and_says_what_to_use():
-    with pytest.raises(ImportError, match="use Clest or PredictionStrength"):
+    with pytest.raises(ImportError, match="use Stability or Clest"):
         from rskc.selection import GapK  # noqa: F401
 
 
