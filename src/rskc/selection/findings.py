@@ -174,6 +174,9 @@ def _(search: Stability) -> Finding:
     check_is_fitted(search, "table_")
     known = {name: label for name, label in columns.items() if name in search.table_}
     table, K = _table(search, known), search.n_clusters_
+    place = list(known).index("p_value")
+    for row, p in zip(table.rows, search.table_.p_value, strict=True):
+        row[place] = "–" if np.isnan(p) else probability(p)
     return Finding(
         title="How many clusters: half-samples",
         headline=f"Half-samples suggest {clusters(K)}. {search.reason_}",

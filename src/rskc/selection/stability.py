@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -332,13 +333,19 @@ class Stability(Search):
             self.cluster_stability_, self.case_stability_ = np.ones(1), np.ones(n)
             self.selection_probabilities_ = np.zeros(p)
             return
-        own = to_numpy(self.best_estimator_.predict(sample))
+        own = to_numpy(self.best_estimator_.labels_) if searched_all else self._predicted(sample)
         numbers = best_match(own, fits.full["labels"], fits.n_clusters)
         self.cluster_stability_ = np.empty(fits.n_clusters)
         self.cluster_stability_[numbers] = fits.cluster_stability
         self.half_labels_ = numbers[fits.matched_labels()].astype(np.int32)
         self.case_stability_ = (self.half_labels_ == numbers[fits.full["labels"]]).mean(axis=0)
         self.selection_probabilities_ = np.mean([half["selected"] for half in fits.halves], axis=0)
+
+    def _predicted(self, sample: np.ndarray) -> np.ndarray:
+        """Return the clusters of the chosen model; the sample has lost the names of features."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            return to_numpy(self.best_estimator_.predict(sample))
 
     def _reason(self, fits: dict[int, _Fits]) -> str:
         """Say why the number was chosen."""
