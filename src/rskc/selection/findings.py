@@ -176,7 +176,7 @@ def _(search: Stability) -> Finding:
     table, K = _table(search, known), search.n_clusters_
     place = list(known).index("p_value")
     for row, p in zip(table.rows, search.table_.p_value, strict=True):
-        row[place] = "–" if np.isnan(p) else probability(p)
+        row[place] = "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
     return Finding(
         title="How many clusters: half-samples",
         headline=f"Half-samples suggest {clusters(K)}. {search.reason_}",
