@@ -146,14 +146,14 @@ def test_json_and_quiet(here, option):
 
 
 def test_clusters_and_bound_are_chosen_on_request(here):
-    given = ("--label-column", "group", "--n-init", "2", "--json")
-    result = run("fit", "table.csv", "-k", "auto", "--l1-bound", "choose", *given)
+    result = run("fit", "table.csv", "--l1-bound", "choose", "--n-init", "2", "--json")
     summary = json.loads(result.stdout)
-    assert [each["search"] for each in summary["searches"]] == ["Clest", "GapL1"]
+    assert [each["search"] for each in summary["searches"]] == ["Stability", "GapL1"]
     assert summary["result"]["n_clusters"] == 3
     assert summary["parameters"]["l1_bound"] == summary["searches"][1]["suggests"]["l1_bound"]
     page = Path("table-rskc/report.html").read_text("utf-8")
-    assert "How many clusters: Clest" in page
+    assert "How many clusters: half-samples" in page
+    assert "How sure" in page
     assert "How many features: the gap" in page
 
 
@@ -271,8 +271,9 @@ def test_one_sentence_for_each_thing_that_is_wrong(here, args, words):
 @pytest.mark.parametrize(
     "args",
     [
-        ("fit", "table.csv"),
+        ("fit",),
         ("fit", "table.csv", "-k", "three"),
+        ("fit", "table.csv", "--l1-bound", "choose", "--checkpoint", "kept.db"),
         ("fit", "table.csv", "-k", "3", "--l1-bound", "much"),
         ("fit", "table.csv", "-k", "3", "--standardize", "all"),
         ("fit", "table.csv", "-k", "3", "--color"),
@@ -695,9 +696,10 @@ def test_report_doubts_another_table(here, frame):
 def test_the_demo_leaves_a_page_and_can_be_repeated(here):
     result = run("demo", "--out", "tour")
     assert "3 clusters of" in result.stdout
+    assert "Half-samples suggest 3 clusters" in result.stdout
     assert "tour/expression-rskc/report.html" in result.stdout
     page = Path("tour/expression-rskc/report.html").read_text("utf-8")
-    assert "How many clusters: Clest" in page
+    assert "How many clusters: half-samples" in page
     Path("tour/expression.csv").write_text("mine", "utf-8")
     assert "--force" in refused("demo", "--out", "tour")
 

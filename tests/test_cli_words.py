@@ -143,9 +143,7 @@ def test_help_of_fit_fits_on_two_screens(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = run("fit", "--help").stdout.splitlines()
     assert len(lines) <= 66
-    options = [line.split()[1:3] for line in lines if re.match("│ [ *]  ?--", line)]
-    names = [word for line in lines for word in re.findall("^│ [* ] *(--[a-z-]+)", line)]
-    assert options
+    names = [word for line in lines for word in re.findall(r"^│ [* ]*(--[a-z-]+)", line)]
     assert names[:3] == ["--clusters", "--label-column", "--standardize"]
 
 

@@ -80,7 +80,10 @@ def test_the_grid_does_not_choose_the_number_of_clusters():
     search = GridSearch(MODEL, [2, 3], None, [0, 0.1], **HOW).fit(DATA)
     finding = describe(search)
     assert finding.suggests == {"trim": search.best_params_["trim"]}
-    assert "use Clest for it" in finding.explanation
+    assert "Half-samples can choose it" in finding.explanation
+    chosen = GridSearch(MODEL, [2, 3], None, [0, 0.1], choose_clusters=True, **HOW).fit(DATA)
+    assert chosen.n_stable_ == chosen.best_params_["n_clusters"] == 3
+    assert "was chosen by half-samples" in describe(chosen).explanation
     assert {row[1] for row in finding.table.rows} == {"–"}
 
 
@@ -99,5 +102,5 @@ def test_the_path_names_the_first_features():
 def test_what_cannot_be_described():
     with pytest.raises(NotFittedError):
         describe(Clest(MODEL))
-    with pytest.raises(TypeError, match="must be one of Clest, GapL1, Pred"):
+    with pytest.raises(TypeError, match="must be one of Clest, GapL1, Stability"):
         describe(MODEL)
