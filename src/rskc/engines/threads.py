@@ -34,6 +34,7 @@ class _OneBlasThread:
         with self.lock:
             self.controller = self.controller or ThreadpoolController()
             if self.depth == 0:
+                self._let_any_thread_limit()
                 self.limit = self.controller.limit(limits=1, user_api="blas")
             self.depth += 1
 
@@ -41,7 +42,18 @@ class _OneBlasThread:
         with self.lock:
             self.depth -= 1
             if self.depth == 0:
+                self._let_any_thread_limit()
                 self.limit.restore_original_limits()
+                self._let_any_thread_limit()
+
+    def _let_any_thread_limit(self) -> None:
+        """Since threadpoolctl 3.8 only the thread that set a limit can change it, in silence.
+
+        The last fit to leave may be in another thread than the first to enter.
+        """
+        for library in self.controller.lib_controllers if self.controller else ():
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
 
 
 one_blas_thread = _OneBlasThread()
