@@ -32,13 +32,13 @@ class Attribute(NamedTuple):
 ATTRIBUTES = {
     "labels_": Attribute("i4 i8", "n"),
     "cluster_centers_": Attribute("f4 f8", "Kp"),
-    "feature_weights_": Attribute("f4 f8", "p"),
+    "feature_weights_": Attribute("f8", "p"),
     "trimmed_weighted_": Attribute("b1", "n"),
     "trimmed_unweighted_": Attribute("b1", "n"),
     "trimmed_": Attribute("b1", "n"),
     "outliers_": Attribute("b1", "n"),
-    "distances_": Attribute("f4 f8", "n"),
-    "unweighted_distances_": Attribute("f4 f8", "n", optional=True),  # earlier files have none
+    "distances_": Attribute("f8", "n"),
+    "unweighted_distances_": Attribute("f8", "n", optional=True),  # earlier files have none
     "objective_path_": Attribute("f8", "i"),
     "feature_names_in_": Attribute("O", "p", optional=True),
     "case_names_in_": Attribute("O", "n", optional=True),
