@@ -1,5 +1,6 @@
 """Model files with a right checksum and bad content: refused, in little memory."""
 
+import copy
 import io
 import json
 import tracemalloc
@@ -193,3 +194,80 @@ def test_loading_takes_a_small_multiple_of_the_file(good, path, value):
 def test_loading_arrays_takes_little_more_than_they_do(path):
     save(MODEL, path, extra={"x": np.zeros(100_000)})
     assert peak_of_loading(path) < 3.5
+
+
+# --- Mutants -------------------------------------------------------------------------------------
+
+STRANGE = [
+    *(None, True, -1, 0, 1, 2, 59, 61, 10**8, 2**31, 2**63, 10**30, 0.5, -0.0, 1e308, 5e-324),
+    *("", "x", "auto", "\ud800", "nan", [], {}, [1], {"a": 1}),
+    *({"float": "nan"}, {"float": "-inf"}, {"list": []}, {"tuple": [1, 2]}, {"dict": {}}),
+    *({"names": []}, {"names": ["a"] * 5}, {"array": "arrays/0.npy"}, {"array": "arrays/3.npy"}),
+]
+NUMPY = [0.0, -1.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e-300, 2**31, -(2**31)]
+
+
+def places(value, found=()):
+    """Return the paths to all values in a piece of JSON."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        yield (*found, key)
+        if isinstance(inner, dict | list) and inner:
+            yield from places(inner, (*found, key))
+
+
+def mutant(data, path, rng):
+    """Write a file with a right checksum, a few values of which are others."""
+    contents, entries = contents_of(data), {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = {name: archive.read(name) for name in contents["arrays"]}
+    types = {name: np.dtype(dtype) for name, (dtype, _) in contents["arrays"].items()}
+    for _ in range(rng.integers(1, 4)):
+        name = list(files)[rng.integers(len(files))]
+        raw, kind = bytearray(files[name]), rng.integers(4)
+        if kind < 2:
+            some = list(places(contents))
+            place, value = some[rng.integers(len(some))], STRANGE[rng.integers(len(STRANGE))]
+            setting(*place, value=copy.deepcopy(value))(contents)
+        elif kind == 2:
+            raw[rng.integers(len(raw))] = rng.integers(256)
+            entries[name] = bytes(raw)
+        elif types[name].kind == "f":
+            array = np.frombuffer(bytes(raw), types[name], offset=128).copy()
+            array[rng.integers(array.size)] = NUMPY[rng.integers(len(NUMPY))]
+            entries[name] = bytes(raw[:128]) + array.tobytes()
+    return rewritten(data, path, lambda old: (old.clear(), old.update(contents)), **entries)
+
+
+def use(model):
+    """Do all that predicts and describes; a fit may refuse parameters in one sentence."""
+    for method in ("predict", "transform", "score_samples", "is_outlier", "cases_frame"):
+        getattr(model, method)(X)
+    model.score(X)
+    model.features_frame()
+    model.summary()
+    try:
+        model.fit(X)
+    except (ValueError, TypeError) as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
+@pytest.mark.parametrize("n", [100, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["plain", "RandomState", "Philox"])
+def test_mutants_are_refused_or_work(path, kind, n):
+    seeds = {
+        "plain": 0,
+        "RandomState": np.random.RandomState(5),
+        "Philox": np.random.Generator(np.random.Philox(5)),
+    }
+    save(fitted(seeds[kind]), path, extra={"x": X[0]})
+    data, rng, loaded = path.read_bytes(), np.random.default_rng(1), 0
+    for _ in range(n):
+        try:
+            model = load(mutant(data, path, rng))
+        except ModelFileError:
+            continue
+        loaded += 1
+        use(model)
+    assert loaded > 5

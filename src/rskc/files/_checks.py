@@ -12,6 +12,10 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.fitted import ATTRIBUTES
 from rskc.validation import check_n_threads
 
+OTHER_KINDS = {
+    "init": (np.ndarray, list, tuple),
+    "random_state": (np.random.RandomState, np.random.Generator),
+}
 OUTPUTS = ("default", "pandas", "polars")
 
 
@@ -26,7 +30,7 @@ def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustS
     model = RobustSparseKMeans(**params)
     if set(params) != set(model.get_params(deep=False)):
         raise ValueError("parameters are missing")
-    check_n_threads(model.n_threads)  # the only parameter that predictions read
+    _check_params(params)
     axes = _check_arrays(attributes)
     _check_contents(attributes, axes["K"])
     _check_numbers(attributes, axes)
@@ -35,6 +39,15 @@ def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustS
     for name, value in attributes.items():
         setattr(model, name, value)
     return model
+
+
+def _check_params(params: dict[str, Any]) -> None:
+    """Refuse what no parameter can be; a fit refuses the rest in one sentence."""
+    check_n_threads(params["n_threads"])  # which predictions read
+    for name, value in params.items():
+        kinds = OTHER_KINDS.get(name, ())
+        if value is not None and not isinstance(value, (bool, int, float, str, np.generic, *kinds)):
+            raise ValueError(f"{name} is a {type(value).__name__}")
 
 
 def _of_earlier_version(
