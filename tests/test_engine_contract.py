@@ -315,7 +315,7 @@ def test_distances_to_the_own_center(kind, seed, n, runs, own):
         expected = own_columns(squared_distances(X - location, centers, used), labels)
         assert_array_equal(kind.numpy(found), expected)
     every = kind.numpy(engine.transform(centers[0], weights[0]))
-    expected = squared_distances(X - location, centers[:1], weights[0])[0]
+    expected = np.sqrt(squared_distances(X - location, centers[:1], weights[0])[0])
     assert_array_equal(every, expected)
 
 

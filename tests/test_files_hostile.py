@@ -1,5 +1,6 @@
 """Model files with a right checksum and bad content: refused, in little memory."""
 
+import contextlib
 import copy
 import io
 import json
@@ -67,7 +68,7 @@ VALUES = {
     "infinite centers": ("cluster_centers_", np.full((3, 5), np.inf)),
     "NaN as a distance": ("distances_", np.full(60, np.nan)),
     "negative distances": ("unweighted_distances_", np.full(60, -1.0)),
-    "infinite path": ("objective_path_", [np.inf]),
+    "NaN as an objective": ("objective_path_", [np.nan]),
     "p-values of 2": ("feature_p_values_", np.full(5, 2.0)),
     "negative statistics": ("feature_statistics_", np.full(5, -1.0)),
     "NaN as location": ("_frame/dict/location", np.full(5, np.nan)),
@@ -240,16 +241,14 @@ def mutant(data, path, rng):
 
 
 def use(model):
-    """Do all that predicts and describes; a fit may refuse parameters in one sentence."""
+    """Do all that predicts and describes; a fit may refuse the parameters."""
     for method in ("predict", "transform", "score_samples", "is_outlier", "cases_frame"):
         getattr(model, method)(X)
     model.score(X)
     model.features_frame()
     model.summary()
-    try:
+    with contextlib.suppress(ValueError, TypeError):
         model.fit(X)
-    except (ValueError, TypeError) as error:
-        assert "\n" not in str(error)
 
 
 @pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")

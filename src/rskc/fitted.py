@@ -108,14 +108,10 @@ class Predictor:
         """Return the nearest center of each case, by weighted distance."""
         return self._nearest(self._engine(X))
 
-    def squared(self, X: Any) -> Any:
-        """Return the weighted squared distances (n, K) of cases to centers."""
+    def transform(self, X: Any) -> Any:
+        """Return the weighted distances (n, K) of cases to centers, not squared."""
         engine = self._engine(X)
         return engine.transform(engine.place(self.centers[None])[0], self.weights)
-
-    def transform(self, X: Any) -> Any:
-        """Return their square roots."""
-        return self.squared(X) ** 0.5
 
     def distances(self, X: Any) -> Any:
         """Return the weighted squared distance of each case to its nearest center."""
@@ -146,12 +142,11 @@ class Predictor:
     def apply(self, method: str, X: Any) -> Any:
         """Call a method, or have it called on the blocks of a Dask array when they are computed."""
         if not is_dask(X):
-            return getattr(self, method)(X)
+            return self._call(method, X)
         alone = replace(self, n_threads=1)  # the scheduler has threads of its own
-        to_centers = dict.fromkeys(("squared", "transform"), self.centers.dtype)
-        dtypes = {"labels": np.int32, "outliers": np.bool_} | to_centers
+        dtypes = {"labels": np.int32, "outliers": np.bool_, "transform": self.centers.dtype}
         dtype = dtypes.get(method, np.float64)
-        n_columns = len(self.centers) if method in to_centers else None
+        n_columns = len(self.centers) if method == "transform" else None
         return by_blocks(partial(Predictor._on_block, alone, method), X, dtype, n_columns)
 
     def _on_block(self, method: str, block: np.ndarray) -> np.ndarray:
@@ -162,7 +157,12 @@ class Predictor:
             ensure_all_finite="allow-nan",
             input_name="X",
         )
-        return getattr(self, method)(X)
+        return self._call(method, X)
+
+    def _call(self, method: str, X: Any) -> Any:
+        # A case may be infinitely far away: 1e300 squared is.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return getattr(self, method)(X)
 
     def _both(self, engine: Engine) -> Distances:
         labels = self._nearest(engine)

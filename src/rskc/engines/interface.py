@@ -264,9 +264,9 @@ class Engine(Protocol):
         """Return an array that is not of length n as the user gets it."""
 
     def transform(self, centers: np.ndarray, weights: np.ndarray) -> Any:
-        """Return weighted squared distances (n, K) of all cases to centers (K, p) in the frame.
+        """Return weighted distances (n, K) of all cases to centers (K, p) in the frame.
 
-        They are in the units and the precision of the data.
+        They are in the units and the precision of the data, and not squared: squares may overflow.
         """
 
     def place(self, centers: np.ndarray) -> np.ndarray:

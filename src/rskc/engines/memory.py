@@ -330,7 +330,7 @@ class MemoryEngine(BaseEngine):
     def transform(self, centers, weights):
         labels = np.zeros((len(centers), self.n_cases), np.int32)
         distances = self.distances(labels, centers[:, None, :], weights[None])
-        return (distances.T * self.unit).astype(self.dtype)
+        return (np.sqrt(distances.T) / self.frame.factor).astype(self.dtype)
 
     def farthest(self, distances, m):
         groups = np.zeros(distances.shape, np.int32)

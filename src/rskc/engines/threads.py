@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import joblib
@@ -13,9 +14,11 @@ from rskc.engines.memory import PASSES
 def usable_threads(wanted: int | None) -> int:
     """Return how many threads the passes use: as many as wanted, or all that the machine allows.
 
-    More than there are CPUs, or than OMP_NUM_THREADS allows, would only wait for one another.
+    More than there are CPUs, or than OMP_NUM_THREADS allows, would only wait for one another. After
+    a fork it is one: the threads of OpenMP stay behind in the parent, and the child would wait for
+    them without end.
     """
-    most = max(1, min(PASSES.max_threads(), joblib.cpu_count()))
+    most = 1 if _forks else max(1, min(PASSES.max_threads(), joblib.cpu_count()))
     return most if wanted is None else min(wanted, most)
 
 
@@ -57,3 +60,14 @@ class _OneBlasThread:
 
 
 one_blas_thread = _OneBlasThread()
+_forks: list[int] = []  # the processes that this one was forked from, since rskc was imported
+
+
+def _note_fork() -> None:
+    """Use one thread from now on; a lock that another thread held is held by nobody here."""
+    _forks.append(os.getppid())
+    one_blas_thread.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_note_fork)

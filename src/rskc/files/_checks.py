@@ -92,8 +92,8 @@ def _check_contents(attributes: dict[str, Any], K: int) -> None:
     for name in ("distances_", "unweighted_distances_", "feature_statistics_"):
         if name in attributes and not (attributes[name] >= 0).all():
             raise ValueError(f"{name} are not 0 or more")
-    if not np.isfinite(attributes["objective_path_"]).all():
-        raise ValueError("objective_path_ is not finite")
+    if np.isnan(attributes["objective_path_"]).any():
+        raise ValueError("objective_path_ has no value")
     if not all(0 <= each <= 1 for each in attributes.get("feature_p_values_", ())):
         raise ValueError("feature_p_values_ are not between 0 and 1")
     if not all(type(name) is str for name in attributes.get("feature_names_in_", ())):

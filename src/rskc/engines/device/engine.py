@@ -162,7 +162,7 @@ class DeviceEngine(BaseEngine):
         xp, shape = self.arrays.xp, (len(centers), self.n_cases)
         labels = xp.zeros(shape, dtype=xp.int32, device=self.arrays.device)
         distances = self.distances(labels, centers[:, None, :], weights[None])
-        return xp.astype(distances.T * self.unit, self.X.dtype)
+        return xp.astype(xp.sqrt(distances.T) / self.frame.factor, self.X.dtype)
 
     def as_result(self, array):
         return self.arrays.asarray(array)
