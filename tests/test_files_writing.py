@@ -51,6 +51,17 @@ def test_nothing_is_seen_before_it_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["new"]
 
 
+def test_what_killed_processes_left_behind_is_removed_a_day_later(tmp_path):
+    old, fresh, other = (tmp_path / name for name in (".rskc-a.part", ".rskc-b.part", "c.part"))
+    for path in (old, fresh, other):
+        path.write_bytes(b"half")
+    for path in (old, other):
+        os.utime(path, (0, 0))
+    with atomic_write(tmp_path / "new") as file:
+        file.write(b"1")
+    assert sorted(os.listdir(tmp_path)) == [".rskc-b.part", "c.part", "new"]
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
 def test_a_full_disk(tmp_path, monkeypatch, call):
     path = tmp_path / "model"

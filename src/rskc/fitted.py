@@ -108,8 +108,13 @@ class Predictor:
         """Return the nearest center of each case, by weighted distance."""
         return self._nearest(self._engine(X))
 
+    def squared(self, X: Any) -> Any:
+        """Return the weighted squared distances (n, K) of cases to centers."""
+        engine = self._engine(X)
+        return engine.squared(engine.place(self.centers[None])[0], self.weights)
+
     def transform(self, X: Any) -> Any:
-        """Return the weighted distances (n, K) of cases to centers, not squared."""
+        """Return their square roots."""
         engine = self._engine(X)
         return engine.transform(engine.place(self.centers[None])[0], self.weights)
 
@@ -144,9 +149,10 @@ class Predictor:
         if not is_dask(X):
             return self._call(method, X)
         alone = replace(self, n_threads=1)  # the scheduler has threads of its own
-        dtypes = {"labels": np.int32, "outliers": np.bool_, "transform": self.centers.dtype}
+        to_centers = dict.fromkeys(("squared", "transform"), self.centers.dtype)
+        dtypes = {"labels": np.int32, "outliers": np.bool_} | to_centers
         dtype = dtypes.get(method, np.float64)
-        n_columns = len(self.centers) if method == "transform" else None
+        n_columns = len(self.centers) if method in to_centers else None
         return by_blocks(partial(Predictor._on_block, alone, method), X, dtype, n_columns)
 
     def _on_block(self, method: str, block: np.ndarray) -> np.ndarray:

@@ -173,8 +173,7 @@ def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
     >>> revised_silhouette(model, [[0.5], [2.75], [5.0]]).values.round(2)
     array([1.  , 0.89, 0.  ])
     """
-    with np.errstate(over="ignore"):  # a case may be infinitely far away
-        distances = to_numpy(model._apply("transform", X)).astype(np.float64) ** 2
+    distances = to_numpy(model._apply("squared", X))
     if distances.shape[1] < 2:
         raise ValueError(
             "The revised silhouette compares the nearest center with the second nearest, and "

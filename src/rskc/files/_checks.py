@@ -106,9 +106,9 @@ def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:
         unbounded = name == "l1_bound_" and attributes[name] is None
         if kind is None or name not in attributes or unbounded:
             continue
-        number = attributes[name]
-        if type(number) is not kind:
+        if type(attributes[name]) is not kind:
             raise ValueError(f"{name} is not of type {types}")
+        number = float(attributes[name])
         # Only thresholds can be infinite; a sum of squares may round to less than 0.
         least = -math.inf if name in ("objective_", "inertia_") else 0
         if not number >= least or (math.isinf(number) and "threshold" not in name):

@@ -164,10 +164,12 @@ def unpack(data: bytes, dtype: str, shape: list[int]) -> Any:
     if math.prod(shape) * made.itemsize != len(data) - start or data[:8] != b"\x93NUMPY\x01\x00":
         raise ValueError(f"an array is not of its shape {shape!r:.40}")
     text = data[10:start].decode("latin1").rstrip()
-    order = {_header(made, shape, fortran): "F" if fortran else "C" for fortran in (False, True)}
+    if text not in (_header(made, shape, False), _header(made, shape, True)):
+        raise ValueError("an array has a wrong header")
     flat = np.frombuffer(data, made, offset=start)
     _check_bytes(flat)
-    return flat.reshape(shape, order=order[text]).copy(order[text])[()]
+    by_columns = text == _header(made, shape, True)
+    return (flat.reshape(shape[::-1]).T if by_columns else flat.reshape(shape)).copy("K")[()]
 
 
 def _header(dtype: np.dtype, shape: list[int], fortran: bool) -> str:
