@@ -121,3 +121,13 @@ def test_the_way_through_the_house_names_files_that_are_there():
         n for n in named if not any((FOLDER.parent / f / n).exists() for f in ("src/rskc", "."))
     ]
     assert not missing
+
+
+def test_every_promise_names_a_test_that_exists():
+    named = re.findall(r"`tests/(\w+\.py)::(\w+)`", (DOCS / "promises.md").read_text("utf-8"))
+    assert len(named) > 20
+    folder = Path(__file__).parent
+    gone = [
+        pair for pair in named if f"def {pair[1]}(" not in (folder / pair[0]).read_text("utf-8")
+    ]
+    assert not gone

@@ -1,4 +1,4 @@
-"""Hard limits: little memory, many threads, forks. Each in a process of its own."""
+"""Hard limits: little memory and forks, each in a process of its own."""
 
 import os
 import subprocess
@@ -8,7 +8,6 @@ import pytest
 
 from rskc.engines import passes_numpy
 from rskc.engines.memory import PASSES
-from rskc.engines.threads import usable_threads
 
 needs_limits = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc and forks")
 
@@ -66,28 +65,6 @@ PASSES_IN_NEED = {
 def test_passes_without_memory_say_so(name):
     words = run(SMALL_ROOM.format(name=name, arguments=PASSES_IN_NEED[name]))
     assert words.startswith("A pass needs ")
-
-
-def test_no_more_threads_than_cpus_are_used():
-    most = usable_threads(None)
-    assert [usable_threads(n) for n in (1, 40_000, 10**6)] == [1, most, most]
-    assert most <= os.cpu_count()
-
-
-MANY_THREADS = """
-import numpy as np
-from rskc import RobustSparseKMeans
-from rskc.engines import memory
-
-memory.THREAD_WORK = 0  # threads in every pass
-X = np.random.default_rng(0).normal(size=(200, 4))
-for n_threads in (40_000, 10**6):
-    print(RobustSparseKMeans(3, random_state=0, n_threads=n_threads).fit(X).n_iter_ > 0)
-"""
-
-
-def test_any_number_of_threads_can_be_asked_for():
-    assert run(MANY_THREADS) == "True\nTrue"
 
 
 FORK = """
