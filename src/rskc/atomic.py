@@ -75,10 +75,14 @@ def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
 
 def _remove_leftovers(folder: Path) -> None:
     """Remove temporary files that a killed process left behind a day ago or more."""
-    for name in folder.glob(f"{PREFIX}*{SUFFIX}"):
-        with suppress(OSError):  # another process was faster, or they are another user's
-            if time.time() - name.lstat().st_mtime > LEFT_BEHIND:
-                name.unlink()
+    names: list[str] = []
+    with suppress(OSError):  # it may be written to and not be listed
+        names = os.listdir(folder)
+    for name in names:
+        if name.startswith(PREFIX) and name.endswith(SUFFIX):
+            with suppress(OSError):  # another process was faster, or it is another user's
+                if time.time() - (folder / name).lstat().st_mtime > LEFT_BEHIND:
+                    (folder / name).unlink()
 
 
 def _opened(target: int | Path, mode: str) -> IO[Any]:
