@@ -579,6 +579,8 @@ def test_sparse_blocks_that_do_not_say_so():
     X = da.from_delayed(block, TALL.shape, TALL.dtype)
     with pytest.raises(TypeError, match="X has blocks of type csr_matrix"):
         to_numpy("trimmed").predict(X).compute()
+    with pytest.raises(TypeError, match=r"^X has blocks of type csr_matrix; .*toarray.*\.$"):
+        RobustSparseKMeans(3).fit(X)
 
 
 @pytest.mark.parametrize("dtype", ["U5", "S5", "M8[s]"])

@@ -314,9 +314,9 @@ def test_distances_to_the_own_center(kind, seed, n, runs, own):
         found = engine.distances(kind.brought(engine, labels), centers, given_weights)
         expected = own_columns(squared_distances(X - location, centers, used), labels)
         assert_array_equal(kind.numpy(found), expected)
-    every = kind.numpy(engine.transform(centers[0], weights[0]))
     expected = squared_distances(X - location, centers[:1], weights[0])[0]
-    assert_array_equal(every, expected)
+    assert_array_equal(kind.numpy(engine.squared(centers[0], weights[0])), expected)
+    assert_array_equal(kind.numpy(engine.transform(centers[0], weights[0])), np.sqrt(expected))
 
 
 @each_kind

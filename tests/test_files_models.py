@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rskc
+from model_files import refusal, removing, rewritten, setting
 from rskc import RobustSparseKMeans, load, save
 from rskc.files import ModelFileError, models, read_model
 from rskc.files._codec import pack
@@ -194,16 +195,6 @@ def test_what_cannot_be_saved_is_named(path):
 # --- What is refused -----------------------------------------------------------------------------
 
 
-def refusal(path):
-    with pytest.raises(ModelFileError) as caught:
-        load(path)
-    words = str(caught.value)
-    assert words.startswith(repr(str(path)))
-    assert words.endswith(".")
-    assert "\n" not in words
-    return words
-
-
 @pytest.fixture(scope="module")
 def saved_bytes(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m"
@@ -249,41 +240,6 @@ def test_foreign_files_are_refused(path, tmp_path):
     assert "empty" in refusal(path)
     assert "not a file" in refusal(tmp_path)
     assert "not there" in refusal(tmp_path / "nowhere")
-
-
-def rewritten(data, path, change=lambda contents: None, compression=zipfile.ZIP_STORED, **entries):
-    """Write a file as a stranger may, whose digest is right."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    contents = json.loads(files[models.CONTENTS])
-    change(contents)
-    files[models.CONTENTS] = json.dumps(contents).encode()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as archive:
-        archive.comment = b"0" * 64
-        for name, content in (files | entries).items():
-            archive.writestr(name, content)
-    body = buffer.getvalue()[:-64]
-    path.write_bytes(body + hashlib.sha256(body).hexdigest().encode())
-    return path
-
-
-def setting(*keys, value):
-    def change(contents):
-        for key in keys[:-1]:
-            contents = contents[key]
-        contents[keys[-1]] = value
-
-    return change
-
-
-def removing(*keys):
-    def change(contents):
-        for key in keys[:-1]:
-            contents = contents[key]
-        del contents[keys[-1]]
-
-    return change
 
 
 def test_a_stranger_may_write_a_good_file(saved_bytes, path):

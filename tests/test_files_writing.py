@@ -51,6 +51,17 @@ def test_nothing_is_seen_before_it_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["new"]
 
 
+def test_what_killed_processes_left_behind_is_removed_a_day_later(tmp_path):
+    old, fresh, other = (tmp_path / name for name in (".rskc-a.part", ".rskc-b.part", "c.part"))
+    for path in (old, fresh, other):
+        path.write_bytes(b"half")
+    for path in (old, other):
+        os.utime(path, (0, 0))
+    with atomic_write(tmp_path / "new") as file:
+        file.write(b"1")
+    assert sorted(os.listdir(tmp_path)) == [".rskc-b.part", "c.part", "new"]
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
 def test_a_full_disk(tmp_path, monkeypatch, call):
     path = tmp_path / "model"
@@ -140,7 +151,7 @@ def write_csv(frame, path):
     files.write_csv(frame, path)
 
 
-@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n"])
+@pytest.mark.parametrize("begin", [*"=+-@\t\r\n", " =", "  +", "\u00a0@", " \t="])
 def test_formulas_are_made_harmless(tmp_path, begin):
     text = f"{begin}cmd|' /C calc'!A0"
     write_csv(pd.DataFrame({text: [text, "safe"], "x": [-1.5, 2]}), tmp_path / "t.csv")
@@ -151,8 +162,8 @@ def test_formulas_are_made_harmless(tmp_path, begin):
 
 
 def test_text_that_is_a_number_is_left_alone(tmp_path):
-    write_csv(pd.DataFrame({"id": ["-5", "+1e3", "-1+1"]}), tmp_path / "t.csv")
-    assert [row[0] for row in cells_of(tmp_path / "t.csv")] == ["id", "-5", "+1e3", "'-1+1"]
+    write_csv(pd.DataFrame({"id": ["-5", "+1e3", " -5", "-1+1"]}), tmp_path / "t.csv")
+    assert [row[0] for row in cells_of(tmp_path / "t.csv")] == ["id", "-5", "+1e3", " -5", "'-1+1"]
 
 
 def test_missing_cells_and_kinds(tmp_path):
@@ -208,6 +219,7 @@ def test_many_rows_take_no_more_calls_than_a_few(tmp_path):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20_000, 7)))
     frame["case"] = [f"case {i}" for i in range(len(frame))]
     few, path = frame[:100], tmp_path / "t.csv"
+    write_csv(few, path)  # so that the folder is the same for both
     assert count_calls(lambda: write_csv(frame, path)) == count_calls(lambda: write_csv(few, path))
 
 

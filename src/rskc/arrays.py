@@ -14,7 +14,7 @@ import numpy as np
 from sklearn import get_config
 
 from rskc.columns import recognize
-from rskc.exceptions import ColumnWarning
+from rskc.exceptions import ColumnWarning, not_numpy
 
 
 def is_on_device(X: Any) -> bool:
@@ -108,18 +108,11 @@ def _no_features(X: Any) -> ValueError:
 
 def _check_cells(X: Any) -> None:
     if not isinstance(X._meta, np.ndarray):
-        raise _no_numpy(X._meta)
+        raise not_numpy(X._meta)
     if X.dtype.kind == "c":
         raise ValueError(f"X has dtype {X.dtype}; it must have numbers that are not complex.")
     if X.dtype.kind not in "biufO":
         raise ValueError(f"X has dtype {X.dtype}: its columns are not numbers, and must be.")
-
-
-def _no_numpy(block: Any) -> TypeError:
-    dense = ": X.map_blocks(lambda block: block.toarray(), dtype=X.dtype)"
-    remedy = dense if hasattr(block, "toarray") else ""
-    kind = type(block).__name__
-    return TypeError(f"X has blocks of type {kind}; they must be NumPy arrays{remedy}.")
 
 
 def _rows_of_frame(X: Any) -> Any:
@@ -209,7 +202,7 @@ def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = No
 def _on_rows(function: Callable, shape: tuple, dtype: np.dtype, block: Any) -> np.ndarray:
     """Apply a function of rows to a block, unless it has none."""
     if hasattr(block, "toarray"):  # sparse, although the array looked dense
-        raise _no_numpy(block)
+        raise not_numpy(block)
     if len(block) == 0:
         return np.empty((0, *shape), dtype)
     return function(np.asarray(block))

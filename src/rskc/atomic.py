@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+PREFIX, SUFFIX = ".rskc-", ".part"  # of temporary files
+LEFT_BEHIND = 24 * 3600  # seconds after which nobody writes to one any more
 
 
 @contextmanager
@@ -16,7 +20,9 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
 
     The bytes go to a temporary file in the same folder, which takes the place of ``path`` when the
     block ends and is removed if it is left by an exception, KeyboardInterrupt included: the old
-    file then stays as it was. A link is followed; a device or a pipe is written to directly.
+    file then stays as it was. A link is followed; a device or a pipe is written to directly. A
+    process that is killed leaves its temporary file behind; the first write to the folder a day
+    later removes it.
 
     Parameters
     ----------
@@ -51,7 +57,8 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
 def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
     if target.is_dir():
         raise IsADirectoryError(21, "Is a directory", str(target))
-    handle, temporary = tempfile.mkstemp(prefix=".rskc-", suffix=".part", dir=target.parent)
+    _remove_leftovers(target.parent)
+    handle, temporary = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=target.parent)
     try:
         with _opened(handle, mode) as file:
             yield file
@@ -64,6 +71,18 @@ def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
             os.unlink(temporary)
         raise
     _sync(target.parent)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove temporary files that a killed process left behind a day ago or more."""
+    names: list[str] = []
+    with suppress(OSError):  # it may be written to and not be listed
+        names = os.listdir(folder)
+    for name in names:
+        if name.startswith(PREFIX) and name.endswith(SUFFIX):
+            with suppress(OSError):  # another process was faster, or it is another user's
+                if time.time() - (folder / name).lstat().st_mtime > LEFT_BEHIND:
+                    (folder / name).unlink()
 
 
 def _opened(target: int | Path, mode: str) -> IO[Any]:

@@ -80,3 +80,11 @@ def _again(kind: type[Phrased], fields: dict[str, Any], args: tuple) -> Phrased:
     made = kind.__new__(kind, *args)
     vars(made).update(fields)
     return made
+
+
+def not_numpy(block: Any) -> TypeError:
+    """Return the error about a block of Dask's that is no NumPy array."""
+    dense = ": X.map_blocks(lambda block: block.toarray(), dtype=X.dtype)"
+    remedy = dense if hasattr(block, "toarray") else ""
+    kind = type(block).__name__
+    return TypeError(f"X has blocks of type {kind}; they must be NumPy arrays{remedy}.")

@@ -32,13 +32,13 @@ class Attribute(NamedTuple):
 ATTRIBUTES = {
     "labels_": Attribute("i4 i8", "n"),
     "cluster_centers_": Attribute("f4 f8", "Kp"),
-    "feature_weights_": Attribute("f4 f8", "p"),
+    "feature_weights_": Attribute("f8", "p"),
     "trimmed_weighted_": Attribute("b1", "n"),
     "trimmed_unweighted_": Attribute("b1", "n"),
     "trimmed_": Attribute("b1", "n"),
     "outliers_": Attribute("b1", "n"),
-    "distances_": Attribute("f4 f8", "n"),
-    "unweighted_distances_": Attribute("f4 f8", "n", optional=True),  # earlier files have none
+    "distances_": Attribute("f8", "n"),
+    "unweighted_distances_": Attribute("f8", "n", optional=True),  # earlier files have none
     "objective_path_": Attribute("f8", "i"),
     "feature_names_in_": Attribute("O", "p", optional=True),
     "case_names_in_": Attribute("O", "n", optional=True),
@@ -111,11 +111,12 @@ class Predictor:
     def squared(self, X: Any) -> Any:
         """Return the weighted squared distances (n, K) of cases to centers."""
         engine = self._engine(X)
-        return engine.transform(engine.place(self.centers[None])[0], self.weights)
+        return engine.squared(engine.place(self.centers[None])[0], self.weights)
 
     def transform(self, X: Any) -> Any:
         """Return their square roots."""
-        return self.squared(X) ** 0.5
+        engine = self._engine(X)
+        return engine.transform(engine.place(self.centers[None])[0], self.weights)
 
     def distances(self, X: Any) -> Any:
         """Return the weighted squared distance of each case to its nearest center."""
@@ -146,7 +147,7 @@ class Predictor:
     def apply(self, method: str, X: Any) -> Any:
         """Call a method, or have it called on the blocks of a Dask array when they are computed."""
         if not is_dask(X):
-            return getattr(self, method)(X)
+            return self._call(method, X)
         alone = replace(self, n_threads=1)  # the scheduler has threads of its own
         to_centers = dict.fromkeys(("squared", "transform"), self.centers.dtype)
         dtypes = {"labels": np.int32, "outliers": np.bool_} | to_centers
@@ -162,7 +163,12 @@ class Predictor:
             ensure_all_finite="allow-nan",
             input_name="X",
         )
-        return getattr(self, method)(X)
+        return self._call(method, X)
+
+    def _call(self, method: str, X: Any) -> Any:
+        # A case may be infinitely far away: 1e300 squared is.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return getattr(self, method)(X)
 
     def _both(self, engine: Engine) -> Distances:
         labels = self._nearest(engine)

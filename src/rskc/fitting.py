@@ -341,7 +341,9 @@ def _store(model: Any, engine: Engine, made: Found, judged: _Judged) -> None:
         model.n_features_different_ = features.n_different
         model.n_features_enough_ = features.n_enough
     model.objective_ = solution.objective
-    model.objective_path_ = engine.as_result(np.array(solution.path))
+    path = np.array(solution.path)
+    # Infinite where the sums overflowed before an outlying case was trimmed.
+    model.objective_path_ = engine.as_result(np.where(np.isfinite(path), path, np.inf))
     model.inertia_ = solution.inertia
     model.n_iter_ = len(solution.path)
     model.l1_bound_ = problem.l1_bound

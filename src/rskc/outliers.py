@@ -19,6 +19,7 @@ trimming took away is compact there, as the other clusters are, and lies apart f
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,7 +107,7 @@ def judge(
     there are many features and few cases that is several MADs: with 5,000 and 20 a cluster, 5.
     Without a cut-off the rule's own is taken, raised for heavy tails.
     """
-    least = ROUNDING * engine.unit
+    least = max(ROUNDING * engine.unit, math.ulp(0.0))  # above 0 for tiny data too
     if rule == "paper":
         own = CUTOFFS[rule] if cutoff is None else cutoff
         median, deviation = engine.arrays.spread(distances.weighted)

@@ -162,9 +162,10 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
     if is_on_device(X):
         return _on_device(estimator, X, reset, dtype)
     _check_columns(X)
-    return validate_data(
-        estimator, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # in the sum that looks for infinities
+        return validate_data(
+            estimator, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
+        )
 
 
 def _check_columns(X: Any) -> None:

@@ -6,7 +6,7 @@ threads: work is cut into fixed pieces, and partial sums are added in a fixed or
 """
 
 from cython cimport floating
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from scipy.linalg.cython_blas cimport dgemm, sgemm
@@ -66,6 +66,14 @@ def max_threads():
     return rskc_max_threads()
 
 
+cdef void* reserved(size_t n_bytes) except NULL:
+    """Return work space. All of it is reserved before threads begin, which cannot raise."""
+    cdef void *room = malloc(max(n_bytes, <size_t>1))
+    if room == NULL:
+        raise MemoryError(f"A pass needs {n_bytes} bytes of work space, which are not free.")
+    return room
+
+
 cdef struct Block:
     int64_t first  # number of the first case
     int64_t offset  # where it begins
@@ -86,12 +94,12 @@ def table(const floating[:, ::1] X, const int64_t[::1] columns, const double[::1
     cdef:
         int64_t n = X.shape[0], q = columns.shape[0], b
         const int64_t *subset = NULL if q == X.shape[1] else &columns[0]
-        double *work
-    with nogil, parallel(num_threads=n_threads):
-        work = <double*>malloc(ROWS_AT_ONCE * q * sizeof(double))
-        for b in prange((n + block - 1) // block, schedule="static"):
-            fill_block(X, subset, &location[0], factor, &limits[0], q, block_at(b, n, q, block), work, &out[0])
-        free(work)
+        size_t size = ROWS_AT_ONCE * q
+        double *work = <double*>reserved(n_threads * size * sizeof(double))
+    for b in prange((n + block - 1) // block, nogil=True, num_threads=n_threads, schedule="static"):
+        fill_block(X, subset, &location[0], factor, &limits[0], q, block_at(b, n, q, block),
+                   work + threadid() * size, &out[0])
+    free(work)
 
 
 cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const double *location,
@@ -145,19 +153,18 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
         int columns = runs * K
         int64_t norms_stride = n if norms.shape[0] > 1 else 0
         int step = product_rows(block, columns, q)
-        floating *work
+        size_t size = <size_t>step * columns + 2 * step
+        floating *work = <floating*>reserved(n_threads * size * sizeof(floating))
         Block part
-    with nogil, parallel(num_threads=n_threads):
-        work = <floating*>malloc((<size_t>step * columns + 2 * step) * sizeof(floating))
-        for b in prange((n + block - 1) // block, schedule="dynamic", chunksize=8):
-            part = block_at(b, n, q, block)
-            if part.first + part.rows < n:
-                rskc_prefetch(&X[part.offset + <int64_t>part.rows * q],
-                              min(<int64_t>block, n - part.first - part.rows) * q * sizeof(floating))
-            assign_block(&X[part.offset], part.rows, step, q, runs, K, &scaled[0, 0, 0],
-                         &constants[0, 0], &norms[0, part.first], norms_stride, n, work,
-                         &labels[0, part.first], &costs[0, part.first])
-        free(work)
+    for b in prange((n + block - 1) // block, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=8):
+        part = block_at(b, n, q, block)
+        if part.first + part.rows < n:
+            rskc_prefetch(&X[part.offset + <int64_t>part.rows * q],
+                          min(<int64_t>block, n - part.first - part.rows) * q * sizeof(floating))
+        assign_block(&X[part.offset], part.rows, step, q, runs, K, &scaled[0, 0, 0],
+                     &constants[0, 0], &norms[0, part.first], norms_stride, n,
+                     work + threadid() * size, &labels[0, part.first], &costs[0, part.first])
+    free(work)
 
 
 cdef int product_rows(int block, int64_t columns, int64_t q) noexcept nogil:
@@ -202,15 +209,15 @@ def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, 
     """
     cdef:
         int64_t runs = labels.shape[0], n = labels.shape[1], r
-        floating *work
-    with nogil, parallel(num_threads=n_threads):
-        work = <floating*>malloc((n + 1) * sizeof(floating))
-        for r in prange(runs, schedule="dynamic"):
-            if floating is float:
-                kept[r] = trim_run_float(&labels[r, 0], &costs[r, 0], n, m, work, &groups[r, 0])
-            else:
-                kept[r] = trim_run_double(&labels[r, 0], &costs[r, 0], n, m, work, &groups[r, 0])
-        free(work)
+        size_t size = n + 1
+        int threads = <int>max(<int64_t>1, min(<int64_t>n_threads, runs))
+        floating *work = <floating*>reserved(threads * size * sizeof(floating))
+    for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
+        if floating is float:
+            kept[r] = trim_run_float(&labels[r, 0], &costs[r, 0], n, m, work + threadid() * size, &groups[r, 0])
+        else:
+            kept[r] = trim_run_double(&labels[r, 0], &costs[r, 0], n, m, work + threadid() * size, &groups[r, 0])
+    free(work)
 
 
 def shift_sums(const floating[::1] X, int block, const double[::1] location, double factor,
@@ -224,31 +231,35 @@ def shift_sums(const floating[::1] X, int block, const double[::1] location, dou
         int64_t runs = before.shape[0], n = before.shape[1], size = totals.shape[1] * (totals.shape[2] + 1)
         int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // STRIPE_ROWS))
         int64_t rows = stripe_rows(n, stripes), r, s, K = totals.shape[1], p = totals.shape[2]
-        int64_t *changed = <int64_t*>malloc(runs * stripes * sizeof(int64_t))
+        int64_t gathered = block * p if block > 1 else 0  # room for the cases of a block, row by row
+        int64_t *changed = NULL
         double *partial = NULL
-    if stripes > 1:
-        partial = <double*>malloc(<size_t>runs * stripes * size * sizeof(double))
-        if partial == NULL:
-            free(changed)
-            raise MemoryError("sums need room for each stripe")
-    with nogil:
-        for r in prange(runs * stripes, num_threads=n_threads, schedule="dynamic"):
+        floating *work = NULL
+    try:
+        changed = <int64_t*>reserved(runs * stripes * sizeof(int64_t))
+        work = <floating*>reserved(<size_t>n_threads * gathered * sizeof(floating))
+        if stripes > 1:
+            partial = <double*>reserved(<size_t>runs * stripes * size * sizeof(double))
+        for r in prange(runs * stripes, nogil=True, num_threads=n_threads, schedule="dynamic"):
             if stripes == 1:
                 changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, &before[r, 0], &after[r, 0], 0, n,
-                                          p, &totals[r, 0, 0], &counts[r, 0])
+                                          p, work + threadid() * gathered, &totals[r, 0, 0], &counts[r, 0])
             else:
                 changed[r] = shift_partial(&X[0], n, block, &location[0], factor, &before[r // stripes, 0],
                                            &after[r // stripes, 0], min(n, (r % stripes) * rows),
-                                           min(n, (r % stripes + 1) * rows), K, p, partial + r * size)
+                                           min(n, (r % stripes + 1) * rows), K, p,
+                                           work + threadid() * gathered, partial + r * size)
         if stripes > 1:
-            for r in prange(runs, num_threads=n_threads, schedule="static"):
+            for r in prange(runs, nogil=True, num_threads=n_threads, schedule="static"):
                 add_stripes(partial + r * stripes * size, stripes, K, p, &totals[r, 0, 0], &counts[r, 0])
-    for r in range(runs):
-        moved[r] = 0
-        for s in range(stripes):
-            moved[r] += changed[r * stripes + s]
-    free(changed)
-    free(partial)
+        for r in range(runs):
+            moved[r] = 0
+            for s in range(stripes):
+                moved[r] += changed[r * stripes + s]
+    finally:
+        free(changed)
+        free(work)
+        free(partial)
 
 
 cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
@@ -259,11 +270,11 @@ cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
 
 cdef int64_t shift_partial(const floating *x, int64_t n, int block, const double *location,
                            double factor, const int32_t *before, const int32_t *after, int64_t start, int64_t stop, int64_t K, int64_t p,
-                           double *partial) noexcept nogil:
+                           floating *rows, double *partial) noexcept nogil:
     cdef int64_t j
     for j in range(K * (p + 1)):
         partial[j] = 0
-    return shift_stripe(x, n, block, location, factor, before, after, start, stop, p, partial, partial + K * p)
+    return shift_stripe(x, n, block, location, factor, before, after, start, stop, p, rows, partial, partial + K * p)
 
 
 cdef void add_stripes(const double *partial, int stripes, int64_t K, int64_t p, double *totals,
@@ -278,10 +289,12 @@ cdef void add_stripes(const double *partial, int stripes, int64_t K, int64_t p, 
 
 cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double *location,
                           double factor, const int32_t *before, const int32_t *after, int64_t start, int64_t stop,
-                          int64_t p, double *totals, double *counts) noexcept nogil:
-    """Sums over the cases start .. stop; start lies at the beginning of a block."""
+                          int64_t p, floating *rows, double *totals, double *counts) noexcept nogil:
+    """Sums over the cases start .. stop; start lies at the beginning of a block.
+
+    ``rows`` is room for the cases of a block.
+    """
     cdef int64_t i, end, changed = 0, here
-    cdef floating *rows = <floating*>malloc(max(block, 2) * p * sizeof(floating))
     cdef const floating *case_i
     while start < stop:
         end = min(start + max(block, TABLE_BLOCK), stop)
@@ -303,7 +316,6 @@ cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double 
                 move_row(case_i, location, factor, p, totals + after[i] * p)
                 counts[after[i]] += 1
         start = end
-    free(rows)
     return changed
 
 
@@ -418,28 +430,23 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
         int width = <int>totals.shape[2]
         floating *copy = NULL
         const floating *rows = &X[0]
-        size_t work_size = work_size_missing_float(n, q, K) if missing else work_size_float(n, q, K)
-        double *work
-        int failed = 0
-    if block > 1:
-        copy = <floating*>malloc(<size_t>n * width * sizeof(floating))
-        if copy == NULL:
-            raise MemoryError("single moves need a copy of the table")
-        for r in range((n + block - 1) // block):
-            unblock(&X[r * block * width], min(<int64_t>block, n - r * block), width, copy + r * block * width)
-        rows = copy
-    with nogil, parallel(num_threads=n_threads):
-        work = <double*>malloc(work_size * sizeof(double))
-        for r in prange(runs, schedule="dynamic"):
-            if work == NULL:
-                failed = 1
-            else:
-                moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * missing, 0], missing, n, q, K,
-                                        max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0], work)
+        size_t size = work_size_missing_float(n, q, K) if missing else work_size_float(n, q, K)
+        int threads = <int>max(<int64_t>1, min(<int64_t>n_threads, runs))
+        double *work = NULL
+    try:
+        work = <double*>reserved(threads * size * sizeof(double))
+        if block > 1:
+            copy = <floating*>reserved(<size_t>n * width * sizeof(floating))
+            for r in range((n + block - 1) // block):
+                unblock(&X[r * block * width], min(<int64_t>block, n - r * block), width, copy + r * block * width)
+            rows = copy
+        for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
+            moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * missing, 0], missing, n, q, K,
+                                    max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0],
+                                    work + threadid() * size)
+    finally:
+        free(copy)
         free(work)
-    free(copy)
-    if failed:
-        raise MemoryError("single moves need room for the gains of all cases")
 
 
 cdef inline int64_t moves_of_run(const floating *rows, const double *weights, const double *scale,

@@ -7,6 +7,7 @@ The functions at the end make keys of partitions and fill empty clusters.
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -206,7 +207,9 @@ class BaseEngine:
         self.n_cases, self.n_features = shape
         self.dtype, self.frame = np.dtype(dtype), frame
         with np.errstate(over="ignore", under="ignore"):
-            self.unit = float(np.power(frame.factor, -2.0))
+            # Never 0, so that an infinite distance stays infinite. Of data below 1e-154, whose
+            # squares no number can hold, distances keep their order and not their size.
+            self.unit = max(float(np.power(frame.factor, -2.0)), sys.float_info.min)
         self.seen: np.ndarray | None = None
         self._layouts, self._rotations = Latest(), Latest()
 

@@ -263,11 +263,14 @@ class Engine(Protocol):
     def as_result(self, array: np.ndarray) -> Any:
         """Return an array that is not of length n as the user gets it."""
 
-    def transform(self, centers: np.ndarray, weights: np.ndarray) -> Any:
+    def squared(self, centers: np.ndarray, weights: np.ndarray) -> Any:
         """Return weighted squared distances (n, K) of all cases to centers (K, p) in the frame.
 
         They are in the units and the precision of the data.
         """
+
+    def transform(self, centers: np.ndarray, weights: np.ndarray) -> Any:
+        """Return their roots, also where the squares overflow the precision of the data."""
 
     def place(self, centers: np.ndarray) -> np.ndarray:
         """Bring centers (runs, K, p) from the space of the data into the frame."""

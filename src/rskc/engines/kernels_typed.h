@@ -91,7 +91,7 @@ static double NAME(weighted_distance)(const T *RSKC_RESTRICT x, const double *RS
     return sum;
 }
 
-/* sum_j w_j ((x_j - location_j) * factor - c_j)^2 */
+/* sum_j w_j ((x_j - location_j) * factor - c_j)^2; an infinite cell counts where it has weight */
 RSKC_CLONES
 static double NAME(framed_distance)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
                                     double factor, const double *RSKC_RESTRICT c,
@@ -100,7 +100,7 @@ static double NAME(framed_distance)(const T *RSKC_RESTRICT x, const double *RSKC
     RSKC_SUM_IN_LANES(sum)
     for (int j = 0; j < p; j++) {
         double e = ((double)x[j] - location[j]) * factor - c[j];
-        sum += w[j] * e * e;
+        sum += w[j] > 0 ? w[j] * e * e : 0;
     }
     return sum;
 }

@@ -327,10 +327,16 @@ class MemoryEngine(BaseEngine):
         self.passes.own_distances(self.X, location, factor, weights, labels, centers, threads, out)
         return out
 
+    def squared(self, centers, weights):
+        return (self._to_all(centers, weights) * self.unit).astype(self.dtype)
+
     def transform(self, centers, weights):
+        roots = np.sqrt(self._to_all(centers, weights))
+        return (roots / self.frame.factor).astype(self.dtype)
+
+    def _to_all(self, centers, weights):
         labels = np.zeros((len(centers), self.n_cases), np.int32)
-        distances = self.distances(labels, centers[:, None, :], weights[None])
-        return (distances.T * self.unit).astype(self.dtype)
+        return self.distances(labels, centers[:, None, :], weights[None]).T
 
     def farthest(self, distances, m):
         groups = np.zeros(distances.shape, np.int32)

@@ -237,7 +237,8 @@ class MissingEngine(MissingEngineMixin, MemoryEngine):
             pulls = np.bincount(self.missing_rows, pulls, self.n_cases)
             cost -= pulls
             unseen = self._leave_out_unseen(centers[r], label, own, cost, seen)
-            doubtful = np.flatnonzero(pulls + unseen > CANCELLED * np.abs(cost))
+            # Not ">": infinity less infinity is doubtful too.
+            doubtful = np.flatnonzero(~(pulls + unseen <= CANCELLED * np.abs(cost)))
             cost[doubtful] = self._sums_over_observed(doubtful, centers[r], label, own)
             out[r] = scaled_up(cost, seen, own.sum())
         return out
@@ -292,7 +293,8 @@ class MissingEngine(MissingEngineMixin, MemoryEngine):
     def _sums_over_observed(self, cases, centers, labels, weights):
         """Return the sums in the distances of some cases, term by term."""
         errors = self.frame.place(self.X[cases]) - centers[labels[cases]]
-        terms = np.where(self.observed[cases] & ~np.isnan(errors), errors**2, 0)
+        counted = self.observed[cases] & ~np.isnan(errors) & (weights > 0)
+        terms = np.where(counted, errors**2, 0)
         return terms @ weights
 
     def lay_out(self, columns, dtype):

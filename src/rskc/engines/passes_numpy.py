@@ -98,12 +98,13 @@ def shift_sums(X, block, location, factor, before, after, n_threads, totals, cou
 
 def own_distances(X, location, factor, weights, labels, centers, n_threads, out):
     """Distances of (X - location) * factor, weighted and squared, to the center of the label."""
-    own = len(weights) > 1
     for r, label in enumerate(labels):
+        own = weights[r % len(weights)]
+        used = slice(None) if own.all() else np.flatnonzero(own)
         for rows in _blocks(len(X), 16 * X.shape[1]):
             with np.errstate(over="ignore"):  # an outlying cell may be infinitely far away
                 errors = (X[rows] - location) * factor - centers[r][label[rows]]
-                out[r, rows] = errors**2 @ weights[r if own else 0]
+                out[r, rows] = errors[:, used] ** 2 @ own[used]
 
 
 def row_norms(X, block, weights, n_threads, out):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 KINDS = "biufU"  # of arrays: true and false, numbers, text
+LAST_CODE_POINT = 0x10FFFF
 BIT_GENERATORS = (
     np.random.PCG64,
     np.random.PCG64DXSM,
@@ -90,11 +92,14 @@ def decode(value: Any, get: Callable[[str], np.ndarray]) -> Any:
 def _decode_names(content: Any, get: Any) -> np.ndarray:
     names = np.empty(len(content), object)
     names[:] = [decode(item, get) for item in content]
+    if not all(type(name) in (bool, int, float, str) for name in names):
+        raise ValueError("names are neither text nor numbers")
     return names
 
 
 def _decode_state(content: Any, get: Any) -> np.random.RandomState:
     state = decode(content, get)
+    _check_state({"state": {"key": state["key"], "pos": state["position"]}})
     random_state = np.random.RandomState(0)
     legacy = ("MT19937", state["key"], state["position"], state["has_gauss"], state["gauss"])
     random_state.set_state(legacy)
@@ -103,10 +108,22 @@ def _decode_state(content: Any, get: Any) -> np.random.RandomState:
 
 def _decode_generator(content: Any, get: Any) -> np.random.Generator:
     state = decode(content, get)
+    _check_state(state)
     kinds = {kind.__name__: kind for kind in BIT_GENERATORS}
     made = kinds[state["bit_generator"]](0)
     made.state = state
     return np.random.Generator(made)
+
+
+def _check_state(state: dict[str, Any]) -> None:
+    """Refuse what NumPy takes unseen: places beyond a buffer, and states that stand still."""
+    inner = state["state"]
+    if not 0 <= inner.get("pos", 0) <= 624 or not 0 <= state.get("buffer_pos", 0) <= 4:
+        raise ValueError("a random state has a place beyond its end")
+    if "pos" in inner and not (inner["key"][0] >> 31 or inner["key"][1:].any()):
+        raise ValueError("a random state is all 0")
+    if "inc" in inner and inner["inc"] % 2 == 0:
+        raise ValueError("a random state has an even increment")
 
 
 def _decode_float(content: Any, get: Any) -> float:
@@ -132,16 +149,38 @@ def pack(array: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
-def unpack(data: bytes) -> Any:
-    """The array, or the number if it has no axes; refused if its size is not that of its bytes."""
-    buffer = io.BytesIO(data)
-    if np.lib.format.read_magic(buffer) != (1, 0):
-        raise ValueError("an array is of another version of NumPy's format")
-    shape, _, dtype = np.lib.format.read_array_header_1_0(buffer)
-    if dtype.kind not in KINDS or dtype.itemsize == 0:
-        raise ValueError(f"an array is of type {dtype}")
-    # Before anything is allocated: a header may promise more than there is.
-    if math.prod(shape) * dtype.itemsize != len(data) - buffer.tell() or min(shape, default=0) < 0:
-        raise ValueError(f"an array is not of its shape {shape}")
-    buffer.seek(0)
-    return np.lib.format.read_array(buffer, allow_pickle=False)[()]
+def unpack(data: bytes, dtype: str, shape: list[int]) -> Any:
+    """Return the array of this type and shape, or the number if it has no axes.
+
+    The header must be the one that ``pack`` writes for such an array. It is compared and not
+    parsed: NumPy's parser evaluates it as Python, which bad text can trip in many ways.
+    """
+    if not re.fullmatch(f"[<>|=][{KINDS}][0-9]{{1,9}}", dtype) or np.dtype(dtype).itemsize == 0:
+        raise ValueError(f"an array is of type {dtype!r:.40}")
+    if len(shape) > 32 or not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError(f"an array is of shape {shape!r:.40}")
+    made, start = np.dtype(dtype), 10 + int.from_bytes(data[8:10], "little")
+    # Before anything is allocated: a shape may promise more than there is.
+    if math.prod(shape) * made.itemsize != len(data) - start or data[:8] != b"\x93NUMPY\x01\x00":
+        raise ValueError(f"an array is not of its shape {shape!r:.40}")
+    text = data[10:start].decode("latin1").rstrip()
+    if text not in (_header(made, shape, False), _header(made, shape, True)):
+        raise ValueError("an array has a wrong header")
+    flat = np.frombuffer(data, made, offset=start)
+    _check_bytes(flat)
+    by_columns = text == _header(made, shape, True)
+    return (flat.reshape(shape[::-1]).T if by_columns else flat.reshape(shape)).copy("K")[()]
+
+
+def _header(dtype: np.dtype, shape: list[int], fortran: bool) -> str:
+    """Return what NumPy writes in front of an array, without the spaces that fill it up."""
+    return f"{{'descr': {dtype.str!r}, 'fortran_order': {fortran}, 'shape': {tuple(shape)}, }}"
+
+
+def _check_bytes(flat: np.ndarray) -> None:
+    """Refuse bytes that are no value of their type."""
+    if flat.dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
+        raise ValueError("an array of true and false holds something else")
+    codes = flat.view(flat.dtype.str[0] + "u4") if flat.dtype.kind == "U" else flat[:0]
+    if codes.size and codes.max() > LAST_CODE_POINT:
+        raise ValueError("an array of text holds something else")

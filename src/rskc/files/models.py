@@ -5,7 +5,8 @@ the arrays are .npy files. There is no pickle in it, hence nothing that could ru
 compressed, so that nothing in it can be larger than the file. The archive's comment is the SHA-256
 of all the bytes before it: a file of which a byte has changed, or is missing, is refused. That
 digest guards against accidents; against strangers, all that is read is checked: which attributes
-there are, their types, and that their shapes fit each other.
+there are, their types and values, and that their shapes fit each other. Each array is read once:
+loading takes at most 30 times the file's size, and 3 times where it is mostly arrays.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from sklearn.utils.validation import check_is_fitted
 import rskc
 from rskc.arrays import model_to_numpy
 from rskc.atomic import atomic_write
-from rskc.engines import Frame
 from rskc.estimator import RobustSparseKMeans
+from rskc.files._checks import checked_model
 from rskc.files._codec import Unsavable, decode, encode, pack, unpack
 from rskc.fitted import ATTRIBUTES
 from rskc.validation import centers_to_numpy
@@ -236,21 +237,19 @@ def _saved(path: str | os.PathLike, archive: zipfile.ZipFile, size: int) -> Save
             f"was written by rskc {contents['rskc']!s:.20} in version {contents['version']!s:.20} "
             f"of the format, and this is rskc {rskc.__version__}, which reads version {VERSION}",
         )
-    declared = contents["arrays"]
+    unread = dict(contents["arrays"])
 
     def get(name: str) -> Any:
-        dtype, shape = declared[name]
-        array = unpack(archive.read(name))
-        if array.dtype.str != dtype or list(array.shape) != shape:
-            raise ValueError(f"{name} is not what it is said to be")
-        return array
+        # Each array once: named a thousand times, it would take a thousand times its size.
+        dtype, shape = unread.pop(name)
+        return unpack(archive.read(name), dtype, shape)
 
     params = {name: decode(value, get) for name, value in contents["params"].items()}
     attributes = {name: decode(value, get) for name, value in contents["attributes"].items()}
     extra = decode(contents["extra"], get)
     if not isinstance(extra, dict):
         raise TypeError("extra is no dictionary")
-    return SavedModel(_model(params, attributes), extra, str(contents["rskc"]))
+    return SavedModel(checked_model(params, attributes), extra, str(contents["rskc"]))
 
 
 def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
@@ -263,90 +262,3 @@ def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
         raise ValueError("it is compressed, which models are not")
     if sum(entry.file_size for entry in entries) > size:
         raise ValueError("its contents are larger than the file")
-
-
-def _model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKMeans:
-    for name, expected in ATTRIBUTES.items():
-        if name not in attributes and not expected.optional:
-            raise ValueError(f"{name} is missing")
-    for name in set(attributes).difference(ATTRIBUTES):
-        raise ValueError(f"{name!r:.60} is no attribute of a model")
-    params, attributes = _of_earlier_version(params, attributes)
-    model = RobustSparseKMeans(**params)
-    if set(params) != set(model.get_params(deep=False)):
-        raise ValueError("parameters are missing")
-    axes = _check_arrays(attributes)
-    _check_numbers(attributes, axes)
-    _check_others(attributes)
-    attributes["_frame"] = _frame(attributes["_frame"], axes["p"])
-    for name, value in attributes.items():
-        setattr(model, name, value)
-    return model
-
-
-def _of_earlier_version(
-    params: dict[str, Any], attributes: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what a file of an earlier version means today: it had one rule for outliers."""
-    if "outlier_rule" in params:
-        return params, attributes
-    params = params | {"outlier_rule": "paper", "reweight": False}
-    if params["l1_bound"] == "auto":
-        params["l1_bound"] = "half"
-    cutoff = float(params["outlier_cutoff"])
-    return params, attributes | {"trim_": float(params["trim"]), "outlier_cutoff_": cutoff}
-
-
-def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
-    """Types and shapes; compiled passes rely on them. Returns the lengths of the axes."""
-    axes: dict[str, int] = {}
-    for name, (types, letters, _) in ATTRIBUTES.items():
-        if not letters or name not in attributes:
-            continue
-        array = attributes[name]
-        if array.dtype not in [np.dtype(each) for each in types.split()]:
-            raise ValueError(f"{name} is of type {array.dtype}")
-        lengths = dict(zip(letters, array.shape, strict=True))
-        if any(axes.setdefault(axis, length) != length for axis, length in lengths.items()):
-            raise ValueError(f"{name} has shape {array.shape}, which does not fit the others")
-    labels = attributes["labels_"]
-    if 0 in axes.values() or labels.min() < 0 or labels.max() >= axes["K"]:
-        raise ValueError("labels_ are not those of clusters")
-    if not all(type(name) is str for name in attributes.get("feature_names_in_", [])):
-        raise ValueError("feature_names_in_ are not text")
-    return axes
-
-
-def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:
-    for name, (types, *_) in ATTRIBUTES.items():
-        kind = {"int": int, "float": float}.get(types)
-        unbounded = name == "l1_bound_" and attributes[name] is None
-        if kind is None or name not in attributes or unbounded:
-            continue
-        if not isinstance(attributes[name], kind) or isinstance(attributes[name], bool):
-            raise ValueError(f"{name} is not of type {types}")
-    if attributes["n_features_in_"] != axes["p"]:
-        raise ValueError("n_features_in_ is not the number of features")
-
-
-def _check_others(attributes: dict[str, Any]) -> None:
-    for name in ("warnings_", "warning_kinds_"):
-        texts = attributes.get(name, [])
-        if type(texts) is not list or not all(type(each) is str for each in texts):
-            raise ValueError(f"{name} are not text")
-    config = attributes.get("_sklearn_output_config", {})
-    if not set(config) <= {"transform"} or not set(config.values()) <= set(OUTPUTS):
-        raise ValueError("its kind of output is unknown")
-
-
-OUTPUTS = ("default", "pandas", "polars")
-
-
-def _frame(fields: dict[str, Any], p: int) -> Frame:
-    frame = Frame(**fields)
-    for array in (frame.location, frame.limits):
-        if array.dtype != np.float64 or array.shape != (p,):
-            raise ValueError("_frame does not fit the features")
-    if type(frame.factor) is not float or not 0 < frame.factor < np.inf:
-        raise ValueError("_frame has a wrong factor")
-    return frame

@@ -16,17 +16,19 @@ from rskc.files._source import needed
 from rskc.fitted import feature_names
 from rskc.markers import marker_effects
 
-# Text that begins so is run as a formula by spreadsheets (OWASP, "CSV injection").
-FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+# Text that begins so is run as a formula by spreadsheets (OWASP, "CSV injection"); some of them
+# drop spaces in front of it first.
+FORMULA = r"^(\s*[=+\-@＝＋－＠]|[\t\r\n])"
 
 
 def write_csv(frame: Any, path: str | os.PathLike) -> None:
     """Write a pandas.DataFrame as CSV, without its index.
 
     UTF-8; numbers are written so that they read back exactly; a missing cell is empty, an empty
-    text is ``""``. Text, also that of a column's name, that begins with ``=``, ``+``, ``-``, ``@``,
-    a tab or a line end gets an apostrophe in front, because spreadsheets would run it as a formula.
-    A text that is a number, such as a case called "-5", is left alone.
+    text is ``""``. Text, also that of a column's name, that begins with ``=``, ``+``, ``-`` or
+    ``@``, after spaces too, or with a tab or a line end gets an apostrophe in front, because
+    spreadsheets would run it as a formula. A text that is a number, such as a case called "-5", is
+    left alone.
 
     Parameters
     ----------
@@ -75,7 +77,8 @@ def _column(pl: Any, series: Any) -> Any:
 
 
 def _harmless(pl: Any, text: Any) -> Any:
-    formula = text.str.contains(FORMULA) & text.cast(pl.Float64, strict=False).is_null()
+    number = text.str.strip_chars(" ").cast(pl.Float64, strict=False)
+    formula = text.str.contains(FORMULA) & number.is_null()
     return pl.when(formula).then(pl.lit("'") + text).otherwise(text).name.keep()
 
 

@@ -152,6 +152,8 @@ def _state(
         rest = min(rest, MOST_FACTOR * float(weights @ sums.between()[0]) / max(n_kept, 1))
     if small.any():
         rest = _rest(sums, np.flatnonzero(small), sizes, weights, problem.n_trim)
+    if not (np.isfinite(objective) and np.isfinite(rest)):  # anything else is better
+        objective = rest = -np.inf
     return State(
         **found._asdict(),
         objective=objective,

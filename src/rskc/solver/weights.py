@@ -18,7 +18,12 @@ def is_sparse(problem: Problem) -> bool:
 
 
 def weigh(problem: Problem, between: np.ndarray) -> np.ndarray:
-    """Return the weights for between-cluster sums of squares (p,) or (runs, p): step (e)."""
+    """Return the weights for between-cluster sums of squares (p,) or (runs, p): step (e).
+
+    A run whose sums overflow gets those of no cluster, so that it cannot stop the others.
+    """
+    finite = np.isfinite(between).all(axis=-1, keepdims=True)
+    between = between if finite.all() else np.where(finite, between, 0.0)
     if problem.n_features is not None:
         return np.apply_along_axis(count_weights, -1, between, problem.n_features)
     assert problem.l1_bound is not None

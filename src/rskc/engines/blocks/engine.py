@@ -252,8 +252,14 @@ class BlocksEngine(BaseEngine):
         values = np.where(np.isnan(found.values), np.inf, found.values).astype(found.values.dtype)
         return values, self.blocks.hold(list(found.cut(m)))
 
+    def squared(self, centers, weights):
+        return self._to_all("squared", centers, weights)
+
     def transform(self, centers, weights):
-        made = Method("transform", centers=centers, weights=weights)
+        return self._to_all("transform", centers, weights)
+
+    def _to_all(self, method, centers, weights):
+        made = Method(method, centers=centers, weights=weights)
         return self.data.returned(self.blocks.make(made, self.node), np.inf, (len(centers),))
 
 

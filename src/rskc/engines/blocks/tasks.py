@@ -11,6 +11,7 @@ from rskc.engines.base import Place, Sums
 from rskc.engines.interface import Listed
 from rskc.engines.memory import PASSES, MemoryEngine, MemoryTable
 from rskc.engines.missing import MissingEngine, MissingTable
+from rskc.exceptions import not_numpy
 
 # ---- The data
 
@@ -35,6 +36,8 @@ class Inspected(NamedTuple):
 
 def clean(block: Any, dtype: np.dtype) -> np.ndarray:
     """Return the block as the passes take it; a view where it is that already."""
+    if hasattr(block, "toarray"):  # sparse, although the array looked dense
+        raise not_numpy(block)
     return np.ascontiguousarray(np.asarray(block), dtype)
 
 

@@ -158,11 +158,18 @@ class DeviceEngine(BaseEngine):
         parts = self.arrays.asarray(weights), labels, self.arrays.asarray(centers)
         return self.passes.own_distances(self.X, *self.device_frame, *parts)
 
+    def squared(self, centers, weights):
+        return self.arrays.xp.astype(self._to_all(centers, weights) * self.unit, self.X.dtype)
+
     def transform(self, centers, weights):
+        xp = self.arrays.xp
+        roots = xp.sqrt(self._to_all(centers, weights))
+        return xp.astype(roots / self.frame.factor, self.X.dtype)
+
+    def _to_all(self, centers, weights):
         xp, shape = self.arrays.xp, (len(centers), self.n_cases)
         labels = xp.zeros(shape, dtype=xp.int32, device=self.arrays.device)
-        distances = self.distances(labels, centers[:, None, :], weights[None])
-        return xp.astype(distances.T * self.unit, self.X.dtype)
+        return self.distances(labels, centers[:, None, :], weights[None]).T
 
     def as_result(self, array):
         return self.arrays.asarray(array)

@@ -1,0 +1,145 @@
+"""What a model in a file must be, so that it predicts and can be fitted anew (internal)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rskc.engines import Frame
+from rskc.estimator import RobustSparseKMeans
+from rskc.fitted import ATTRIBUTES
+from rskc.validation import check_n_threads
+
+OTHER_KINDS = {
+    "init": (np.ndarray, list, tuple),
+    "random_state": (np.random.RandomState, np.random.Generator),
+}
+OUTPUTS = ("default", "pandas", "polars")
+
+
+def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKMeans:
+    """Return the model of parameters and attributes; ValueError if it is none that a fit makes."""
+    for name, expected in ATTRIBUTES.items():
+        if name not in attributes and not expected.optional:
+            raise ValueError(f"{name} is missing")
+    for name in set(attributes).difference(ATTRIBUTES):
+        raise ValueError(f"{name!r:.60} is no attribute of a model")
+    params, attributes = _of_earlier_version(params, attributes)
+    model = RobustSparseKMeans(**params)
+    if set(params) != set(model.get_params(deep=False)):
+        raise ValueError("parameters are missing")
+    _check_params(params)
+    axes = _check_arrays(attributes)
+    _check_contents(attributes, axes["K"])
+    _check_numbers(attributes, axes)
+    _check_others(attributes)
+    attributes["_frame"] = _frame(attributes["_frame"], axes["p"])
+    for name, value in attributes.items():
+        setattr(model, name, value)
+    return model
+
+
+def _check_params(params: dict[str, Any]) -> None:
+    """Refuse what no parameter can be; a fit refuses the rest in one sentence."""
+    check_n_threads(params["n_threads"])  # which predictions read
+    for name, value in params.items():
+        kinds = OTHER_KINDS.get(name, ())
+        if value is not None and not isinstance(value, (bool, int, float, str, np.generic, *kinds)):
+            raise ValueError(f"{name} is a {type(value).__name__}")
+
+
+def _of_earlier_version(
+    params: dict[str, Any], attributes: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a file of an earlier version means today: it had one rule for outliers."""
+    if "outlier_rule" in params:
+        return params, attributes
+    params = params | {"outlier_rule": "paper", "reweight": False}
+    if params["l1_bound"] == "auto":
+        params["l1_bound"] = "half"
+    cutoff = float(params["outlier_cutoff"])
+    return params, attributes | {"trim_": float(params["trim"]), "outlier_cutoff_": cutoff}
+
+
+def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
+    """Types and shapes; compiled passes rely on them. Returns the lengths of the axes."""
+    axes: dict[str, int] = {}
+    for name, (types, letters, _) in ATTRIBUTES.items():
+        if not letters or name not in attributes:
+            continue
+        array = attributes[name]
+        if array.dtype not in [np.dtype(each) for each in types.split()]:
+            raise ValueError(f"{name} is of type {array.dtype}")
+        lengths = dict(zip(letters, array.shape, strict=True))
+        if any(axes.setdefault(axis, length) != length for axis, length in lengths.items()):
+            raise ValueError(f"{name} has shape {array.shape}, which does not fit the others")
+    if 0 in axes.values():
+        raise ValueError("an array is empty")
+    return axes
+
+
+def _check_contents(attributes: dict[str, Any], K: int) -> None:
+    labels, weights = attributes["labels_"], attributes["feature_weights_"]
+    if labels.min() < 0 or labels.max() >= K:
+        raise ValueError("labels_ are not those of clusters")
+    if not (np.isfinite(weights).all() and weights.min() >= 0 and 0 < weights.max() <= 1e100):
+        raise ValueError("feature_weights_ are not weights")
+    # A center is NaN where no case of the cluster has the feature.
+    if np.isinf(attributes["cluster_centers_"]).any():
+        raise ValueError("cluster_centers_ are infinite")
+    for name in ("distances_", "unweighted_distances_", "feature_statistics_"):
+        if name in attributes and not (attributes[name] >= 0).all():
+            raise ValueError(f"{name} are not 0 or more")
+    if np.isnan(attributes["objective_path_"]).any():
+        raise ValueError("objective_path_ has no value")
+    if not all(0 <= each <= 1 for each in attributes.get("feature_p_values_", ())):
+        raise ValueError("feature_p_values_ are not between 0 and 1")
+    if not all(type(name) is str for name in attributes.get("feature_names_in_", ())):
+        raise ValueError("feature_names_in_ are not text")
+
+
+def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:
+    for name, (types, *_) in ATTRIBUTES.items():
+        kind = {"int": int, "float": float}.get(types)
+        unbounded = name == "l1_bound_" and attributes[name] is None
+        if kind is None or name not in attributes or unbounded:
+            continue
+        if type(attributes[name]) is not kind:
+            raise ValueError(f"{name} is not of type {types}")
+        number = float(attributes[name])
+        # Only thresholds can be infinite; a sum of squares may round to less than 0.
+        least = -math.inf if name in ("objective_", "inertia_") else 0
+        if not number >= least or (math.isinf(number) and "threshold" not in name):
+            raise ValueError(f"{name} is {number:.6g}")
+    n, p = axes["n"], axes["p"]
+    most = {"n_trim_": n, "n_iter_": axes["i"], "n_missing_": n * p, "trim_": 1}
+    most |= dict.fromkeys(("n_features_different_", "n_features_enough_"), p)
+    for name, limit in most.items():
+        if attributes.get(name, 0) > limit:
+            raise ValueError(f"{name} is more than {limit}")
+    if attributes["n_features_in_"] != p:
+        raise ValueError("n_features_in_ is not the number of features")
+
+
+def _check_others(attributes: dict[str, Any]) -> None:
+    for name in ("warnings_", "warning_kinds_"):
+        texts = attributes.get(name, [])
+        if type(texts) is not list or not all(type(each) is str for each in texts):
+            raise ValueError(f"{name} are not text")
+    config = attributes.get("_sklearn_output_config", {})
+    if not set(config) <= {"transform"} or not set(config.values()) <= set(OUTPUTS):
+        raise ValueError("its kind of output is unknown")
+
+
+def _frame(fields: dict[str, Any], p: int) -> Frame:
+    frame = Frame(**fields)
+    for array in (frame.location, frame.limits):
+        if array.dtype != np.float64 or array.shape != (p,) or not np.isfinite(array).all():
+            raise ValueError("_frame does not fit the features")
+    if type(frame.factor) is not float or not 2.0**-1000 <= frame.factor <= 2.0**1000:
+        raise ValueError("_frame has a wrong factor")
+    if frame.limits.min() <= 0:
+        raise ValueError("_frame has limits below 0")
+    return frame

@@ -1,0 +1,272 @@
+"""Model files with a right checksum and bad content: refused, in little memory."""
+
+import contextlib
+import copy
+import io
+import json
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from model_files import refusal, rewritten, setting
+from rskc import RobustSparseKMeans, load, save
+from rskc.files import ModelFileError, models, read_model
+from rskc.files._codec import pack
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 5)) + 4 * (np.arange(60) % 3)[:, None] * np.eye(5)[0]
+
+
+def fitted(random_state=0):
+    return RobustSparseKMeans(3, random_state=random_state).fit(X)
+
+
+MODEL = fitted()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.rskc"
+
+
+@pytest.fixture
+def good(path):
+    """The bytes of a good file."""
+    save(MODEL, path, extra={"x": X[0], "names": np.array(["ab", "c"])})
+    return path.read_bytes()
+
+
+def contents_of(data):
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return json.loads(archive.read(models.CONTENTS))
+
+
+def entry_of(data, *keys):
+    """Return the name of an array in the archive."""
+    found = contents_of(data)
+    for key in keys:
+        found = found[key]
+    return found["array"]
+
+
+def with_array(data, path, keys, value):
+    """Write a file in which an array holds something else."""
+    name, array = entry_of(data, *keys), np.asarray(value)
+    declared = setting("arrays", name, value=[array.dtype.str, list(array.shape)])
+    return rewritten(data, path, declared, **{name: pack(array)})
+
+
+VALUES = {
+    "weights of 0": ("feature_weights_", np.zeros(5)),
+    "NaN as a weight": ("feature_weights_", [np.nan, 1, 0, 0, 0]),
+    "infinite weight": ("feature_weights_", [np.inf, 1, 0, 0, 0]),
+    "negative weight": ("feature_weights_", [-0.5, 1, 0, 0, 0]),
+    "weights as float32": ("feature_weights_", np.ones(5, np.float32)),
+    "weights as integers": ("feature_weights_", np.ones(5, np.int64)),
+    "infinite centers": ("cluster_centers_", np.full((3, 5), np.inf)),
+    "NaN as a distance": ("distances_", np.full(60, np.nan)),
+    "negative distances": ("unweighted_distances_", np.full(60, -1.0)),
+    "NaN as an objective": ("objective_path_", [np.nan]),
+    "p-values of 2": ("feature_p_values_", np.full(5, 2.0)),
+    "negative statistics": ("feature_statistics_", np.full(5, -1.0)),
+    "NaN as location": ("_frame/dict/location", np.full(5, np.nan)),
+    "limits of 0": ("_frame/dict/limits", np.zeros(5)),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), VALUES.values(), ids=VALUES)
+def test_values_that_no_fit_makes_are_refused(good, path, name, value):
+    refusal(with_array(good, path, ("attributes", *name.split("/")), value))
+
+
+NUMBERS = [
+    ("outlier_threshold_", {"float": "nan"}),
+    ("outlier_threshold_", -1.0),
+    ("objective_", {"float": "inf"}),
+    ("inertia_", {"float": "nan"}),
+    ("n_trim_", 61),
+    ("n_trim_", -1),
+    ("n_iter_", 10**9),
+    ("n_missing_", 10**30),
+    ("trim_", 2.0),
+    ("l1_bound_", -1.0),
+    ("n_features_enough_", 6),
+    ("case_names_in_", {"names": [{"list": []}] * 60}),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), NUMBERS)
+def test_numbers_that_no_fit_makes_are_refused(good, path, name, value):
+    refusal(rewritten(good, path, setting("attributes", name, value=value)))
+
+
+@pytest.mark.parametrize("value", [0, -1, "all", 1.5])
+def test_threads_that_predictions_cannot_use_are_refused(good, path, value):
+    refusal(rewritten(good, path, setting("params", "n_threads", value=value)))
+
+
+INNER = ("Generator", "dict", "state", "dict")
+STATES = {
+    "position": (None, ("RandomState", "dict", "position"), 10**8),
+    "negative position": (None, ("RandomState", "dict", "position"), -1),
+    "generator's position": (np.random.MT19937, (*INNER, "pos"), 10**8),
+    "place in a buffer": (np.random.Philox, ("Generator", "dict", "buffer_pos"), 10**8),
+    "increment": (np.random.PCG64, (*INNER, "inc"), 0),
+    "kind": (np.random.PCG64, ("Generator", "dict", "bit_generator"), "Trap"),
+}
+
+
+@pytest.mark.parametrize(("kind", "keys", "value"), STATES.values(), ids=STATES)
+def test_random_states_that_would_crash_are_refused(path, kind, keys, value):
+    state = np.random.Generator(kind(5)) if kind else np.random.RandomState(5)
+    save(fitted(state), path)
+    assert load(path).fit(X)
+    change = setting("params", "random_state", *keys, value=value)
+    refusal(rewritten(path.read_bytes(), path, change))
+
+
+def test_a_random_state_of_zeros_is_refused(path):
+    save(fitted(np.random.RandomState(5)), path)
+    keys = ("params", "random_state", "RandomState", "dict", "key")
+    with_array(path.read_bytes(), path, keys, np.zeros(624, np.uint32))
+    assert "all 0" in refusal(path)
+
+
+@pytest.mark.parametrize("keys", [("extra", "dict", "names"), ("attributes", "outliers_")])
+def test_bytes_that_are_no_value_of_their_type_are_refused(good, path, keys):
+    name = entry_of(good, *keys)
+    with zipfile.ZipFile(io.BytesIO(good)) as archive:
+        data = archive.read(name)
+    bad = data[:-4] + b"\xff\xff\xff\x7f"
+    assert "holds something else" in refusal(rewritten(good, path, **{name: bad}))
+
+
+HEADERS = [
+    b"{'descr': '<i4', 'fortran_order': False, 'shape': (60,), ",  # ends too early
+    b"{'descr': '<i4', 'fortran_order': False, 'shape': (60,), }'''",
+    b"{'descr': '<i4', 'fortran_order': False, 'shape': (60L,), }",  # of Python 2
+    b"(" * 100,
+    b"\xff\x00" * 50,
+]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_broken_headers_are_refused(good, path, header):
+    start = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
+    name = entry_of(good, "attributes", "labels_")
+    refusal(rewritten(good, path, **{name: start + header + bytes(240)}))
+
+
+# --- Memory --------------------------------------------------------------------------------------
+
+
+def peak_of_loading(path):
+    """Return the memory that loading takes, in multiples of the file's size."""
+    tracemalloc.start()
+    try:
+        read_model(path)
+    except ModelFileError:
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return peak / path.stat().st_size
+
+
+def test_an_array_is_read_once(path):
+    save(MODEL, path, extra={"x": np.zeros(100_000)})
+
+    def again(contents):
+        contents["extra"]["dict"]["x"] = {"list": [contents["extra"]["dict"]["x"]] * 300}
+
+    rewritten(path.read_bytes(), path, again)
+    assert peak_of_loading(path) < 5
+    refusal(path)
+
+
+@pytest.mark.parametrize("value", [[], {}, {"list": []}, {"dict": {}}, 0, {"float": "nan"}])
+def test_loading_takes_a_small_multiple_of_the_file(good, path, value):
+    many = setting("extra", value={"dict": {"a": {"list": [value] * 50_000}}})
+    assert peak_of_loading(rewritten(good, path, many)) < 30
+
+
+def test_loading_arrays_takes_little_more_than_they_do(path):
+    save(MODEL, path, extra={"x": np.zeros(100_000)})
+    assert peak_of_loading(path) < 3.5
+
+
+# --- Mutants -------------------------------------------------------------------------------------
+
+STRANGE = [
+    *(None, True, -1, 0, 1, 2, 59, 61, 10**8, 2**31, 2**63, 10**30, 0.5, -0.0, 1e308, 5e-324),
+    *("", "x", "auto", "\ud800", "nan", [], {}, [1], {"a": 1}),
+    *({"float": "nan"}, {"float": "-inf"}, {"list": []}, {"tuple": [1, 2]}, {"dict": {}}),
+    *({"names": []}, {"names": ["a"] * 5}, {"array": "arrays/0.npy"}, {"array": "arrays/3.npy"}),
+]
+NUMPY = [0.0, -1.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e-300, 2**31, -(2**31)]
+
+
+def places(value, found=()):
+    """Return the paths to all values in a piece of JSON."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        yield (*found, key)
+        if isinstance(inner, dict | list) and inner:
+            yield from places(inner, (*found, key))
+
+
+def mutant(data, path, rng):
+    """Write a file with a right checksum, a few values of which are others."""
+    contents, entries = contents_of(data), {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = {name: archive.read(name) for name in contents["arrays"]}
+    types = {name: np.dtype(dtype) for name, (dtype, _) in contents["arrays"].items()}
+    for _ in range(rng.integers(1, 4)):
+        name = list(files)[rng.integers(len(files))]
+        raw, kind = bytearray(files[name]), rng.integers(4)
+        if kind < 2:
+            some = list(places(contents))
+            place, value = some[rng.integers(len(some))], STRANGE[rng.integers(len(STRANGE))]
+            setting(*place, value=copy.deepcopy(value))(contents)
+        elif kind == 2:
+            raw[rng.integers(len(raw))] = rng.integers(256)
+            entries[name] = bytes(raw)
+        elif types[name].kind == "f":
+            array = np.frombuffer(bytes(raw), types[name], offset=128).copy()
+            array[rng.integers(array.size)] = NUMPY[rng.integers(len(NUMPY))]
+            entries[name] = bytes(raw[:128]) + array.tobytes()
+    return rewritten(data, path, lambda old: (old.clear(), old.update(contents)), **entries)
+
+
+def use(model):
+    """Do all that predicts and describes; a fit may refuse the parameters."""
+    for method in ("predict", "transform", "score_samples", "is_outlier", "cases_frame"):
+        getattr(model, method)(X)
+    model.score(X)
+    model.features_frame()
+    model.summary()
+    with contextlib.suppress(ValueError, TypeError):
+        model.fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
+@pytest.mark.parametrize("n", [100, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["plain", "RandomState", "Philox"])
+def test_mutants_are_refused_or_work(path, kind, n):
+    seeds = {
+        "plain": 0,
+        "RandomState": np.random.RandomState(5),
+        "Philox": np.random.Generator(np.random.Philox(5)),
+    }
+    save(fitted(seeds[kind]), path, extra={"x": X[0]})
+    data, rng, loaded = path.read_bytes(), np.random.default_rng(1), 0
+    for _ in range(n):
+        try:
+            model = load(mutant(data, path, rng))
+        except ModelFileError:
+            continue
+        loaded += 1
+        use(model)
+    assert loaded > 5
