@@ -49,7 +49,7 @@ CLOUDS, DATA = (NormalReference, PcaReference), 2
 INDICES = ("all", "plane")
 # A feature counts as selected by a half if its test passes at this level. Many tests are made, but
 # of noise hardly any feature is selected by most of the halves.
-SELECTED = 0.05
+SELECTED = 0.07
 # A half has at least this number of cases for each cluster.
 CASES_A_CLUSTER = 3
 
@@ -111,7 +111,7 @@ class Stability(Search):
         cluster that it has with all cases.
     selection_probabilities_ : ndarray of shape (n_features_in_,)
         For each feature, the share of the half-sample fits that select it: in which it differs
-        between the clusters, by its test at a level of 5%; without ``l1_bound="auto"``, in which it
+        between the clusters, by its test at a level of 7%; without ``l1_bound="auto"``, in which it
         has weight.
     half_labels_ : ndarray of shape (2 * n_splits, n_samples_used_)
         Clusters that the half-sample fits give to the cases, numbered as in ``best_estimator_``.
