@@ -148,8 +148,7 @@ def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
     Parameters
     ----------
     model : RobustSparseKMeans
-        A fitted model with at least two clusters; anything whose ``transform(X)`` gives the
-        weighted squared distances (n_samples, n_clusters) will do.
+        A fitted model with at least two clusters.
     X : array-like or data frame of shape (n_samples, n_features)
         Cases, those of the fit or new ones.
 
