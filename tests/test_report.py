@@ -612,9 +612,10 @@ def clusters(*sizes, silhouette=0.6):
                 "searches": [{"name": "Clest", "suggests": {"n_clusters": 1}}],
             },
             "One cluster",
-            "passes the rule",
+            "give n_clusters",
         ),
         ({"result__n_selected": 50}, "Every feature has weight", "l1_bound='auto'"),
+        ({"result__n_different": 0, "result__n_enough": 1}, "No feature differs", "Stability"),
         (
             {"result__n_selected": 50, "result__n_different": 50, "result__n_enough": 7},
             "Every feature differs",

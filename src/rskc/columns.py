@@ -86,7 +86,7 @@ def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]
     """Return the columns of a table (n_cases, n_columns) that are no measurements, by number."""
     if len(matrix) < FEWEST:
         return {}
-    counting = np.flatnonzero((matrix[1] - matrix[0] == 1) & np.isin(matrix[0], (0, 1)))
+    counting = np.flatnonzero(matrix[1] - matrix[0] == 1)
     named = [j for j, name in enumerate(names) if is_id_name(name) or is_class_name(name)]
     found = {}
     for j in sorted({0, *counting.tolist(), *named}):
@@ -105,12 +105,14 @@ def recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognize
     n_distinct, n = len(np.unique(seen)), len(values)
     never_repeats = is_complete and n_distinct == n
     counts = never_repeats and bool((np.diff(values) == 1).all())
-    if counts and (is_named or (values[0] in (0, 1) and (is_first or n >= LONG))):
+    is_measure = bool(MEASURES & set(words_of(name)))
+    from_start = values[0] in (0, 1) and (is_first or n >= LONG)
+    if counts and (is_named or from_start or (n >= LONG and not is_measure)):
         return Recognized(name, "id", "counts the cases")
     if never_repeats and is_named:
         return Recognized(name, "id", "is named like an id")
     grows = never_repeats and is_first and n >= LONG and bool((np.diff(values) > 0).all())
-    if grows and not MEASURES & set(words_of(name)):
+    if grows and not is_measure:
         return Recognized(name, "id", "grows from case to case")
     if is_named and words_of(name)[-1] in IDS:
         return Recognized(name, "id", "is named like an id")

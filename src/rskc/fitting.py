@@ -151,7 +151,8 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         raise ParameterError(
             "n_clusters",
             K,
-            f"is more than the {distinct} distinct cases among the {n}; lower {{n_clusters}}.",
+            f"is more than the {count(distinct, 'distinct case')} among the {n}; lower "
+            "{n_clusters}.",
         )
     return problem
 

@@ -155,6 +155,7 @@ def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[st
         _units,
         _warned,
         _one_cluster,
+        _no_features,
         _one_feature,
         _separation,
         _small_clusters,
@@ -181,7 +182,7 @@ Pairs = Iterator[tuple[str, str]]
 
 def _units(facts: dict[str, Any]) -> Pairs:
     spreads, names = facts["data"]["spreads"], facts["names"]
-    if spreads is None or spreads["ratio"] < MUCH or facts["result"]["n_clusters"] == 1:
+    if spreads is None or spreads["ratio"] < MUCH:
         return
     largest, small = (cleaned(spreads[name], 24) for name in ("largest", "small"))
     times = number(float(f"{spreads['ratio']:.2g}"))
@@ -203,10 +204,19 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     searched = any("n_clusters" in search["suggests"] for search in facts["searches"])
     why = "With one cluster there is nothing to separate, and no weights to learn"
     if searched:
-        why = "No number of clusters that was tried passes the rule: all cases are one group"
+        why = "The search found no clusters that it can vouch for: all cases are one group"
     remedy = f"try two or more, or {facts['names']['Stability']}"
-    remedy = "ask for a number of clusters" if searched else remedy
+    remedy = f"give {facts['names']['n_clusters']}" if searched else remedy
     yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
+
+
+def _no_features(facts: dict[str, Any]) -> Pairs:
+    if facts["result"]["n_clusters"] > 1 and facts["result"]["n_different"] == 0:
+        yield (
+            "No feature differs",
+            "By the test no feature differs between the clusters: they may be chance; do not rely "
+            f"on them, and see {facts['names']['Stability']}.",
+        )
 
 
 def _small_clusters(facts: dict[str, Any]) -> Pairs:

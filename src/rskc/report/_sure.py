@@ -92,9 +92,11 @@ def _cloud(search: Stability) -> str:
     figures = [f"p {_p_value(row.p_value)} for {row.n_clusters}" for row in shown.itertuples()]
     asked = f"{search.level:g} or less is asked for{' once' if len(figures) > 1 else ''}"
     if (shown.p_value <= search.level).any():
-        answer = "Here one cloud does not explain them: made-up data of one have less compact ones"
+        answer = (
+            "Here one cloud does not explain them: made-up data from one have less compact clusters"
+        )
     else:
-        answer = "Here one cloud may explain them: made-up data of one have clusters as compact"
+        answer = "Here one cloud may explain them: made-up data from one have clusters as compact"
     return (
         f"{question} {answer} ({listed(figures, 4)}; {asked}). The p does not know that the number "
         "and the features were looked for: it is a guide, no proof."

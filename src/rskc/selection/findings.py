@@ -183,12 +183,12 @@ def _(search: Stability) -> Finding:
         result=clusters(K),
         reason=search.reason_.rstrip("."),
         rule="All cases are clustered, and again and again both halves of them. A cluster comes "
-        "back to 1 if a half finds the same cases, to 0 if none of them; half of the splits are "
-        "below the figure. A number is stable if its worst cluster comes back to "
+        "back to 1 if a half finds the same cases, to 0 if none of them; the figure is the median "
+        "over the halves. A number is stable if its worst cluster comes back to "
         f"{search.threshold:g}, or to {search.nearly:g} if no two neighboring clusters look like "
         "one. The largest stable number is chosen whose clusters are more compact than those of "
-        f"made-up data of one cloud (p at most {search.level:g}). Stable is not the same as real: "
-        "see what the clusters mean.",
+        f"made-up data of one cloud (p at most {search.level:g}; – where not compared). Stable is "
+        "not the same as real: see what the clusters mean.",
         sample=_sample(search),
         suggests={"n_clusters": K},
         table=table,

@@ -355,21 +355,25 @@ class Stability(Search):
         explained = [k for k in fits if k > K and self._is_stable(fits[k])]
         if K > 1:
             text = (
-                f"Each of the {K} clusters comes back in half of the cases, the worst to "
+                f"Each of the {K} clusters comes back in half-samples, the worst to "
                 f"{fits[K].stability:.2f}"
             )
+            coarser = [k for k in fits if k < K and fits[k].stability >= self.threshold]
+            also = f" A coarser view with {_listed(coarser, 'or')} is stable as well."
+            also = also if coarser else ""
             if explained:
-                return f"{text}; {_listed(explained)} are stable too, but one cloud explains them."
+                cloud = f"{_listed(explained)} are stable too, but one cloud explains them"
+                return f"{text}; {cloud}.{also}"
             if max(fits) > K:
-                return f"{text}; with more clusters one falls below {least}."
-            return f"{text}; more than {K} were not tried."
+                return f"{text}; with more clusters one falls below {least}.{also}"
+            return f"{text}; more than {K} were not tried.{also}"
         if explained:
             clusters = f"{_listed(explained)} clusters are"
             return f"{clusters} stable, but no more compact than clusters of one cloud."
         best = max(fits.values(), key=lambda fit: fit.stability)
         return (
             f"No number of clusters is stable: with {best.n_clusters}, the best one, the worst "
-            f"cluster comes back to {best.stability:.2f} in half of the cases, less than {least}."
+            f"cluster comes back to {best.stability:.2f} in half-samples, less than {least}."
         )
 
 
@@ -482,13 +486,29 @@ def nearest_pairs(cells: np.ndarray, labels: np.ndarray, K: int) -> list[tuple[i
 
 def _fit_all(X: np.ndarray, estimator: Any, key: Key) -> Result:
     """Cluster all cases."""
-    model = fit_quietly(clone(estimator).set_params(n_clusters=key[0]), X)
+    try:
+        model = fit_quietly(clone(estimator).set_params(n_clusters=key[0]), X)
+    except ParameterError as error:
+        if error.parameter != "n_clusters":
+            raise
+        return _of_no_clusters(X)  # fewer distinct cases than clusters
     return {
         "labels": model.labels_,
         "outliers": np.asarray(getattr(model, "outliers_", np.zeros(len(X), bool))),
         "weights": getattr(model, "feature_weights_", np.ones(X.shape[1])),
         "n_different": getattr(model, "n_features_different_", np.nan),
         "n_enough": getattr(model, "n_features_enough_", np.nan),
+    }
+
+
+def _of_no_clusters(X: np.ndarray) -> Result:
+    n, p = X.shape
+    return {
+        "labels": np.zeros(n, np.int32),
+        "outliers": np.zeros(n, bool),
+        "weights": np.ones(p),
+        "n_different": 0,
+        "n_enough": 0,
     }
 
 
@@ -586,6 +606,6 @@ def _with_few_starts(model: Any) -> Any:
     return model
 
 
-def _listed(values: list[int]) -> str:
+def _listed(values: list[int], word: str = "and") -> str:
     *first, last = map(str, sorted(values))
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{', '.join(first)} {word} {last}" if first else last
