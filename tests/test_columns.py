@@ -88,6 +88,13 @@ def test_a_column_that_counts_may_stand_anywhere_if_there_are_many_cases():
     assert recognize(["a", "b"], np.column_stack([COUNT[:3], COUNT[:3]]).astype(float)) == {}
 
 
+def test_whole_numbers_that_count_from_anywhere_are_ids_unless_they_measure_time():
+    code = np.column_stack([rng.normal(size=N), 1000.0 + COUNT])
+    assert recognize(["a", "code"], code)[1].kind == "id"
+    assert recognize(["a", "year"], code) == {}
+    assert recognize(["a", "code"], code[:10]) == {}  # ten in a row may be chance
+
+
 def test_missing_cells_name_nobody():
     values = COUNT.astype(float)
     values[3] = np.nan

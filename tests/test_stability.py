@@ -212,3 +212,27 @@ def test_few_distinct_cases():
 def test_wrong_parameters(wrong, name):
     with pytest.raises(ParameterError, match=name):
         _search(np.random.default_rng(0).normal(size=(40, 3)), **wrong)
+
+
+def test_coarser_numbers_are_mentioned():
+    # Two pairs of clusters: four come back, and so do two.
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 25)
+    X = np.array([[0, 0], [6, 0], [0, 60], [6, 60.0]])[y] + rng.normal(size=(100, 2))
+    search = _search(X, [2, 4], estimator=RobustSparseKMeans(l1_bound=None, random_state=0))
+    assert search.n_clusters_ == 4
+    assert search.reason_.endswith("A coarser view with 2 is stable as well.")
+
+
+def test_identical_cases_are_one_cluster():
+    search = _search(np.ones((30, 2)), "auto")
+    assert search.n_clusters_ == 1
+    assert "No number of clusters is stable" in search.reason_
+
+
+def test_a_wrong_setting_of_the_estimator_is_refused():
+    with pytest.raises(ParameterError, match="l1_bound"):
+        _search(
+            np.random.default_rng(0).normal(size=(40, 3)),
+            estimator=RobustSparseKMeans(l1_bound=0.5),
+        )

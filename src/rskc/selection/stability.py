@@ -359,8 +359,9 @@ class Stability(Search):
                 f"{fits[K].stability:.2f}"
             )
             coarser = [k for k in fits if k < K and fits[k].stability >= self.threshold]
-            also = f" A coarser view with {_listed(coarser, 'or')} is stable as well."
-            also = also if coarser else ""
+            also = ""
+            if coarser:
+                also = f" A coarser view with {_listed(coarser, 'or')} is stable as well."
             if explained:
                 cloud = f"{_listed(explained)} are stable too, but one cloud explains them"
                 return f"{text}; {cloud}.{also}"
