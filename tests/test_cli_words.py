@@ -171,3 +171,17 @@ def test_the_page_has_all_classes_by_all_clusters(put):
     assert [row[0] for row in cells] == found.sum(axis=1).tolist()
     summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))
     assert summary["truth"]["label_column"] == "label"
+
+
+@pytest.mark.parametrize("number", [[], ["-k", "2"]])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_cell_whose_square_overflows_is_named_by_column_and_line(put, number, named):
+    made = frame(patient=[f"p{i}" for i in range(N)]) if named else frame()
+    made.loc[6, "c"] = -1e300
+    put(made)
+    told = flat(refused("fit", "t.csv", *number, "--trim", "0", "--n-init", "5", "--no-report"))
+    assert told.endswith(
+        "The squares of the table overflow: it has cells of up to 1e+300, the largest in column "
+        f"'c', case {'p6' if named else '6 (line 8)'}. Rescale its columns, or raise --trim if "
+        "these cells are outlying."
+    )
