@@ -185,3 +185,22 @@ def test_a_cell_whose_square_overflows_is_named_by_column_and_line(put, number, 
         f"'c', case {'p6' if named else '6 (line 8)'}. Rescale its columns, or raise --trim if "
         "these cells are outlying."
     )
+
+
+def test_thousands_separators_are_named(put):
+    salary = [f"{25108 + 13 * i:,}.0" for i in range(N)]
+    debt = [f"-{1250108 + i:,}" for i in range(N)]
+    put(frame(salary=salary, debt=debt, city=["Aix", "Bonn"] * (N // 2)))
+    told = flat(refused(*FIT))
+    assert (
+        "these columns look like numbers with thousands separators (commas): 'salary', 'debt' "
+        "(such as '25,108.0' in line 2); write them without, such as '25108.0'." in told
+    )
+    put(frame(salary=[500.5] * (N - 2) + ["1,500.0", ""]))  # one cell among numbers
+    told = flat(refused(*FIT))
+    assert "this column looks like numbers with thousands separators (commas): 'salary'" in told
+    assert "'1,500.0' in line 40" in told
+    put(frame(salary=[f"{i},108" for i in range(1, N + 1)]))
+    assert "if these are decimal commas, use --decimal ," in flat(refused(*FIT))
+    put(frame(note=["1,500.0", "a, b and c.", *["x"] * (N - 2)]))
+    assert "holds no numbers: 'note'" in flat(refused(*FIT))
