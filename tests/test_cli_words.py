@@ -204,3 +204,10 @@ def test_thousands_separators_are_named(put):
     assert "if these are decimal commas, use --decimal ," in flat(refused(*FIT))
     put(frame(note=["1,500.0", "a, b and c.", *["x"] * (N - 2)]))
     assert "holds no numbers: 'note'" in flat(refused(*FIT))
+
+
+def test_predict_says_that_no_case_is_an_outlier(put):
+    put(frame())
+    run(*FIT, "--no-report")
+    told = flat(run("predict", "t-rskc", "t.csv", "--out", "out.csv").stdout)
+    assert "40 cases of t.csv; no case looks like an outlier." in told

@@ -77,6 +77,10 @@ class OverflowedError(Phrased, ValueError):
         )
 
 
+class ComparisonError(Phrased, ValueError):
+    """Two solutions, ``a`` and ``b``, are not about the same cases or features."""
+
+
 class ClusterError(RuntimeError):
     """A Dask cluster, or what only it had, was lost."""
 
