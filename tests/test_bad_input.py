@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -162,7 +163,7 @@ def test_missing_cells_are_no_bad_input(place):
 @pytest.mark.parametrize("distinct", [1, 2, 7])
 def test_more_clusters_than_distinct_cases(distinct):
     few = np.tile(X[:distinct], (9, 1))
-    with pytest.raises(ValueError, match=f"the {distinct} distinct cases") as error:
+    with pytest.raises(ValueError, match=f"the {distinct} distinct case") as error:
         make_model(distinct + 1, trim=0).fit(few)
     assert_one_sentence(error, "n_clusters")
     model = make_model(distinct, trim=0).fit(few)
@@ -172,7 +173,7 @@ def test_more_clusters_than_distinct_cases(distinct):
 
 
 def test_minus_zero_is_zero():
-    with pytest.raises(ValueError, match="the 1 distinct cases"):
+    with pytest.raises(ValueError, match="the 1 distinct case among"):
         make_model(2, trim=0).fit(np.array([[0.0], [-0.0], [0.0]]))
 
 
@@ -212,7 +213,7 @@ def test_constant_columns_get_no_weight_and_do_not_matter(bound):
 @pytest.mark.parametrize("shape", [(12, 4), (4, 12)])
 def test_data_that_are_all_constant(value, options, shape):
     constant = np.full(shape, value)
-    with pytest.raises(ValueError, match="the 1 distinct cases"):
+    with pytest.raises(ValueError, match="the 1 distinct case among"):
         make_model(2, **options).fit(constant)
     model = make_model(1, **options).fit(constant)
     assert_sound(model, constant)
@@ -403,5 +404,10 @@ def test_sums_in_single_precision_may_overflow():
 def test_a_cell_whose_square_overflows_is_named(K, l1_bound):
     X = np.random.default_rng(0).normal(size=(200, 6))
     X[9, 0] = 1e170
-    with pytest.raises(ValueError, match=r"squares of X overflow: it has cells of up to 1e\+170"):
+    with pytest.raises(
+        ValueError, match=r"squares of X overflow: it has cells of up to 1e\+170, .* feature 0"
+    ):
         RobustSparseKMeans(K, trim=0, l1_bound=l1_bound, random_state=0).fit(X)
+    frame = pd.DataFrame(X, [f"s{i}" for i in range(200)], list("abcdef"))
+    with pytest.raises(ValueError, match=r"feature 'a' of case 's9'\. .* raise trim"):
+        RobustSparseKMeans(K, trim=0, l1_bound=l1_bound, random_state=0).fit(frame)

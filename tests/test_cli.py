@@ -647,10 +647,16 @@ def test_changes_need_the_same_cases_and_features(here, frame):
     run(*QUICK, "--out", "whole")
     frame.iloc[:40].to_csv("table.csv", index=False)
     run(*QUICK, "--out", "fewer")
-    assert "45 and 40 cases" in refused("changes", "whole", "fewer")
+    told = "'whole' and 'fewer' were fitted to 45 and 40 cases; fit both to the same table."
+    assert told in refused("changes", "whole", "fewer")
     frame.drop(columns="gene3").to_csv("table.csv", index=False)
     run(*QUICK, "--out", "narrow")
-    assert "12 features" in refused("changes", "whole", "narrow")
+    told = "'whole' has 12 features and 'narrow' has 11; they must have the same."
+    assert told in refused("changes", "whole", "narrow")
+    frame.rename(columns={"gene3": "other"}).to_csv("table.csv", index=False)
+    run(*QUICK, "--out", "renamed")
+    told = "'whole' and 'renamed' have features with other names, or in another order; they must"
+    assert told in refused("changes", "whole", "renamed")
     assert "no model.rskc" in refused("changes", "whole", ".")
 
 

@@ -171,3 +171,43 @@ def test_the_page_has_all_classes_by_all_clusters(put):
     assert [row[0] for row in cells] == found.sum(axis=1).tolist()
     summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))
     assert summary["truth"]["label_column"] == "label"
+
+
+@pytest.mark.parametrize("number", [[], ["-k", "2"]])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_cell_whose_square_overflows_is_named_by_column_and_line(put, number, named):
+    made = frame(patient=[f"p{i}" for i in range(N)]) if named else frame()
+    made.loc[6, "c"] = -1e300
+    put(made)
+    told = flat(refused("fit", "t.csv", *number, "--trim", "0", "--n-init", "5", "--no-report"))
+    assert told.endswith(
+        "The squares of the table overflow: it has cells of up to 1e+300, the largest in column "
+        f"'c', case {'p6' if named else '6 (line 8)'}. Rescale its columns, or raise --trim if "
+        "these cells are outlying."
+    )
+
+
+def test_thousands_separators_are_named(put):
+    salary = [f"{25108 + 13 * i:,}.0" for i in range(N)]
+    debt = [f"-{1250108 + i:,}" for i in range(N)]
+    put(frame(salary=salary, debt=debt, city=["Aix", "Bonn"] * (N // 2)))
+    told = flat(refused(*FIT))
+    assert (
+        "these columns look like numbers with thousands separators (commas): 'salary', 'debt' "
+        "(such as '25,108.0' in line 2); write them without, such as '25108.0'." in told
+    )
+    put(frame(salary=[500.5] * (N - 2) + ["1,500.0", ""]))  # one cell among numbers
+    told = flat(refused(*FIT))
+    assert "this column looks like numbers with thousands separators (commas): 'salary'" in told
+    assert "'1,500.0' in line 40" in told
+    put(frame(salary=[f"{i},108" for i in range(1, N + 1)]))
+    assert "if these are decimal commas, use --decimal ," in flat(refused(*FIT))
+    put(frame(note=["1,500.0", "a, b and c.", *["x"] * (N - 2)]))
+    assert "holds no numbers: 'note'" in flat(refused(*FIT))
+
+
+def test_predict_says_that_no_case_is_an_outlier(put):
+    put(frame())
+    run(*FIT, "--no-report")
+    told = flat(run("predict", "t-rskc", "t.csv", "--out", "out.csv").stdout)
+    assert "40 cases of t.csv; no case looks like an outlier." in told

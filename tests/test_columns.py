@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from rskc import RobustSparseKMeans
-from rskc.columns import is_on_its_side, recognize, spreads_of
+from rskc.columns import code_of_missing, is_on_its_side, recognize, spreads_of
 from rskc.exceptions import ColumnWarning
 from rskc.files import open_blocks, read_table
 from test_cli import labels, refused, run
@@ -251,3 +251,36 @@ def test_frames_of_measurements_and_arrays_are_not():
     RobustSparseKMeans(2, n_init=2, random_state=0).fit(
         np.column_stack([COUNT, made.a, made.b]).astype(float)
     )
+
+
+# --- numbers that stand for missing cells
+
+
+@pytest.mark.parametrize("value", [-999, -99, 9999])
+def test_a_number_for_missing_cells_is_named(put, value):
+    made = frame()
+    made.loc[[3, 8, 20], "a"] = made.loc[[5, 21], "c"] = value
+    fit = ("-k", "2", "--n-init", "5", "--no-report", "--force")
+    put(made.map(lambda cell: f"{cell:g}"))
+    told = " ".join(run("fit", "t.csv", *fit).stderr.split())
+    option = f"--missing {value}"
+    assert (
+        f"5 cells of 'a', 'c' are {value}, far from all others: if it stands for a missing cell, "
+        f"add {option} (as the file writes it)." in told
+    )
+    assert "far from all others" not in run("fit", "t.csv", *fit, *option.split()).stderr
+    put(made, "t.parquet")
+    told = " ".join(run("fit", "t.parquet", *fit).stderr.split())
+    assert "if it stands for a missing cell, leave these cells empty." in told
+
+
+def test_numbers_that_are_no_codes():
+    assert code_of_missing(np.array([[-999.0], [1], [2], [3], [4], [5], [6]])) is None  # once
+    x = np.linspace(-1000, 1000, 30)[:, None]
+    x[:4] = -999  # within reach of the others, which are below 0 too
+    assert code_of_missing(x) is None
+    assert code_of_missing(np.repeat([-999.0, 1.0], [20, 10])[:, None]) is None  # most cells
+    assert code_of_missing(np.repeat([99.0, 1.0], [4, 20])[:, None]) is None
+    positive = np.r_[[-999.0] * 4, np.linspace(0, 5000, 20), np.nan][:, None]
+    assert code_of_missing(np.hstack([positive, positive + 1e6])) == (-999, 4, [0])
+    assert code_of_missing(np.empty((0, 3))) is None

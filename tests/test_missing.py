@@ -400,7 +400,7 @@ def test_all_nan_are_alike(dtype):
     assert np.isnan(other[missing]).all()
     assert_same_bits(make_model().fit(other), make_model().fit(X))
     few = np.column_stack([np.ones(missing.sum(), dtype), other[missing]])
-    with pytest.raises(ValueError, match="the 1 distinct cases"):
+    with pytest.raises(ValueError, match="the 1 distinct case among"):
         make_model(2).fit(few)
 
 

@@ -23,6 +23,7 @@ from rskc.selection import (
     GapL1,
     GridSearch,
     PredictionStrength,
+    Stability,
     TrimCurves,
     feature_path,
 )
@@ -372,6 +373,26 @@ def test_searches_are_drawn(browser, tmp_path):
         assert watch.count("#chart-search-4 .mark-rect.layer_0_marks path") == 8
         dots = watch.count("#chart-search-0 .mark-symbol.layer_0_marks path")
         assert dots == searches[0].observed_cers_.size
+
+
+def test_a_page_of_one_cluster_is_drawn_without_a_warning(browser, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 20))
+    one = RobustSparseKMeans(2, trim=0, l1_bound=None, n_init=3, random_state=0)
+    how = {"random_state": 0, "n_jobs": 1, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        searches = [
+            Stability(one, [2, 3], n_splits=4, n_references=19, **how).fit(X),
+            Clest(one, [2, 3], n_splits=3, n_references=19, **how).fit(X),
+        ]
+    assert [search.n_clusters_ for search in searches] == [1, 1]
+    model = searches[0].best_estimator_
+    path = make_report(model, X, searches=searches).save(tmp_path / "one.html")
+    with Watch(browser, path) as watch:
+        assert watch.complaints == []
+        drawn = ["clusters", "cells", "outliers", "search-0", "search-1"]
+        assert watch.page.evaluate("Object.keys(rskc.views)") == drawn
+        assert "largest weights" not in " ".join(watch.page.locator("h3").all_inner_texts())
 
 
 def test_large_page_is_usable(browser, tmp_path):

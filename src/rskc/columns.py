@@ -1,4 +1,4 @@
-"""Columns that are no measurements, tables on their side, units that differ (internal).
+"""Columns that are no measurements, numbers that stand for missing cells, and more (internal).
 
 Files and data frames are judged by the same rules. A rule looks at a name, at numbers, or at both;
 whole numbers alone are no sign, since counts and scores are measurements too.
@@ -40,6 +40,9 @@ LONG = 20  # cases that no measurement counts by chance, wherever the column sta
 MOST_CLASSES = 30
 # A table with ids of text is perhaps on its side from this many rows on, and rows per column.
 MANY_ROWS, ROWS_PER_COLUMN = 2000, 20
+# What people write for a missing cell where only numbers fit. Positive 99 is too often a value.
+CODES = (-99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
+FEWEST_CODES = 3  # cells; a single one is rather a slip
 MUCH = 100  # times that spreads differ
 SAMPLE = 2000  # rows by which spreads are judged
 
@@ -157,3 +160,36 @@ def spreads_of(matrix: np.ndarray) -> Spreads | None:
     order = varying[np.argsort(spreads[varying], kind="stable")]
     largest, small = int(order[-1]), int(order[(len(order) - 1) // 10])
     return Spreads(largest, small, float(spreads[largest] / spreads[small]))
+
+
+class Code(NamedTuple):
+    """A number that seems to stand for missing cells, their number, and the columns."""
+
+    value: float
+    n_cells: int
+    columns: list[int]
+
+
+def code_of_missing(matrix: np.ndarray) -> Code | None:
+    """Return the number that seems to stand for missing cells, the most frequent one; or None.
+
+    It is the smallest or largest of a column, and farther from the other cells than these are from
+    each other, or the only one below 0. It makes up at most half of the column.
+    """
+    found = []
+    for value in CODES if len(matrix) else ():
+        ends = (np.fmin if value < 0 else np.fmax).reduce(matrix, axis=0)
+        columns = [j for j in np.flatnonzero(ends == value) if _is_apart(matrix[:, j], value)]
+        n_cells = int((matrix[:, columns] == value).sum())
+        if n_cells >= FEWEST_CODES:
+            found.append(Code(value, n_cells, list(map(int, columns))))
+    return max(found, key=lambda code: code.n_cells, default=None)
+
+
+def _is_apart(column: np.ndarray, value: float) -> bool:
+    is_code = column == value
+    rest = column[~is_code & np.isfinite(column)]
+    if len(rest) < max(FEWEST, int(is_code.sum())):
+        return False
+    low, high = float(rest.min()), float(rest.max())
+    return min(abs(value - low), abs(value - high)) > high - low or (value < 0 <= low)

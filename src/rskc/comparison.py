@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import to_numpy
+from rskc.exceptions import ComparisonError
 from rskc.fitted import feature_names
 from rskc.metrics import classification_error_rate
 from rskc.validation import names_of_cases
@@ -176,11 +177,14 @@ def compare_solutions(a: Any, b: Any, X: Any = None) -> SolutionComparison:
 def _check_features(a: Any, b: Any) -> None:
     p, q = a.n_features_in_, b.n_features_in_
     if p != q:
-        raise ValueError(f"a has {p} features and b has {q}; they must have the same.")
+        raise ComparisonError(
+            "{a} has {p} features and {b} has {q}; they must have the same.", p=p, q=q
+        )
     own, other = (getattr(model, "feature_names_in_", None) for model in (a, b))
     if own is not None and other is not None and not np.array_equal(own, other):
-        raise ValueError(
-            "a and b have features with other names, or in another order; they must have the same."
+        raise ComparisonError(
+            "{a} and {b} have features with other names, or in another order; they must have the "
+            "same."
         )
 
 
@@ -214,7 +218,10 @@ def _of_fit(a: Any, b: Any) -> tuple[Judgment, Judgment]:
     known = [model.case_names_in_ for model in (a, b) if hasattr(model, "case_names_in_")]
     if n != m or (len(known) == 2 and not np.array_equal(*known)):
         words = f"{n} and {m} cases" if n != m else "cases of other names, or in another order"
-        raise ValueError(f"a and b were fitted to {words}; give the cases to compare them on as X.")
+        raise ComparisonError(
+            "{a} and {b} were fitted to {words}; {give the cases to compare them on as X}.",
+            words=words,
+        )
     return first, second
 
 

@@ -64,6 +64,23 @@ class ColumnWarning(Phrased, UserWarning):
     """A column of a data frame holds numbers, but looks like ids or known classes."""
 
 
+class OverflowedError(Phrased, ValueError):
+    """The squares of the data overflow; ``place`` says where the largest cell is, if known."""
+
+    def __init__(self, largest: float, place: str = ""):
+        self.largest, self.place = largest, place
+        super().__init__(
+            "The squares of {X} overflow: it has cells of up to {largest}{place}. Rescale its "
+            "columns, or raise {trim} if these cells are outlying.",
+            largest=f"{largest:.3g}",
+            place=f", the largest in {place}" if place else "",
+        )
+
+
+class ComparisonError(Phrased, ValueError):
+    """Two solutions, ``a`` and ``b``, are not about the same cases or features."""
+
+
 class ClusterError(RuntimeError):
     """A Dask cluster, or what only it had, was lost."""
 

@@ -19,7 +19,7 @@ from rskc.arrays import warn_of_columns, warn_of_numbers
 from rskc.automatic import Found, Wishes, solve_automatically
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
-from rskc.exceptions import FitWarning, ParameterError
+from rskc.exceptions import FitWarning, OverflowedError, ParameterError
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.search import auto_inits, auto_starts, search_cases
 from rskc.solver.starts import INITS
@@ -62,7 +62,7 @@ def fit(model: Any, X: Any, warm: Sequence[Warm] = ()) -> list[FitWarning]:
     with solver_settings(model.verbose):
         engine = make_engine(model, X)
         problem = make_problem(model, engine)
-        with overflow_explained(engine):
+        with overflow_explained(model, engine, X, case_names):
             made = _solve(model, engine, problem, make_starts(model, X, engine, problem), warm)
             check_finite(made.solution)
         judged = _judge(model, engine, made.solution)
@@ -209,15 +209,21 @@ def _n_starts(model: Any, engine: Engine, problem: Problem) -> int:
 
 
 @contextmanager
-def overflow_explained(engine: Engine) -> Iterator[None]:
+def overflow_explained(
+    model: Any, engine: Engine, X: Any, case_names: np.ndarray | None = None
+) -> Iterator[None]:
     """Turn an error about sums that overflow into one about the data."""
     try:
         yield
     except FloatingPointError:
-        raise ValueError(
-            f"The squares of X overflow: it has cells of up to {engine.largest_cell():.3g}. "
-            "Rescale its columns, or raise trim if these cells are outlying."
-        ) from None
+        place = ""
+        if isinstance(X, np.ndarray):
+            case, feature = np.unravel_index(np.nanargmax(np.abs(X)), X.shape)
+            names = getattr(model, "feature_names_in_", None)
+            place = f"feature {feature}" if names is None else f"feature {names[feature]!r:.80}"
+            # Without a name it is perhaps the number within a sample of a search.
+            place += "" if case_names is None else f" of case {case_names[case]!r:.80}"
+        raise OverflowedError(engine.largest_cell(), place) from None
 
 
 def check_finite(solution: Solution) -> None:

@@ -18,6 +18,7 @@ NAMES = {
     "l1_bound": "--l1-bound",
     "l1_bounds": "--bounds",
     "n_features": "--n-features",
+    "X": "the table",
     "trim": "--trim",
     "trims": "--trims",
     "n_init": "--n-init",

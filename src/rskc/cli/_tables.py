@@ -13,7 +13,7 @@ import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import Reading, Standardizing
-from rskc.columns import is_feature_name, is_on_its_side
+from rskc.columns import code_of_missing, is_feature_name, is_on_its_side
 from rskc.wording import cleaned, count, listed, quoted, shortened
 
 SCALES = {"robust": ("median", "mad"), "classic": ("mean", "std")}
@@ -150,6 +150,16 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     if len(unobserved):
         which = listed(named_cases(table, unobserved.tolist()))
         yield f"No value at all, so that the cluster means nothing: {which}."
+    code = code_of_missing(table.data.to_numpy())
+    if code is not None:
+        which = quoted([table.data.columns[j] for j in code.columns], 6)
+        remedy = "leave these cells empty."
+        if {".csv", ".tsv", ".txt"} & set(table.path.suffixes):
+            remedy = f"add --missing {code.value:g} (as the file writes it)."
+        yield (
+            f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, far from all others: if "
+            f"it stands for a missing cell, {remedy}"
+        )
     if table.empty:
         yield f"Without a single value: {quoted(table.empty)}."
     if table.constant:

@@ -10,13 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import typer
 
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import EngineOptions
 from rskc.cli._output import write_results
 from rskc.cli._results import Result
-from rskc.cli._tables import Data, read
+from rskc.cli._tables import Data, named_cases, read
+from rskc.exceptions import OverflowedError
+from rskc.wording import shortened
 
 # What a search does, for people who wait.
 STAGES = {
@@ -127,7 +130,11 @@ def free_memory() -> int | None:
 def fit_model(estimator: Any, data: Data, command: list[str], console: Console) -> Result:
     """Fit an estimator as it is."""
     start, (n, p) = time.perf_counter(), data.shape
-    with console.busy(f"Clustering {n:,} cases by {p:,} features"), recorded_warnings() as warned:
+    with (
+        console.busy(f"Clustering {n:,} cases by {p:,} features"),
+        recorded_warnings() as warned,
+        _largest_cell_named(data),
+    ):
         model = estimator.fit(data.X)
     return Result(data, model, [], warned, time.perf_counter() - start, command)
 
@@ -143,7 +150,8 @@ def fit_searched(searches: list[Any], data: Data, command: list[str], console: C
             break
         if found:
             search.set_params(estimator=found[-1].best_estimator_)
-        warned = run_search(search, data.X, console)
+        with _largest_cell_named(data):
+            warned = run_search(search, data.X, console)
         found.append(search)
     seconds = time.perf_counter() - start
     return Result(data, found[-1].best_estimator_, found, warned, seconds, command)
@@ -161,6 +169,22 @@ def run_search(search: Any, X: Any, console: Console) -> list[Any]:
     finally:
         search.set_params(progress=False)
     return warned
+
+
+@contextmanager
+def _largest_cell_named(data: Data) -> Iterator[None]:
+    """Say in which column and line of the table the cell is whose square overflows."""
+    try:
+        yield
+    except OverflowedError:
+        if not hasattr(data.X, "iloc") or hasattr(data.X, "dask"):
+            raise
+        cells = np.abs(data.X.to_numpy())
+        case, column = np.unravel_index(np.nanargmax(cells), cells.shape)
+        name = shortened(str(data.X.columns[column]), 60)
+        where = named_cases(data.table, [int(case)])[0]
+        place = f"column {name!r}, case {where}"
+        raise OverflowedError(float(cells[case, column]), place) from None
 
 
 @contextmanager

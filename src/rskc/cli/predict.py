@@ -96,6 +96,8 @@ class Tally:
             return
         cases = count(self.n_cases, "case")
         outliers = count(self.n_outliers, "looks like an outlier", "look like outliers")
+        if not self.n_outliers:
+            outliers = "no case looks like an outlier"
         console.print("", bold(f"{cases} of {cleaned(name, 80)}; {outliers}."), "")
         rows = [
             [f"{k}", f"{size:,}", f"{self.outliers.get(k, 0):,}"] for k, size in self.sizes.items()

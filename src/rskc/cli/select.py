@@ -33,6 +33,7 @@ from rskc.cli._options import (
 from rskc.cli._output import check_report, open_model, results_folder
 from rskc.cli._results import show_result
 from rskc.cli._work import fit_searched, work_on
+from rskc.exceptions import ComparisonError
 
 PANEL = "Choosing the settings"
 
@@ -252,7 +253,13 @@ def changes(model: ModelPath, other: ModelPath, console: Console) -> None:
     """
     from rskc.comparison import compare_solutions
 
-    found = compare_solutions(open_model(model).model, open_model(other).model)
+    first, second = open_model(model).model, open_model(other).model
+    try:
+        found = compare_solutions(first, second)
+    except ComparisonError as error:
+        names = {"a": repr(str(model)), "b": repr(str(other))}
+        names["give the cases to compare them on as X"] = "fit both to the same table"
+        raise ValueError(error.phrased(names)) from None
     console.print(found.summary(), soft_wrap=True)
     facts = {
         "table": found.table.to_numpy(),

@@ -11,6 +11,9 @@ from rskc.files._source import Layout, Source, TableError, polars, shown
 from rskc.files._text import numbers
 from rskc.wording import quoted
 
+# From 1,000 on.
+THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
+
 
 class Cells(NamedTuple):
     """A column of text, read as numbers."""
@@ -72,6 +75,9 @@ def find_numbers(layout: Layout, source: Source, columns: list[int], text_column
 
 
 def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableError:
+    by_thousands = [j for j in kinds if _thousands(layout, source.frame[str(j)])]
+    if by_thousands:
+        return _thousands_refusal(layout, source, by_thousands)
     j, kind = next(iter(kinds.items()))
     cells = source.frame[str(j)].drop_nulls()
     example = str(cells[0]) if len(cells) else ""
@@ -94,6 +100,30 @@ def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableErro
     )
 
 
+def _thousands(layout: Layout, series: Any) -> bool:
+    """Whether text is numbers with commas between thousands, and surely no decimal commas."""
+    if layout.decimal != "." or str(series.dtype) != "String":
+        return False
+    cells = series.drop_nulls().str.strip_chars()
+    cells = cells.filter(cells.str.contains(",", literal=True))
+    is_sure = cells.str.contains(r"\.|,.*,").any()
+    return bool(is_sure and cells.str.contains(THOUSANDS).all())
+
+
+def _thousands_refusal(layout: Layout, source: Source, columns: list[int]) -> TableError:
+    series = source.frame[str(columns[0])]
+    row = int(series.str.contains(",", literal=True).fill_null(False).arg_max())
+    look = "this column looks" if len(columns) == 1 else "these columns look"
+    return layout.error(
+        f"{look} like numbers with thousands separators (commas): {{names}} (such as {{cell}} in "
+        "{where}); write them without, such as {plain}",
+        names=quoted(source.names[j] for j in columns),
+        cell=shown(series[row]),
+        where=source.where(row),
+        plain=shown(series[row].replace(",", "")),
+    )
+
+
 def _decimal_comma(layout: Layout, source: Source, cell: str) -> bool:
     return source.parse and layout.decimal == "." and bool(re.fullmatch(r"\s*-?\d*,\d+\s*", cell))
 
@@ -109,6 +139,8 @@ def _column(layout: Layout, source: Source, j: int) -> Any:
         return cells.numbers
     row = int(cells.bad.arg_max())
     cell = series[row]
+    if _thousands(layout, series):
+        raise _thousands_refusal(layout, source, [j])
     remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
     if _decimal_comma(layout, source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","}'

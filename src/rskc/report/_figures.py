@@ -25,7 +25,10 @@ MOST_ROWS, MOST_COLUMNS = 120, 40  # of the heat map
 
 def figures_of(facts: Facts) -> dict[str, Any]:
     """Compute the charts that can be drawn of this model."""
-    figures = {"weights": weights(facts)}
+    figures = {}
+    # With one cluster there is no reason to prefer features: all bars would be as long.
+    if len(facts.model.cluster_centers_) > 1 or np.ptp(facts.weights) > 0:
+        figures["weights"] = weights(facts)
     if facts.seen.any() and len(facts.support):
         figures["clusters"] = clusters(facts)
         figures["outliers"] = outliers(facts)

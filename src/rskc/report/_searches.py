@@ -5,6 +5,7 @@ What a search found, by which rule, and what follows is said by ``rskc.selection
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -215,6 +216,12 @@ def _ring(x: Chart, y: Chart, test: str, before: Any = ()) -> list[Chart]:
     ]
 
 
+def _is_drawn(section: Chart, name: str) -> bool:
+    """Whether what was chosen is on the curve: one cluster often is not, and Vega warns then."""
+    chosen = section["chosen"]
+    return any(math.isclose(value, chosen, rel_tol=1e-6) for value in section["curve"][name])
+
+
 def _threshold(value: float) -> Chart:
     mark = {"type": "rule", "stroke": SOFT, "strokeDash": [5, 4], "strokeWidth": 1.4}
     return constant(mark, {"y": {"datum": value, "type": "quantitative"}})
@@ -248,14 +255,16 @@ def _draw_clest(section: Chart) -> Chart:
         layer("splits", dot, {"x": x, "y": amount("value", CER)}),
         _line(x, observed, {"value": BLUE}, tooltip),
         _line(x, reference, {"value": ORANGE}, tooltip, [5, 4]),
-        *_ring(x, observed, f"datum.n_clusters == {section['chosen']}"),
     ]
+    key = [
+        entry("line", BLUE, "error (median); dots: single splits"),
+        entry("dash", ORANGE, "error without clusters (mean)"),
+    ]
+    if _is_drawn(section, "n_clusters"):
+        layers += _ring(x, observed, f"datum.n_clusters == {section['chosen']}")
+        key.append(RING)
     return {
-        "key": [
-            entry("line", BLUE, "error (median); dots: single splits"),
-            entry("dash", ORANGE, "error without clusters (mean)"),
-            RING,
-        ],
+        "key": key,
         "spec": chart(280, layers),
         "data": {"curve": section["curve"], "splits": section["splits"]},
     }
@@ -288,10 +297,13 @@ def _with_errors(section: Chart, x: Chart, name: str, titles: dict[str, str]) ->
             transform=[{"calculate": value, "as": end} for end, value in ends.items()],
         ),
         _line(x, y, {"value": BLUE}, tooltip),
-        *_ring(x, y, f"abs({by} - {section['chosen']}) < 1e-6 * {by}"),
     ]
+    key = [entry("line", BLUE, f"{name} and its standard error")]
+    if _is_drawn(section, x["field"]):
+        layers += _ring(x, y, f"abs({by} - {section['chosen']}) < 1e-6 * {by}")
+        key.append(RING)
     return {
-        "key": [entry("line", BLUE, f"{name} and its standard error"), RING],
+        "key": key,
         "spec": chart(280, layers),
         "data": {"curve": section["curve"]},
     }
@@ -312,15 +324,17 @@ def _draw_stability(section: Chart) -> Chart:
         _line(x, agreement, {"value": ORANGE}, tooltip, [5, 4]),
         _line(x, worst, {"value": BLUE}, tooltip),
         _threshold(section["threshold"]),
-        *_ring(x, worst, f"datum.n_clusters == {section['chosen']}"),
     ]
+    key = [
+        entry("line", BLUE, "worst cluster comes back"),
+        entry("dash", ORANGE, "halves agree (median); dots: single splits"),
+        entry("dash", SOFT, f"threshold {section['threshold']:g}"),
+    ]
+    if _is_drawn(section, "n_clusters"):
+        layers += _ring(x, worst, f"datum.n_clusters == {section['chosen']}")
+        key.append(RING)
     return {
-        "key": [
-            entry("line", BLUE, "worst cluster comes back"),
-            entry("dash", ORANGE, "halves agree (median); dots: single splits"),
-            entry("dash", SOFT, f"threshold {section['threshold']:g}"),
-            *([RING] if section["chosen"] > 1 else []),
-        ],
+        "key": key,
         "spec": chart(280, layers),
         "data": {"curve": section["curve"], "splits": section["splits"]},
     }

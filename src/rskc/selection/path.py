@@ -114,7 +114,7 @@ def solve_bounds(
         problem = fitting.make_problem(model, engine)
         problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
         starts = fitting.make_starts(model, X, engine, problem)
-        with fitting.overflow_explained(engine):
+        with fitting.overflow_explained(model, engine, X):
             solutions = list(solve_path(engine, problems, starts))
             fitting.check_finite(solutions[-1])
     return solutions
@@ -127,7 +127,7 @@ def solve_between(
     with fitting.solver_settings(model.verbose):
         engine = fitting.make_engine(model, X)
         problem = replace(fitting.make_problem(model, engine), l1_bound=bound, n_features=None)
-        with fitting.overflow_explained(engine):
+        with fitting.overflow_explained(model, engine, X):
             return solve_near(engine, problem, neighbors)
 
 
