@@ -10,8 +10,9 @@ from rskc.datasets import make_design, make_simulation
 from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate
 from rskc.selection import Stability
+from rskc.selection.cloud import nearest_pairs
+from rskc.selection.halves import best_match, jaccard_indices
 from rskc.selection.references import NormalReference
-from rskc.selection.stability import best_match, jaccard_indices, nearest_pairs
 
 
 def _search(X, numbers=range(2, 6), **how):

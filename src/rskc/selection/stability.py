@@ -8,22 +8,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import t as student
 from sklearn.base import clone
-from sklearn.metrics import adjusted_rand_score
 
 from rskc.arrays import to_numpy
-from rskc.exceptions import ParameterError
-from rskc.selection.checkpoint import Result
-from rskc.selection.references import NormalReference, PcaReference
-from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, configured, fit_quietly, with_clusters
+from rskc.selection.cloud import compare_with_cloud
+from rskc.selection.halves import COLUMNS, Fits, best_match, fit_all, fit_halves
+from rskc.selection.runner import Key, Runner
+from rskc.selection.search import Search, check_clusters, with_clusters
 from rskc.selection.subsample import draw_cases
 from rskc.validation import check_integer, check_real, is_word
 
-# Restarts of the fits to half-samples and references, where the estimator has "auto".
-STARTS = 25
 # "auto" tries up to this number of clusters first. It goes on, to twice as many, while one of the
 # last two numbers is stable. It also goes on where the halves agree by more than HIGH at the last,
 # and hardly less than at a stable number: too few clusters join true ones, not always the same,
@@ -35,21 +29,13 @@ FIRST_SPLITS, FAR_BELOW = 2, 0.1
 # Clusters that nearly come back do count if every two neighboring ones are told from one cloud, by
 # a p-value of at most this. One cluster too many has two of which the p-value is .5 or more.
 NEARLY, APART = 0.6, 0.2
-# Where two neighbors of at least LARGE cases have a larger p-value than this, they are halves of a
+# Where two large neighbors have a larger p-value than this, they are halves of a
 # single cluster: of one that is long, or of few features, the halves come back. Of smaller ones the
 # comparison knows too little.
-HALVES, LARGE = 0.5, 20
+HALVES = 0.5
 # Whether there are clusters at all is decided by the level; if there are, a stable number counts up
 # to this p-value.
 LIKELY = 0.1
-# Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
-# even spread are more compact than those of a normal one.
-CLOUDS, DATA = (NormalReference, PcaReference), 2
-# Sums of squares of all features, or in the plane of the centers: see cluster_index.
-INDICES = ("all", "plane")
-# A feature counts as selected by a half if its test passes at this level. Many tests are made, but
-# of noise hardly any feature is selected by most of the halves.
-SELECTED = 0.07
 # A half has at least this number of cases for each cluster.
 CASES_A_CLUSTER = 3
 
@@ -216,16 +202,16 @@ class Stability(Search):
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
         model = self._as_asked(runner.seed)
-        fits: dict[int, _Fits] = {}
+        fits: dict[int, Fits] = {}
         numbers, few = self._numbers(len(X)), min(FIRST_SPLITS, self.n_splits)
         while numbers:
             keys: list[Key] = [(K,) for K in numbers]
             later = len(numbers) * self.n_splits
-            results = runner.run("All cases", partial(_fit_all, X, model), keys, later)
-            fits |= {K: _Fits(K, full) for K, full in zip(numbers, results, strict=True)}
+            results = runner.run("All cases", partial(fit_all, X, model), keys, later)
+            fits |= {K: Fits(K, full) for K, full in zip(numbers, results, strict=True)}
             # Outlying in most of the fits: one of many clusters may consist of outlying cases.
             flagged = np.mean([fit.full["outliers"] for fit in fits.values()], axis=0)
-            work = partial(_fit_halves, X, np.flatnonzero(flagged <= 0.5), model, runner.seed)
+            work = partial(fit_halves, X, np.flatnonzero(flagged <= 0.5), model, runner.seed)
             for splits in (range(few), range(few, self.n_splits)):
                 keys = [(K, split) for K in numbers for split in splits]
                 later -= len(keys)
@@ -235,7 +221,7 @@ class Stability(Search):
             numbers = self._more(fits, len(X))
         self._decide(X, fits, runner)
 
-    def _more(self, fits: dict[int, _Fits], n: int) -> list[int]:
+    def _more(self, fits: dict[int, Fits], n: int) -> list[int]:
         """Return further numbers to try, where "auto" has not come to an end."""
         if not is_word(self.n_clusters, "auto"):
             return []
@@ -254,7 +240,7 @@ class Stability(Search):
             model.set_params(random_state=seed % 2**32)
         return self._on_one_thread(model)
 
-    def _decide(self, X: np.ndarray, fits: dict[int, _Fits], runner: Runner) -> None:
+    def _decide(self, X: np.ndarray, fits: dict[int, Fits], runner: Runner) -> None:
         import pandas as pd
 
         self.n_clusters_, self._sample, self._seed = 1, X, runner.seed
@@ -263,9 +249,9 @@ class Stability(Search):
         for K in candidates:
             if self.n_references:
                 self._compare(X, fits[K], runner)
-            if self._is_stable(fits[K]) and not fits[K].p_value > max(LIKELY, self.level):
+            if self._is_stable(fits[K]) and not fits[K].cloud.p_value > max(LIKELY, self.level):
                 likely.append(K)
-                if not fits[K].p_value > self.level:
+                if not fits[K].cloud.p_value > self.level:
                     self.n_clusters_ = likely[0]
                     break
         table = pd.DataFrame([fit.figures() for fit in fits.values()], columns=COLUMNS)
@@ -279,35 +265,24 @@ class Stability(Search):
         self.reason_ = self._reason(fits)
         self._fits = fits.get(self.n_clusters_)
 
-    def _is_stable(self, fit: _Fits) -> bool:
+    def _is_stable(self, fit: Fits) -> bool:
         """Whether clusters come back, and two large ones are not halves of one cloud.
 
         Or nearly come back, and every two neighboring ones are told from one cloud.
         """
-        if fit.stability >= self.threshold and not fit.large_pair_p_value > HALVES:
+        if fit.stability >= self.threshold and not fit.cloud.large_pair > HALVES:
             return True
-        return fit.stability >= self.nearly and fit.pair_p_value <= APART
+        return fit.stability >= self.nearly and fit.cloud.pair <= APART
 
-    def _compare(self, X: np.ndarray, fit: _Fits, runner: Runner) -> None:
+    def _compare(self, X: np.ndarray, fit: Fits, runner: Runner) -> None:
         """Compare the clusters, and each with its nearest one, with one cloud."""
         weights, clean = fit.full["weights"], ~fit.full["outliers"]
         used = np.flatnonzero(weights > 0)
         cells, labels = X[np.ix_(clean, used)] * np.sqrt(weights[used]), fit.full["labels"][clean]
         model = self._without_choices(runner.seed)
-        work = partial(_cluster_index, cells, labels, model, runner.seed)
-        K, draws = fit.n_clusters, range(self.n_references)
-        sets = [(K, 0, 0), *((K, *pair) for pair in nearest_pairs(cells, labels, K))]
-        own = [(*cases, DATA, 0) for cases in sets]
-        drawn = [(*cases, kind, r) for cases in sets for kind in range(len(CLOUDS)) for r in draws]
-        results = runner.run("One cloud", work, [*own, *drawn])
-        p_values, in_plane = (
-            _p_values(np.array([result[name] for result in results]), len(sets)) for name in INDICES
+        fit.cloud = compare_with_cloud(
+            cells, labels, fit.n_clusters, model, self.n_references, runner
         )
-        sizes = np.bincount(labels, minlength=K)
-        large = [min(sizes[[*pair[1:]]]) >= LARGE for pair in sets[1:]]
-        fit.p_value, fit.pair_p_value = in_plane[0], max(p_values[1:], default=0.0)
-        both = np.minimum(p_values, in_plane)[1:]
-        fit.large_pair_p_value = both[large].max(initial=0.0)
 
     def _without_choices(self, seed: int) -> Any:
         """Return the estimator without weights and trimming, where it has them."""
@@ -347,7 +322,7 @@ class Stability(Search):
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             return to_numpy(self.best_estimator_.predict(sample))
 
-    def _reason(self, fits: dict[int, _Fits]) -> str:
+    def _reason(self, fits: dict[int, Fits]) -> str:
         """Say why the number was chosen."""
         K, least = self.n_clusters_, f"{self.threshold:.2f}"
         if not fits:
@@ -376,235 +351,6 @@ class Stability(Search):
             f"No number of clusters is stable: with {best.n_clusters}, the best one, the worst "
             f"cluster comes back to {best.stability:.2f} in half-samples, less than {least}."
         )
-
-
-class _Fits:
-    """Fits with a number of clusters: to all cases, and to the halves of each split."""
-
-    def __init__(self, n_clusters: int, full: Result):
-        self.n_clusters, self.full = n_clusters, full
-        self.splits: list[Result] = []
-        # Of the comparison with one cloud: all clusters, two neighbors, two large neighbors.
-        self.p_value = self.pair_p_value = self.large_pair_p_value = np.nan
-
-    @property
-    def halves(self) -> list[Result]:
-        """Two for each split."""
-        halves = ("first", "second")
-        names = ("labels", "selected")
-        return [
-            {name: split[f"{half}_{name}"] for name in names}
-            for split in self.splits
-            for half in halves
-        ]
-
-    @property
-    def agreements(self) -> list[float]:
-        """Adjusted Rand index of the halves of each split, over the cases that are no outliers."""
-        clean = ~self.full["outliers"]
-        return [
-            adjusted_rand_score(split["first_labels"][clean], split["second_labels"][clean])
-            for split in self.splits
-        ]
-
-    @property
-    def cluster_stability(self) -> np.ndarray:
-        """The median Jaccard index (K,) of each cluster of the fit to all cases."""
-        clean = ~self.full["outliers"]
-        own = self.full["labels"][clean]
-        found = [
-            jaccard_indices(own, half["labels"][clean], self.n_clusters) for half in self.halves
-        ]
-        return np.median(found, axis=0)
-
-    @property
-    def stability(self) -> float:
-        """That of the worst cluster."""
-        return float(self.cluster_stability.min())
-
-    def matched_labels(self) -> np.ndarray:
-        """Return the labels of the halves, numbered as those of the fit to all cases."""
-        own, K = self.full["labels"], self.n_clusters
-        return np.array([best_match(own, h["labels"], K)[h["labels"]] for h in self.halves])
-
-    def figures(self) -> tuple:
-        """Return a row of the table."""
-        low, middle, high = np.percentile(self.agreements, (25, 50, 75))
-        return (
-            self.n_clusters,
-            len(self.splits),
-            self.stability,
-            middle,
-            (high - low) / 2,
-            float(self.full["n_different"]),
-            float(self.full["n_enough"]),
-            self.p_value,
-            self.pair_p_value,
-        )
-
-
-COLUMNS = (
-    "n_clusters",
-    "n_splits",
-    "stability",
-    "agreement",
-    "agreement_spread",
-    "features_different",
-    "features_enough",
-    "p_value",
-    "pair_p_value",
-)
-
-
-def jaccard_indices(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
-    """Return for each of K clusters the largest Jaccard index with a cluster of another fit."""
-    shared = _contingency(labels, others, K)
-    either = shared.sum(axis=1, keepdims=True) + shared.sum(axis=0) - shared
-    return (shared / np.maximum(either, 1)).max(axis=1)
-
-
-def best_match(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
-    """Return which cluster (K,) of a fit each cluster of another is, by the cases they share."""
-    _, numbers = linear_sum_assignment(-_contingency(others, labels, K))
-    return numbers
-
-
-def _contingency(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
-    pairs = labels.astype(np.int64) * K + others
-    return np.bincount(pairs, minlength=K * K).reshape(K, K)
-
-
-def nearest_pairs(cells: np.ndarray, labels: np.ndarray, K: int) -> list[tuple[int, int]]:
-    """Return each cluster and the one with the nearest center, every pair once."""
-    known = [k for k in range(K) if (labels == k).any()]
-    filled = np.where(np.isnan(cells), np.nanmean(cells, axis=0), cells)
-    centers = np.array([filled[labels == k].mean(axis=0) for k in known])
-    distances = ((centers[:, None] - centers) ** 2).sum(axis=2)
-    np.fill_diagonal(distances, np.inf)
-    pairs = enumerate(distances.argmin(axis=1)) if len(known) > 2 else ()
-    return sorted({tuple(sorted((known[a], known[b]))) for a, b in pairs})
-
-
-def _fit_all(X: np.ndarray, estimator: Any, key: Key) -> Result:
-    """Cluster all cases."""
-    try:
-        model = fit_quietly(clone(estimator).set_params(n_clusters=key[0]), X)
-    except ParameterError as error:
-        if error.parameter != "n_clusters":
-            raise
-        return _of_no_clusters(X)  # fewer distinct cases than clusters
-    return {
-        "labels": model.labels_,
-        "outliers": np.asarray(getattr(model, "outliers_", np.zeros(len(X), bool))),
-        "weights": getattr(model, "feature_weights_", np.ones(X.shape[1])),
-        "n_different": getattr(model, "n_features_different_", np.nan),
-        "n_enough": getattr(model, "n_features_enough_", np.nan),
-    }
-
-
-def _of_no_clusters(X: np.ndarray) -> Result:
-    n, p = X.shape
-    return {
-        "labels": np.zeros(n, np.int32),
-        "outliers": np.zeros(n, bool),
-        "weights": np.ones(p),
-        "n_different": 0,
-        "n_enough": 0,
-    }
-
-
-def _fit_halves(X: np.ndarray, cases: np.ndarray, estimator: Any, seed: int, key: Key) -> Result:
-    """Cluster the two halves of some cases, split in the same way for every number of clusters."""
-    K, split = key
-    halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
-    result: dict[str, Any] = {}
-    for i, name in enumerate(("first", "second")):
-        half, own_seed = np.sort(halves[i]), seed_of(seed, *key, i)
-        labels, selected = _predict_from(X, half, estimator, own_seed, K)
-        result |= {f"{name}_labels": labels, f"{name}_selected": selected}
-    return result
-
-
-def _predict_from(
-    X: np.ndarray, half: np.ndarray, estimator: Any, seed: int, K: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Cluster some cases; return the clusters of all, and which features have weight."""
-    try:
-        model = fit_quietly(_with_few_starts(configured(estimator, seed, n_clusters=K)), X[half])
-    except ParameterError:  # fewer distinct cases than clusters: nothing comes back
-        return np.zeros(len(X), np.int32), np.zeros(X.shape[1], bool)
-    return model.predict(X).astype(np.int32), _selected(model, X.shape[1])
-
-
-def _selected(model: Any, p: int) -> np.ndarray:
-    """Return which features differ between the clusters of a half, or have weight."""
-    if hasattr(model, "feature_p_values_"):
-        return model.feature_p_values_ <= SELECTED
-    return getattr(model, "feature_weights_", np.ones(p)) > 0
-
-
-def _cluster_index(
-    cells: np.ndarray, labels: np.ndarray, estimator: Any, seed: int, key: Key
-) -> Result:
-    """Return the sum of squares within clusters over that in total, of the data or a reference.
-
-    The cases are those of two clusters, for two; or all, for all, where both are the same.
-    """
-    K, first, second, kind, _ = key
-    if first != second:
-        K, cells = 2, cells[(labels == first) | (labels == second)]
-    if kind != DATA:
-        cells = CLOUDS[kind].of(cells).draw(rng_of(seed, *key))
-    try:
-        model = configured(estimator, seed_of(seed, *key), n_clusters=K)
-        labels = fit_quietly(_with_few_starts(model), cells).labels_
-    except ParameterError:  # fewer distinct cases than clusters
-        return dict.fromkeys(INDICES, 0.0)
-    return {name: cluster_index(cells, labels, name == "plane") for name in INDICES}
-
-
-def cluster_index(cells: np.ndarray, labels: np.ndarray, in_plane: bool) -> float:
-    """Return the sum of squares within clusters over that in total.
-
-    Either of all features, or in the plane (line, space) in which the centers lie: across it there
-    is nothing but noise, which hides how compact many clusters are. Two halves of one cluster are
-    better told from two clusters by all features. Missing cells are filled with the mean of their
-    cluster.
-    """
-    _, labels = np.unique(labels, return_inverse=True)
-    members = np.eye(labels.max() + 1)[labels]
-    observed = ~np.isnan(cells)
-    counts = np.maximum(members.T @ observed, 1)
-    centers = members.T @ np.where(observed, cells, 0.0) / counts
-    cells = np.where(observed, cells, centers[labels])
-    around_mean, around_centers = cells - cells.mean(axis=0), cells - centers[labels]
-    if in_plane:
-        _, sizes, axes = np.linalg.svd(centers - cells.mean(axis=0), full_matrices=False)
-        plane = axes[sizes > 1e-9 * sizes[0]].T
-        around_mean, around_centers = around_mean @ plane, around_centers @ plane
-    total = max((around_mean**2).sum(), np.finfo(float).tiny)
-    return float((around_centers**2).sum() / total)
-
-
-def _p_values(indices: np.ndarray, n_sets: int) -> list[float]:
-    """Return the p-value of each set of cases; of two kinds of cloud, the larger one."""
-    drawn = indices[n_sets:].reshape(n_sets, len(CLOUDS), -1)
-    pairs = zip(indices[:n_sets], drawn, strict=True)
-    return [max(_p_value(own, kind) for kind in kinds) for own, kinds in pairs]
-
-
-def _p_value(index: float, drawn: np.ndarray) -> float:
-    """Return the probability of an index as small, if it is drawn as the others were."""
-    spread = drawn.std(ddof=1) * np.sqrt(1 + 1 / len(drawn))
-    if spread == 0:
-        return float(index >= drawn[0])
-    return float(student.cdf((index - drawn.mean()) / spread, len(drawn) - 1))
-
-
-def _with_few_starts(model: Any) -> Any:
-    if is_word(model.get_params().get("n_init"), "auto") and hasattr(model, "trim"):
-        model.set_params(n_init=STARTS)
-    return model
 
 
 def _listed(values: list[int], word: str = "and") -> str:

@@ -1,0 +1,138 @@
+"""Whether one cloud explains clusters: compared with those of reference sets from one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from rskc.exceptions import ParameterError
+from rskc.selection.checkpoint import Result
+from rskc.selection.references import NormalReference, PcaReference
+from rskc.selection.runner import Key, Runner, rng_of, seed_of
+from rskc.selection.search import configured, fit_quietly
+from rskc.validation import is_word
+
+# Restarts of the fits to half-samples and references, where the estimator has "auto".
+STARTS = 25
+# Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
+# even spread are more compact than those of a normal one.
+CLOUDS, DATA = (NormalReference, PcaReference), 2
+# Sums of squares of all features, or in the plane of the centers: see cluster_index.
+INDICES = ("all", "plane")
+# Of pairs with fewer cases in a cluster the comparison knows too little.
+LARGE = 20
+
+
+class CloudPValues(NamedTuple):
+    """P-values of clusters as compact in one cloud."""
+
+    p_value: float  # all clusters
+    pair: float  # two neighbors, the largest; 0 with two clusters
+    large_pair: float  # two neighbors with many cases each
+
+
+NOT_COMPARED = CloudPValues(np.nan, np.nan, np.nan)
+
+
+def compare_with_cloud(
+    cells: np.ndarray, labels: np.ndarray, K: int, estimator: Any, n_references: int, runner: Runner
+) -> CloudPValues:
+    """Compare clusters of cells, and each of them with its nearest one, with those of one cloud."""
+    work = partial(_cluster_index, cells, labels, estimator, runner.seed)
+    sets = [(K, 0, 0), *((K, *pair) for pair in nearest_pairs(cells, labels, K))]
+    own = [(*cases, DATA, 0) for cases in sets]
+    drawn = [
+        (*cases, kind, r)
+        for cases in sets
+        for kind in range(len(CLOUDS))
+        for r in range(n_references)
+    ]
+    results = runner.run("One cloud", work, [*own, *drawn])
+    p_values, in_plane = (
+        _p_values(np.array([result[name] for result in results]), len(sets)) for name in INDICES
+    )
+    sizes = np.bincount(labels, minlength=K)
+    large = [min(sizes[[*pair[1:]]]) >= LARGE for pair in sets[1:]]
+    both = np.minimum(p_values, in_plane)[1:]
+    return CloudPValues(
+        in_plane[0], max(p_values[1:], default=0.0), float(both[large].max(initial=0.0))
+    )
+
+
+def nearest_pairs(cells: np.ndarray, labels: np.ndarray, K: int) -> list[tuple[int, int]]:
+    """Return each cluster and the one with the nearest center, every pair once."""
+    known = [k for k in range(K) if (labels == k).any()]
+    filled = np.where(np.isnan(cells), np.nanmean(cells, axis=0), cells)
+    centers = np.array([filled[labels == k].mean(axis=0) for k in known])
+    distances = ((centers[:, None] - centers) ** 2).sum(axis=2)
+    np.fill_diagonal(distances, np.inf)
+    pairs = enumerate(distances.argmin(axis=1)) if len(known) > 2 else ()
+    return sorted({tuple(sorted((known[a], known[b]))) for a, b in pairs})
+
+
+def _cluster_index(
+    cells: np.ndarray, labels: np.ndarray, estimator: Any, seed: int, key: Key
+) -> Result:
+    """Return the sum of squares within clusters over that in total, of the data or a reference.
+
+    The cases are those of two clusters, for two; or all, for all, where both are the same.
+    """
+    K, first, second, kind, _ = key
+    if first != second:
+        K, cells = 2, cells[(labels == first) | (labels == second)]
+    if kind != DATA:
+        cells = CLOUDS[kind].of(cells).draw(rng_of(seed, *key))
+    try:
+        model = configured(estimator, seed_of(seed, *key), n_clusters=K)
+        labels = fit_quietly(with_few_starts(model), cells).labels_
+    except ParameterError:  # fewer distinct cases than clusters
+        return dict.fromkeys(INDICES, 0.0)
+    return {name: cluster_index(cells, labels, name == "plane") for name in INDICES}
+
+
+def cluster_index(cells: np.ndarray, labels: np.ndarray, in_plane: bool) -> float:
+    """Return the sum of squares within clusters over that in total.
+
+    Either of all features, or in the plane (line, space) in which the centers lie: across it there
+    is nothing but noise, which hides how compact many clusters are. Two halves of one cluster are
+    better told from two clusters by all features. Missing cells are filled with the mean of their
+    cluster.
+    """
+    _, labels = np.unique(labels, return_inverse=True)
+    members = np.eye(labels.max() + 1)[labels]
+    observed = ~np.isnan(cells)
+    counts = np.maximum(members.T @ observed, 1)
+    centers = members.T @ np.where(observed, cells, 0.0) / counts
+    cells = np.where(observed, cells, centers[labels])
+    around_mean, around_centers = cells - cells.mean(axis=0), cells - centers[labels]
+    if in_plane:
+        _, sizes, axes = np.linalg.svd(centers - cells.mean(axis=0), full_matrices=False)
+        plane = axes[sizes > 1e-9 * sizes[0]].T
+        around_mean, around_centers = around_mean @ plane, around_centers @ plane
+    total = max((around_mean**2).sum(), np.finfo(float).tiny)
+    return float((around_centers**2).sum() / total)
+
+
+def _p_values(indices: np.ndarray, n_sets: int) -> list[float]:
+    """Return the p-value of each set of cases; of two kinds of cloud, the larger one."""
+    drawn = indices[n_sets:].reshape(n_sets, len(CLOUDS), -1)
+    pairs = zip(indices[:n_sets], drawn, strict=True)
+    return [max(_p_value(own, kind) for kind in kinds) for own, kinds in pairs]
+
+
+def _p_value(index: float, drawn: np.ndarray) -> float:
+    """Return the probability of an index as small, if it is drawn as the others were."""
+    spread = drawn.std(ddof=1) * np.sqrt(1 + 1 / len(drawn))
+    if spread == 0:
+        return float(index >= drawn[0])
+    return float(student.cdf((index - drawn.mean()) / spread, len(drawn) - 1))
+
+
+def with_few_starts(model: Any) -> Any:
+    """Return a model of a task with few restarts, where their number is its own choice."""
+    if is_word(model.get_params().get("n_init"), "auto") and hasattr(model, "trim"):
+        model.set_params(n_init=STARTS)
+    return model

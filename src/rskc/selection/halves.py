@@ -1,0 +1,173 @@
+"""Fits to all cases and to halves of them, for one number of clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+
+from rskc.exceptions import ParameterError
+from rskc.selection.checkpoint import Result
+from rskc.selection.cloud import NOT_COMPARED, with_few_starts
+from rskc.selection.runner import Key, rng_of, seed_of
+from rskc.selection.search import configured, fit_quietly
+
+# A feature counts as selected by a half if its test passes at this level. Many tests are made, but
+# of noise hardly any feature is selected by most of the halves.
+SELECTED = 0.07
+
+
+class Fits:
+    """Fits with a number of clusters: to all cases, and to the halves of each split."""
+
+    def __init__(self, n_clusters: int, full: Result):
+        self.n_clusters, self.full = n_clusters, full
+        self.splits: list[Result] = []
+        self.cloud = NOT_COMPARED
+
+    @property
+    def halves(self) -> list[Result]:
+        """Two for each split."""
+        halves = ("first", "second")
+        names = ("labels", "selected")
+        return [
+            {name: split[f"{half}_{name}"] for name in names}
+            for split in self.splits
+            for half in halves
+        ]
+
+    @property
+    def agreements(self) -> list[float]:
+        """Adjusted Rand index of the halves of each split, over the cases that are no outliers."""
+        clean = ~self.full["outliers"]
+        return [
+            adjusted_rand_score(split["first_labels"][clean], split["second_labels"][clean])
+            for split in self.splits
+        ]
+
+    @property
+    def cluster_stability(self) -> np.ndarray:
+        """The median Jaccard index (K,) of each cluster of the fit to all cases."""
+        clean = ~self.full["outliers"]
+        own = self.full["labels"][clean]
+        found = [
+            jaccard_indices(own, half["labels"][clean], self.n_clusters) for half in self.halves
+        ]
+        return np.median(found, axis=0)
+
+    @property
+    def stability(self) -> float:
+        """That of the worst cluster."""
+        return float(self.cluster_stability.min())
+
+    def matched_labels(self) -> np.ndarray:
+        """Return the labels of the halves, numbered as those of the fit to all cases."""
+        own, K = self.full["labels"], self.n_clusters
+        return np.array([best_match(own, h["labels"], K)[h["labels"]] for h in self.halves])
+
+    def figures(self) -> tuple:
+        """Return a row of the table."""
+        low, middle, high = np.percentile(self.agreements, (25, 50, 75))
+        return (
+            self.n_clusters,
+            len(self.splits),
+            self.stability,
+            middle,
+            (high - low) / 2,
+            float(self.full["n_different"]),
+            float(self.full["n_enough"]),
+            self.cloud.p_value,
+            self.cloud.pair,
+        )
+
+
+COLUMNS = (
+    "n_clusters",
+    "n_splits",
+    "stability",
+    "agreement",
+    "agreement_spread",
+    "features_different",
+    "features_enough",
+    "p_value",
+    "pair_p_value",
+)
+
+
+def jaccard_indices(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
+    """Return for each of K clusters the largest Jaccard index with a cluster of another fit."""
+    shared = _contingency(labels, others, K)
+    either = shared.sum(axis=1, keepdims=True) + shared.sum(axis=0) - shared
+    return (shared / np.maximum(either, 1)).max(axis=1)
+
+
+def best_match(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
+    """Return which cluster (K,) of a fit each cluster of another is, by the cases they share."""
+    _, numbers = linear_sum_assignment(-_contingency(others, labels, K))
+    return numbers
+
+
+def _contingency(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
+    pairs = labels.astype(np.int64) * K + others
+    return np.bincount(pairs, minlength=K * K).reshape(K, K)
+
+
+def fit_all(X: np.ndarray, estimator: Any, key: Key) -> Result:
+    """Cluster all cases."""
+    try:
+        model = fit_quietly(clone(estimator).set_params(n_clusters=key[0]), X)
+    except ParameterError as error:
+        if error.parameter != "n_clusters":
+            raise
+        return _of_no_clusters(X)  # fewer distinct cases than clusters
+    return {
+        "labels": model.labels_,
+        "outliers": np.asarray(getattr(model, "outliers_", np.zeros(len(X), bool))),
+        "weights": getattr(model, "feature_weights_", np.ones(X.shape[1])),
+        "n_different": getattr(model, "n_features_different_", np.nan),
+        "n_enough": getattr(model, "n_features_enough_", np.nan),
+    }
+
+
+def _of_no_clusters(X: np.ndarray) -> Result:
+    n, p = X.shape
+    return {
+        "labels": np.zeros(n, np.int32),
+        "outliers": np.zeros(n, bool),
+        "weights": np.ones(p),
+        "n_different": 0,
+        "n_enough": 0,
+    }
+
+
+def fit_halves(X: np.ndarray, cases: np.ndarray, estimator: Any, seed: int, key: Key) -> Result:
+    """Cluster the two halves of some cases, split in the same way for every number of clusters."""
+    K, split = key
+    halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
+    result: dict[str, Any] = {}
+    for i, name in enumerate(("first", "second")):
+        half, own_seed = np.sort(halves[i]), seed_of(seed, *key, i)
+        labels, selected = _predict_from(X, half, estimator, own_seed, K)
+        result |= {f"{name}_labels": labels, f"{name}_selected": selected}
+    return result
+
+
+def _predict_from(
+    X: np.ndarray, half: np.ndarray, estimator: Any, seed: int, K: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cluster some cases; return the clusters of all, and which features have weight."""
+    try:
+        model = fit_quietly(with_few_starts(configured(estimator, seed, n_clusters=K)), X[half])
+    except ParameterError:  # fewer distinct cases than clusters: nothing comes back
+        return np.zeros(len(X), np.int32), np.zeros(X.shape[1], bool)
+    return model.predict(X).astype(np.int32), _selected(model, X.shape[1])
+
+
+def _selected(model: Any, p: int) -> np.ndarray:
+    """Return which features differ between the clusters of a half, or have weight."""
+    if hasattr(model, "feature_p_values_"):
+        return model.feature_p_values_ <= SELECTED
+    return getattr(model, "feature_weights_", np.ones(p)) > 0
