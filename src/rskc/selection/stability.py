@@ -29,9 +29,8 @@ FIRST_SPLITS, FAR_BELOW = 2, 0.1
 # Clusters that nearly come back do count if every two neighboring ones are told from one cloud, by
 # a p-value of at most this. One cluster too many has two of which the p-value is .5 or more.
 NEARLY, APART = 0.6, 0.2
-# Where two large neighbors have a larger p-value than this, they are halves of a
-# single cluster: of one that is long, or of few features, the halves come back. Of smaller ones the
-# comparison knows too little.
+# Where two large neighbors have a larger p-value than this, they are halves of a single cluster: of
+# one that is long, or of few features, the halves come back.
 HALVES = 0.5
 # Whether there are clusters at all is decided by the level; if there are, a stable number counts up
 # to this p-value.
