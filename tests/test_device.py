@@ -214,7 +214,7 @@ def test_a_fitted_model_can_be_pickled():
         (np.zeros((0, 3)), "two dimensions"),
         (np.full((9, 2), np.inf), "contains infinity"),
         (np.full((9, 2), np.nan), "no observed cell"),
-        (np.zeros((9, 2)), "distinct cases"),
+        (np.zeros((9, 2)), "distinct case"),
     ],
 )
 def test_bad_data_get_one_sentence(to_kind, X, message):
