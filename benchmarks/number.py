@@ -13,8 +13,10 @@ from rskc.datasets import DESIGNS, NULLS, Design, make_design, make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest, PredictionStrength, Stability
 
-# Seeds that played no part in settling the rule of Stability.
+# Seeds that played no part in settling how Stability chooses K. The level at which halves select
+# features was changed after a look at those of the simulation, so these have seeds of their own.
 SEEDS = range(300, 304)
+SIMULATED = range(500, 504)
 LEFT_OUT = "correlated noise"  # no method tells these factors from clusters
 HOW = {"random_state": 0, "n_jobs": 1, "progress": False}
 
@@ -49,7 +51,7 @@ def main(seeds: Iterable[int] = SEEDS, methods: Iterable[str] = METHODS) -> None
         for method in methods:
             for kind, names in (("designs", chosen), ("no clusters", NULLS)):
                 _judge(f"{method}, {kind}; {len(seeds)} seeds", METHODS[method], names, seeds)
-        _selection_probabilities(seeds)
+        _selection_probabilities(list(SIMULATED))
 
 
 def _judge(title: str, method: Callable, names: Iterable[str], seeds: list[int]) -> None:
