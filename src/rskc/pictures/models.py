@@ -159,12 +159,17 @@ def _by_rank(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, name: str, 
     )
 
 
-def _by_components(Z: np.ndarray, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
+def principal_components(Z: np.ndarray, outliers: np.ndarray) -> PCA:
+    """Find the first two principal components of cases that are no outliers."""
     regular = Z[~outliers]
     if len(regular) < 3:  # too few to span a plane
-        regular = np.concatenate([Z, centers])
+        regular = np.concatenate([Z, np.zeros((2, Z.shape[1]))])
     with np.errstate(invalid="ignore"):  # the shares of no variance at all
-        pca = PCA(2, random_state=0).fit(regular)
+        return PCA(2, random_state=0).fit(regular)
+
+
+def _by_components(Z: np.ndarray, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
+    pca = principal_components(Z, outliers)
     names = [
         f"PC {i} ({share:.0%} of the weighted variance)"
         for i, share in enumerate(np.nan_to_num(pca.explained_variance_ratio_), 1)
