@@ -117,13 +117,13 @@ class Exploration(Search):
         return axes
 
     def _spaced_features(self, p: int) -> list[int]:
-        number = N_FEATURES if is_word(self.n_features, "auto") else self.n_features
-        if is_integer(number):
-            number = check_integer("n_features", number, 1)
+        asked: Any = N_FEATURES if is_word(self.n_features, "auto") else self.n_features
+        if is_integer(asked):
+            number = check_integer("n_features", asked, 1)
             spaced = np.geomspace(min(LEAST_FEATURES, p), p, number) if number > 1 else [p]
             return sorted({round(float(each)) for each in spaced})
         try:
-            numbers = sorted({check_integer("n_features", each, 1) for each in number})
+            numbers = sorted({check_integer("n_features", each, 1) for each in asked})
         except TypeError:
             words = "must be how many numbers of features, or the numbers."
             raise ParameterError("n_features", self.n_features, words) from None

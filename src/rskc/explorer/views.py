@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from rskc.explorer.grid import Exploration
 from rskc.fitted import feature_names
 from rskc.pictures.models import frame_of, principal_components
+from rskc.selection.settings import least_enough
 
 MOST_WEIGHTS = 1000  # of a setting, the largest ones
 MOST_CELLS = 250_000  # of the table
@@ -84,13 +85,10 @@ def _marked(search: Exploration) -> list[int] | None:
     numbers, features, trims = search.axes_
     if fit is None or K not in numbers:
         return None
-    n_features = max(1, np.count_nonzero(fit["weights"]))
+    n_features = max(1, int(np.count_nonzero(fit["weights"])))
     nearest = np.abs(np.log(features) - np.log(n_features)).argmin()
-    return [
-        numbers.index(K),
-        int(nearest),
-        int(np.abs(np.subtract(trims, float(fit["share"]))).argmin()),
-    ]
+    enough = least_enough(trims, float(fit["share"]))
+    return [numbers.index(K), int(nearest), trims.index(enough)]
 
 
 def _automatic_labels(search: Exploration) -> np.ndarray:

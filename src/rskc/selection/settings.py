@@ -202,7 +202,7 @@ class GridSearch(Search):
         ]
         model = self._for_tasks().set_params(n_features=None)
         found = fit_paths("Settings", paths, X, model, runner, describe_fit)
-        shape = tuple(map(len, axes))
+        shape = len(numbers), len(bounds), len(trims)
         grid, fits = _by_bound(paths, shape), _by_bound(found, shape)
         table = _in_table(grid, fits)
         table["cer_bound"] = _moved_along(fits, shape, axis=1)

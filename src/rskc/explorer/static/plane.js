@@ -38,7 +38,8 @@ class Plane {
     /** @type {number[] | null} */
     this.brush = null;
     this.frame = 0;
-    [this.width, this.height] = [1, 1];
+    this.width = 1;
+    this.height = 1;
     this.aim();
     this.now.set(this.to);
     this.listen();

@@ -45,7 +45,6 @@ export class Store {
     };
     /** @type {((changed: Set<string>) => void)[]} */
     this.listeners = [];
-    this.milliseconds = 0;
     this.readAddress();
     window.addEventListener("hashchange", () => {
       this.readAddress();
@@ -85,10 +84,8 @@ export class Store {
 
   /** @param {Set<string>} changed */
   tell(changed) {
-    const start = performance.now();
     if (["k", "f", "t"].some((name) => changed.has(name))) changed.add("setting");
     for (const listener of this.listeners) listener(changed);
-    this.milliseconds = performance.now() - start;
   }
 
   readAddress() {
