@@ -132,7 +132,7 @@ class SilhouetteDisplay:
         self.ax_.set_yticks(positions, style.plain_names(names), fontsize=_NAME_POINTS)
         self.ax_.tick_params(axis="y", length=0, pad=2)
 
-    def _write_means(self, rows, positions, width: float, height: float) -> None:
+    def _write_means(self, rows: Any, positions: Any, width: float, height: float) -> None:
         """Write in each cluster its mean; in one too thin for text, as near as can be."""
         labels = self.labels[rows]
         clusters = np.unique(labels)
@@ -165,7 +165,7 @@ def _describe_briefly(k: int, regular: np.ndarray, outlying: np.ndarray) -> str:
     return f"{k}: {(regular if len(regular) else outlying).mean():.2f}"
 
 
-def _draw_steps(ax, values, places, thickness, color):
+def _draw_steps(ax: Any, values: Any, places: Any, thickness: Any, color: Any) -> None:
     """Draw bars as one filled path, past ``ax.stairs``, which looks at every corner for limits.
 
     A display of 100,000 cases takes 0.4 s; with ``ax.stairs`` it took 4.4 s.
