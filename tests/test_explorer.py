@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import zlib
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -35,7 +36,7 @@ def corners(n=60, p=6, seed=0):
 
 def explore(X, **how):
     how = {"n_clusters": [2, 3, 4], "n_features": [2, 6], "trims": [0, 0.05], "n_splits": 1} | how
-    return rskc.explore(X, **ALONE, **how)
+    return rskc.explore(X, **ALONE | how)
 
 
 @pytest.fixture(scope="module")
@@ -100,34 +101,34 @@ def test_a_fit_with_the_settings_of_a_view_repeats_it(page, frame):
             assert classification_error_rate(model.labels_, fit["labels"]) == 0
 
 
-def test_the_same_for_any_number_of_jobs_and_after_a_break(frame, tmp_path, monkeypatch):
-    store = tmp_path / "explorer.db"
-    finished, run = [], Runner.run
+def test_the_same_for_any_number_of_jobs_and_after_a_break(page, frame, tmp_path, monkeypatch):
+    store, run, ran, steps = tmp_path / "explorer.db", Runner.run, [], []
 
     def broken(self, name, work, keys, more=0):
         if name.startswith("Halves of"):
             raise KeyboardInterrupt
-        finished.append(len(keys))
         return run(self, name, work, keys, more)
 
+    def counted(self, name, work, keys, more=0):
+        ran.append(name)
+        return run(self, name, partial(noted, work, ran), keys, more)
+
+    same = {"labels": np.arange(60) % 3, "title": "Corners", "checkpoint": store}
     monkeypatch.setattr(Runner, "run", broken)
     with pytest.raises(KeyboardInterrupt):
-        explore(frame, checkpoint=store)
-    assert finished
+        explore(frame, **same)
+    monkeypatch.setattr(Runner, "run", counted)
+    resumed = explore(frame, **same, progress=lambda *counts: steps.append(counts))
+    assert resumed.html == page.html
+    assert [name for name in ran if isinstance(name, tuple)] == [(i, 0) for i in range(6)]
+    assert all(done <= total for done, total in steps)
     monkeypatch.undo()
-    steps = []
-    resumed = explore(frame, checkpoint=store, n_splits=1)
-    again = rskc.explore(
-        frame,
-        n_clusters=[2, 3, 4],
-        n_features=[2, 6],
-        trims=[0, 0.05],
-        n_splits=1,
-        n_jobs=2,
-        progress=lambda done, total: steps.append((done, total)),
-    )
-    assert resumed.html == again.html == explore(frame).html
-    assert steps[-1][0] == steps[-1][1]
+    assert explore(frame, **same | {"checkpoint": None}, n_jobs=2).html == page.html
+
+
+def noted(work, ran, key):
+    ran.append(key)
+    return work(key)
 
 
 def test_what_the_automatic_choice_took_is_put_among_the_settings():
@@ -275,10 +276,6 @@ def test_the_page_holds_the_fits(page):
     assert_allclose(column, page.search.data_[:, words["shown"][0]], atol=(high - low) / 6e4)
     assert words["features"] == list("abcdef")
     assert words["classes"]["codes"][:4] == [0, 1, 2, 0]
-
-
-def test_the_same_input_gives_the_same_page(page, frame):
-    assert explore(frame, labels=np.arange(60) % 3, title="Corners").html == page.html
 
 
 def test_the_page_fetches_nothing_and_runs_its_own_script_alone(page):

@@ -134,7 +134,9 @@ class Exploration(Search):
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
         search = Stability(self.estimator, self.n_clusters, n_jobs=self.n_jobs)
+        runner.later = len(self._asked.paths) * (1 + self.n_splits)
         self.choice_ = search.choose(X, runner)
+        runner.later = 0
         self.axes_ = self._axes_around(X)
         paths, model = self.axes_.paths, self._for_tasks()
         more = len(paths) * self.n_splits
