@@ -15,6 +15,7 @@ NAMES = (
     "selection",
     "choice",
     "number",
+    "explorer",
     "helpers",
     "blocks",
     "gpu",

@@ -13,6 +13,7 @@ from rskc.fitted import feature_names
 from rskc.pictures.models import frame_of, principal_components
 from rskc.selection.settings import least_enough
 
+ROOM = 0.1  # of the range of the cases, on each side of the plane
 MOST_WEIGHTS = 1000  # of a setting, the largest ones
 MOST_CELLS = 250_000  # of the table
 
@@ -186,7 +187,7 @@ def _plane(X: np.ndarray, weights: np.ndarray, outliers: np.ndarray) -> tuple[np
         cells = np.column_stack([cells, np.zeros(len(cells))])
     positions = principal_components(cells, outliers).transform(cells)
     middle = positions[~outliers].mean(axis=0) if not outliers.all() else positions.mean(axis=0)
-    frame = frame_of(positions, np.zeros(len(X), int), outliers, middle[None])
+    frame = frame_of(positions, np.zeros(len(X), int), outliers, middle[None], ROOM)
     placed = (np.clip(positions, frame.low, frame.high) - frame.low) / (frame.high - frame.low)
     return placed, frame.n_beyond
 

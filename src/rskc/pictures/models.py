@@ -178,13 +178,17 @@ def _by_components(Z: np.ndarray, centers: np.ndarray, outliers: np.ndarray, n: 
 
 
 def frame_of(
-    positions: np.ndarray, labels: np.ndarray, outliers: np.ndarray, centers: np.ndarray
+    positions: np.ndarray,
+    labels: np.ndarray,
+    outliers: np.ndarray,
+    centers: np.ndarray,
+    margin: float = MARGIN,
 ) -> Frame:
     """Frame all centers and cases that are no outliers, with some room for outliers."""
     regular = positions if outliers.all() else positions[~outliers]
     regular = np.concatenate([regular, centers[np.unique(labels)]])
     low, high = regular.min(axis=0), regular.max(axis=0)
-    room = MARGIN * np.where(high > low, high - low, 1.0)
+    room = margin * np.where(high > low, high - low, 1.0)
     everything = np.concatenate([regular, positions])
     low = np.maximum(everything.min(axis=0), low - room)
     high = np.minimum(everything.max(axis=0), high + room)
