@@ -78,7 +78,7 @@ def test_all_combinations_are_fitted(page):
 
 
 def test_the_marked_setting_is_that_of_the_automatic_fit(frame):
-    search = explore(frame, n_clusters="auto", n_features="auto", trims="auto").search
+    search = explore(frame, n_clusters=[2, 3], n_features="auto", trims="auto", n_splits=0).search
     automatic = search.best_estimator_
     assert search.choice_.n_clusters == 3
     k, f, t = scene_of(search).marked
@@ -87,7 +87,7 @@ def test_the_marked_setting_is_that_of_the_automatic_fit(frame):
     assert axes.n_features[f] == automatic.get_support().sum()
     assert axes.trims[t] == pytest.approx(automatic.trim_)
     same = RobustSparseKMeans(2, random_state=0)
-    by_hand = rskc.selection.Stability(same, random_state=0, **ALONE).fit(frame)
+    by_hand = rskc.selection.Stability(same, [2, 3], random_state=0, **ALONE).fit(frame)
     assert_array_equal(by_hand.best_estimator_.labels_, automatic.labels_)
     assert by_hand.reason_ == search.choice_.reason
 
@@ -149,7 +149,7 @@ def test_of_a_large_table_some_are_fitted_and_all_are_counted():
     assert_array_equal(search.data_, X[search.samples_used_])
     assert words["cases"] == [f"c{i}" for i in search.samples_used_]
     assert all(sum(sizes) == 600 for sizes in words["sizes"])
-    assert sorted(words["sizes"][0]) == [200, 200, 200]
+    assert sorted(words["sizes"][2]) == [200, 200, 200]  # two features, with trimming
     assert "600 cases" in words["sample"]
     assert "90 drawn at random" in words["sample"]
 
@@ -182,7 +182,7 @@ def test_refusals_name_the_parameter(frame, wrong, words):
 
 
 def test_of_no_clusters_nothing_is_marked():
-    X = np.random.default_rng(0).normal(size=(40, 5))
+    X = np.random.default_rng(0).normal(size=(40, 6))
     page = explore(X, n_clusters=[2, 3], n_splits=0)
     words, _ = opened(page)
     assert page.search.choice_.n_clusters == 1

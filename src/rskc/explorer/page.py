@@ -170,6 +170,9 @@ def explore(
     >>> page.search.choice_.n_clusters
     3
     """
+    for name, given in (("labels", labels), ("case_names", case_names)):
+        if given is not None:
+            _check_length(name, given, len(X))
     model = RobustSparseKMeans(2, random_state=random_state) if estimator is None else estimator
     search = Exploration(
         model,
@@ -185,6 +188,11 @@ def explore(
     ).fit(X)
     names = names_of_cases(X) if case_names is None else case_names
     return Explorer(search, labels=labels, case_names=names, title=title)
+
+
+def _check_length(name: str, given: Any, n: int) -> None:
+    if len(given) != n:
+        raise ValueError(f"{name} has {len(given)} entries for {n} cases; give one for each.")
 
 
 # ---- Words
@@ -262,10 +270,7 @@ def _case_names(search: Exploration, names: Any) -> list[str]:
     if names is None:
         return [str(i) for i in used]
     names = list(names)
-    if len(names) != search.n_samples_:
-        raise ValueError(
-            f"case_names has {len(names)} names for {search.n_samples_} cases; give one for each."
-        )
+    _check_length("case_names", names, search.n_samples_)
     return [cleaned(names[i], LONGEST_NAME) for i in used]
 
 
@@ -273,10 +278,7 @@ def _classes(search: Exploration, labels: Any) -> dict[str, Any] | None:
     if labels is None:
         return None
     codes, names = read_one(labels=labels)
-    if len(codes) != search.n_samples_:
-        raise ValueError(
-            f"labels has {len(codes)} labels for {search.n_samples_} cases; give one for each."
-        )
+    _check_length("labels", codes, search.n_samples_)
     own = codes[search.samples_used_]
     return {"names": [cleaned(name, LONGEST_NAME) for name in names], "codes": own.tolist()}
 
