@@ -163,12 +163,10 @@ def explore(
     Examples
     --------
     >>> import rskc
-    >>> from rskc.datasets import make_figure1
-    >>> page = rskc.explore(make_figure1(random_state=0).data, n_clusters=[2, 3], n_features=2)
-    >>> page
+    >>> from rskc.datasets import make_simulation
+    >>> data = make_simulation(n_samples=45, n_features=20, n_informative=8, random_state=0).data
+    >>> rskc.explore(data, n_clusters=[2, 3], n_features=[4, 8], n_splits=0)
     <Explorer: 12 settings, Explorer>
-    >>> page.search.choice_.n_clusters
-    3
     """
     for name, given in (("labels", labels), ("case_names", case_names)):
         if given is not None:
