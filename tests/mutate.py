@@ -3,26 +3,24 @@
     python tests/mutate.py --most 60 --seed 1 solver/weights.py metrics.py
 
 A trial by hand, not a test. Each mutant is a copy of the package in which one place differs:
-``<`` is ``<=``, ``+`` is ``-``, ``and`` is ``or``, a number is one more, and the like. The test files
-of its module run until the first failure. What survives is printed: a number that only tunes, a
-change that changes nothing, or something that deserves a test. Constants in capitals are left out,
-since tuning numbers stand there.
+``<`` is ``<=``, ``+`` is ``-``, ``and`` is ``or``, a number is one more, and the like. The test
+files of its module run until the first failure. What survives is printed: a number that only
+tunes, a change that changes nothing, or something that deserves a test. Constants in capitals are
+left out, since tuning numbers stand there.
 """
 
 import argparse
 import ast
-import os
 import random
-import shutil
 import subprocess
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "rskc"
+from package_copy import SOURCE, copy_package, run_tests
+from rskc.engines import memory
+
 # Test files that speak of a module, those that fail soonest first.
 TESTS = {
     "solver/weights.py": ("solver", "missing", "estimator"),
@@ -118,45 +116,19 @@ def _span(source: str, node: ast.expr) -> tuple[int, int]:
     return place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)
 
 
-# An editable install would find the package before the copy does.
-RUN = """
-import sys
-sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "MesonpyMetaFinder"]
-sys.path.insert(0, sys.argv[1])
-import rskc, pytest
-assert rskc.__file__.startswith(sys.argv[1])
-sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore", *sys.argv[2:]]))
-"""
-
-
 def is_noticed(mutant: Mutant) -> bool:
     """Whether a test fails, or does not end, with this mutant."""
-    known = TESTS.get(mutant.module) or TESTS[mutant.module.split("/")[0]]
-    files = [str(ROOT / "tests" / f"test_{name}.py") for name in known]
+    names = TESTS.get(mutant.module) or TESTS[mutant.module.split("/")[0]]
+    compiled = Path(memory.PASSES.__file__)
     with tempfile.TemporaryDirectory() as folder:
-        copy = _copy(Path(folder))
+        copy = copy_package(Path(folder), None if compiled.suffix == ".py" else compiled)
         (copy / mutant.module).write_text(mutant.source)
-        command = [sys.executable, "-c", RUN, folder, *files]
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "CI": "1"}
+        options = {"env": {"OMP_NUM_THREADS": "1", "CI": "1"}, "timeout": SECONDS}
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         try:
-            done = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS
-            )
+            return run_tests(Path(folder), names, "-x", "-q", **options, **silent) != 0
         except subprocess.TimeoutExpired:
             return True
-    return done.returncode != 0
-
-
-def _copy(folder: Path) -> Path:
-    """Copy the package with its compiled passes, which an editable install has elsewhere."""
-    from rskc.engines import memory
-
-    copy = folder / "rskc"
-    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    compiled = Path(memory.PASSES.__file__)
-    if compiled.suffix != ".py":
-        shutil.copy(compiled, copy / "engines")
-    return copy
 
 
 def main() -> None:
@@ -177,7 +149,9 @@ def main() -> None:
         for mutant, noticed in zip(some, pool.map(is_noticed, some), strict=True):
             if not noticed:
                 survivors += 1
-                print(f"{mutant.module}:{mutant.line}: {mutant.before} -> {mutant.after}", flush=True)
+                print(
+                    f"{mutant.module}:{mutant.line}: {mutant.before} -> {mutant.after}", flush=True
+                )
     print(f"{len(some) - survivors} of {len(some)} noticed", flush=True)
 
 

@@ -23,7 +23,7 @@ def run(program):
         capture_output=True,
         text=True,
         timeout=300,
-        # Threads that wait do not spin: where the CPUs are busy with other work, that takes minutes.
+        # Threads that wait do not spin: where other work keeps the CPUs busy, that takes minutes.
         env=os.environ | {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"},
     )
     assert done.returncode == 0, done.stderr or done.returncode
@@ -115,7 +115,9 @@ def test_a_fit_takes_at_most_two_and_a_half_times_the_data(monkeypatch, options)
     monkeypatch.setattr(memory, "ROWS_BYTES", 2**20)
     monkeypatch.setattr(memory, "WORK_BYTES", 2**20)
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(50_000, 40)) + 2 * rng.integers(0, 3, 50_000)[:, None] * (np.arange(40) < 9)
+    X = rng.normal(size=(50_000, 40)) + 2 * rng.integers(0, 3, 50_000)[:, None] * (
+        np.arange(40) < 9
+    )
     RobustSparseKMeans(3, n_init=2, random_state=0, **options).fit(X[:500])  # imports
     tracemalloc.start()
     try:
