@@ -35,7 +35,7 @@ class FeatureCounts(NamedTuple):
     n_mostly: int  # the fewest that hold MOSTLY of the sum of the weights
     n_different: int | None  # None where the number of features was not left to the data
     n_enough: int | None
-    noun: str  # "feature" or "feature group"
+    noun: str = "feature"  # or "feature group"
 
     @property
     def words(self) -> str:
