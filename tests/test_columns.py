@@ -265,10 +265,10 @@ def test_a_number_for_missing_cells_is_named(put, value):
     told = " ".join(run("fit", "t.csv", *fit).stderr.split())
     option = f"--missing {value}"
     assert (
-        f"5 cells of 'a', 'c' are {value}, far from all others: if it stands for a missing cell, "
+        f"5 cells of 'a', 'c' are {value}, apart from all others: if it stands for a missing cell, "
         f"add {option} (as the file writes it)." in told
     )
-    assert "far from all others" not in run("fit", "t.csv", *fit, *option.split()).stderr
+    assert "apart from all others" not in run("fit", "t.csv", *fit, *option.split()).stderr
     put(made, "t.parquet")
     told = " ".join(run("fit", "t.parquet", *fit).stderr.split())
     assert "if it stands for a missing cell, leave these cells empty." in told

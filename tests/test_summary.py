@@ -124,7 +124,7 @@ def test_cases_frame(model, table):
 
 def test_cases_frame_with_the_data(model, table):
     frame = model.cases_frame(table)
-    assert list(frame.columns) == [*CASES, "second_cluster", "silhouette"]
+    assert list(frame.columns) == [*CASES, "observed", "second_cluster", "silhouette"]
     pd.testing.assert_frame_equal(frame[CASES], model.cases_frame())
     assert frame["second_cluster"].dtype == "Int64"
     if len(model.cluster_centers_) == 1:
@@ -141,6 +141,7 @@ def test_cases_frame_with_the_data(model, table):
 def test_a_case_without_a_cell_is_infinitely_far():
     row = fit(incomplete()).cases_frame(incomplete()).loc[5]
     assert row["distance"] == np.inf
+    assert row["observed"] == 0
     assert row["outlier"]
     assert row["trimmed"]
     assert row["silhouette"] == 0

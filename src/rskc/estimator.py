@@ -284,8 +284,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``cluster``; ``distance``, the weighted squared one to the center;
         ``unweighted_distance``; ``outlier``, ``outlier_weighted`` and ``outlier_unweighted``, by
         which distance; ``trimmed``, ``trimmed_weighted`` and ``trimmed_unweighted``. With ``X``,
-        the data of the fit, also ``second_cluster`` and ``silhouette``, the revised one; with one
-        cluster these are missing.
+        the data of the fit, also ``observed``, the share of the weight that is observed (of a case
+        with 0 nothing is known, so that it counts as outlying), and ``second_cluster`` and
+        ``silhouette``, the revised one; with one cluster these two are missing.
         """
         check_is_fitted(self, "cluster_centers_")
         return cases_frame(*to_numpy_pair(self, X))

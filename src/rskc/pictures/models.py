@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rskc.arrays import to_numpy_pair
@@ -160,6 +159,8 @@ def _by_rank(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, name: str, 
 
 
 def _by_components(Z: np.ndarray, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
+    from sklearn.decomposition import PCA  # a tenth of the start of a command
+
     regular = Z[~outliers]
     if len(regular) < 3:  # too few to span a plane
         regular = np.concatenate([Z, centers])

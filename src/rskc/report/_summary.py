@@ -121,15 +121,14 @@ def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
 
 
 def _data(facts: Facts) -> dict[str, Any]:
-    n_blind = 0
-    if facts.model.n_missing_ and len(facts.support):
-        n_blind = int(np.isnan(facts.X[:, facts.support]).all(axis=1).sum())
+    n_blind = int(facts.blind.sum())
     return {
         "n_cases": facts.n,
         "n_features": facts.p,
         "n_missing": int(facts.model.n_missing_),
         "share_missing": facts.model.n_missing_ / (facts.n * facts.p),
-        "n_blind": n_blind,
+        "n_blind": n_blind,  # no value in the features that have weight; among them
+        "n_empty": int(np.isnan(facts.X[facts.blind]).all(axis=1).sum()),  # no value at all
         "n_infinite": int((~facts.seen).sum()) - n_blind,
         "spreads": _spreads(facts),
     }
@@ -157,7 +156,7 @@ def _result(facts: Facts) -> dict[str, Any]:
         "features": counts.words,
         "alike": bool(len(support) == facts.p and np.ptp(facts.weights) == 0),
         "n_outliers": int(facts.outliers.sum()),
-        "n_trimmed": int(model.trimmed_.sum()),
+        "n_trimmed": int((model.trimmed_ & ~facts.blind).sum()),
         "n_weighted": int(np.isin(facts.flags[facts.seen], (1, 3)).sum()),
         "n_unweighted": int(np.isin(facts.flags[facts.seen], (2, 3)).sum()),
         "n_trim": int(model.n_trim_),
