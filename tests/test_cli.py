@@ -433,7 +433,14 @@ def test_predicting_the_same_table_gives_the_same(here):
     result = run("predict", "table-rskc", "table.csv", "--out", "new/labels.csv")
     assert "45 cases" in result.stdout
     found = labels("new")
-    assert list(found) == ["case", "cluster", "distance", "unweighted_distance", "outlier"]
+    assert list(found) == [
+        "case",
+        "cluster",
+        "distance",
+        "unweighted_distance",
+        "outlier",
+        "observed",
+    ]
     for name in ("case", "cluster", "outlier"):
         assert list(found[name]) == list(fitted[name])
     np.testing.assert_allclose(found.distance, fitted.distance, rtol=1e-9)
@@ -520,7 +527,7 @@ def test_missing_columns_are_counted_and_named(here, frame):
 def test_predictions_go_to_stdout_on_request(here):
     run(*QUICK)
     lines = run("predict", "table-rskc", "table.csv", "--out", "-").stdout.splitlines()
-    assert lines[0] == "case,cluster,distance,unweighted_distance,outlier"
+    assert lines[0] == "case,cluster,distance,unweighted_distance,outlier,observed"
     assert len(lines) == 46
 
 

@@ -60,7 +60,7 @@ def test_cases_without_names_are_named_by_their_line_too(put):
     made.loc[11] = np.nan
     put(made)
     result = run(*FIT, "--no-report")
-    assert "Outliers: 11 (line 13), 7 (line 9)" in result.stdout
+    assert "Outliers: 7 (line 9)\n" in result.stdout
     assert "No value at all, so that the cluster means nothing: 11 (line 13)." in flat(
         result.stderr
     )

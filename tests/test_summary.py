@@ -295,7 +295,14 @@ def test_cases_are_named_the_farthest_first_and_ten_at_most():
 
 def test_what_is_not_known_is_said():
     text = " ".join(fit(incomplete()).summary().split())
-    assert "nothing known of 1 case in features with weight" in text
+    assert "; of 1 case nothing is observed in the features that have weight" in text
+
+
+def test_a_cell_too_large_is_not_called_missing():
+    table = X.copy()
+    table[4] = 1e300
+    text = " ".join(fit(table, trim=0.1).summary().split())
+    assert "0 of 360 cells missing; of 1 case a cell is too large" in text
     assert "nothing known" not in fit(X).summary()
 
 

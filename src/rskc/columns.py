@@ -99,18 +99,14 @@ def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]
     if len(matrix) < FEWEST:
         return {}
     counting = np.flatnonzero(matrix[1] - matrix[0] == 1)
-    # Beside an x, y is a coordinate.
-    known = {"y"} if {"x", "X"} & set(names) else set()
-    named = [
-        j
-        for j, name in enumerate(names)
-        if is_id_name(name) or (is_class_name(name) and str(name).lower() not in known)
-    ]
+    named = [j for j, name in enumerate(names) if is_id_name(name) or is_class_name(name)]
     found = {}
     for j in sorted({0, *counting.tolist(), *named}):
         column = recognize_column(str(names[j]), matrix[:, j], is_first=j == 0)
         if column is not None:
             found[j] = column
+    if {"x", "X"} & set(names):  # beside it, y is a coordinate
+        found = {j: column for j, column in found.items() if column.name not in ("y", "Y")}
     return found
 
 

@@ -163,8 +163,8 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     copies = copies_among(table.data.to_numpy()[~table.data.isna().all(axis=1)])
     if len(copies):
         yield (
-            f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others: if "
-            "they were entered twice, leave them out, since they count twice."
+            f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others, "
+            "and count twice: if they were entered twice, leave them out."
         )
     if table.empty:
         yield f"Without a single value: {quoted(table.empty)}."

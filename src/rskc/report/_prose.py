@@ -373,9 +373,8 @@ def _on_blind(n_blind: int, n_empty: int, l1_bound: str) -> str:
         what = "no value in the features that have weight"
         remedy += f", or let more features have weight by a larger {l1_bound}"
     cluster = "the cluster is" if n_blind == 1 else "their clusters are"
-    return (
-        f"{count(n_blind, 'case has', 'cases have')} {what}, so that {cluster} arbitrary; {remedy}."
-    )
+    cases = count(n_blind, "case has", "cases have")
+    return f"{cases} {what}, so that {cluster} arbitrary; {remedy}."
 
 
 def _searched(facts: dict[str, Any]) -> Pairs:
