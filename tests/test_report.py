@@ -321,7 +321,7 @@ def test_one_cluster(X):
     summary = summarize(fit(X, 1, l1_bound=None), X)
     assert summary["result"]["silhouette"] is None
     assert "silhouettes" not in summary["figures"]
-    assert summary["headline"].startswith("1 cluster found in 60 cases; all 6 features count alike")
+    assert summary["headline"].startswith("All 60 cases are one group; all 6 features count alike")
     assert any(item["about"] == "One cluster" for item in summary["advice"])
     assert "second" not in summary["cases"]["data"]
     Reader(render(summary))
@@ -495,7 +495,7 @@ def test_one_cluster_says_what_was_seen():
     assert search.n_clusters_ == 1
     report = make_report(search.best_estimator_, X, searches=search)
     texts = texts_of(report.summary)
-    assert texts["How many clusters"].startswith("1: no clusters were found.")
+    assert texts["How many clusters"].startswith("No clusters were found.")
     for row in search.table_.itertuples():
         assert f"{row.stability:.2f} with {row.n_clusters}" in texts["How many clusters"]
     assert report.summary["sure"]["clusters"] == []

@@ -238,7 +238,7 @@ def _is_apart(column: np.ndarray, value: float) -> bool:
         return False
     low, high = float(rest.min()), float(rest.max())
     if value == -1:  # of -1, 0 and 1 it is one
-        return low >= 0 and high > 10
+        return low >= 0 and high > 10 and is_code.sum() >= FEWEST_CODES
     is_alone = value == -9 and is_code.sum() > 1 and not (rest == np.floor(rest)).any()
     is_far = min(abs(value - low), abs(value - high)) > high - low
     return is_far or (value < 0 <= low) or is_alone

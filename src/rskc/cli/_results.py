@@ -208,6 +208,7 @@ class Result:
             # Tables in blocks have no digest, and read_table does not read them.
             "reader": data.table.sha256 and read_call(data.table.path, data.reading),
             "date": f"{now.day} {now:%B %Y, %H:%M %Z}",
+            "first case": None if data.table.id_column else data.table.where(0),
         }
         return summarize(
             self.model,
@@ -323,8 +324,11 @@ def headline(result: Result) -> str:
     if table["n_features"] == 1:
         features = "there is one feature"
     outliers = on_outliers(found["n_outliers"], found["n_without_data"])
-    clusters, cases = count(found["n_clusters"], "cluster"), count(table["n_cases"], "case")
-    return f"{clusters} of {cases}; {features}; {outliers}."
+    cases = count(table["n_cases"], "case")
+    clusters = f"{count(found['n_clusters'], 'cluster')} of {cases}"
+    if found["n_clusters"] == 1:
+        clusters = f"All {cases} are one group"
+    return f"{clusters}; {features}; {outliers}."
 
 
 # ---- On a terminal, for a reader who does not know the method
@@ -383,6 +387,9 @@ def _show_finding(finding: Any, console: Console) -> None:
     )
     for row, is_chosen in zip(table.rows, chosen, strict=True):
         row.style = "bold green" if is_chosen else None
+    if not rows:  # nothing was tried
+        console.print("", bold(finding.headline))
+        return
     console.print("", table, bold(finding.headline), finding.explanation, *finding.changes)
 
 
@@ -419,7 +426,7 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "Largest weights", listed(weights, MOST_NAMES, found["n_features"])
     if found["n_outliers"]:
         yield "Outliers", listed(_farthest(result), MOST_NAMES, found["n_outliers"])
-    if truth is not None:
+    if truth is not None and found["n_clusters"] > 1:
         sample = f", among {truth['n_cases']:,} cases drawn at random" if result.is_sample else ""
         yield (
             f"Compared with {cleaned(truth['label_column'], 40)}",

@@ -26,13 +26,15 @@ MOST_ROWS, MOST_COLUMNS = 120, 40  # of the heat map
 def figures_of(facts: Facts) -> dict[str, Any]:
     """Compute the charts that can be drawn of this model."""
     figures = {}
-    # With one cluster there is no reason to prefer features: all bars would be as long.
-    if len(facts.model.cluster_centers_) > 1 or np.ptp(facts.weights) > 0:
+    # With one cluster there is no reason to prefer features, nor to look at the first of them.
+    is_one = facts.K == 1 and np.ptp(facts.weights) == 0
+    if not is_one:
         figures["weights"] = weights(facts)
     if facts.seen.any() and len(facts.support):
         figures["clusters"] = clusters(facts)
         figures["outliers"] = outliers(facts)
-        figures["cells"] = cells(facts)
+        if not is_one:
+            figures["cells"] = cells(facts)
         if facts.silhouette is not None:
             figures["silhouettes"] = silhouettes(facts)
     return figures

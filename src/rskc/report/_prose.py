@@ -33,6 +33,8 @@ def headline(summary: Mapping[str, Any]) -> str:
         features = "there is one feature"
     outliers = on_outliers(result["n_outliers"], data["n_blind"])
     found = f"{count(result['n_found'], 'cluster')} found in {count(n, 'case')}"
+    if result["n_found"] == 1:
+        found = f"All {count(n, 'case')} are one group"
     return f"{found}; {features}; {outliers}."
 
 
@@ -103,7 +105,7 @@ def _on_outliers(summary: Mapping[str, Any]) -> str:
     of = "its center" if outlying == 1 else "their centers"
     weighted, unweighted = result["n_weighted"], result["n_unweighted"]
     how = f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
-    how = how if weighted and unweighted and outlying > 1 else ""
+    how = how if weighted and unweighted and outlying > 1 and not result["alike"] else ""
     look = "worth a look, be it an error or something new"
     return f"{text} {far} unusually far from {of}{how}: {look}."
 
@@ -209,12 +211,14 @@ def _warned(facts: dict[str, Any]) -> Pairs:
 def _one_cluster(facts: dict[str, Any]) -> Pairs:
     if facts["result"]["n_clusters"] > 1:
         return
-    searched = any("n_clusters" in search["suggests"] for search in facts["searches"])
+    tables = [s["table"] for s in facts["searches"] if "n_clusters" in s["suggests"]]
     why = "With one cluster there is nothing to separate, and no weights to learn"
-    if searched:
-        why = "The search found no clusters that it can vouch for: all cases are one group"
     remedy = f"try two or more, or {facts['names']['Stability']}"
-    remedy = f"give {facts['names']['n_clusters']}" if searched else remedy
+    if tables:
+        why = "The search found no clusters that it can vouch for: all cases are one group"
+        remedy = f"give {facts['names']['n_clusters']}"
+    if tables and not tables[0]["rows"]:
+        why = "There are too few cases to look for clusters"
     yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
 
 
