@@ -161,11 +161,13 @@ def test_every_chart_is_drawn(watch):
 
 def test_marks_are_as_many_as_there_are_numbers(watch, model):
     seen = np.isfinite(model.distances_)
-    points = watch.count("#chart-clusters .mark-symbol.layer_0_marks path")
-    crosses = watch.count("#chart-clusters .mark-symbol.layer_1_marks path")
+    points = watch.count("#chart-clusters .mark-symbol.layer_1_marks path")
+    crosses = watch.count("#chart-clusters .mark-symbol.layer_2_marks path")
+    rings = watch.count("#chart-clusters .mark-symbol.layer_0_marks path")
+    assert rings == sum(row["nearer"] for row in watch.rows_of("clusters", "points"))
     assert points == (seen & ~model.outliers_).sum()
     assert crosses == (seen & model.outliers_).sum()
-    assert watch.count("#chart-clusters .mark-text.layer_3_marks text") == 3
+    assert watch.count("#chart-clusters .mark-text.layer_4_marks text") == 3
     n_weights = np.count_nonzero(model.feature_weights_)
     assert watch.count("#chart-weights .mark-rect.layer_0_marks path") == n_weights
     assert watch.count("#chart-silhouettes .mark-rect.layer_0_marks path") == seen.sum()
@@ -186,7 +188,7 @@ def test_charts_hold_the_numbers_of_the_model(watch, model):
 
 
 def test_pointing_at_a_case_shows_its_name(watch, model):
-    mark = watch.page.locator("#chart-clusters .mark-symbol.layer_1_marks path").first
+    mark = watch.page.locator("#chart-clusters .mark-symbol.layer_2_marks path").first
     mark.scroll_into_view_if_needed()
     mark.hover(force=True)
     tip = watch.page.locator("#vg-tooltip-element.visible")

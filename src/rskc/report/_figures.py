@@ -81,7 +81,8 @@ def clusters(facts: Facts) -> dict[str, Any]:
     cases = AssignedCases(facts.labels[seen], facts.distances[seen], facts.outliers[seen], seen)
     plane = pictures.plane_of(facts.model, facts.X[seen], cases, "auto")
     rows = chosen_cases(facts, seen, MOST_POINTS)
-    places = plane.positions[np.searchsorted(seen, rows)]
+    drawn = np.searchsorted(seen, rows)
+    places, nearer = plane.positions[drawn], plane.looks_nearer(cases, drawn)
     low, high, _ = pictures.frame_of(plane.positions, cases.labels, cases.outliers, plane.centers)
     beyond = int(((places < low) | (places > high)).any(axis=1).sum())
     used, pad = np.flatnonzero(facts.sizes), 0.03 * (high - low)
@@ -97,6 +98,7 @@ def clusters(facts: Facts) -> dict[str, Any]:
             "cluster": plain_numbers(facts.labels[rows]),
             "outlier": plain_numbers(facts.outliers[rows]),
             "distance": plain_numbers(facts.distances[rows]),
+            "nearer": plain_numbers(nearer),
             "case": _names(facts, rows),
         },
         "centers": {**_places(plane.centers[used]), "cluster": plain_numbers(used)},

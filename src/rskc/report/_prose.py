@@ -375,10 +375,10 @@ def _on_blind(n_blind: int, n_empty: int, l1_bound: str) -> str:
     what = "no value at all"
     if n_empty < n_blind:
         what = "no value in the features that have weight"
-        remedy += f", or let more features have weight by a larger {l1_bound}"
+        remedy += f", or raise {l1_bound}"
     cluster = "the cluster is" if n_blind == 1 else "their clusters are"
     cases = count(n_blind, "case has", "cases have")
-    return f"{cases} {what}, so that {cluster} arbitrary; {remedy}."
+    return f"{cases} {what}: {cluster} arbitrary; {remedy}."
 
 
 def _searched(facts: dict[str, Any]) -> Pairs:
