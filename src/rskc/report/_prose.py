@@ -80,8 +80,9 @@ def _on_features(summary: Mapping[str, Any]) -> str:
         return "All features count alike: no choice among them was asked for."
     names = sentence_list([cleaned(name, 32) for name in result["top_features"]])
     verb = "separates" if len(result["top_features"]) == 1 else "separate"
-    rest, best = data["n_features"] - result["n_selected"], f"{names} {verb} the groups best."
-    text = f"{result['features'][0].upper()}{result['features'][1:]}; {best}"
+    rest, best = data["n_features"] - result["n_selected"], f"; {names} {verb} the groups best"
+    best = best if result["n_clusters"] > 1 else ""
+    text = f"{result['features'][0].upper()}{result['features'][1:]}{best}."
     if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
         text += " Enough are the fewest with which nearly all cases stay in their groups."
     others = "feature has" if rest == 1 else "features have"
