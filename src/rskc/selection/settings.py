@@ -9,11 +9,11 @@ from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from rskc.comparison import Judgment, compare
 from rskc.exceptions import ParameterError
 from rskc.fitted import feature_names
+from rskc.groups import count_active
 from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import check_bounds, check_sparse
@@ -198,7 +198,7 @@ class GridSearch(Search):
         return numbers, check_bounds(self.l1_bounds, p).tolist(), trims
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        axes = self._axes(*X.shape)
+        axes = self._axes(len(X), self._n_units(X.shape[1]))
         names = ("n_clusters", "l1_bound", "trim")
         grid = [dict(zip(names, setting, strict=True)) for setting in product(*axes)]
         model = self._for_tasks().set_params(n_features=None)
@@ -213,7 +213,7 @@ class GridSearch(Search):
         self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
         own, self.n_stable_ = _own_number(self.estimator, axes[0]), None
         if self.choose_clusters:
-            self.n_stable_ = Stability(self.estimator, axes[0], n_jobs=self.n_jobs).choose(
+            self.n_stable_ = Stability(self._for_arrays(), axes[0], n_jobs=self.n_jobs).choose(
                 X, runner
             )
             own = self.n_stable_ if self.n_stable_ in axes[0] else own
@@ -261,7 +261,7 @@ def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -
         "objective": model.objective_ / np.count_nonzero(~model.trimmed_),
         "inertia": model.inertia_,
         "within": model.inertia_ / np.count_nonzero(~model.trimmed_weighted_),
-        "n_features": np.count_nonzero(model.feature_weights_),
+        "n_features": count_active(model.feature_groups, model.feature_weights_),
         "n_outliers": np.count_nonzero(model.outliers_),
         "silhouette": _silhouette(model, X),
     }
@@ -308,6 +308,8 @@ def _consensus(fits: list[Result], n_numbers: int) -> np.ndarray:
 
 
 def _alike(a: Result, b: Result) -> float:
+    from sklearn.metrics import adjusted_rand_score  # slow to import
+
     kept = ~(a["trimmed"] | b["trimmed"])
     return adjusted_rand_score(a["labels"][kept], b["labels"][kept])
 
