@@ -79,8 +79,8 @@ def test_there_are_pages_with_code():
     assert sum(block.kind == "python" for page in PAGES for block in blocks_of(page)) >= 25
 
 
-# Where a page prints no numbers, its searches repeat less than the defaults: what they find is tested
-# in test_selection.py and test_stability.py.
+# Where a page prints no numbers, its searches repeat less than the defaults: what they find is
+# tested in test_selection.py and test_stability.py.
 FEW = {
     Clest: {"n_splits": 3, "n_references": 3},
     GapL1: {"n_permutations": 3},
