@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from rskc import SmallClusterWarning
+from rskc.selection import Clest, GapL1, Stability
 from rskc.versions import environment
 
 FOLDER = Path(__file__).parent.parent / "docs"
@@ -78,9 +79,23 @@ def test_there_are_pages_with_code():
     assert sum(block.kind == "python" for page in PAGES for block in blocks_of(page)) >= 25
 
 
+# Where a page prints no numbers, its searches repeat less than the defaults: what they find is
+# tested in test_selection.py and test_stability.py.
+FEW = {
+    Clest: {"n_splits": 3, "n_references": 3},
+    GapL1: {"n_permutations": 3},
+    Stability: {"n_splits": 2, "n_references": 3},
+}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if not any(block.kind == "output" for block in blocks_of(page)):
+        for search, few in FEW.items():
+            defaults = search.__init__.__kwdefaults__
+            assert few.keys() <= defaults.keys()
+            monkeypatch.setattr(search.__init__, "__kwdefaults__", defaults | few)
     names, printed = {"__name__": "page"}, ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SmallClusterWarning)
@@ -128,3 +143,22 @@ def test_every_promise_names_a_test_that_exists():
     assert len(named) > 20
     texts = {name: (Path(__file__).parent / name).read_text("utf-8") for name, _ in named}
     assert not [test for name, test in named if f"def {test}(" not in texts[name]]
+
+
+# What the manual of RSKC 2.4.2 lists.
+RSKC = (
+    "RSKC Clest revisedsil CER Sensitivity RSKC.trimkmeans RSKC.trimkmeans.missing showbitmap "
+    "showDigit summary print optd DutchUtility DBWorld bitmapMat bitmapLab"
+)
+
+
+def test_everything_in_rskc_has_a_place_here():
+    text = (FOLDER / "coming-from-rskc.md").read_text("utf-8")
+    known = set(re.findall(r"[A-Za-z]\w*(?:\.[a-z]\w*)*", " ".join(re.findall("`(.*?)`", text))))
+    assert set(RSKC.split()) <= known
+
+
+def test_the_readme_does_not_send_people_to_a_score_that_misleads():
+    """With ``score``, a grid picks 5 clusters of three."""
+    text = " ".join(README.read_text("utf-8").split())
+    assert "scikit-learn's `GridSearchCV` is not for this" in text

@@ -65,6 +65,8 @@ def in_python(value: Any) -> str:
         value = value.item()
     if isinstance(value, np.ndarray) or (isinstance(value, list) and value):
         return f"an array of shape {np.shape(value)}"
+    if isinstance(value, Mapping):
+        return f"a mapping of {count(len(value), 'group')} to features"
     if callable(value):
         return cleaned(f"the function {getattr(value, '__qualname__', type(value).__name__)}", 80)
     return cleaned(repr(value), 80)

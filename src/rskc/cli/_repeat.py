@@ -34,11 +34,13 @@ def fit_command(data: Data, model: Any) -> str:
 
 
 def _on_table(command: str, data: Data) -> list[str]:
-    """Return a command with the table, and how it is read and standardized."""
+    """Return a command with the table, how it is read and standardized, and its groups."""
     words = ["rskc", command, str(data.table.path), *_reading_options(data.reading)]
     if data.scaling.of != "none":
         words += ["--standardize", data.scaling.of]
         words += ["--scale", data.scaling.kind] * (data.scaling.kind != "robust")
+    if data.groups_file is not None:
+        words += ["--groups", str(data.groups_file)]
     return words
 
 

@@ -27,7 +27,7 @@ from rskc.cli._options import (
 )
 from rskc.cli._output import check_no_file, stem_of
 from rskc.cli._repeat import fit_command, run_of
-from rskc.cli._tables import Data, read
+from rskc.cli._tables import Data, grouped, read
 from rskc.cli._work import run_search
 from rskc.wording import cleaned, count
 
@@ -94,8 +94,9 @@ def explore(
     """
     out = page.out if page.out is not None else Path(f"{stem_of(table)}-explorer.html")
     check_no_file(out, page.force)
-    data = read(table, reading, standardizing, console)
+    data = grouped(read(table, reading, standardizing, console), basics.groups)
     search = exploration(settings, basics, searching)
+    search.estimator.set_params(feature_groups=data.feature_groups)
     search, warned = explored(search, data, console)
     with console.busy("Writing the page"):
         write_explorer(out, search, data, page.title)

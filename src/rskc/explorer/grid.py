@@ -12,6 +12,7 @@ import numpy as np
 from rskc.arrays import is_dask, to_numpy
 from rskc.exceptions import ParameterError
 from rskc.fitting import make_engine
+from rskc.groups import count_active
 from rskc.selection import Stability
 from rskc.selection.checkpoint import Result
 from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
@@ -100,6 +101,10 @@ class Exploration(Search):
             check_integer("n_splits", self.n_splits, 1, remedy=" or 0")
         self._asked = self.planned(n, p)
 
+    def n_active(self, weights: np.ndarray) -> int:
+        """Return how many features, or groups of them, have weight."""
+        return count_active(self._groups, weights)
+
     def planned(self, n: int, p: int) -> Axes:
         """Return the settings for n cases by p features, before the automatic choice is known."""
         most = n // 2 // CASES_A_CLUSTER
@@ -133,7 +138,7 @@ class Exploration(Search):
         return numbers
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        search = Stability(self.estimator, self.n_clusters, n_jobs=self.n_jobs)
+        search = Stability(self._for_arrays(), self.n_clusters, n_jobs=self.n_jobs)
         runner.later = len(self._asked.paths) * (1 + self.n_splits)
         self.choice_ = search.choose(X, runner)
         runner.later = 0
@@ -152,10 +157,10 @@ class Exploration(Search):
         K, _, fit = self.choice_
         if is_word(self.n_clusters, "auto"):
             last = max(numbers[-1], min(K + BEYOND, len(X) // 2 // CASES_A_CLUSTER))
-            distinct = make_engine(self.estimator, X).distinct(last)
+            distinct = make_engine(self._for_arrays(), X).distinct(last)
             numbers = list(range(2, max(min(last, distinct), 2) + 1))
         if fit is not None and is_word(self.n_features, "auto"):
-            features = _with(features, int(np.count_nonzero(fit["weights"])), np.log)
+            features = _with(features, self.n_active(fit["weights"]), np.log)
         if fit is not None and is_word(self.trims, "auto"):
             trims = _with(trims, float(fit["share"]), np.asarray)
         return Axes(numbers, features, trims)

@@ -230,7 +230,7 @@ def _automatic(search: Exploration, scene: Scene) -> str:
     K, _, fit = search.choice_
     if fit is None:
         return "The automatic choice is one cluster, that is, no clusters."
-    n_features, share = int(np.count_nonzero(fit["weights"])), float(fit["share"])
+    n_features, share = search.n_active(fit["weights"]), float(fit["share"])
     text = (
         f"The automatic choice took {count(K, 'cluster')}, {count(n_features, 'feature')} and "
         f"trimmed {exact_percent(share)} of the cases."

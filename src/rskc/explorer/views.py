@@ -86,7 +86,7 @@ def _marked(search: Exploration) -> list[int] | None:
     numbers, features, trims = search.axes_
     if fit is None or K not in numbers:
         return None
-    n_features = max(1, int(np.count_nonzero(fit["weights"])))
+    n_features = max(1, search.n_active(fit["weights"]))
     nearest = np.abs(np.log(features) - np.log(n_features)).argmin()
     enough = least_enough(trims, float(fit["share"]))
     return [numbers.index(K), int(nearest), trims.index(enough)]
@@ -155,7 +155,7 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
     features = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)][:MOST_WEIGHTS]
     sizes = np.zeros(K, int)
     sizes[numbers] = search.sizes_[s]
-    figures = ("silhouette", "objective", "n_features", "n_outliers", "n_trim")
+    figures = ("silhouette", "objective", "n_outliers", "n_trim")
     known = len(halves.labels) > 0
     return View(
         numbers[fit["labels"]],
@@ -167,7 +167,8 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
         halves.selected[:, features].sum(axis=0),
         sizes,
         halves.agreement(fit["outliers"]) if known else np.nan,
-        {name: float(fit[name]) for name in figures},
+        {name: float(fit[name]) for name in figures}
+        | {"n_features": float(np.count_nonzero(weights))},
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc.fitted import units_of
 from rskc.outliers import Distances
 from rskc.pictures import models as pictures
 from rskc.pictures.models import FLAGS, AssignedCases
@@ -26,13 +27,15 @@ MOST_ROWS, MOST_COLUMNS = 120, 40  # of the heat map
 def figures_of(facts: Facts) -> dict[str, Any]:
     """Compute the charts that can be drawn of this model."""
     figures = {}
-    # With one cluster there is no reason to prefer features: all bars would be as long.
-    if len(facts.model.cluster_centers_) > 1 or np.ptp(facts.weights) > 0:
+    # With one cluster there is no reason to prefer features, nor to look at the first of them.
+    is_one = facts.K == 1 and np.ptp(facts.weights) == 0
+    if not is_one:
         figures["weights"] = weights(facts)
     if facts.seen.any() and len(facts.support):
         figures["clusters"] = clusters(facts)
         figures["outliers"] = outliers(facts)
-        figures["cells"] = cells(facts)
+        if not is_one:
+            figures["cells"] = cells(facts)
         if facts.silhouette is not None:
             figures["silhouettes"] = silhouettes(facts)
     return figures
@@ -79,7 +82,8 @@ def clusters(facts: Facts) -> dict[str, Any]:
     cases = AssignedCases(facts.labels[seen], facts.distances[seen], facts.outliers[seen], seen)
     plane = pictures.plane_of(facts.model, facts.X[seen], cases, "auto")
     rows = chosen_cases(facts, seen, MOST_POINTS)
-    places = plane.positions[np.searchsorted(seen, rows)]
+    drawn = np.searchsorted(seen, rows)
+    places, nearer = plane.positions[drawn], plane.looks_nearer(cases, drawn)
     low, high, _ = pictures.frame_of(plane.positions, cases.labels, cases.outliers, plane.centers)
     beyond = int(((places < low) | (places > high)).any(axis=1).sum())
     used, pad = np.flatnonzero(facts.sizes), 0.03 * (high - low)
@@ -95,6 +99,7 @@ def clusters(facts: Facts) -> dict[str, Any]:
             "cluster": plain_numbers(facts.labels[rows]),
             "outlier": plain_numbers(facts.outliers[rows]),
             "distance": plain_numbers(facts.distances[rows]),
+            "nearer": plain_numbers(nearer),
             "case": _names(facts, rows),
         },
         "centers": {**_places(plane.centers[used]), "cluster": plain_numbers(used)},
@@ -148,10 +153,12 @@ def silhouettes(facts: Facts) -> dict[str, Any]:
 
 
 def weights(facts: Facts) -> dict[str, Any]:
-    """Draw the largest weights."""
-    top, held = facts.support[:MOST_WEIGHTS], facts.weights[facts.support]
-    more = len(facts.support) - len(top)
-    names = clean_names((facts.feature_names[j] for j in top), CHART_WIDTH)
+    """Draw the largest weights, of features or of groups of them."""
+    units = units_of(facts.model)
+    support = pictures.strongest(units.weights)
+    top, held = support[:MOST_WEIGHTS], units.weights[support]
+    more = len(support) - len(top)
+    names = clean_names((units.names[j] for j in top), CHART_WIDTH)
     largest = [f"{cleaned(names[i], 32)} {held[i]:.2g}" for i in range(min(3, len(top)))]
     notes = []
     if more:
@@ -164,11 +171,12 @@ def weights(facts: Facts) -> dict[str, Any]:
     return {
         "bars": {
             "rank": list(range(len(top))),
-            "weight": plain_numbers(facts.weights[top]),
+            "weight": plain_numbers(held[: len(top)]),
             "feature": names,
         },
-        "alt": f"Bars of the {count(len(top), 'largest weight')} of {count(facts.p, 'feature')}, "
-        f"of which {len(facts.support):,} have weight: {sentence_list(largest)}.",
+        "alt": f"Bars of the {count(len(top), 'largest weight')} of "
+        f"{count(len(units.names), units.noun)}, of which {len(support):,} have weight: "
+        f"{sentence_list(largest)}.",
         "notes": notes,
     }
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from rskc.columns import spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
+from rskc.fitted import units_of
 from rskc.labels import in_order, read_two
 from rskc.markers import effects_between, markers_frame, regular_clusters
 from rskc.metrics import classification_error_rate, sensitivity
+from rskc.pictures import models as pictures
 from rskc.report._facts import (
     Facts,
     cases_table,
@@ -35,6 +37,7 @@ MOST_MARKERS = 5  # of a cluster
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
 # What is known of a run that is written in Python, and not as words.
 IN_SNIPPET = ("standardizer", "reader")
+FIRST_CASE = "first case"  # of a table whose cases have no names: where it is, such as "line 2"
 LABELS = {
     "command": "Command",
     "file": "File",
@@ -47,7 +50,8 @@ MEANINGS = {
     "trim": "share of the cases that each of the two rules trims; auto: the outlying ones",
     "l1_bound": "bound on the sum of the weights: the lower, the fewer features; auto: as many "
     "as differ between the clusters",
-    "n_features": "wanted number of features",
+    "n_features": "wanted number of features, or of feature groups",
+    "feature_groups": "features that share one weight",
     "init": "how starting centers are found",
     "n_init": "number of restarts",
     "max_iter": "most iterations",
@@ -91,9 +95,19 @@ def summarize(
         "advice": advise(summary, names),
         "figures": figures_of(facts),
         "features": features,
-        "cases": cases_table(facts, labels, known.cases, json_bytes(features["data"])),
+        "cases": _noted(
+            cases_table(facts, labels, known.cases, json_bytes(features["data"])), run or {}
+        ),
         "settings": settings_of(facts, run or {}),
     }
+
+
+def _noted(cases: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to the table of the cases how they are numbered, where they have no names."""
+    if FIRST_CASE not in run:
+        return cases
+    numbered = f"Cases are numbered from 0: case 0 is {cleaned(run[FIRST_CASE], 40)} of the file."
+    return cases | {"note": f"{numbered} {cases['note']}".strip()}
 
 
 def advice_on(
@@ -118,15 +132,14 @@ def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
 
 
 def _data(facts: Facts) -> dict[str, Any]:
-    n_blind = 0
-    if facts.model.n_missing_ and len(facts.support):
-        n_blind = int(np.isnan(facts.X[:, facts.support]).all(axis=1).sum())
+    n_blind = int(facts.blind.sum())
     return {
         "n_cases": facts.n,
         "n_features": facts.p,
         "n_missing": int(facts.model.n_missing_),
         "share_missing": facts.model.n_missing_ / (facts.n * facts.p),
-        "n_blind": n_blind,
+        "n_blind": n_blind,  # no value in the features that have weight; among them
+        "n_empty": int(np.isnan(facts.X[facts.blind]).all(axis=1).sum()),  # no value at all
         "n_infinite": int((~facts.seen).sum()) - n_blind,
         "spreads": _spreads(facts),
     }
@@ -143,18 +156,22 @@ def _spreads(facts: Facts) -> dict[str, Any] | None:
 
 def _result(facts: Facts) -> dict[str, Any]:
     model, support, counts = facts.model, facts.support, count_features(facts.model)
-    squares = facts.weights.astype(float) ** 2
+    units = units_of(model)
+    squares, names = units.weights.astype(float) ** 2, clean_names(units.names)
+    first = pictures.strongest(units.weights, 3)
     return {
         "n_clusters": facts.K,
         "n_found": int(np.count_nonzero(facts.sizes)),
-        "n_selected": len(support),
+        "noun": units.noun,
+        "n_units": counts.n_features,  # features, or groups that share a weight
+        "n_selected": counts.n_selected,
         "n_mostly": counts.n_mostly,
         "n_different": counts.n_different,
         "n_enough": counts.n_enough,
         "features": counts.words,
         "alike": bool(len(support) == facts.p and np.ptp(facts.weights) == 0),
         "n_outliers": int(facts.outliers.sum()),
-        "n_trimmed": int(model.trimmed_.sum()),
+        "n_trimmed": int((model.trimmed_ & ~facts.blind).sum()),
         "n_weighted": int(np.isin(facts.flags[facts.seen], (1, 3)).sum()),
         "n_unweighted": int(np.isin(facts.flags[facts.seen], (2, 3)).sum()),
         "n_trim": int(model.n_trim_),
@@ -162,8 +179,8 @@ def _result(facts: Facts) -> dict[str, Any]:
         "trim": float(model.trim_),
         "l1_bound": None if model.l1_bound_ is None else float(model.l1_bound_),
         "automatic": is_word(model.l1_bound, "auto") and model.n_features is None,
-        "top_features": [facts.feature_names[j] for j in support[:3]],
-        "top_feature": facts.feature_names[support[0]] if len(support) else "",
+        "top_features": [names[j] for j in first],
+        "top_feature": names[first[0]] if len(first) else "",
         "top_share": float(squares.max() / squares.sum()) if len(support) else 0.0,
         "silhouette": _mean_silhouette(facts, facts.seen & ~facts.outliers),
         "outlier_threshold": float(model.outlier_threshold_),
@@ -218,7 +235,9 @@ def _truth(facts: Facts, labels: Any) -> dict[str, Any]:
     codes = read_two(labels=labels, clusters=facts.labels)[0].codes
     table = sensitivity(labels, facts.labels)
     cer, cer_kept = (
-        classification_error_rate(codes[cases], facts.labels[cases]) if cases.sum() > 1 else None
+        classification_error_rate(codes[cases], facts.labels[cases])
+        if cases.sum() > 1 and facts.K > 1
+        else None
         for cases in (np.ones(facts.n, bool), ~facts.model.trimmed_)
     )
     return {
@@ -276,7 +295,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         "run": [
             {"label": LABELS.get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
             for key, value in run.items()
-            if key not in IN_SNIPPET
+            if key not in (*IN_SNIPPET, FIRST_CASE)
         ],
         "versions": {name: installed[name] for name in PACKAGES},
         "seeded": model.random_state is not None,

@@ -16,6 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from rskc.exceptions import ParameterError
 from rskc.fitting import fit
+from rskc.groups import count_active
 from rskc.metrics import revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import with_few_starts
@@ -88,7 +89,7 @@ def describe_fit(model: Any, X: np.ndarray) -> Result:
         "objective": model.objective_ / np.count_nonzero(~model.trimmed_),
         "inertia": model.inertia_,
         "within": model.inertia_ / np.count_nonzero(~model.trimmed_weighted_),
-        "n_features": np.count_nonzero(model.feature_weights_),
+        "n_features": count_active(model.feature_groups, model.feature_weights_),
         "n_outliers": np.count_nonzero(model.outliers_),
         "silhouette": _silhouette(model, X),
     }

@@ -8,7 +8,6 @@ from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from rskc.comparison import Judgment, compare
 from rskc.exceptions import ParameterError
@@ -194,7 +193,7 @@ class GridSearch(Search):
         return numbers, check_bounds(self.l1_bounds, p).tolist(), trims
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        axes = self._axes(*X.shape)
+        axes = self._axes(len(X), self._n_units(X.shape[1]))
         numbers, bounds, trims = axes
         paths = [
             [{"n_clusters": K, "l1_bound": bound, "trim": trim} for bound in bounds]
@@ -214,7 +213,7 @@ class GridSearch(Search):
         self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
         own, self.n_stable_ = _own_number(self.estimator, axes[0]), None
         if self.choose_clusters:
-            search = Stability(self.estimator, axes[0], n_jobs=self.n_jobs)
+            search = Stability(self._for_arrays(), axes[0], n_jobs=self.n_jobs)
             self.n_stable_ = search.choose(X, runner).n_clusters
             own = self.n_stable_ if self.n_stable_ in axes[0] else own
         best = agreed[axes[0].index(own)]
@@ -284,6 +283,8 @@ def _consensus(fits: list[Result], n_numbers: int) -> np.ndarray:
 
 
 def _alike(a: Result, b: Result) -> float:
+    from sklearn.metrics import adjusted_rand_score  # slow to import
+
     kept = ~(a["trimmed"] | b["trimmed"])
     return adjusted_rand_score(a["labels"][kept], b["labels"][kept])
 
