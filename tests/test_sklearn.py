@@ -172,12 +172,6 @@ def test_get_support_as_mask_and_as_numbers():
         make_model().get_support()
 
 
-@pytest.mark.parametrize("method", ["fit", "fit_predict"])
-def test_sample_weight_is_refused(method):
-    with pytest.raises(TypeError, match=r"sample_weight.* not supported"):
-        getattr(make_model(), method)(X, sample_weight=np.ones(len(X)))
-
-
 def test_fits_in_threads_are_the_fits_one_by_one():
     X = make_figure1(n_samples=900, n_features=50, random_state=1).data
     alone = [make_model(random_state=seed).fit(X) for seed in range(8)]
