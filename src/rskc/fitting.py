@@ -70,6 +70,7 @@ def fit(
     with solver_settings(model.verbose):
         engine = make_engine(model, own, counting.masses)
         problem = make_problem(model, engine)
+        engine.expect(problem.n_clusters, problem.n_trim)
         with overflow_explained(model, engine, own, names):
             made = _solve(model, engine, problem, make_starts(model, own, engine, problem), warm)
             check_finite(made.solution)
