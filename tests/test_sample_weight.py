@@ -397,7 +397,7 @@ BAD = {
     ),
     "NaN": (lambda n: np.r_[np.ones(n - 1), np.nan], r"sample_weight contains NaN, first for case"),
     "infinite": (lambda n: np.r_[np.inf, np.ones(n - 1)], r"sample_weight contains infinity"),
-    "all zero": (np.zeros, r"sample_weight is 0 for all cases"),
+    "all zero": (np.zeros, r"sample_weight is zero for all cases"),
     "too short": (lambda n: np.ones(n - 1), r"sample_weight has shape \(44,\); it must have shape"),
     "a table": (lambda n: np.ones((n, 1)), r"sample_weight has shape \(45, 1\)"),
     "a number": (lambda n: 1.0, r"sample_weight has shape \(\)"),

