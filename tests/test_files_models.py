@@ -104,7 +104,9 @@ def test_round_trips_are_exact(name, path):
 
 def test_all_that_a_fit_leaves_is_saved():
     """A new fitted attribute must be given a place in the file."""
-    model = fitted(named()).set_output(transform="pandas")
+    data = named()
+    model = fitted(data).fit(data, sample_weight=np.arange(1, 1 + len(data)))
+    model.set_output(transform="pandas")
     known = {*ATTRIBUTES, *model.get_params()}
     assert known == set(vars(model))
 

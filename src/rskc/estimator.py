@@ -254,7 +254,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         -------
         self : RobustSparseKMeans
         """
-        for warning in fitting.fit(self, X, sample_weight):
+        for warning in fitting.fit(self, X, sample_weight=sample_weight):
             warnings.warn(warning, stacklevel=2)
         return self
 

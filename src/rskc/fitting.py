@@ -60,7 +60,7 @@ MOST_NAMES = 6  # of cases and features in a warning
 
 
 def fit(
-    model: Any, X: Any, sample_weight: Any = None, warm: Sequence[Warm] = ()
+    model: Any, X: Any, warm: Sequence[Warm] = (), sample_weight: Any = None
 ) -> list[FitWarning]:
     """Fit a model, from known solutions too, and return what there is to warn of."""
     case_names = names_of_cases(X)
