@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -20,13 +21,13 @@ class _Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.center = center
         self.scale = scale
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = True
         return tags
 
-    def _validate(self, X, reset: bool) -> np.ndarray:
+    def _validate(self, X: Any, reset: bool) -> np.ndarray:
         check_choice("center", self.center, ("median", "mean"))
         check_choice("scale", self.scale, ("mad", "std"))
         dtype = [np.float64, np.float32]
@@ -81,7 +82,7 @@ class RowStandardizer(_Standardizer):
         make_pipeline(RowStandardizer(), RobustSparseKMeans(2))
     """
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and X; nothing is learned.
 
         Parameters
@@ -98,7 +99,7 @@ class RowStandardizer(_Standardizer):
         self._validate(X, reset=True)
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Standardize each case of X.
 
         Parameters
@@ -122,7 +123,7 @@ class RowStandardizer(_Standardizer):
             )
         return Z
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
@@ -181,7 +182,7 @@ class ColumnStandardizer(_Standardizer):
         make_pipeline(ColumnStandardizer(), RobustSparseKMeans(2))
     """
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find center and scale of each feature.
 
         Parameters
@@ -217,7 +218,7 @@ class ColumnStandardizer(_Standardizer):
         self.scale_ = np.where(usable, scale, 1.0)
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Standardize each feature of X by the centers and scales of the fit.
 
         Parameters
@@ -234,7 +235,7 @@ class ColumnStandardizer(_Standardizer):
         X = self._validate(X, reset=False)
         return ((X - self.center_) / self.scale_).astype(X.dtype, copy=False)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Any) -> np.ndarray:
         """Undo the standardization.
 
         Parameters

@@ -176,7 +176,12 @@ def _rest(
     values, cells = sums.values_and_cells()
     squares = (values**2 / above_0(cells)) @ weights  # (K,)
 
-    def means_without(values_gone, cells_gone, squares_gone, counts_gone):
+    def means_without(
+        values_gone: np.ndarray,
+        cells_gone: np.ndarray,
+        squares_gone: np.ndarray,
+        counts_gone: np.ndarray,
+    ) -> np.ndarray:
         left = (values.sum(axis=0) - values_gone) ** 2 / above_0(cells.sum(axis=0) - cells_gone)
         rest = squares.sum() - squares_gone - left @ weights
         return rest / above_0(counts.sum() - counts_gone)
