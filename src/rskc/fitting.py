@@ -378,7 +378,7 @@ def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
 
 def _store(model: Any, engine: Engine, made: Found, judged: _Judged, counting: Counting) -> None:
     """Set the attributes that rskc.fitted.ATTRIBUTES describes; a case of mass 1 weighs a unit."""
-    solution, problem, features = made
+    solution, problem = made.solution, made.problem
     unit, out = counting.unit, solution.trimmed_weighted
     model._frame = engine.frame
     model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
