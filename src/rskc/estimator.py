@@ -381,4 +381,5 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -163,9 +164,21 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
         return _on_device(estimator, X, reset, dtype)
     _check_columns(X)
     with np.errstate(over="ignore", invalid="ignore"):  # in the sum that looks for infinities
-        return validate_data(
-            estimator, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=dtype,
+            order="C",
+            accept_sparse="csr",
+            ensure_all_finite="allow-nan",
         )
+    if issparse(checked) and np.isnan(checked.data).any():
+        raise ValueError(
+            "X is sparse and has missing cells (NaN), which sparse matrices cannot have here; make "
+            "it dense: X.toarray()."
+        )
+    return checked
 
 
 def _check_columns(X: Any) -> None:
