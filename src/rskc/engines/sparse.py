@@ -136,7 +136,7 @@ class SparseCells:
 
     def shift(self, sums, before, after):
         """Bring sums from one grouping to another; return how many cases changed in each run."""
-        runs, K, q = sums.totals.shape
+        runs, K, _ = sums.totals.shape
         moved, counts = np.zeros(runs, np.int64), np.zeros(runs * K)
         for rows, Z in self.chunks(16 * runs):
             changed = before[:, rows] != after[:, rows]
@@ -219,10 +219,9 @@ def _origin(X: csr_array, location: np.ndarray) -> np.ndarray:
 
 def _less(X: csr_array, origin: np.ndarray) -> csr_array:
     """Subtract the origin of some columns, of which cells that were 0 are stored then."""
-    n, p = X.shape
     far, near = np.flatnonzero(origin), (origin == 0).astype(X.dtype)
     step, parts = max(1, CHUNK_BYTES // (8 * len(far))), []
-    for first in range(0, n, step):
+    for first in range(0, X.shape[0], step):
         rows = X[first : first + step]
         moved = csr_array(rows[:, far].toarray() - origin[far])
         moved = csr_array((moved.data, far[moved.indices], moved.indptr), shape=rows.shape)
