@@ -36,6 +36,7 @@ def main() -> None:
     small_fits(torch)
     whole_fit(torch)
     many_cases(torch)
+    prediction(torch)
 
 
 # ---- The same results
@@ -208,6 +209,19 @@ def whole_fit(torch, n=1_000_000, p=2000, sizes=(50_000, 100_000)) -> None:
 
 def cpu_data(torch, n, p):
     return mixture(torch, n, p, 10)[0].cpu().numpy()
+
+
+def prediction(torch, n=10_000_000, p=100, K=10) -> None:
+    """Time ``predict`` against one read of the data; see that it gives the labels of the fit."""
+    X = mixture(torch, n, p, K)[0]
+    reading, rows = milliseconds(torch, lambda: X.sum()), []
+    for name, options in {"all features": {"l1_bound": None}, "sparse": {"l1_bound": 4.0}}.items():
+        model = timed_fit(torch, K, X, {"trim": 0.05, **options})[1]
+        ours = milliseconds(torch, lambda: model.predict(X))  # noqa: B023
+        same = bool((model.predict(X) == model.labels_).all())
+        rows.append((name, f"{ours:.2f}", times(ours / reading), "yes" if same else "NO"))
+    title = f"predict, {n} x {p}, K = {K}, float32; one read takes {reading:.2f} ms"
+    print_table(title, ("weights", "ms", "reads", "labels of the fit"), rows)
 
 
 def many_cases(torch, n=10_000_000, p=100) -> None:

@@ -56,7 +56,7 @@ def without_rotation(work):
     engine = memory.MemoryEngine
     kept = engine.compact_table, engine.search_table
     engine.compact_table = engine.table
-    engine.search_table = lambda self, weights: self._columns_table(weights, memory.FLOAT32)
+    engine.search_table = lambda self, weights: self._columns_table(weights, self.float32)
     try:
         return work()
     finally:

@@ -26,6 +26,7 @@ from rskc.comparison import compare_solutions
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
 from rskc.engines import engine_for
+from rskc.engines.base import BaseEngine
 from rskc.engines.device import engine as device
 from rskc.engines.device import passes_array
 from rskc.engines.device.arrays import fetch, to_host
@@ -224,6 +225,16 @@ def test_bad_data_get_one_sentence(to_kind, X, message):
 
 
 @each_kind
+@pytest.mark.parametrize("blank", [False, True], ids=["complete", "missing"])
+def test_an_infinite_cell_is_refused_by_predict(to_kind, blank):
+    X = with_missing(TALL) if blank else TALL.copy()
+    model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(to_kind(X))
+    X[5, 2] = np.inf
+    with pytest.raises(ValueError, match="contains infinity"):
+        model.predict(to_kind(X))
+
+
+@each_kind
 def test_another_number_of_features_is_refused(to_kind):
     model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(to_kind(TALL))
     with pytest.raises(ValueError, match="5 features"):
@@ -402,3 +413,30 @@ def test_starts_with_gradients(tmp_path):
 def test_wrong_starts_on_a_device_are_named(to_kind):
     with pytest.raises(ValueError, match=r"^init must .* = \(3, 12\); got .*\.$"):
         RobustSparseKMeans(3, init=to_kind(TALL[:2])).fit(TALL)
+
+
+def close_calls(seed, n=5000, p=37):
+    """Cases of which many lie as near to one center as to another, up to rounding."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)).astype(np.float32) + np.float32(100 * seed)
+    X[::7] = X[0]
+    centers = X[1:12].astype(np.float64)
+    halfway = (centers[rng.integers(11, size=n // 5)] + centers[rng.integers(11, size=n // 5)]) / 2
+    X[: n // 5] = halfway + rng.normal(size=halfway.shape) * 1e-6
+    X[3] *= np.float32(1e20)
+    return X, centers
+
+
+@needs_cuda("torch")
+@pytest.mark.parametrize("active", [37, 3], ids=["all columns", "few columns"])
+@pytest.mark.parametrize("seed", [0, 1, 30])
+def test_a_quick_look_finds_what_double_precision_finds(seed, active):
+    X, centers = close_calls(seed)
+    weights = np.zeros(X.shape[1])
+    weights[:active] = np.linspace(0.1, 1, active)
+    engine = engine_for(to_cuda(X))
+    quick, exact = (
+        to_numpy(nearest(engine, centers, weights))
+        for nearest in (type(engine).nearest, BaseEngine.nearest)
+    )
+    np.testing.assert_array_equal(quick, exact)

@@ -177,9 +177,7 @@ class Predictor:
 
     def _nearest(self, engine: Engine) -> Any:
         with one_blas_thread:
-            table = engine.table(self.weights[None])
-            assignment = table.assign(table.place(self.centers[None]))
-            return engine.arrays.only(assignment.labels)
+            return engine.nearest(self.centers, self.weights)
 
     def _engine(self, X: Any) -> Engine:
         missing = True if np.isnan(self.centers).any() else None

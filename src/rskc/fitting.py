@@ -62,6 +62,7 @@ def fit(model: Any, X: Any, warm: Sequence[Warm] = ()) -> list[FitWarning]:
     with solver_settings(model.verbose):
         engine = make_engine(model, X)
         problem = make_problem(model, engine)
+        engine.expect(problem.n_clusters, problem.n_trim)
         with overflow_explained(model, engine, X, case_names):
             made = _solve(model, engine, problem, make_starts(model, X, engine, problem), warm)
             check_finite(made.solution)

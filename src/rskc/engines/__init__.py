@@ -70,8 +70,8 @@ def engine_for(
         from rskc.engines.device import DeviceEngine, DeviceMissingEngine
 
         xp, complete, incomplete = array_namespace(X), DeviceEngine, DeviceMissingEngine
-    if missing is None:
-        missing = _has_missing(X, xp)
+    if missing is None or xp is not np:  # this also refuses infinities on a device
+        missing = _has_missing(X, xp) or bool(missing)
     if not missing:
         return complete(X, **options)
     unobserved = xp.all(xp.isnan(X), axis=1)
@@ -89,4 +89,10 @@ def engine_for(
 def _has_missing(X: Any, xp: Any) -> bool:
     """Whether a cell is missing; the sum mostly shows it, without an array as large as X."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(xp.isnan(xp.sum(X))) and bool(xp.any(xp.isnan(X)))
+        if bool(xp.isfinite(xp.sum(X))):
+            return False
+    if xp is not np and bool(xp.any(xp.isinf(X))):  # arrays in memory were checked before
+        raise ValueError(
+            f"Input X contains infinity or a value too large for dtype({str(X.dtype)!r})."
+        )
+    return bool(xp.any(xp.isnan(X)))

@@ -233,6 +233,9 @@ class BaseEngine:
     def distinct(self, most):
         return min(most, len(distinct_rows(self.rows, self.n_cases, most)))
 
+    def expect(self, n_clusters, n_trim):
+        pass
+
     def place(self, centers):
         return self.frame.place(centers)
 
@@ -252,6 +255,11 @@ class BaseEngine:
 
     def set_aside(self, groups, weights):
         return self.arrays.trimmed(groups)
+
+    def nearest(self, centers, weights):
+        table = self.table(weights[None])
+        assignment = table.assign(table.place(centers[None]))
+        return self.arrays.only(assignment.labels)
 
     # ---- Cases at large distances
 

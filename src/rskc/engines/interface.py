@@ -200,6 +200,9 @@ class Engine(Protocol):
     frame: Any  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
 
+    def expect(self, n_clusters: int, n_trim: int) -> None:
+        """Get ready for problems with so many clusters and trimmed cases."""
+
     def rows(self, cases: np.ndarray) -> np.ndarray:
         """Return some of the cases as they were given, in memory; NaN for a missing cell."""
 
@@ -262,6 +265,12 @@ class Engine(Protocol):
 
     def as_result(self, array: np.ndarray) -> Any:
         """Return an array that is not of length n as the user gets it."""
+
+    def nearest(self, centers: np.ndarray, weights: np.ndarray) -> Any:
+        """Return the number (n,) of the nearest of the centers (K, p), given in the space of X.
+
+        It is what ``table(weights).assign`` finds, by weighted distance in double precision.
+        """
 
     def squared(self, centers: np.ndarray, weights: np.ndarray) -> Any:
         """Return weighted squared distances (n, K) of all cases to centers (K, p) in the frame.

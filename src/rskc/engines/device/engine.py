@@ -7,7 +7,7 @@ number of cases that moved and one for the sums.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +24,8 @@ from rskc.engines.interface import Farthest
 WORK_SHARE = 8
 # ... or this much, where that is not known.
 UNKNOWN_WORK_BYTES = 2**30
+# Centers among which a single look finds the nearest.
+MOST_QUICK = 128
 
 
 def passes_for(X: Any) -> ModuleType:
@@ -51,10 +53,20 @@ class DeviceEngine(BaseEngine):
         dtype = np.float32 if X.dtype == self.float32 else np.float64
         super().__init__(X.shape, dtype, frame or self._frame_of(X))
         self.multiple = getattr(self.passes, "COLUMNS_MULTIPLE", 1)
+
+    @cached_property
+    def device_frame(self):
         location = self.arrays.asarray(self.frame.location)
-        self.device_frame = passes_array.DeviceFrame(location, self.frame.factor)
-        free = free_bytes(X)
-        self.work_bytes = UNKNOWN_WORK_BYTES if free is None else free // WORK_SHARE
+        return passes_array.DeviceFrame(location, self.frame.factor)
+
+    @cached_property
+    def work_bytes(self):
+        free = free_bytes(self.X)
+        return UNKNOWN_WORK_BYTES if free is None else free // WORK_SHARE
+
+    def expect(self, n_clusters, n_trim):
+        if hasattr(self.passes, "compile_kernels"):
+            self.passes.compile_kernels(self.X, n_clusters, n_trim)
 
     def _check_room(self, columns):
         """Refuse what would fail half-way, with the numbers."""
@@ -157,6 +169,19 @@ class DeviceEngine(BaseEngine):
         weights = self.equal_weights() if weights is None else weights
         parts = self.arrays.asarray(weights), labels, self.arrays.asarray(centers)
         return self.passes.own_distances(self.X, *self.device_frame, *parts)
+
+    def nearest(self, centers, weights):
+        """Look once at all cases in single precision, and again at those that are in doubt."""
+        quick = getattr(self.passes, "nearest", None)
+        if quick is None or self.dtype != np.float32 or len(centers) > MOST_QUICK:
+            return super().nearest(centers, weights)
+        labels, unsure = quick(self.X, self.frame, weights, self.place(centers))
+        if len(unsure) > self.n_cases // 2:  # single precision does not hold such data
+            return super().nearest(centers, weights)
+        if len(unsure):
+            again = BaseEngine.nearest(self.part(to_host(unsure)), centers, weights)
+            labels[unsure] = again
+        return labels
 
     def squared(self, centers, weights):
         return self.arrays.xp.astype(self._to_all(centers, weights) * self.unit, self.X.dtype)

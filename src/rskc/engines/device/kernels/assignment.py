@@ -86,7 +86,7 @@ def _assign_tile(columns, K, q, dtype):
 
 
 @triton.jit
-def _two_parts(x):
+def two_parts(x):
     """Split float32 in two for TF32, which ignores the last 13 bits; 1 in 2^23 is lost at most."""
     high = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
     low = ((x - high).to(tl.int32, bitcast=True) + 0x1000).to(tl.float32, bitcast=True)
@@ -109,7 +109,7 @@ def _pack_kernel(
     if f.dtype == tl.float64:
         tl.store(high + at, f, mask=j < width)
     else:
-        f_high, f_low = _two_parts(f)
+        f_high, f_low = two_parts(f)
         tl.store(high + at, f_high, mask=j < width)
         tl.store(low + at, f_low, mask=j < width)
     if tl.program_id(1) == 0:
@@ -176,7 +176,7 @@ def _products(
         if X.dtype.element_ty == tl.float64:
             total = tl.dot(x, f_high, total, input_precision="ieee", out_dtype=tl.float64)
         else:
-            x_high, x_low = _two_parts(x)
+            x_high, x_low = two_parts(x)
             f_low = tl.load(low + f_at + first)
             step = tl.dot(x_low, f_high, input_precision="tf32")
             step = tl.dot(x_high, f_low, step, input_precision="tf32")
