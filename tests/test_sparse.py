@@ -1,5 +1,6 @@
 """Sparse matrices: the same results as dense ones, without a dense copy of the whole."""
 
+import gzip
 import tracemalloc
 import warnings
 
@@ -10,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.io import mmwrite
 
 import rskc.engines.sparse as engine_module
-from rskc import RobustSparseKMeans
+from rskc import ColumnStandardizer, RobustSparseKMeans, RowStandardizer
 from rskc.engines import MemoryEngine, SparseEngine, engine_for
 from rskc.engines.sparse import FAR, bytes_of, sparse_frame
+from rskc.files import TableError, read_table
 from rskc.metrics import revised_silhouette
 from rskc.selection import Clest, GapL1, PredictionStrength, Stability, feature_path
 from rskc.selection.references import permuted
@@ -405,3 +408,114 @@ def test_a_report_is_that_of_the_dense_table():
     X = thin()
     model = fitted(X, trim=0.1, l1_bound=2.5)
     assert model.report(sparse.csr_array(X)).html == model.report(X).html
+
+
+# ---- Standardizing
+
+
+@pytest.mark.parametrize("scale", ["mad", "std"])
+def test_sparse_columns_are_scaled_and_not_centered(scale):
+    X = thin(200, 20)
+    X[:, 3] += 5
+    matrix = sparse.csc_matrix(X)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        made, dense = (ColumnStandardizer(scale=scale).fit(table) for table in (matrix, X))
+    assert len({str(warning.message) for warning in warned}) == (scale == "mad")
+    assert_allclose(made.scale_, dense.scale_)
+    assert_array_equal(made.center_, 0)
+    scaled = made.transform(matrix)
+    assert_allclose(scaled.toarray(), X / made.scale_)
+    assert_allclose(made.transform(X), scaled.toarray())
+    assert_allclose(made.inverse_transform(scaled).toarray(), X)
+    assert_array_equal(fitted(scaled, trim=0).labels_, fitted(dense.transform(X), trim=0).labels_)
+    with pytest.raises(ValueError, match="centering by a fit to a dense table"):
+        dense.transform(matrix)
+
+
+def test_rows_of_sparse_matrices_cannot_be_standardized():
+    with pytest.raises(TypeError, match="dense data is required"):
+        RowStandardizer().fit(sparse.csr_matrix(thin()))
+
+
+# ---- Files
+
+
+def test_tables_in_sparse_files(tmp_path):
+    skip_without("polars")
+    X = thin(40, 12)
+    sparse.save_npz(tmp_path / "t.npz", sparse.csc_matrix(X))
+    mmwrite(tmp_path / "t.mtx", sparse.csr_matrix(X))
+    packed = tmp_path / "t.mtx.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "t.mtx").read_bytes()))
+    for name in ("t.npz", "t.mtx", "t.mtx.gz"):
+        table = read_table(tmp_path / name)
+        assert list(table.data.columns) == [f"x{j}" for j in range(12)]
+        assert_allclose(table.data.sparse.to_dense().to_numpy(), X)
+        assert table.n_missing == 0
+        turned = read_table(tmp_path / name, features_in_rows=True, drop=[]).data
+        assert_allclose(turned.sparse.to_dense().to_numpy(), X.T)
+    left = read_table(tmp_path / "t.npz", drop=["x3", "x5"])
+    assert_allclose(left.data.sparse.to_dense().to_numpy(), np.delete(X, [3, 5], axis=1))
+    assert left.dropped == {"x3": "asked for", "x5": "asked for"}
+    with pytest.raises(TableError, match="there is no column 'y', given as"):
+        read_table(tmp_path / "t.npz", drop=["y"])
+    (tmp_path / "bad.mtx").write_text("%%MatrixMarket nonsense\n1 2\n")
+    with pytest.raises(TableError, match=r"cannot be read as \.mtx"):
+        read_table(tmp_path / "bad.mtx")
+
+
+def test_constant_columns_of_a_sparse_file(tmp_path):
+    skip_without("polars")
+    X = thin(40, 12)
+    X[:, 9], X[:, 10], X[:, 11] = 0, 2, [0, 1] * 20
+    sparse.save_npz(tmp_path / "t.npz", sparse.csr_array(X))
+    assert read_table(tmp_path / "t.npz").constant == ["x9", "x10"]
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_names_beside_a_matrix(tmp_path, end):
+    skip_without("polars")
+    X = thin(5, 9)[:, :4]
+    mmwrite(tmp_path / "matrix.mtx", sparse.coo_matrix(X.T))
+    texts = {
+        "features.tsv": "".join(f"E{j}\tgene {j}\tGene Expression\n" for j in range(4)),
+        "barcodes.tsv": "".join(f"cell-{i}\n" for i in range(5)),
+    }
+    for name, text in texts.items():
+        data = text.encode()
+        (tmp_path / (name + end)).write_bytes(gzip.compress(data) if end else data)
+    table = read_table(tmp_path / "matrix.mtx")
+    assert list(table.data.columns) == [f"gene {j}" for j in range(4)]
+    assert list(table.data.index) == [f"cell-{i}" for i in range(5)]
+    assert table.id_column == "barcode"
+    assert_allclose(table.data.sparse.to_dense().to_numpy(), X)
+    repeated = texts["features.tsv"].replace("gene 1", "gene 0").encode()
+    name = tmp_path / ("features.tsv" + end)
+    name.write_bytes(gzip.compress(repeated) if end else repeated)
+    assert list(read_table(tmp_path / "matrix.mtx").data.columns) == [f"E{j}" for j in range(4)]
+    name.write_bytes(gzip.compress(b"one\n") if end else b"one\n")
+    with pytest.raises(TableError, match=r"shape \(4, 5\).*1 features and 5 cases"):
+        read_table(tmp_path / "matrix.mtx")
+
+
+def test_the_command_line_leaves_sparse_tables_sparse(tmp_path):
+    skip_without("typer", "rich", "polars", "jinja2", "vl_convert", "psutil")
+    from test_cli import refused, run
+
+    X = thin(80, 12)
+    sparse.save_npz(tmp_path / "t.npz", sparse.csr_matrix(X))
+    np.save(tmp_path / "t.npy", X)
+    found = {}
+    for name in ("t.npz", "t.npy"):
+        options = ("--clusters", "3", "--seed", "0", "--no-report", "--out", tmp_path / name[2:])
+        run("fit", tmp_path / name, *options)
+        found[name] = pd.read_csv(tmp_path / name[2:] / "labels.csv")
+    assert_array_equal(found["t.npz"].cluster, found["t.npy"].cluster)
+    assert_allclose(found["t.npz"].distance, found["t.npy"].distance)
+    few = sparse.csr_matrix(X[:, :8])  # some without weight are missing
+    sparse.save_npz(tmp_path / "few.npz", few)
+    run("predict", tmp_path / "npz", tmp_path / "few.npz", "--out", tmp_path / "p.csv")
+    assert_array_equal(pd.read_csv(tmp_path / "p.csv").cluster, found["t.npz"].cluster)
+    standardize = ("--clusters", "3", "--standardize", "rows")
+    assert "the table is sparse" in refused("fit", tmp_path / "t.npz", *standardize)
