@@ -173,6 +173,16 @@ def test_scale_does_not_matter(tables):
         assert_array_equal(fitted(sparse.csr_array(X * scale), trim=0.1).labels_, plain.labels_)
 
 
+def test_the_number_of_threads_changes_no_bit(tables, monkeypatch):
+    monkeypatch.setattr(engine_module, "THREAD_WORK", 0)
+    monkeypatch.setattr(engine_module, "CHUNK_BYTES", 2**14)
+    monkeypatch.setattr("rskc.engines.threads.joblib.cpu_count", lambda: 3)
+    X = sparse.csr_array(thin(600, 30))
+    one, three = (fitted(X, n_threads=n) for n in (1, 3))
+    for name in ("labels_", "cluster_centers_", "feature_weights_", "distances_"):
+        assert_array_equal(getattr(one, name), getattr(three, name))
+
+
 # ---- How a matrix is stored
 
 

@@ -15,15 +15,17 @@ dense ones, in both precisions, for 8 centers or 240.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from rskc.engines.base import BaseEngine, BaseTable, Frame, Place, sample_steps
 from rskc.engines.interface import Assignment, Moved
-from rskc.engines.memory import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable
+from rskc.engines.memory import PASSES, ROWS_BYTES, THREAD_WORK, MemoryEngine, MemoryTable
 from rskc.engines.sparse_moves import SparseRun
 
 # Tables up to this size are dense, and larger ones up to this share of the matrix.
@@ -84,25 +86,25 @@ def sparse_frame(X: csr_array) -> Frame:
 class SparseCells:
     """The stored cells Z of a matrix, which in the frame are Z * factor - offset."""
 
-    def __init__(self, Z: csr_array, factor: float, offset: np.ndarray):
-        self.Z, self.factor, self.offset = Z, factor, offset
+    def __init__(self, Z: csr_array, factor: float, offset: np.ndarray, n_threads: int = 1):
+        self.Z, self.factor, self.offset, self.n_threads = Z, factor, offset, n_threads
         self.bytes_per_row = bytes_of(Z) // max(1, Z.shape[0])
 
     @classmethod
-    def of(cls, X: csr_array, frame: Frame) -> SparseCells:
+    def of(cls, X: csr_array, frame: Frame, n_threads: int) -> SparseCells:
         """Take the cells of a matrix, those of columns far from 0 less their location."""
         origin = _origin(X, frame.location)
         Z = X if not origin.any() else _less(X, origin)
         factor, offset = frame.factor, (frame.location - origin) * frame.factor
         if abs(np.log2(factor)) > FOLDED_BITS:
             Z, factor = _with_data(Z, Z.data * factor), 1.0
-        return cls(Z, factor, offset)
+        return cls(Z, factor, offset, n_threads)
 
     def columns(self, columns: np.ndarray) -> SparseCells:
         """Return the cells of some columns."""
         if len(columns) == self.Z.shape[1]:
             return self
-        return SparseCells(self.Z[:, columns], self.factor, self.offset[columns])
+        return SparseCells(self.Z[:, columns], self.factor, self.offset[columns], self.n_threads)
 
     def cut_off(self, limits: np.ndarray) -> SparseCells:
         """Return the cells cut off at +-limits."""
@@ -110,18 +112,39 @@ class SparseCells:
         if Z.nnz == 0 or np.abs(Z.data).max() * self.factor <= limits.min():
             return self
         most = (limits / self.factor).astype(Z.dtype)[Z.indices]
-        return SparseCells(_with_data(Z, np.clip(Z.data, -most, most)), self.factor, self.offset)
+        cut = _with_data(Z, np.clip(Z.data, -most, most))
+        return SparseCells(cut, self.factor, self.offset, self.n_threads)
 
-    def chunks(self, bytes_per_row: int = 0, dtype=np.float64) -> Iterator[tuple[slice, csr_array]]:
-        """Yield the rows, some at a time, in this precision; the factor is not applied."""
-        Z, n = self.Z, self.Z.shape[0]
+    def chunks(self, bytes_per_row: int) -> list[slice]:
+        """Cut the rows into chunks, the same for any number of threads."""
+        n = self.Z.shape[0]
         step = max(1, CHUNK_BYTES // (self.bytes_per_row + bytes_per_row + 1))
-        for first in range(0, n, step):
-            last = min(n, first + step)
-            start, stop = Z.indptr[first], Z.indptr[last]
-            data = Z.data[start:stop].astype(dtype, copy=False)
-            parts = data, Z.indices[start:stop], Z.indptr[first : last + 1] - start
-            yield slice(first, last), csr_array(parts, shape=(last - first, Z.shape[1]))
+        return [slice(first, min(n, first + step)) for first in range(0, n, step)]
+
+    def chunk(self, rows: slice, dtype: Any = np.float64) -> csr_array:
+        """Return some rows in this precision; the factor is not applied."""
+        start, stop = self.Z.indptr[rows.start], self.Z.indptr[rows.stop]
+        data = self.Z.data[start:stop].astype(dtype, copy=False)
+        ends = self.Z.indptr[rows.start : rows.stop + 1] - start
+        shape = len(ends) - 1, self.Z.shape[1]
+        return csr_array((data, self.Z.indices[start:stop], ends), shape=shape)
+
+    def each_chunk(
+        self, work: Callable[[slice, csr_array], None], width: int, dtype: Any = np.float64
+    ) -> None:
+        """Call ``work`` on each chunk, on all threads; a row of its results has a width."""
+
+        def one(rows: slice) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):  # threads do not inherit it
+                work(rows, self.chunk(rows, dtype))
+
+        chunks = self.chunks(8 * width)
+        if len(chunks) == 1 or self.n_threads == 1 or self.Z.nnz * width < THREAD_WORK:
+            for rows in chunks:
+                one(rows)
+            return
+        with ThreadPoolExecutor(self.n_threads) as pool:  # SciPy's products let go of the GIL
+            list(pool.map(one, chunks))
 
     def rows(self, cases: np.ndarray) -> np.ndarray:
         """Return some cases (m, q) in the frame."""
@@ -130,22 +153,25 @@ class SparseCells:
     def norms(self, weights: np.ndarray) -> np.ndarray:
         """Return sum_j w_j (z_j factor)^2 of each case (runs, n), offsets not counted."""
         out, factors = np.empty((len(weights), self.Z.shape[0])), weights.T * self.factor**2
-        for rows, Z in self.chunks(8 * len(weights)):
+
+        def norms(rows: slice, Z: csr_array) -> None:
             out[:, rows] = (_with_data(Z, Z.data**2) @ factors).T
+
+        self.each_chunk(norms, len(weights))
         return out
 
     def shift(self, sums, before, after):
         """Bring sums from one grouping to another; return how many cases changed in each run."""
         runs, K, _ = sums.totals.shape
         moved, counts = np.zeros(runs, np.int64), np.zeros(runs * K)
-        for rows, Z in self.chunks(16 * runs):
-            changed = before[:, rows] != after[:, rows]
-            moved += np.count_nonzero(changed, axis=1)
-            run, case = np.nonzero(changed)
+        for rows in self.chunks(16 * runs):
+            run, case = np.nonzero(before[:, rows] != after[:, rows])
+            moved += np.bincount(run, minlength=runs)
             groups = np.concatenate([before[:, rows][run, case], after[:, rows][run, case]])
             signs, member = np.repeat([-1.0, 1.0], len(run)), groups >= 0
             if not member.any():
                 continue
+            Z = self.chunk(rows)
             clusters = (np.tile(run, 2) * K + groups)[member]
             entries = signs[member], (clusters, np.tile(case, 2)[member])
             totals = csr_array(entries, shape=(runs * K, Z.shape[0])) @ Z
@@ -165,7 +191,8 @@ class SparseCells:
         constants = np.einsum("rkj,rkj->rk", weighted, shifted)
         factors = np.ascontiguousarray((2 * self.factor * weighted).reshape(-1, q).T)
         squares, each = weights.T * self.factor**2, np.arange(runs)[:, None]
-        for rows, Z in self.chunks(8 * (runs * K + 2 * runs)):
+
+        def measure(rows: slice, Z: csr_array) -> None:
             own, case = labels[:, rows], np.arange(Z.shape[0])
             sizes = (_with_data(Z, Z.data**2) @ squares).T + constants[each, own]
             found = sizes - (Z @ factors)[case, each * K + own]
@@ -175,6 +202,8 @@ class SparseCells:
                 arguments = centers[run], own[run], weights[run % len(weights)]
                 found[run, cases] = self._term_by_term(rows.start + cases, cases, *arguments)
             out[:, rows] = found
+
+        self.each_chunk(measure, runs * K + 2 * runs)
         return out
 
     def _term_by_term(self, numbers, cases, centers, labels, weights):
@@ -190,14 +219,15 @@ class SparseCells:
     def gram(self, weights: np.ndarray) -> np.ndarray:
         """Return the weighted scalar products (n, n) of the cases, for weights (q,)."""
         n = self.Z.shape[0]
-        gram = np.empty((n, n))
+        gram, pulls = np.empty((n, n)), np.empty(n)
         across = self.Z.T.tocsr().astype(np.float64, copy=False)
         across.data *= np.repeat(weights * self.factor**2, np.diff(across.indptr))
-        for rows, Z in self.chunks(20 * n):
+
+        def products(rows: slice, Z: csr_array) -> None:
             gram[rows] = (Z @ across).toarray()
-        pulls = np.empty(n)
-        for rows, Z in self.chunks():
             pulls[rows] = Z @ (weights * self.offset) * self.factor
+
+        self.each_chunk(products, 3 * n)
         return gram - pulls - pulls[:, None] + weights @ self.offset**2
 
 
@@ -246,11 +276,14 @@ class SparseTable(MemoryTable):
         factors = factors.astype(self.dtype, order="C")
         labels = np.empty((runs, self.n_cases), np.int32)
         costs, norms = np.empty(labels.shape, self.dtype), self.norms()
-        for rows, Z in self.cells.chunks(factors.shape[1] * self.dtype.itemsize, self.dtype):
+
+        def nearest(rows: slice, Z: csr_array) -> None:
             products = (Z @ factors).reshape(-1, K, runs)
-            nearest, least = _least(products + constants)
-            labels[:, rows] = nearest.T
+            found, least = _least(products + constants)
+            labels[:, rows] = found.T
             costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
+
+        self.cells.each_chunk(nearest, factors.shape[1], self.dtype)
         return Assignment(labels, costs)
 
     def shift(self, sums, before, after):
@@ -292,7 +325,7 @@ class SparseEngine(MemoryEngine):
         X = in_order(X)
         BaseEngine.__init__(self, X.shape, X.dtype, frame or sparse_frame(X))
         self.X, self.n_threads, self.passes = X, n_threads, passes
-        self.width, self.cells = self.n_features, SparseCells.of(X, self.frame)
+        self.width, self.cells = self.n_features, SparseCells.of(X, self.frame, n_threads)
         self.dense_bytes = dense_bytes  # up to which tables are dense
         if dense_bytes is None:
             self.dense_bytes = max(DENSE_BYTES, int(DENSE_SHARE * bytes_of(X)))
