@@ -10,7 +10,7 @@ RUN := $(WITH_TOOLS) $(BIN)/python
 RECIPES := pyproject.toml meson.build meson.options $(wildcard src/rskc/meson.build src/rskc/*/meson.build)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test device test-slow bench docs lint format clean
+.PHONY: help setup demo test device test-slow coverage bench history docs lint format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,8 +28,14 @@ device: $(VENV)/.device ## torch, for the tests of the device engine; without it
 test-slow: $(VENV)/.test ## the long tests too
 	@$(RUN) -m pytest -m "slow or not slow" $(ARGS)
 
+coverage: $(VENV)/.coverage ## which lines the tests run, in htmlcov
+	@RSKC_EXTRAS=all $(RUN) -m pytest --cov --cov-report=term --cov-report=html $(ARGS)
+
 bench: $(VENV)/.test ## the rivals side by side
 	@$(RUN) -m benchmarks $(ARGS)
+
+history: $(VENV)/.history ## times of a few past commits: ARGS="HEAD~20..HEAD --steps 4"
+	@cd benchmarks/history && ../../$(BIN)/asv run $(or $(ARGS),HEAD^!)
 
 docs: $(VENV)/.docs ## the documentation, in docs/_build/html
 	@$(RUN) -m sphinx -q -W --keep-going -b html docs docs/_build/html
@@ -71,6 +77,15 @@ $(VENV)/.test: $(VENV)/.installed
 
 $(VENV)/.device: $(VENV)/.test
 	@$(PIP) install --group device
+	@touch $@
+
+$(VENV)/.coverage: $(VENV)/.test
+	@$(PIP) install --group coverage
+	@touch $@
+
+$(VENV)/.history: | $(BIN)/python
+	@$(PIP) install --upgrade "pip>=25.1"
+	@$(PIP) install --group history
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.installed

@@ -136,6 +136,6 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 ALONE = ["index", "tutorial", "coming-from-rskc", "how-it-works", "promises", "contributing"]
-ALONE += ["reproduction/index"]
+ALONE += ["releasing", "reproduction/index"]
 html_sidebars = {page: [] for page in ALONE}  # pages without neighbors need no list of them
 copybutton_exclude = ".linenos, .gp, .go"

@@ -183,6 +183,29 @@ def test_changelog_knows_this_version():
     assert f"## [{rskc.__version__}]" in changelog or "## [Unreleased]" in changelog
 
 
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("pyproject.toml", 'version = "{}" '),
+        ("CITATION.cff", "version: {}\n"),
+        ("conda/recipe.yaml", 'version: "{}"\n'),
+    ],
+)
+def test_every_file_that_names_the_version_names_the_same(file, line):
+    assert line.format(rskc.__version__) in (ROOT / file).read_text("utf-8")
+
+
+def test_python_without_the_gil_stays_without_it():
+    """An extension that does not say that it can do without the GIL switches it on."""
+    code = """if True:
+        import sysconfig, rskc.engines
+        from rskc.versions import has_gil
+        print(has_gil() == (not sysconfig.get_config_var("Py_GIL_DISABLED")))
+    """
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "True\n"
+
+
 def test_importing_is_quick_because_scikit_learn_waits():
     code = "import sys, rskc; print('sklearn' in sys.modules, 'RobustSparseKMeans' in dir(rskc))"
     command = [sys.executable, "-c", code]

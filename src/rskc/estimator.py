@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -228,7 +228,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self.n_threads = n_threads
         self.verbose = verbose
 
-    def fit(self, X, y=None, **unsupported):
+    def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Self:
         """Cluster the cases of X.
 
         Parameters
@@ -257,17 +257,17 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
             warnings.warn(warning, stacklevel=2)
         return self
 
-    def fit_predict(self, X, y=None, **unsupported):
+    def fit_predict(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
         """Cluster the cases of X and return their labels."""
         return self.fit(X, y, **unsupported).labels_
 
-    def get_support(self, indices: bool = False):
+    def get_support(self, indices: bool = False) -> np.ndarray:
         """Return the features with a weight above 0, as a mask or as their numbers."""
         check_is_fitted(self, "cluster_centers_")
         support = to_numpy(self.feature_weights_) > 0
         return np.flatnonzero(support) if indices else support
 
-    def features_frame(self):
+    def features_frame(self) -> Any:
         """Return a pandas.DataFrame with a row a feature, in the order of the data.
 
         Its columns: ``feature``, the name, or x0, x1, ...; ``weight``; ``rank``, 1 for the largest
@@ -277,7 +277,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         check_is_fitted(self, "cluster_centers_")
         return features_frame(model_to_numpy(self))
 
-    def cases_frame(self, X=None):
+    def cases_frame(self, X: Any = None) -> Any:
         """Return a pandas.DataFrame with a row a case of the fit.
 
         Its columns: ``case``, the name in the index of the fitted frame, or the number;
@@ -292,12 +292,12 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
 
     def markers_frame(
         self,
-        X,
+        X: Any,
         *,
         n_top: int | None = None,
         min_effect: float = LEAST_EFFECT,
         selection_probabilities: Any = None,
-    ):
+    ) -> Any:
         """Return a pandas.DataFrame with a row a marker: a feature that sets a cluster apart.
 
         A marker of a cluster is a feature with weight whose mean over the cluster is
@@ -344,7 +344,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         check_is_fitted(self, "cluster_centers_")
         return describe(model_to_numpy(self))
 
-    def report(self, X, path: Any = None):
+    def report(self, X: Any, path: Any = None) -> Any:
         """Make a page of HTML that explains the result, with charts and tables; it needs no net.
 
         Parameters
@@ -368,7 +368,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         return report
 
     @property
-    def feature_importances_(self):
+    def feature_importances_(self) -> np.ndarray:
         """The weights of the features, by the name that ``SelectFromModel`` looks for."""
         check_is_fitted(self, "cluster_centers_")
         return to_numpy(self.feature_weights_)
@@ -377,7 +377,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = True

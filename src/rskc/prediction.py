@@ -19,7 +19,7 @@ class _Wrapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     _apply: Any
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         return self._apply("transform", X)
 
 
@@ -32,11 +32,11 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
     fit: Any
     trim: Any
 
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
         return self._apply("labels", X)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Return the weighted distances (n_samples, n_clusters) to the centers, not squared.
 
         So that a pipeline may have KMeans in its place, they are distances as KMeans gives them,
@@ -45,11 +45,11 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         """
         return self._apply("transform", X) if is_dask(X) else super().transform(X)
 
-    def fit_transform(self, X, y=None, **unsupported):
+    def fit_transform(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
         """Cluster the cases of X and return their distances, as ``transform`` does."""
         return self.fit(X, y, **unsupported).transform(X)
 
-    def score_samples(self, X):
+    def score_samples(self, X: Any) -> Any:
         """Return minus the distance of each case to its nearest center, below which it is outlying.
 
         Minus the weighted squared distance; or, with ``outlier_rule="both"``, minus the unweighted
@@ -59,7 +59,7 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         """
         return -self._apply("scores", X)
 
-    def score(self, X, y=None):
+    def score(self, X: Any, y: Any = None) -> float:
         """Return minus the weighted within sum of squares of X.
 
         The share ``trim`` of its cases that are farthest from their centers is left out. It
@@ -70,7 +70,7 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         scores = scores[np.isfinite(scores)]  # of unobserved cases nothing can be said
         return float(scores[count_of(self.trim_, len(scores)) :].sum())
 
-    def is_outlier(self, X):
+    def is_outlier(self, X: Any) -> Any:
         """Return whether each case is outlying, by the rule and the thresholds of the fit.
 
         That is if its weighted squared distance to its nearest center is above

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -25,7 +25,7 @@ class _Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.center = center
         self.scale = scale
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = True
@@ -33,7 +33,7 @@ class _Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _accepted: Any = False  # of sparse matrices
 
-    def _validate(self, X, reset: bool) -> Any:
+    def _validate(self, X: Any, reset: bool) -> Any:
         check_choice("center", self.center, ("median", "mean"))
         check_choice("scale", self.scale, ("mad", "std"))
         return validate_data(
@@ -93,7 +93,7 @@ class RowStandardizer(_Standardizer):
         make_pipeline(RowStandardizer(), RobustSparseKMeans(2))
     """
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and X; nothing is learned.
 
         Parameters
@@ -110,7 +110,7 @@ class RowStandardizer(_Standardizer):
         self._validate(X, reset=True)
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Standardize each case of X.
 
         Parameters
@@ -134,7 +134,7 @@ class RowStandardizer(_Standardizer):
             )
         return Z
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
@@ -199,7 +199,7 @@ class ColumnStandardizer(_Standardizer):
 
     _accepted = "csr"
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find center and scale of each feature.
 
         Parameters
@@ -231,7 +231,7 @@ class ColumnStandardizer(_Standardizer):
         self.scale_ = np.where(usable, scale, 1.0)
         return self
 
-    def _measured(self, X) -> np.ndarray:
+    def _measured(self, X: Any) -> np.ndarray:
         """Return centers, standard deviations and scales, of some columns at a time."""
         table = X.tocsc() if issparse(X) else X
         step = max(1, CELLS_AT_ONCE // X.shape[0]) if issparse(X) else X.shape[1]
@@ -246,7 +246,7 @@ class ColumnStandardizer(_Standardizer):
             parts.append([center, spread, scale])
         return np.concatenate(parts, axis=1)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Standardize each feature of X by the centers and scales of the fit.
 
         Parameters
@@ -265,7 +265,7 @@ class ColumnStandardizer(_Standardizer):
             return self._scaled(X, 1 / self.scale_)
         return ((X - self.center_) / self.scale_).astype(X.dtype, copy=False)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Any) -> Any:
         """Undo the standardization.
 
         Parameters
@@ -284,7 +284,7 @@ class ColumnStandardizer(_Standardizer):
             return self._scaled(X, self.scale_)
         return (X * self.scale_ + self.center_).astype(X.dtype, copy=False)
 
-    def _scaled(self, X, factors: np.ndarray):
+    def _scaled(self, X: Any, factors: np.ndarray) -> Any:
         if self.center_.any():
             raise ValueError(
                 "X is sparse, and centering by a fit to a dense table would fill it; fit the "
@@ -294,7 +294,7 @@ class ColumnStandardizer(_Standardizer):
         made.data = (X.data * factors[X.indices]).astype(X.dtype, copy=False)
         return made
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -36,6 +36,11 @@ def passes_facts() -> dict[str, str]:
     }
 
 
+def has_gil() -> bool:
+    """Whether one thread of Python runs at a time, as in all but free-threaded builds."""
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 def _threads() -> str:
     import joblib
 
@@ -62,7 +67,7 @@ def environment() -> dict[str, str]:
         **passes_facts(),
         "threads": _threads(),
         "BLAS": _blas(),
-        "python": sys.version.split()[0],
+        "python": sys.version.split()[0] + ("" if has_gil() else ", without the GIL"),
         "platform": platform.platform(),
         **{name: package_version(name) for name in _PACKAGES[1:]},
     }

@@ -167,7 +167,7 @@ def _in_points(ax: Any, data: np.ndarray) -> np.ndarray:
     return pixels * 72 / ax.figure.dpi
 
 
-def _best_offset(spot, half, boxes, crowd, frame) -> np.ndarray:
+def _best_offset(spot: Any, half: Any, boxes: Any, crowd: Any, frame: Any) -> np.ndarray:
     """From a point to the middle of its text, whose edge is one of the radii away."""
     directions = np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
     edges = np.sign(directions.round(6)) * half * [1, 0.5]
@@ -177,7 +177,7 @@ def _best_offset(spot, half, boxes, crowd, frame) -> np.ndarray:
     return offsets[np.argmin(np.array(costs) + away)]
 
 
-def _cost(middle, half, boxes, crowd, frame) -> float:
+def _cost(middle: Any, half: Any, boxes: Any, crowd: Any, frame: Any) -> float:
     """Area of other names covered, cases covered, and what sticks out of the frame."""
     low, high = middle - half, middle + half
     shared = np.clip(np.minimum(high, boxes[:, 1]) - np.maximum(low, boxes[:, 0]), 0, None)

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
 """The compiled passes. Each has a twin of the same name and signature in ``passes_numpy``.
 
 Inputs are ``const`` and come first, outputs last. Every pass gives the same bits for any number of

@@ -48,7 +48,8 @@ class _Stream:
         sizes = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
         self.ends = np.cumsum(sizes)
         first = int(np.searchsorted(self.ends, begin, side="right"))
-        self.position, self._rest = int(self.ends[first]) - sizes[first], None
+        self.position = int(self.ends[first]) - sizes[first]
+        self._rest: Any = None  # of the batch read last
         options = {"row_groups": list(range(first, len(sizes))), "columns": list(columns)}
         self._batches = file.iter_batches(ROWS_AT_A_TIME, **options)
 

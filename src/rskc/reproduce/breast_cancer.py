@@ -88,7 +88,9 @@ def _fitted(X: np.ndarray, trim: float, seed: int) -> RobustSparseKMeans:
     return model.fit(X)
 
 
-def _search(X, trim: float, seed: int, n_splits: int, n_jobs: int | None, progress: Any) -> Clest:
+def _search(
+    X: Any, trim: float, seed: int, n_splits: int, n_jobs: int | None, progress: Any
+) -> Clest:
     model = RobustSparseKMeans(trim=trim, l1_bound=BOUND, random_state=seed)
     how = {"n_splits": n_splits, "random_state": seed, "n_jobs": n_jobs, "progress": progress}
     return Clest(model, NUMBERS, rule="paper", **how).fit(X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rskc.datasets import make_figure1
@@ -46,7 +48,7 @@ def figure1(seed: int = 0) -> Reproduction:
     )
 
 
-def _weights(model) -> dict[str, float]:
+def _weights(model: Any) -> dict[str, float]:
     """Return the weights; those of scikit-learn's K-means are all the same."""
     weights = np.array(getattr(model, "feature_weights_", np.ones(model.n_features_in_)))
     weights /= np.linalg.norm(weights)

@@ -7,7 +7,7 @@ goes on, and the alternation stops at the first fall of the objective, as in R's
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,9 @@ def naive_method(X: np.ndarray, problem: Problem, n_init: int, seed: int) -> Pla
     return _alternate(X, problem, n_init, seed, _between_of_weighted_rule)
 
 
-def _alternate(X, problem: Problem, n_init: int, seed: int, between_of: Between) -> PlainResult:
+def _alternate(
+    X: Any, problem: Problem, n_init: int, seed: int, between_of: Between
+) -> PlainResult:
     engine, rng = engine_for(np.ascontiguousarray(X), n_threads=1), np.random.RandomState(seed)
     weights, best = engine.equal_weights(), -np.inf
     for _ in range(MOST_ITERATIONS):
@@ -62,7 +64,7 @@ def _alternate(X, problem: Problem, n_init: int, seed: int, between_of: Between)
 
 
 def _best_restart(
-    engine: Engine, problem: Problem, weights: np.ndarray, n_init: int, rng
+    engine: Engine, problem: Problem, weights: np.ndarray, n_init: int, rng: Any
 ) -> Partitions:
     """Step (a): the best of many restarts at random cases."""
     table = engine.table(weights)
@@ -73,13 +75,17 @@ def _best_restart(
     return first.join(*others).best(1, K)
 
 
-def _between_of_weighted_rule(engine, problem, partition, weights) -> np.ndarray:
+def _between_of_weighted_rule(
+    engine: Engine, problem: Problem, partition: Any, weights: np.ndarray
+) -> np.ndarray:
     """B_j over the cases that step (b) keeps."""
     sums = engine.sums(partition.groups, problem.n_clusters)
     return engine.between(sums, partition.groups, weights)
 
 
-def _between_of_both_rules(engine, problem, partition, weights) -> np.ndarray:
+def _between_of_both_rules(
+    engine: Engine, problem: Problem, partition: Any, weights: np.ndarray
+) -> np.ndarray:
     """B_j over the cases that steps (b)-(d) keep."""
     _, kept, sums = examine(engine, problem, partition)
     return engine.between(sums, kept, weights)

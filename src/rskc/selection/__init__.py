@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> None:
     if name == "GapK":
         raise ImportError(
             "rskc.selection has no GapK any more: on designs with known clusters it was right once "

@@ -194,7 +194,7 @@ def most_below(rule: str, level: float, n_references: int) -> int:
     return max(0, int(np.floor(level * (1 + n_references) + 1e-9)) - 1)
 
 
-def paper_rule(table, level: float, n_references: int):
+def paper_rule(table: Any, level: float, n_references: int) -> Any:
     """Among the K with few reference sets below, the least difference."""
     passed = (table.n_below <= most_below("paper", level, n_references)).to_numpy()
     if not passed.any():
@@ -202,7 +202,7 @@ def paper_rule(table, level: float, n_references: int):
     return passed, int(table[passed].sort_values("difference").n_clusters.iloc[0])
 
 
-def agreement_rule(table, level: float, n_references: int):
+def agreement_rule(table: Any, level: float, n_references: int) -> Any:
     """Among the K that pass and agree nearly as well as the best of them, the largest."""
     most = most_below("agreement", level, n_references)
     passed = ((table.n_below <= most) & (table.agreement >= LEAST_AGREEMENT)).to_numpy()

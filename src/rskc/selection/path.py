@@ -48,7 +48,7 @@ class FeaturePath:
     entry: np.ndarray
     feature_names: np.ndarray
 
-    def to_frame(self):
+    def to_frame(self) -> Any:
         """Return a pandas.DataFrame: a row a feature, a column a bound, in order of entry."""
         import pandas as pd
 

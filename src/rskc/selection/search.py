@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Self
 
 import joblib
 import numpy as np
@@ -52,7 +52,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     checkpoint: Any = None
     progress: Any = True
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Search, decide, and fit the model that was chosen.
 
         Parameters
@@ -90,16 +90,16 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         self._refit(X, searched_all=data is table)
         return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
         """Return the clusters that the chosen model gives to cases."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 
-    def fit_predict(self, X, y=None):
+    def fit_predict(self, X: Any, y: Any = None) -> Any:
         """Search, and return the clusters of the chosen model."""
         return self.fit(X).best_estimator_.labels_
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.estimator_type = "clusterer"
         tags.input_tags.allow_nan = True
@@ -122,7 +122,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         """Fit the chosen model to all the data, which may be those that were searched on."""
         self.best_estimator_.fit(X)
 
-    def _for_tasks(self):
+    def _for_tasks(self) -> Any:
         """Return the estimator for tasks that compare fits at settings that are given.
 
         What an automatic fit would find is fixed: tasks compare fits with one another, and the
@@ -160,7 +160,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         }
 
 
-def configured(estimator: Any, seed: int, **params: Any):
+def configured(estimator: Any, seed: int, **params: Any) -> Any:
     """Return a copy of an estimator for one task, with its own seed."""
     if "random_state" in estimator.get_params():
         params["random_state"] = seed

@@ -175,7 +175,12 @@ def _rest(
     values, cells = sums.values_and_cells()
     squares = (values**2 / np.maximum(cells, 1)) @ weights  # (K,)
 
-    def means_without(values_gone, cells_gone, squares_gone, counts_gone):
+    def means_without(
+        values_gone: np.ndarray,
+        cells_gone: np.ndarray,
+        squares_gone: np.ndarray,
+        counts_gone: np.ndarray,
+    ) -> np.ndarray:
         left = (values.sum(axis=0) - values_gone) ** 2 / np.maximum(
             cells.sum(axis=0) - cells_gone, 1
         )

@@ -123,7 +123,13 @@ def merged(sums: Sums, K: int, weights: np.ndarray) -> Sums:
     return kind(totals[left].reshape(len(runs), K, -1), counts[left].reshape(len(runs), K))
 
 
-def _merging_costs(means, counts, others, other_counts, weights):
+def _merging_costs(
+    means: np.ndarray,
+    counts: np.ndarray,
+    others: np.ndarray,
+    other_counts: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:
     """Return by how much the sum rises (runs, a, b) when one of a clusters joins one of b."""
     weighted = means * weights
     squares = np.einsum("rkj,rkj->rk", weighted, means)[:, :, None]
