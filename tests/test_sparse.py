@@ -19,7 +19,15 @@ from rskc.engines import MemoryEngine, SparseEngine, engine_for
 from rskc.engines.sparse import FAR, bytes_of, sparse_frame
 from rskc.files import TableError, read_table
 from rskc.metrics import revised_silhouette
-from rskc.selection import Clest, GapL1, PredictionStrength, Stability, feature_path
+from rskc.selection import (
+    Clest,
+    GapL1,
+    GridSearch,
+    PredictionStrength,
+    Stability,
+    TrimCurves,
+    feature_path,
+)
 from rskc.selection.references import permuted
 from skips import skip_without
 
@@ -321,7 +329,7 @@ def test_nearly_full_matrices_are_made_dense_and_others_never():
     assert type(engine.part(np.arange(10_000))) is SparseEngine
 
 
-@each_method
+@pytest.mark.parametrize("method", [METHODS["K-means"], METHODS["automatic"]], ids=str)
 def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
     """The sizes that do not grow with the table are lowered, so that a small table will do."""
     for name, value in (
@@ -365,6 +373,8 @@ def test_permuted_columns_have_the_same_cells():
         PredictionStrength(RobustSparseKMeans(), [2, 3], n_splits=2),
         Stability(RobustSparseKMeans(), [2, 3], n_splits=4, n_references=2),
         GapL1(RobustSparseKMeans(3), l1_bounds=[1.5, 3], n_permutations=2),
+        TrimCurves(RobustSparseKMeans(3), trims=[0.0, 0.1], n_clusters=3),
+        GridSearch(RobustSparseKMeans(), n_clusters=[2, 3], trims=[0.1], l1_bounds=[2.0]),
     ],
     ids=lambda search: type(search).__name__,
 )

@@ -22,6 +22,7 @@ from rskc.arrays import (
     is_on_device,
     to_numpy,
 )
+from rskc.engines.sparse import has_nan
 from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
 from rskc.wording import listed, shortened
@@ -185,7 +186,7 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
             accept_sparse="csr",
             ensure_all_finite="allow-nan",
         )
-    if issparse(checked) and np.isnan(checked.data).any():
+    if issparse(checked) and has_nan(checked):
         raise ValueError(
             "X is sparse and has missing cells (NaN), which sparse matrices cannot have here; make "
             "it dense: X.toarray()."

@@ -16,7 +16,7 @@ from rskc.engines.base import Frame, Sums
 from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Remaining, Table
 from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
 from rskc.engines.missing import MissingEngine
-from rskc.engines.sparse import SparseEngine, is_full
+from rskc.engines.sparse import SparseEngine, has_nan, is_full
 
 __all__ = [
     "Assignment",
@@ -58,7 +58,7 @@ def engine_for(
 
         return blocks_engine(X, missing=missing, drop_unobserved=drop_unobserved, **options)
     if issparse(X):
-        if not (missing or is_full(X) or np.isnan(X.data).any()):
+        if not (missing or is_full(X) or has_nan(X)):
             return SparseEngine(X, **options)
         X = X.toarray()
     xp: Any = np

@@ -50,6 +50,16 @@ def bytes_of(X: csr_array) -> int:
     return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
 
 
+def largest(X: csr_array) -> float:
+    """Return the largest absolute value, without an array of all of them."""
+    return float(max(X.data.max(initial=0.0), -X.data.min(initial=0.0)))
+
+
+def has_nan(X: csr_array) -> bool:
+    """Whether a stored cell is NaN, found likewise."""
+    return bool(np.isnan(X.data.max(initial=0.0)))
+
+
 def is_full(X: csr_array) -> bool:
     """Whether so many cells are stored that a dense copy takes hardly more memory."""
     return X.shape[0] * X.shape[1] * X.dtype.itemsize <= FULL_SHARE * bytes_of(X)
@@ -109,7 +119,7 @@ class SparseCells:
     def cut_off(self, limits: np.ndarray) -> SparseCells:
         """Return the cells cut off at +-limits."""
         Z = self.Z
-        if Z.nnz == 0 or np.abs(Z.data).max() * self.factor <= limits.min():
+        if largest(Z) * self.factor <= limits.min():
             return self
         most = (limits / self.factor).astype(Z.dtype)[Z.indices]
         cut = _with_data(Z, np.clip(Z.data, -most, most))
@@ -347,7 +357,7 @@ class SparseEngine(MemoryEngine):
         return len(known)
 
     def largest_cell(self):
-        return float(np.abs(self.X.data).max(initial=0.0))
+        return largest(self.X)
 
     def shift(self, sums, before, after):
         return self.cells.shift(sums, before, after)
