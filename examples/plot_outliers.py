@@ -45,6 +45,7 @@ WeightsDisplay.from_estimator(model)
 # rule that looks at the weighted distance alone would keep them, and they would draw the weights
 # back. The unweighted distance shows them: they lie on top of the picture, beyond its threshold.
 
+# sphinx_gallery_thumbnail_number = 3
 OutlierDisplay.from_estimator(model, X)
 
 # %%

@@ -141,7 +141,7 @@ def test_edges(options):
     blobs = np.repeat([0.0, 9.0], 15)[:, None] + rng.normal(size=(30, 1))
     assert_array_equal(fit(blobs, 2, **options).get_support(), [True])  # p = 1
     one = fit(blobs, 1, **options)  # K = 1
-    assert one.n_features_different_ == 0
+    assert one.l1_bound_ is None
     assert_array_equal(np.unique(one.labels_), [0])
     ties = np.round(np.hstack([blobs, rng.normal(size=(30, 3)), np.ones((30, 2))]))
     found = fit(ties, 2, **options)
@@ -393,3 +393,13 @@ def test_what_was_decided_is_saved(table, tmp_path):
         assert_array_equal(getattr(again, name), getattr(model, name))
     assert_array_equal(again.is_outlier(table), model.outliers_)
     assert_array_equal(again.score_samples(table), model.score_samples(table))
+
+
+@pytest.mark.parametrize("bound", ["auto", "half"])
+def test_one_cluster_gives_no_reason_to_prefer_features(bound):
+    """There is nothing between clusters: the first features would get all the weight."""
+    X = np.random.default_rng(0).normal(size=(30, 9))
+    model = RobustSparseKMeans(1, l1_bound=bound, random_state=0).fit(X)
+    assert model.l1_bound_ is None
+    assert_array_equal(model.feature_weights_, np.ones(9))
+    assert not hasattr(model, "n_features_different_")

@@ -433,7 +433,14 @@ def test_predicting_the_same_table_gives_the_same(here):
     result = run("predict", "table-rskc", "table.csv", "--out", "new/labels.csv")
     assert "45 cases" in result.stdout
     found = labels("new")
-    assert list(found) == ["case", "cluster", "distance", "unweighted_distance", "outlier"]
+    assert list(found) == [
+        "case",
+        "cluster",
+        "distance",
+        "unweighted_distance",
+        "outlier",
+        "observed",
+    ]
     for name in ("case", "cluster", "outlier"):
         assert list(found[name]) == list(fitted[name])
     np.testing.assert_allclose(found.distance, fitted.distance, rtol=1e-9)
@@ -520,7 +527,7 @@ def test_missing_columns_are_counted_and_named(here, frame):
 def test_predictions_go_to_stdout_on_request(here):
     run(*QUICK)
     lines = run("predict", "table-rskc", "table.csv", "--out", "-").stdout.splitlines()
-    assert lines[0] == "case,cluster,distance,unweighted_distance,outlier"
+    assert lines[0] == "case,cluster,distance,unweighted_distance,outlier,observed"
     assert len(lines) == 46
 
 
@@ -564,12 +571,42 @@ SEARCHES = {
 }
 
 
+# Of each search, the rule by which its table is read.
+RULES = {
+    "select-k": "A number is stable if its worst cluster comes back to 0.8, or to 0.6 if no two "
+    "neighboring clusters look like one. The largest stable number is chosen whose clusters are "
+    "more compact than those of made-up data of one cloud (p at most 0.05",
+    "select-l1": "The least bound within one standard error of the largest gap is chosen.",
+    "select-trim": "the least share that trims as many is marked",
+    "compare": "over the cases that neither of two settings trims; 1 is the same partition. The "
+    "setting with the largest consensus is chosen.",
+}
+
+
 @pytest.mark.parametrize("name", SEARCHES)
-def test_searches_say_what_they_found(here, name):
+def test_searches_say_what_they_found_and_by_which_rule(here, name):
     result = run(name, "table.csv", "--label-column", "group", *SEARCHES[name])
     assert ">" in result.stdout  # marks the choice
     assert "suggest" in result.stdout or "agree" in result.stdout
+    assert RULES[name] in " ".join(result.stdout.split())
     assert os.listdir() == ["table.csv"]
+
+
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [
+        (
+            "clest",
+            "A number passes if none of the 3 reference sets has a smaller error, and if",
+        ),
+        ("strength", "with a share of 0.8 or more, within one standard error"),
+    ],
+)
+def test_other_ways_to_choose_name_their_rule_too(here, method, rule):
+    few = ["--references", "3"] if method == "clest" else []
+    given = ("-k", "2-3", "--splits", "2", "--n-init", "2", "--label-column", "group")
+    text = run("select-k", "table.csv", "--method", method, *given, *few).stdout
+    assert rule in " ".join(text.split())
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -603,6 +640,8 @@ def test_silhouettes_and_outliers_are_the_same_everywhere(here):
     means = cases[~cases["outlier"]].groupby("cluster")["silhouette"].mean()
     assert [row["silhouette"] for row in result["clusters"]] == pytest.approx(means.tolist())
     page = Path("found/report.html").read_text("utf-8")
+    mean = cases["silhouette"][~cases["outlier"]].mean()
+    assert f"<dt>mean silhouette without outliers</dt><dd>{mean:.2f}</dd>" in page
     for mean in means:
         assert f"{mean:.2f}" in text
         assert f'<td class="n">{mean:.2f}</td>' in page
@@ -703,6 +742,9 @@ def test_the_demo_leaves_a_page_and_can_be_repeated(here):
     result = run("demo", "--out", "tour")
     assert "3 clusters of" in result.stdout
     assert "Half-samples suggest 3 clusters" in result.stdout
+    told = " ".join(result.stdout.split())  # as many as the tour says it has made
+    assert "6 patients have an outlying cell" in told
+    assert "; 6 cases look like outliers." in told
     assert "tour/expression-rskc/report.html" in result.stdout
     page = Path("tour/expression-rskc/report.html").read_text("utf-8")
     assert "How many clusters: half-samples" in page

@@ -545,6 +545,7 @@ def test_counts_do_not_depend_on_the_parts():
             "outlier": rng.random(100) < 0.3,
             "trimmed": rng.random(100) < 0.1,
             "silhouette": np.where(rng.random(100) < 0.1, np.nan, rng.random(100)),
+            "observed": np.where(rng.random(100) < 0.05, 0.0, 1.0),
         }
     )
     once, often = Counts(4), Counts(4)
@@ -556,4 +557,6 @@ def test_counts_do_not_depend_on_the_parts():
     assert often.farthest.case.tolist() == once.farthest.case.tolist()
     assert once.clusters()[0]["cases"] == (cases.cluster == 0).sum()
     assert once.clusters()[3] == {"cluster": 3, "cases": 0, "outliers": 0, "silhouette": None}
-    assert often.silhouette() == pytest.approx(np.nanmean(cases.silhouette[~cases.outlier]))
+    assert often.n_blind == once.n_blind == (cases.observed == 0).sum() > 0
+    known = ~cases.outlier & (cases.observed > 0)
+    assert often.silhouette() == pytest.approx(np.nanmean(cases.silhouette[known]))

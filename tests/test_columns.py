@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from rskc import RobustSparseKMeans
-from rskc.columns import code_of_missing, is_on_its_side, recognize, spreads_of
+from rskc.columns import code_of_missing, copies_among, recognize, sign_of_side, spreads_of
 from rskc.exceptions import ColumnWarning
 from rskc.files import open_blocks, read_table
 from test_cli import labels, refused, run
@@ -59,6 +59,9 @@ def flat(text):
         ("true_class", COUNT % 3, "class"),
         ("target", GROUP - 1, "class"),
         ("Survived", GROUP, "class"),
+        ("y", GROUP, "class"),
+        ("pos_y", GROUP, None),
+        ("y", COUNT[::-1] / 3, None),
         ("score", 1 + COUNT % 10, None),
         ("count", rng.poisson(4, N), None),
         ("reads", rng.permutation(N), None),  # whole numbers that never repeat
@@ -77,7 +80,7 @@ def flat(text):
     ],
 )
 def test_what_a_column_of_numbers_is(name, values, kind):
-    found = recognize([name, "x"], np.column_stack([values, rng.normal(size=N)]).astype(float))
+    found = recognize([name, "other"], np.column_stack([values, rng.normal(size=N)]).astype(float))
     assert [column.kind for column in found.values()] == [kind] * (kind is not None)
 
 
@@ -95,6 +98,12 @@ def test_whole_numbers_that_count_from_anywhere_are_ids_unless_they_measure_time
     assert recognize(["a", "code"], code[:10]) == {}  # ten in a row may be chance
 
 
+def test_beside_an_x_y_is_a_coordinate():
+    table = np.column_stack([GROUP, COUNT % 3, rng.normal(size=N)]).astype(float)
+    assert list(recognize(["b", "y", "c"], table)) == [1]
+    assert recognize(["x", "y", "c"], table) == {}
+
+
 def test_missing_cells_name_nobody():
     values = COUNT.astype(float)
     values[3] = np.nan
@@ -102,19 +111,28 @@ def test_missing_cells_name_nobody():
 
 
 @pytest.mark.parametrize(
-    ("name", "n_rows", "n_columns", "expected"),
+    ("name", "n_rows", "columns", "sign"),
     [
-        ("gene", 50, 40, True),
-        ("Probe_ID", 2000, 40, True),
-        ("", 20_000, 78, True),
-        ("customer", 20_000, 78, False),
-        ("patient_id", 20_000, 5, False),
-        ("name", 150, 4, False),
-        (None, 20_000, 5, False),
+        ("gene", 50, ["a"] * 40, "a first column 'gene'"),
+        ("Probe_ID", 2000, ["a"] * 40, "a first column 'Probe_ID'"),
+        ("", 20_000, ["a"] * 78, "20,000 rows and 78 columns of numbers"),
+        ("", 2000, ["a"] * 274, "2,000 rows and 274 columns of numbers"),
+        ("customer", 20_000, ["a"] * 78, None),
+        ("patient_id", 20_000, ["a"] * 5, None),
+        ("name", 150, ["a"] * 4, None),
+        (None, 20_000, ["a"] * 5, None),
+        ("name", 8, [f"sample_{i}" for i in range(9)], "columns named like cases"),
+        ("", 8, ["mean", *(f"Patient.{i}" for i in range(9))], "columns named like cases"),
+        ("", 8, [f"P{i}" for i in range(9)], "columns named like cases ('P0', 'P1', ...)"),
+        ("name", 8, [f"P{i}" for i in range(9)], None),  # questions, of people with names
+        ("", 8, [f"x{i}" for i in range(9)], None),
+        ("", 8, ["sample_1", "sample_2", "sample_3"], None),
+        ("patient", 8, [f"sample_{i}" for i in range(9)], None),
     ],
 )
-def test_tables_on_their_side(name, n_rows, n_columns, expected):
-    assert is_on_its_side(name, n_rows, n_columns) == expected
+def test_tables_on_their_side(name, n_rows, columns, sign):
+    found = sign_of_side(name, n_rows, columns)
+    assert found is None if sign is None else found.startswith(sign)
 
 
 def test_spreads_by_hand():
@@ -265,13 +283,28 @@ def test_a_number_for_missing_cells_is_named(put, value):
     told = " ".join(run("fit", "t.csv", *fit).stderr.split())
     option = f"--missing {value}"
     assert (
-        f"5 cells of 'a', 'c' are {value}, far from all others: if it stands for a missing cell, "
+        f"5 cells of 'a', 'c' are {value}, apart from all others: if it stands for a missing cell, "
         f"add {option} (as the file writes it)." in told
     )
-    assert "far from all others" not in run("fit", "t.csv", *fit, *option.split()).stderr
+    assert "apart from all others" not in run("fit", "t.csv", *fit, *option.split()).stderr
     put(made, "t.parquet")
     told = " ".join(run("fit", "t.parquet", *fit).stderr.split())
     assert "if it stands for a missing cell, leave these cells empty." in told
+
+
+@pytest.mark.parametrize(
+    ("value", "rest", "found"),
+    [
+        (-9, np.linspace(-5.05, 4.05, 30), True),  # the only one without decimals
+        (-9, np.arange(-5, 25), False),
+        (-1, np.arange(30), True),
+        (-1, np.arange(30) % 2, False),  # of -1, 0 and 1 it is one
+        (-1, np.linspace(-0.9, 0.9, 30), False),
+    ],
+)
+def test_small_numbers_stand_for_missing_cells_where_they_are_apart(value, rest, found):
+    column = np.r_[[value] * 3, rest][:, None].astype(float)
+    assert code_of_missing(column) == ((value, 3, [0]) if found else None)
 
 
 def test_numbers_that_are_no_codes():
@@ -284,3 +317,26 @@ def test_numbers_that_are_no_codes():
     positive = np.r_[[-999.0] * 4, np.linspace(0, 5000, 20), np.nan][:, None]
     assert code_of_missing(np.hstack([positive, positive + 1e6])) == (-999, 4, [0])
     assert code_of_missing(np.empty((0, 3))) is None
+
+
+# --- cases that occur twice
+
+
+def test_copies_of_cases_are_said(put):
+    made = frame()
+    put(pd.concat([made, made[:3]]))
+    told = flat(run("fit", "t.csv", "-k", "2", "--n-init", "5", "--no-report").stderr)
+    assert (
+        "3 cases are exact copies of others, and count twice: if they were entered twice, leave "
+        "them out." in told
+    )
+
+
+def test_copies_are_those_that_no_chance_explains():
+    X = rng.normal(size=(40, 3))
+    assert copies_among(X).tolist() == []
+    assert copies_among(np.vstack([X, X[:2]])).tolist() == [40, 41]
+    assert copies_among(np.vstack([X, X[:1]])).tolist() == []  # a single one
+    X[3, 1] = np.nan
+    assert copies_among(np.vstack([X, X[3:5]])).tolist() == [40, 41]
+    assert copies_among(rng.integers(0, 2, (40, 3)).astype(float)).tolist() == []

@@ -30,7 +30,7 @@ from rskc.displays import (
 )
 from rskc.metrics import revised_silhouette
 from rskc.pictures import palette
-from rskc.pictures.models import cube_ticks, strongest
+from rskc.pictures.models import AssignedCases, Plane, cube_ticks, strongest
 from skips import Optional
 
 pl = Optional("polars")
@@ -775,3 +775,25 @@ def test_more_clusters_than_a_legend_can_hold():
     assert len(drawn.centers_) == 60
     texts = SilhouetteDisplay(rng.random(180), labels, none).plot().texts_
     assert texts[7].get_text().startswith("7: 0.")
+
+
+# Cases that are farther than they look
+
+
+def test_what_is_farther_than_it_looks_by_hand():
+    places = [[0, 0], [2, 0], [1, 0], [9, 0], [10, 0], [4, 0], [6, 0]]
+    labels = np.array([0, 0, 0, 1, 1, 0, 0])
+    outliers = np.array([False, False, True, False, False, True, False])
+    centers = np.array([[0.0, 0], [10, 0]])
+    cases = AssignedCases(labels, np.zeros(7), outliers, np.arange(7))
+    plane = Plane(np.array(places, float), centers, ("", ""), 0)
+    # Of cluster 0, case 6 is the farthest that is no outlier, and nearer to the other center; both
+    # outliers are no farther off than it.
+    expected = [False, False, True, False, False, True, True]
+    assert_array_equal(plane.looks_nearer(cases, np.arange(7)), expected)
+    # Without case 6, the outlier at 4 stands out, and needs no mark.
+    expected = [False, False, True, False, False, False]
+    assert_array_equal(plane.looks_nearer(cases, np.arange(6)), expected)
+    # The second direction does not count, as where it is a rank.
+    flat = plane._replace(positions=plane.positions + [[0, 50]], scales=(1.0, 0.0))
+    assert_array_equal(flat.looks_nearer(cases, np.arange(6)), expected)

@@ -248,7 +248,7 @@ def test_clest_marks_the_chosen_number_and_those_that_passed():
 def test_clest_without_clusters_says_so():
     drawn = ClestDisplay.from_estimator(make_clest(chosen=1, passed=[False] * 3))
     assert drawn.band_ is None
-    assert title_of(drawn).startswith("1 cluster, that is, no clusters\n")
+    assert title_of(drawn).startswith("No clusters: all cases are one group\n")
     assert "none passed" in drawn.below_axis_.get_xlabel()
 
 
@@ -268,7 +268,7 @@ def test_clest_agrees_with_the_search(fitted):
     assert_allclose(heights_of_bars(drawn.bars_["median"]), search.table_.observed_cer)
     assert_allclose(heights_of_bars(drawn.bars_["mean"]), search.table_.reference_cer)
     assert (search.n_clusters_ == 1) == title_of(drawn).startswith(
-        "1 cluster, that is, no clusters"
+        "No clusters: all cases are one group"
     )
 
 
@@ -296,7 +296,7 @@ def test_stability_of_one_cluster_has_no_ring_and_negative_agreement_is_seen():
     ).plot()
     assert drawn.chosen_ is None
     assert drawn.points_ is None
-    assert title_of(drawn) == "1 cluster, that is, no clusters\nNo number."
+    assert title_of(drawn) == "No clusters: all cases are one group\nNo number."
     assert drawn.ax_.get_ylim()[0] < -0.2
 
 

@@ -128,3 +128,22 @@ def test_every_promise_names_a_test_that_exists():
     assert len(named) > 20
     texts = {name: (Path(__file__).parent / name).read_text("utf-8") for name, _ in named}
     assert not [test for name, test in named if f"def {test}(" not in texts[name]]
+
+
+# What the manual of RSKC 2.4.2 lists.
+RSKC = (
+    "RSKC Clest revisedsil CER Sensitivity RSKC.trimkmeans RSKC.trimkmeans.missing showbitmap "
+    "showDigit summary print optd DutchUtility DBWorld bitmapMat bitmapLab"
+)
+
+
+def test_everything_in_rskc_has_a_place_here():
+    text = (FOLDER / "coming-from-rskc.md").read_text("utf-8")
+    known = set(re.findall(r"[A-Za-z]\w*(?:\.[a-z]\w*)*", " ".join(re.findall("`(.*?)`", text))))
+    assert set(RSKC.split()) <= known
+
+
+def test_the_readme_does_not_send_people_to_a_score_that_misleads():
+    """With ``score``, a grid picks 5 clusters of three."""
+    text = " ".join(README.read_text("utf-8").split())
+    assert "scikit-learn's `GridSearchCV` is not for this" in text

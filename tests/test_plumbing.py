@@ -17,8 +17,8 @@ HEAVY = ("matplotlib", "dask", "torch", "polars", "pandas", "typer")
 # The ladder. A module or subpackage imports what stands lower, and nothing beside it or above; each
 # one is named here, so that a new one has to be given its height.
 LAYERS = (
-    {"wording", "atomic", "worker", "columns"},
-    {"exceptions"},
+    {"wording", "atomic", "worker"},
+    {"exceptions", "columns"},
     {"engines"},
     {"solver", "arrays", "versions"},
     {"validation", "feature_tests", "outliers"},

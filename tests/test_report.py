@@ -321,7 +321,7 @@ def test_one_cluster(X):
     summary = summarize(fit(X, 1, l1_bound=None), X)
     assert summary["result"]["silhouette"] is None
     assert "silhouettes" not in summary["figures"]
-    assert summary["headline"].startswith("1 cluster found in 60 cases; all 6 features count alike")
+    assert summary["headline"].startswith("All 60 cases are one group; all 6 features count alike")
     assert any(item["about"] == "One cluster" for item in summary["advice"])
     assert "second" not in summary["cases"]["data"]
     Reader(render(summary))
@@ -495,7 +495,7 @@ def test_one_cluster_says_what_was_seen():
     assert search.n_clusters_ == 1
     report = make_report(search.best_estimator_, X, searches=search)
     texts = texts_of(report.summary)
-    assert texts["How many clusters"].startswith("1: no clusters were found.")
+    assert texts["How many clusters"].startswith("No clusters were found.")
     for row in search.table_.itertuples():
         assert f"{row.stability:.2f} with {row.n_clusters}" in texts["How many clusters"]
     assert report.summary["sure"]["clusters"] == []
@@ -559,13 +559,16 @@ def test_search_that_suggests_otherwise(searches):
 
 
 UNITS = {"largest": "salary", "small": "height", "ratio": 12345.0}
+WIDE = {"largest": "x1", "small": "height", "ratio": 4.0}
+SEARCHED = {"name": "Stability", "suggests": {"n_clusters": 2}, "table": {"rows": [["2"]]}}
+NONE = SEARCHED | {"suggests": {"n_clusters": 1}}
 
 
 def facts(**changes):
     """Numbers that call for no advice, and changes to them: ``result__n_trim=3`` and the like."""
     made = {
         "data": {"n_cases": 100, "n_features": 50, "n_missing": 0, "share_missing": 0.0}
-        | {"n_blind": 0, "n_infinite": 0, "spreads": None},
+        | {"n_blind": 0, "n_empty": 0, "n_infinite": 0, "spreads": None},
         "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
         | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4}
         | {"n_different": None, "n_enough": None, "trim_given": True, "automatic": False},
@@ -575,7 +578,7 @@ def facts(**changes):
         ],
         "warnings": [],
         "warning_kinds": [],
-        "searches": [],
+        "searches": [SEARCHED],
     }
     made = copy.deepcopy(made)
     for name, value in changes.items():
@@ -591,6 +594,9 @@ def clusters(*sizes, silhouette=0.6):
     return [{"cluster": k, "size": s, "silhouette": silhouette} for k, s in enumerate(sizes)]
 
 
+ONE = {"result__n_clusters": 1, "clusters": clusters(100)}
+
+
 @pytest.mark.parametrize(
     ("changes", "about", "remedy"),
     [
@@ -604,16 +610,10 @@ def clusters(*sizes, silhouette=0.6):
             "Warning",
             "Of an old file.",
         ),
-        ({"result__n_clusters": 1, "clusters": clusters(100)}, "One cluster", "Stability"),
-        (
-            {
-                "result__n_clusters": 1,
-                "clusters": clusters(100),
-                "searches": [{"name": "Clest", "suggests": {"n_clusters": 1}}],
-            },
-            "One cluster",
-            "give n_clusters",
-        ),
+        ({**ONE, "searches": []}, "One cluster", "Stability"),
+        ({**ONE, "searches": [NONE]}, "One cluster", "give n_clusters"),
+        ({**ONE, "searches": [NONE | {"table": {"rows": []}}]}, "One cluster", "too few cases"),
+        ({"searches": []}, "Not tested", "Stability tells"),
         ({"result__n_selected": 50}, "Every feature has weight", "l1_bound='auto'"),
         ({"result__n_different": 0, "result__n_enough": 1}, "No feature differs", "Stability"),
         (
@@ -624,11 +624,12 @@ def clusters(*sizes, silhouette=0.6):
         ({"clusters": clusters(97, 3)}, "Small clusters", "fewer clusters"),
         ({"result__l1_bound": 50**0.5}, "No sparsity", "l1_bound='auto'"),
         ({"result__l1_bound": 1.0, "result__top_share": 1.0}, "A single feature", "raise l1_bound"),
-        ({"result__top_share": 0.97}, "One feature decides", "try Column"),
+        ({"result__top_share": 0.97}, "One feature decides", "leave it out"),
+        ({"result__top_share": 0.97, "data__spreads": WIDE}, "One feature decides", "try Column"),
         (
             {"result__l1_bound": 1.0, "result__top_share": 1.0, "result__automatic": True},
             "One feature decides",
-            "try Column",
+            "leave it out",
         ),
         ({"result__silhouette": 0.1}, "Clusters overlap", "with Stability"),
         ({"clusters": clusters(50, 50, silhouette=0.1)}, "A weak cluster", "try fewer"),
@@ -636,17 +637,19 @@ def clusters(*sizes, silhouette=0.6):
         ({"result__n_outliers": 1}, "Fewer outliers than trimmed", "trim=0.01"),
         ({"result__n_outliers": 0}, "Fewer outliers than trimmed", "none looks like"),
         ({"data__share_missing": 0.5}, "Many missing cells", "leave out"),
-        ({"data__n_blind": 4}, "Cases without data", "l1_bound"),
+        ({"data__n_blind": 4}, "Cases without data", "raise l1_bound"),
+        ({"data__n_blind": 4, "data__n_empty": 4}, "Cases without data", "; leave them out."),
+        ({"clusters": clusters(99, 1)}, "Small clusters", "an outlier and no group"),
         ({"data__n_infinite": 1}, "Cells too large", "correct it"),
         ({"data__spreads": UNITS}, "Units differ", "ColumnStandardizer()"),
         ({"data__spreads": UNITS, "result__top_share": 0.97}, "Units differ", "12,000 times"),
         (
-            {"searches": [{"name": "Clest", "suggests": {"n_clusters": 4}}]},
+            {"searches": [SEARCHED | {"name": "Clest", "suggests": {"n_clusters": 4}}]},
             "A search suggests otherwise",
             "n_clusters=4",
         ),
         (
-            {"searches": [{"name": "GapL1", "suggests": {"l1_bound": 5.0}}]},
+            {"searches": [SEARCHED, {"name": "GapL1", "suggests": {"l1_bound": 5.0}}]},
             "A search suggests otherwise",
             "l1_bound=5",
         ),
@@ -668,6 +671,15 @@ def test_each_advice(changes, about, remedy):
     for name in options:
         assert name not in re.sub("--l1-bound|--clusters|--trim|trimmed", "", item["brief"])
     assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
+
+
+def test_advice_that_was_followed_is_not_repeated():
+    standardized = {"ColumnStandardizer()": ""}
+    assert advise(facts(data__spreads=UNITS), standardized) == []
+    (item,) = advise(facts(data__spreads=WIDE, result__top_share=0.97), standardized)
+    assert "leave it out" in item["text"]
+    said = advise(facts(searches=[], result__silhouette=0.1))
+    assert [item["about"] for item in said] == ["Clusters overlap"]  # names Stability already
 
 
 def test_every_kind_of_warning_is_advice_in_two_lines():
@@ -697,8 +709,8 @@ def test_the_most_important_advice_comes_first():
         {"data__spreads": {"largest": "a", "small": "b", "ratio": 99.0}},
         {"clusters": clusters(70, 30)},
         {"clusters": clusters(60, 40, 0)},  # an empty one is warned of by the fit
-        {"searches": [{"name": "GapL1", "suggests": {"l1_bound": 3.2}}]},
-        {"searches": [{"name": "TrimCurves", "suggests": {"trim": 0.06}}]},
+        {"searches": [SEARCHED, {"name": "GapL1", "suggests": {"l1_bound": 3.2}}]},
+        {"searches": [SEARCHED, {"name": "TrimCurves", "suggests": {"trim": 0.06}}]},
     ],
 )
 def test_no_advice_without_need(changes):

@@ -161,11 +161,13 @@ def test_every_chart_is_drawn(watch):
 
 def test_marks_are_as_many_as_there_are_numbers(watch, model):
     seen = np.isfinite(model.distances_)
-    points = watch.count("#chart-clusters .mark-symbol.layer_0_marks path")
-    crosses = watch.count("#chart-clusters .mark-symbol.layer_1_marks path")
+    points = watch.count("#chart-clusters .mark-symbol.layer_1_marks path")
+    crosses = watch.count("#chart-clusters .mark-symbol.layer_2_marks path")
+    rings = watch.count("#chart-clusters .mark-symbol.layer_0_marks path")
+    assert rings == sum(row["nearer"] for row in watch.rows_of("clusters", "points"))
     assert points == (seen & ~model.outliers_).sum()
     assert crosses == (seen & model.outliers_).sum()
-    assert watch.count("#chart-clusters .mark-text.layer_3_marks text") == 3
+    assert watch.count("#chart-clusters .mark-text.layer_4_marks text") == 3
     n_weights = np.count_nonzero(model.feature_weights_)
     assert watch.count("#chart-weights .mark-rect.layer_0_marks path") == n_weights
     assert watch.count("#chart-silhouettes .mark-rect.layer_0_marks path") == seen.sum()
@@ -186,7 +188,7 @@ def test_charts_hold_the_numbers_of_the_model(watch, model):
 
 
 def test_pointing_at_a_case_shows_its_name(watch, model):
-    mark = watch.page.locator("#chart-clusters .mark-symbol.layer_1_marks path").first
+    mark = watch.page.locator("#chart-clusters .mark-symbol.layer_2_marks path").first
     mark.scroll_into_view_if_needed()
     mark.hover(force=True)
     tip = watch.page.locator("#vg-tooltip-element.visible")
@@ -316,6 +318,20 @@ def test_narrow_screens_do_not_overflow(browser, path, width):
             assert phone.page.locator(f"#chart-{name} svg").bounding_box()["width"] <= width
 
 
+def test_tables_are_readable_on_a_phone(browser, path):
+    look = {"viewport": {"width": 360, "height": 700}, "is_mobile": True, "has_touch": True}
+    with Watch(browser, path, **look) as phone:
+        # A parameter is a block, with its meaning below; of a marker one sees above or below.
+        meaning = phone.page.locator("table.stack td[data-label=Meaning]").first.bounding_box()
+        name = phone.page.locator("table.stack th[data-label=Parameter]").first.bounding_box()
+        assert meaning["y"] > name["y"]
+        for cell in ("table.stack td[data-label=Meaning]", "td.words"):
+            box = phone.page.locator(cell).first.bounding_box()
+            assert 0 <= box["x"] < box["x"] + box["width"] <= 360
+        words = phone.page.locator("td.words").first.inner_text()
+        assert words.endswith((" SD above", " SD below"))
+
+
 def test_print(browser, path, tmp_path):
     with Watch(browser, path, color_scheme="dark") as paper:
         paper.page.emulate_media(media="print")
@@ -390,9 +406,18 @@ def test_a_page_of_one_cluster_is_drawn_without_a_warning(browser, tmp_path):
     path = make_report(model, X, searches=searches).save(tmp_path / "one.html")
     with Watch(browser, path) as watch:
         assert watch.complaints == []
-        drawn = ["clusters", "cells", "outliers", "search-0", "search-1"]
+        drawn = ["clusters", "outliers", "search-0", "search-1"]
         assert watch.page.evaluate("Object.keys(rskc.views)") == drawn
         assert "largest weights" not in " ".join(watch.page.locator("h3").all_inner_texts())
+
+
+def test_a_search_that_tried_nothing_has_no_chart(browser, tmp_path):
+    X = np.random.default_rng(0).normal(size=(3, 4))
+    search = Stability(RobustSparseKMeans(2, random_state=0), n_jobs=1, random_state=0).fit(X)
+    report = make_report(search.best_estimator_, X, searches=search)
+    with Watch(browser, report.save(tmp_path / "few.html")) as watch:
+        assert watch.complaints == []
+        assert watch.page.evaluate("Object.keys(rskc.views)") == ["clusters", "outliers"]
 
 
 def test_large_page_is_usable(browser, tmp_path):

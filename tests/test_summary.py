@@ -124,7 +124,7 @@ def test_cases_frame(model, table):
 
 def test_cases_frame_with_the_data(model, table):
     frame = model.cases_frame(table)
-    assert list(frame.columns) == [*CASES, "second_cluster", "silhouette"]
+    assert list(frame.columns) == [*CASES, "observed", "second_cluster", "silhouette"]
     pd.testing.assert_frame_equal(frame[CASES], model.cases_frame())
     assert frame["second_cluster"].dtype == "Int64"
     if len(model.cluster_centers_) == 1:
@@ -141,6 +141,7 @@ def test_cases_frame_with_the_data(model, table):
 def test_a_case_without_a_cell_is_infinitely_far():
     row = fit(incomplete()).cases_frame(incomplete()).loc[5]
     assert row["distance"] == np.inf
+    assert row["observed"] == 0
     assert row["outlier"]
     assert row["trimmed"]
     assert row["silhouette"] == 0
@@ -294,7 +295,14 @@ def test_cases_are_named_the_farthest_first_and_ten_at_most():
 
 def test_what_is_not_known_is_said():
     text = " ".join(fit(incomplete()).summary().split())
-    assert "nothing known of 1 case in features with weight" in text
+    assert "; of 1 case nothing is observed in the features that have weight" in text
+
+
+def test_a_cell_too_large_is_not_called_missing():
+    table = X.copy()
+    table[4] = 1e300
+    text = " ".join(fit(table, trim=0.1).summary().split())
+    assert "0 of 360 cells missing; of 1 case a cell is too large" in text
     assert "nothing known" not in fit(X).summary()
 
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
+from rskc.wording import count, quoted
+
 # A name is split into words; the last one decides: patient_id, sampleID, true label.
 IDS = {"id", "identifier", "uuid", "guid", "barcode", "accession"}
 # Words that name cases only where they are the whole name: not "body mass index".
@@ -40,10 +42,15 @@ FEWEST = 4  # cases; of three nothing can be said
 LONG = 20  # cases that no measurement counts by chance, wherever the column stands
 MOST_CLASSES = 30
 # A table with ids of text is perhaps on its side from this many rows on, and rows per column.
-MANY_ROWS, ROWS_PER_COLUMN = 2000, 20
+MANY_ROWS, ROWS_PER_COLUMN = 1000, 5
+# Or if this share of its columns is named like cases, with numbers: sample_1, Patient 2, GSM3.
+MOST_COLUMNS = 0.75
+CASES = {"tumor", "tumour", "cell", "donor", "mouse", "animal", "control", "ctrl", "gsm", "tcga"}
+LETTERS = {"s", "p", "c", "n", "t"}  # S1, P1: of cases where nothing says what the rows are
 # What people write for a missing cell where only numbers fit. Positive 99 is too often a value.
-CODES = (-99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
+CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
 FEWEST_CODES = 3  # cells; a single one is rather a slip
+FEWEST_COPIES, LEAST_SHARE = 2, 0.02  # cases that occur twice, that are worth a word
 MUCH = 100  # times that spreads differ
 SAMPLE = 2000  # rows by which spreads are judged
 
@@ -73,6 +80,8 @@ def is_id_name(name: str) -> bool:
 def is_class_name(name: str) -> bool:
     """Whether a name is that of a column of known classes."""
     words = words_of(name)
+    if words == ["y"]:
+        return str(name).lower() == "y"
     return bool(words) and words[-1] in CLASSES and not re.search(r"\d$", str(name))
 
 
@@ -97,6 +106,8 @@ def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]
         column = recognize_column(str(names[j]), matrix[:, j], is_first=j == 0)
         if column is not None:
             found[j] = column
+    if {"x", "X"} & set(names):  # beside it, y is a coordinate
+        found = {j: column for j, column in found.items() if column.name not in ("y", "Y")}
     return found
 
 
@@ -125,13 +136,26 @@ def recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognize
     return None
 
 
-def is_on_its_side(id_name: str | None, n_rows: int, n_columns: int) -> bool:
-    """Whether the rows of a table with such ids, of text, are perhaps features."""
+def sign_of_side(id_name: str | None, n_rows: int, columns: Sequence[str]) -> str | None:
+    """Return what suggests that the rows of a table with such ids, of text, are features."""
     if id_name is None:
-        return False
+        return None
     if is_feature_name(id_name):
-        return True
-    return n_rows >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns) and not is_id_name(id_name)
+        return f"a first column {id_name!r}"
+    if is_id_name(id_name):
+        return None
+    if _are_cases(columns, LETTERS if id_name == "" else set()):
+        return f"columns named like cases ({quoted(columns[:2])}, ...)"
+    if n_rows >= max(MANY_ROWS, ROWS_PER_COLUMN * len(columns)):
+        return f"{count(n_rows, 'row')} and {count(len(columns), 'column')} of numbers"
+    return None
+
+
+def _are_cases(columns: Sequence[str], letters: set[str]) -> bool:
+    words = IDS | ALONE | CASES | letters
+    parts = [words_of(name) for name in columns if re.search(r"\d$", str(name))]
+    n_named = sum(bool(part) and part[0] in words for part in parts)
+    return n_named >= max(FEWEST, MOST_COLUMNS * len(columns))
 
 
 class Spreads(NamedTuple):
@@ -164,6 +188,26 @@ def spreads_of(matrix: Any) -> Spreads | None:
     return Spreads(largest, small, float(spreads[largest] / spreads[small]))
 
 
+def copies_among(matrix: np.ndarray) -> np.ndarray:
+    """Return the numbers of the cases that are copies of one before, if that is no chance.
+
+    It may be chance where no column has more values than half of the cases that differ.
+    """
+    rows, none = np.ascontiguousarray(matrix), np.array([], int)
+    fewest = max(FEWEST_COPIES, LEAST_SHARE * len(rows))
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.nansum(rows, axis=1)  # of copies they are the same; to sort rows takes longer
+    if len(rows) - len(np.unique(sums)) < fewest:
+        return none
+    as_bytes = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    first = np.unique(as_bytes, return_index=True)[1]
+    if len(rows) - len(first) < fewest:
+        return none
+    if all(len(np.unique(column)) <= len(first) / 2 for column in rows.T):
+        return none
+    return np.setdiff1d(np.arange(len(rows)), first)
+
+
 class Code(NamedTuple):
     """A number that seems to stand for missing cells, their number, and the columns."""
 
@@ -176,7 +220,8 @@ def code_of_missing(matrix: np.ndarray) -> Code | None:
     """Return the number that seems to stand for missing cells, the most frequent one; or None.
 
     It is the smallest or largest of a column, and farther from the other cells than these are from
-    each other, or the only one below 0. It makes up at most half of the column.
+    each other, or the only one below 0, or, if it is -9, the only one without decimals. It makes up
+    at most half of the column.
     """
     found = []
     for value in CODES if len(matrix) else ():
@@ -194,4 +239,8 @@ def _is_apart(column: np.ndarray, value: float) -> bool:
     if len(rest) < max(FEWEST, int(is_code.sum())):
         return False
     low, high = float(rest.min()), float(rest.max())
-    return min(abs(value - low), abs(value - high)) > high - low or (value < 0 <= low)
+    if value == -1:  # of -1, 0 and 1 it is one
+        return low >= 0 and high > 10 and is_code.sum() >= FEWEST_CODES
+    is_alone = value == -9 and is_code.sum() > 1 and not (rest == np.floor(rest)).any()
+    is_far = min(abs(value - low), abs(value - high)) > high - low
+    return is_far or (value < 0 <= low) or is_alone

@@ -41,7 +41,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``sqrt(n_features_in_)``, where it no longer binds. "half" is halfway between. "auto":
         clusters are found with that bound, each feature is tested for a difference between them,
         and the clusters are refined with as many features as pass, until these stand. None: no
-        sparsity, all weights are 1.
+        sparsity, all weights are 1; so are those of one cluster, unless a number is given.
     n_features : int or None, default=None
         A wanted number of features instead of a bound. The bound is chosen so that this number of
         weights is above 0.
@@ -129,10 +129,10 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     l1_bound_ : float or None
         The bound that was used, or that ``n_features`` led to.
     feature_statistics_, feature_p_values_ : ndarray of shape (n_features_in_,)
-        With ``l1_bound="auto"``: for each feature the test for a difference between clusters, a
-        one-way F on ranks, which is Kruskal and Wallis's test, over the cases that are neither
-        trimmed nor outliers (4,000 of them at most, evenly spaced). It is a rule for choosing and
-        no inference: the same data made the clusters.
+        With ``l1_bound="auto"`` and two clusters or more: for each feature the test for a
+        difference between clusters, a one-way F on ranks, which is Kruskal and Wallis's test, over
+        the cases that are neither trimmed nor outliers (4,000 of them at most, evenly spaced). It
+        is a rule for choosing and no inference: the same data made the clusters.
     n_features_different_ : int
         How many features pass at a false discovery rate of 5% (Benjamini and Hochberg).
     n_features_enough_ : int
@@ -284,8 +284,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``cluster``; ``distance``, the weighted squared one to the center;
         ``unweighted_distance``; ``outlier``, ``outlier_weighted`` and ``outlier_unweighted``, by
         which distance; ``trimmed``, ``trimmed_weighted`` and ``trimmed_unweighted``. With ``X``,
-        the data of the fit, also ``second_cluster`` and ``silhouette``, the revised one; with one
-        cluster these are missing.
+        the data of the fit, also ``observed``, the share of the weight that is observed (of a case
+        with 0 nothing is known, so that it counts as outlying), and ``second_cluster`` and
+        ``silhouette``, the revised one; with one cluster these two are missing.
         """
         check_is_fitted(self, "cluster_centers_")
         return cases_frame(*to_numpy_pair(self, X))

@@ -66,8 +66,8 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
     "hardly observed cases": (
         FitWarning,
         None,
-        "{cases} judged by less than {share:.0%} of the weight, the rest being missing: {names}. "
-        "Their distances rest on little.",
+        "{cases} judged by less than {share:.0%} of the weight, the rest being missing, so that "
+        "the distance rests on little: {names}.",
     ),
 }
 

@@ -81,7 +81,7 @@ def _solve(
     model: Any, engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
 ) -> Found:
     """Solve the problem, or let the data decide what the model leaves to them."""
-    bound = is_word(model.l1_bound, "auto") and model.n_features is None
+    bound = problem.l1_bound is not None and is_word(model.l1_bound, "auto")
     wishes = Wishes(is_word(model.trim, "auto"), bound, bool(model.reweight))
     if wishes.any:
         return solve_automatically(engine, problem, starts, wishes, count_of)
@@ -139,10 +139,13 @@ def make_problem(model: Any, engine: Engine) -> Problem:
             f"{{trim}}={model.trim} takes {n_trim} away; lower one of the two.",
         )
     check_rule(model)
+    l1_bound = check_bound(model.l1_bound, model.n_features, p)
+    if K == 1 and isinstance(model.l1_bound, str):
+        l1_bound = None  # one cluster differs from nothing: the first features would get the weight
     problem = Problem(
         n_clusters=K,
         n_trim=n_trim,
-        l1_bound=check_bound(model.l1_bound, model.n_features, p),
+        l1_bound=l1_bound,
         n_features=check_wanted(model.n_features, model.l1_bound, p),
         max_iter=check_integer("max_iter", model.max_iter, 1),
         tol=check_real("tol", model.tol, 0),

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.fitted import case_names, feature_names, thresholds_of
 from rskc.metrics import revised_silhouette
 from rskc.outliers import Distances
-from rskc.validation import is_word
+from rskc.validation import is_word, validated
 from rskc.wording import count, listed, shortened
 
 MOSTLY = 0.9  # of the sum of the weights
@@ -99,16 +100,27 @@ def cases_frame(model: Any, X: Any) -> Any:
     frame = pd.DataFrame(columns)
     if X is None:
         return frame
-    return frame.assign(**_second_choices(model, X))
+    n, m = len(model.labels_), len(model.predict(X))
+    if m != n:
+        raise ValueError(f"X has {m} cases and the model was fitted to {n}; give the data of fit.")
+    return frame.assign(observed=observed_share(model, X), **_second_choices(model, X))
+
+
+def observed_share(model: Any, X: Any) -> np.ndarray:
+    """Return the share of the weight that is observed of each case."""
+    used = np.flatnonzero(model.feature_weights_)
+    weights = model.feature_weights_[used]
+    cells = validated(model, X, False, weights.dtype)[:, used]
+    if issparse(cells):  # nothing is missing
+        return np.ones(cells.shape[0])
+    return np.where(np.isnan(cells), 0, weights).sum(axis=1) / weights.sum()
 
 
 def _second_choices(model: Any, X: Any) -> dict[str, Any]:
     """Find second nearest centers and silhouettes; missing if there is one center only."""
     import pandas as pd
 
-    n, m = len(model.labels_), len(model.predict(X))
-    if m != n:
-        raise ValueError(f"X has {m} cases and the model was fitted to {n}; give the data of fit.")
+    n = len(model.labels_)
     if len(model.cluster_centers_) == 1:
         return {"second_cluster": pd.array([pd.NA] * n, "Int64"), "silhouette": np.full(n, np.nan)}
     found = revised_silhouette(model, X)
@@ -192,9 +204,11 @@ def _found(model: Any) -> Iterator[tuple[str, str]]:
         yield "choice", f"{counts.words}; {mostly} {MOSTLY:.0%} of the weight"
     yield "trimmed", _farthest_cases(model, model.trimmed_)
     yield "outliers", _farthest_cases(model, model.outliers_)
-    missing, blind = f"{model.n_missing_:,} of {n * p:,} cells missing", np.isinf(model.distances_)
-    if blind.any():
-        missing += f"; nothing known of {count(blind.sum(), 'case')} in features with weight"
+    missing = f"{model.n_missing_:,} of {n * p:,} cells missing"
+    if n_far := np.count_nonzero(np.isinf(model.distances_)):
+        # Cells too large for their squares look the same from here.
+        why = "nothing is observed" if model.n_missing_ else "a cell is too large"
+        missing += f"; of {count(n_far, 'case')} {why} in the features that have weight"
     yield "missing", missing
     yield "objective", f"{model.objective_:.6g} after {count(model.n_iter_, 'iteration')}"
 

@@ -13,6 +13,16 @@ def count(n: Any, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def on_outliers(n_outliers: int, n_blind: int) -> str:
+    """Say how many cases look like outliers, and of how many nothing is known."""
+    text = count(n_outliers, "case looks like an outlier", "cases look like outliers")
+    if not n_outliers:
+        text = "no case looks like an outlier"
+    if not n_blind:
+        return text
+    return f"{text}; {count(n_blind, 'case has', 'cases have')} no data to judge by"
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """Write a number: 1,234 or 0.0123 or 1.2e-07; a dash for what is not known."""
     if value is None or not math.isfinite(value):

@@ -20,7 +20,7 @@ from rskc.cli._options import NAMES
 from rskc.cli._repeat import fit_command, read_call
 from rskc.cli._tables import Data, named_cases
 from rskc.exceptions import FitWarning
-from rskc.wording import cleaned, count, listed
+from rskc.wording import cleaned, count, listed, on_outliers
 
 TOP = 10
 LONGEST_COMMAND = 64  # that advice repeats
@@ -50,6 +50,7 @@ class Counts:
     n_trimmed: int = 0
     sizes: np.ndarray = field(init=False)
     outliers: np.ndarray = field(init=False)
+    n_blind: int = 0  # cases of which nothing is observed that has weight; they are no outliers
     n_known: np.ndarray = field(init=False)  # cases with a silhouette that are no outliers
     silhouettes: np.ndarray = field(init=False)  # their sums
     farthest: Any = None  # the outliers that are farthest from their centers
@@ -62,10 +63,12 @@ class Counts:
         """Count more cases."""
         import pandas as pd
 
-        clusters, outlying = cases["cluster"].to_numpy(), cases["outlier"].to_numpy()
+        clusters, blind = cases["cluster"].to_numpy(), cases["observed"].to_numpy() == 0
+        outlying = cases["outlier"].to_numpy() & ~blind
         values = cases["silhouette"].to_numpy(float)
-        known = np.isfinite(values) & ~outlying
+        known = np.isfinite(values) & ~outlying & ~blind
         self.n_cases += len(cases)
+        self.n_blind += int(blind.sum())
         self.n_trimmed += int(cases["trimmed"].sum())
         self.sizes += np.bincount(clusters, minlength=self.n_clusters)
         self.outliers += np.bincount(clusters[outlying], minlength=self.n_clusters)
@@ -172,6 +175,8 @@ class Result:
     @property
     def names(self) -> dict[str, str]:
         """What parameters and searches are called by someone who typed the command."""
+        if self.data.scaling.of == "columns":
+            return NAMES | {"ColumnStandardizer()": ""}
         force = [] if "--force" in self.command else ["--force"]
         standardized = shlex.join([*self.command, "--standardize", "columns", *force])
         if len(standardized) > LONGEST_COMMAND or self.command[1:2] != ["fit"]:
@@ -203,6 +208,7 @@ class Result:
             # Tables in blocks have no digest, and read_table does not read them.
             "reader": data.table.sha256 and read_call(data.table.path, data.reading),
             "date": f"{now.day} {now:%B %Y, %H:%M %Z}",
+            "first case": None if data.table.id_column else data.table.where(0),
         }
         return summarize(
             self.model,
@@ -270,6 +276,7 @@ class Result:
                 {"feature": str(names[j]), "weight": float(weights[j])} for j in largest
             ],
             "n_outliers": int(counts.outliers.sum()),
+            "n_without_data": counts.n_blind,
             "n_trimmed": counts.n_trimmed,
             "l1_bound": model.l1_bound_,
             "outlier_threshold": model.outlier_threshold_,
@@ -313,12 +320,15 @@ def headline(result: Result) -> str:
     found, table = result.summary["result"], result.summary["table"]
     features = count_features(result.model).words
     if found["l1_bound"] is None:
-        features = f"all {count(table['n_features'], 'feature')} count alike"
-    outliers = count(found["n_outliers"], "case looks like an outlier", "cases look like outliers")
-    if not found["n_outliers"]:
-        outliers = "no case looks like an outlier"
-    clusters, cases = count(found["n_clusters"], "cluster"), count(table["n_cases"], "case")
-    return f"{clusters} of {cases}; {features}; {outliers}."
+        features = "all features count alike"
+    if table["n_features"] == 1:
+        features = "there is one feature"
+    outliers = on_outliers(found["n_outliers"], found["n_without_data"])
+    cases = count(table["n_cases"], "case")
+    clusters = f"{count(found['n_clusters'], 'cluster')} of {cases}"
+    if found["n_clusters"] == 1:
+        clusters = f"All {cases} are one group"
+    return f"{clusters}; {features}; {outliers}."
 
 
 # ---- On a terminal, for a reader who does not know the method
@@ -337,12 +347,12 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
     console.print("", bold(headline(result)), "", _clusters(result))
     for heading, words in _facts(result):
         console.print(Text.assemble((f"{heading}: ", "cyan"), words))
+    sentences = [each for each in result.warnings if not isinstance(each, FitWarning)]
+    console.note(*result.data.notes, *sentences)
     if result.advice:
         console.print("", bold("What to try next"))
     for item in result.advice:
         console.print(Text.assemble((f"{item['about']}: ", "cyan"), item["brief"]))
-    sentences = [each for each in result.warnings if not isinstance(each, FitWarning)]
-    console.note(*result.data.notes, *sentences)
     if folder is not None:
         console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
         width = max(map(len, [*FILES, "cluster-*.rnk"]))
@@ -377,6 +387,9 @@ def _show_finding(finding: Any, console: Console) -> None:
     )
     for row, is_chosen in zip(table.rows, chosen, strict=True):
         row.style = "bold green" if is_chosen else None
+    if not rows:  # nothing was tried
+        console.print("", bold(finding.headline))
+        return
     console.print("", table, bold(finding.headline), finding.explanation, *finding.changes)
 
 
@@ -413,7 +426,7 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "Largest weights", listed(weights, MOST_NAMES, found["n_features"])
     if found["n_outliers"]:
         yield "Outliers", listed(_farthest(result), MOST_NAMES, found["n_outliers"])
-    if truth is not None:
+    if truth is not None and found["n_clusters"] > 1:
         sample = f", among {truth['n_cases']:,} cases drawn at random" if result.is_sample else ""
         yield (
             f"Compared with {cleaned(truth['label_column'], 40)}",

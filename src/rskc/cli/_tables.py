@@ -13,7 +13,7 @@ import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import Reading, Standardizing
-from rskc.columns import code_of_missing, is_feature_name, is_on_its_side
+from rskc.columns import code_of_missing, copies_among, is_feature_name, sign_of_side
 from rskc.wording import cleaned, count, listed, quoted, shortened
 
 SCALES = {"robust": ("median", "mad"), "classic": ("mean", "std")}
@@ -163,21 +163,33 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     if len(unobserved):
         which = listed(named_cases(table, unobserved.tolist()))
         yield f"No value at all, so that the cluster means nothing: {which}."
-    code = None if is_sparse(table.data) else code_of_missing(table.data.to_numpy())
+    if not is_sparse(table.data):
+        yield from _on_cells(table)
+    if table.empty:
+        yield f"Without a single value: {quoted(table.empty)}."
+    if table.constant:
+        tell = "it tells" if len(table.constant) == 1 else "they tell"
+        yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
+
+
+def _on_cells(table: Any) -> Iterator[str]:
+    """Say what the numbers themselves suggest."""
+    code = code_of_missing(table.data.to_numpy())
     if code is not None:
         which = quoted([table.data.columns[j] for j in code.columns], 6)
         remedy = "leave these cells empty."
         if {".csv", ".tsv", ".txt"} & set(table.path.suffixes):
             remedy = f"add --missing {code.value:g} (as the file writes it)."
         yield (
-            f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, far from all others: if "
-            f"it stands for a missing cell, {remedy}"
+            f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, apart from all others: "
+            f"if it stands for a missing cell, {remedy}"
         )
-    if table.empty:
-        yield f"Without a single value: {quoted(table.empty)}."
-    if table.constant:
-        tell = "it tells" if len(table.constant) == 1 else "they tell"
-        yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
+    copies = copies_among(table.data.to_numpy()[~table.data.isna().all(axis=1)])
+    if len(copies):
+        yield (
+            f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others, "
+            "and count twice: if they were entered twice, leave them out."
+        )
 
 
 def _on_column(column: Any) -> str:
@@ -197,15 +209,13 @@ def _on_column(column: Any) -> str:
 def sideways_note(table: Any, n_cases: int, in_rows: bool) -> Iterator[str]:
     """Say that a table is perhaps on its side."""
     name, ids = table.id_column, table.data.index[:20]
-    if in_rows or name is None or not is_on_its_side(name, n_cases, table.data.shape[1]):
+    sign = sign_of_side(name, n_cases, list(map(str, table.data.columns)))
+    if in_rows or sign is None:
         return
     if not is_feature_name(name) and all(str(each).isdigit() for each in ids):
         return  # numbers, as cases have them
-    shape = f"{count(n_cases, 'row')} and {count(table.data.shape[1], 'column')} of numbers"
-    if is_feature_name(name):
-        shape = f"a first column {name!r}"
     yield (
-        f"The table has {shape}: if a row is a feature, such as a gene, and a column a case, add "
+        f"The table has {sign}: if a row is a feature, such as a gene, and a column a case, add "
         "--features-in-rows."
     )
 

@@ -26,7 +26,7 @@ from rskc.cli._output import check_no_file, open_model, stem_of
 from rskc.cli._results import text_table
 from rskc.cli._tables import Scaling, is_sparse
 from rskc.cli._work import is_read_in_blocks
-from rskc.wording import cleaned, count, quoted
+from rskc.wording import cleaned, count, on_outliers, quoted
 
 
 @dataclass(frozen=True)
@@ -82,22 +82,24 @@ class Tally:
     sizes: dict[int, int] = field(default_factory=Counter)
     outliers: dict[int, int] = field(default_factory=Counter)  # by cluster
     n_outliers: int = 0
+    n_without_data: int = 0  # cases of which nothing is observed that has weight; no outliers
 
     def add(self, frame: Any) -> None:
         """Count more cases."""
+        blind = frame.observed == 0
+        outlying = frame.outlier & ~blind
         self.n_cases += len(frame)
+        self.n_without_data += int(blind.sum())
         self.sizes = dict(sorted((Counter(self.sizes) + Counter(frame.cluster.tolist())).items()))
-        self.outliers = Counter(self.outliers) + Counter(frame.cluster[frame.outlier].tolist())
-        self.n_outliers += int(frame.outlier.sum())
+        self.outliers = Counter(self.outliers) + Counter(frame.cluster[outlying].tolist())
+        self.n_outliers += int(outlying.sum())
 
     def show(self, name: str, out: Path, console: Console) -> None:
         """Print the result in a few lines."""
         if console.silent:
             return
         cases = count(self.n_cases, "case")
-        outliers = count(self.n_outliers, "looks like an outlier", "look like outliers")
-        if not self.n_outliers:
-            outliers = "no case looks like an outlier"
+        outliers = on_outliers(self.n_outliers, self.n_without_data)
         console.print("", bold(f"{cases} of {cleaned(name, 80)}; {outliers}."), "")
         rows = [
             [f"{k}", f"{size:,}", f"{self.outliers.get(k, 0):,}"] for k, size in self.sizes.items()
@@ -225,6 +227,7 @@ def _clusters(model: Any, X: Any) -> Any:
 
     from rskc.fitted import with_cases
     from rskc.prediction import judge_cases
+    from rskc.summary import observed_share
 
     values = X if hasattr(model, "feature_names_in_") else X.to_numpy()
     if (X.isna().all() & ~np.isnan(model.cluster_centers_).all(axis=0)).any():
@@ -239,6 +242,7 @@ def _clusters(model: Any, X: Any) -> Any:
             "distance": found.weighted,
             "unweighted_distance": found.unweighted,
             "outlier": found.outliers,
+            "observed": observed_share(model, values),
         }
     )
 

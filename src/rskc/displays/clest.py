@@ -101,7 +101,7 @@ class ClestDisplay:
         n_below = np.count_nonzero(self.reference < np.median(self.observed, axis=0), axis=0)
         reason = clest_reason(self.n_clusters, n_below, len(self.reference), self.chosen)
         sign = "\n" if self.chosen == 1 else ": "
-        style.headline(self.ax_, f"{clusters(self.chosen)}{sign}{reason}")
+        style.headline(self.ax_, f"{clusters(self.chosen).capitalize()}{sign}{reason}")
         self._write_below(places, n_below)
         return self
 

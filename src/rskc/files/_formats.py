@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.io import mmread
 from scipy.sparse import csr_matrix, issparse, load_npz
 
 from rskc.files._source import Layout, Source, near, needed, polars, row_number, shown
@@ -97,6 +96,8 @@ def read_mtx(layout: Layout) -> Source:
     With the names of features and barcodes beside it, as 10x Genomics writes them, rows are
     features.
     """
+    from scipy.io import mmread
+
     try:
         matrix = mmread(layout.path)
     except (OSError, ValueError, EOFError, OverflowError) as error:

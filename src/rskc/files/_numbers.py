@@ -86,7 +86,7 @@ def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableErro
         kind += f", such as {shown(example)} in {where}"
     names = quoted(source.names[j] for j in kinds)
     if _decimal_comma(layout, source, example):
-        remedy = 'if these are decimal commas, use {decimal=","}'
+        remedy = 'if these are decimal commas, use {decimal=","} to read them'
     elif len(kinds) == 1:
         remedy = "leave it out by {drop}{=}{names}, or compare the clusters with it by "
         remedy += "{label_column}{=}{names}"
@@ -143,7 +143,7 @@ def _column(layout: Layout, source: Source, j: int) -> Any:
         raise _thousands_refusal(layout, source, [j])
     remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
     if _decimal_comma(layout, source, cell):
-        remedy = 'if it is a decimal comma, use {decimal=","}'
+        remedy = 'if it is a decimal comma, use {decimal=","} to read them'
     template = f"{{cell}} is not a number; {remedy}"
     raise cell_error(layout, source, [row], j, template, cell=shown(cell))
 

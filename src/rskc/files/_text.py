@@ -270,9 +270,11 @@ def check_widths(text: Text) -> None:
         if width == names or (line == 1 and width == names - 1):
             continue
         missing = f" and none for column {shown(text.names[width])}" if width < names else ""
+        taken = "the separator was taken to be {mark}"
+        if names == 1:
+            taken = f"if that is a title, delete all lines above the names of the columns ({taken})"
         raise text.layout.error(
-            "line {line} has {width} cells where the header has {names}{missing}; the separator "
-            "was taken to be {mark}",
+            f"line {{line}} has {{width}} cells where the header has {{names}}{{missing}}; {taken}",
             line=line,
             width=width,
             names=names,

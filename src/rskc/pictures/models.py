@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import diags_array, issparse
-from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import to_dense, to_numpy_pair
@@ -110,6 +109,22 @@ class Plane(NamedTuple):
     centers: np.ndarray
     axis_names: tuple[str, str]
     n_filled: int  # cases of which a cell in use is missing
+    scales: tuple[float, float] = (1.0, 1.0)  # by which distances in it become those of the model
+
+    def looks_nearer(self, cases: AssignedCases, rows: np.ndarray) -> np.ndarray:
+        """Return which of some cases are farther from a center than they look in the plane.
+
+        These lie nearer to the center of another cluster than to their own, or are outliers among
+        cases that are none: what sets them apart is in features that the plane does not show.
+        """
+        labels, outliers, used = cases.labels[rows], cases.outliers[rows], np.unique(cases.labels)
+        gaps = (self.positions[rows, None] - self.centers[used]) * self.scales
+        squares = (gaps**2).sum(axis=2)
+        own = squares[np.arange(len(rows)), np.searchsorted(used, labels)]
+        farthest = np.full(len(self.centers), -np.inf)
+        np.maximum.at(farthest, labels[~outliers], own[~outliers])
+        is_other = squares.min(axis=1) < own * (1 - 1e-9)
+        return np.where(outliers, own <= farthest[labels], is_other)
 
 
 class Frame(NamedTuple):
@@ -152,7 +167,8 @@ def plane_of(model: Any, X: Any, cases: AssignedCases, kind: str) -> Plane:
     names = [cleaned(name, 40) for name in feature_names(model, features)]
     if len(features) == 1:
         return _by_rank(X, centers, cases.labels, names[0], n_filled)
-    return Plane(X, centers, (names[0], names[1]), n_filled)
+    first, second = np.sqrt(model.feature_weights_[features]).tolist()
+    return Plane(X, centers, (names[0], names[1]), n_filled, (first, second))
 
 
 def _by_rank(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, name: str, n: int) -> Plane:
@@ -166,10 +182,13 @@ def _by_rank(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, name: str, 
         np.column_stack([centers[:, 0], middles]),
         (name, "cases, in the order of this feature"),
         n,
+        (1.0, 0.0),
     )
 
 
 def _by_components(Z: Any, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
+    from sklearn.decomposition import PCA  # a tenth of the start of a command
+
     regular = Z[~outliers]
     if regular.shape[0] < 3:  # too few to span a plane
         regular = np.concatenate([to_dense(Z), centers])

@@ -158,17 +158,24 @@ def clusters_chart(figure: Chart, summary: Chart) -> Chart:
     key = cluster_key(summary)
     if outlying:
         key.append(entry("cross", INK, count(outlying, "outlier")))
+    if n_nearer := sum(figure["points"]["nearer"]):
+        looks = "it looks" if n_nearer == 1 else "they look"
+        key.append(entry("ring", SOFT, f"farther than {looks} ({n_nearer:,})"))
     few = len(figure["points"]["x"]) <= FEW_POINTS
     place = {
         axis: amount(axis, title, scale={"domain": domain, "nice": False})
         for axis, title, domain in zip("xy", figure["axes"], figure["domain"], strict=True)
     }
+    beyond = ", as far as two dimensions can show it: what rings mark is farther off in others"
+    beyond = beyond if n_nearer else ""
     shapes = {"domain": list(range(K)), "range": [SHAPES[marker] for marker in cluster_markers(K)]}
     digits = number_format(figure["points"]["distance"])
     point = {"type": "point", "filled": True, "clip": True, "size": 55 if few else 28}
     point |= {"opacity": 0.8, "stroke": EDGE, "strokeWidth": 0.5}
     cross: Chart = {"type": "point", "shape": CROSS, "size": 50 if few else 24, "clip": True}
     cross |= {"strokeWidth": 2 if few else 1.3, "opacity": 1}
+    ring = {"type": "point", "shape": "circle", "filled": False, "size": 170 if few else 90}
+    ring |= {"stroke": SOFT, "strokeWidth": 1.4, "opacity": 1, "clip": True, "tooltip": None}
     disc = {"type": "point", "filled": True, "size": 330, "fill": PAPER, "stroke": INK}
     disc |= {"strokeWidth": 1.2, "opacity": 0.92, "clip": True, "tooltip": None}
     text = {"type": "text", "fontSize": 12, "fontWeight": "bold", "fill": INK, "clip": True}
@@ -181,6 +188,7 @@ def clusters_chart(figure: Chart, summary: Chart) -> Chart:
     outlier_tips = tips(digits, case="case", cluster="cluster", distance="distance of this outlier")
     crosses = {**place, "stroke": by_cluster(K), "tooltip": outlier_tips}
     layers = [
+        layer("points", ring, place, transform=where("datum.nearer == 1")),  # below the points
         layer("points", point, cases, params=[ZOOM], transform=where("datum.outlier == 0")),
         layer("points", cross, crosses, transform=where("datum.outlier == 1")),
         layer("centers", disc, place),
@@ -189,7 +197,7 @@ def clusters_chart(figure: Chart, summary: Chart) -> Chart:
     return {
         "title": "The clusters",
         "caption": "Each point is a case; the numbers stand at the centers of the clusters. Cases "
-        f"close together are alike in the features that have weight. {HINT}",
+        f"close together are alike in the features that have weight{beyond}. {HINT}",
         "key": key,
         "spec": chart(420, layers),
         "data": {"points": figure["points"], "centers": figure["centers"]},

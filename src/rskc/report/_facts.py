@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.fitted import thresholds_of
@@ -57,9 +58,10 @@ class Facts:
     distances: np.ndarray
     unweighted: np.ndarray  # distances
     thresholds: Thresholds
-    outliers: np.ndarray
+    blind: np.ndarray  # cases of which no feature with weight is observed
+    outliers: np.ndarray  # without these
     flags: np.ndarray  # which distance makes each case an outlier: indices of FLAGS
-    seen: np.ndarray  # cases of which a feature with weight is observed
+    seen: np.ndarray  # cases with a distance: not blind, and without cells too large for squares
     silhouette: RevisedSilhouette | None  # None with one cluster
     centers: np.ndarray
     sizes: np.ndarray
@@ -90,6 +92,10 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
             f"case_names has {len(names)} names for {table.shape[0]} cases; give one for each."
         )
     (n, p), K = table.shape, len(model.cluster_centers_)
+    support = pictures.strongest(model.feature_weights_)
+    blind = np.zeros(table.shape[0], bool)
+    if len(support) and not issparse(table):
+        blind = np.isnan(table[:, support]).all(axis=1)
     return Facts(
         model,
         table,
@@ -102,14 +108,15 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         distances=model.distances_,
         unweighted=unweighted,
         thresholds=thresholds,
-        outliers=model.outliers_,
+        blind=blind,
+        outliers=model.outliers_ & ~blind,
         flags=pictures.flags_of(Distances(model.distances_, unweighted), thresholds),
         seen=np.isfinite(model.distances_),
         silhouette=revised_silhouette(model, X) if K > 1 else None,
         centers=model.cluster_centers_,
         sizes=np.bincount(model.labels_, minlength=K),
         weights=model.feature_weights_,
-        support=pictures.strongest(model.feature_weights_),
+        support=support,
     )
 
 
@@ -160,7 +167,10 @@ def cases_table(
         "cluster": ("Cluster", facts.labels),
         "distance": ("Weighted distance", facts.distances),
         "unweighted": ("Unweighted", facts.unweighted),
-        "outlier": ("Outlier", np.array(RULES, object)[facts.flags]),
+        "outlier": (
+            "Outlier",
+            np.where(facts.blind, "no data", np.array(RULES, object)[facts.flags]),
+        ),
         "trimmed": ("Trimmed", np.array(RULES, object)[trimmed]),
     }
     if facts.silhouette is not None:

@@ -27,13 +27,15 @@ MOST_ROWS, MOST_COLUMNS = 120, 40  # of the heat map
 def figures_of(facts: Facts) -> dict[str, Any]:
     """Compute the charts that can be drawn of this model."""
     figures = {}
-    # With one cluster there is no reason to prefer features: all bars would be as long.
-    if len(facts.model.cluster_centers_) > 1 or np.ptp(facts.weights) > 0:
+    # With one cluster there is no reason to prefer features, nor to look at the first of them.
+    is_one = facts.K == 1 and np.ptp(facts.weights) == 0
+    if not is_one:
         figures["weights"] = weights(facts)
     if facts.seen.any() and len(facts.support):
         figures["clusters"] = clusters(facts)
         figures["outliers"] = outliers(facts)
-        figures["cells"] = cells(facts)
+        if not is_one:
+            figures["cells"] = cells(facts)
         if facts.silhouette is not None:
             figures["silhouettes"] = silhouettes(facts)
     return figures
@@ -80,7 +82,8 @@ def clusters(facts: Facts) -> dict[str, Any]:
     cases = AssignedCases(facts.labels[seen], facts.distances[seen], facts.outliers[seen], seen)
     plane = pictures.plane_of(facts.model, facts.X[seen], cases, "auto")
     rows = chosen_cases(facts, seen, MOST_POINTS)
-    places = plane.positions[np.searchsorted(seen, rows)]
+    drawn = np.searchsorted(seen, rows)
+    places, nearer = plane.positions[drawn], plane.looks_nearer(cases, drawn)
     low, high, _ = pictures.frame_of(plane.positions, cases.labels, cases.outliers, plane.centers)
     beyond = int(((places < low) | (places > high)).any(axis=1).sum())
     used, pad = np.flatnonzero(facts.sizes), 0.03 * (high - low)
@@ -96,6 +99,7 @@ def clusters(facts: Facts) -> dict[str, Any]:
             "cluster": plain_numbers(facts.labels[rows]),
             "outlier": plain_numbers(facts.outliers[rows]),
             "distance": plain_numbers(facts.distances[rows]),
+            "nearer": plain_numbers(nearer),
             "case": _names(facts, rows),
         },
         "centers": {**_places(plane.centers[used]), "cluster": plain_numbers(used)},

@@ -11,13 +11,14 @@ from typing import Any
 
 from rskc.columns import MUCH
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
-from rskc.wording import cleaned, count, number, percent, sentence_list
+from rskc.wording import cleaned, count, number, on_outliers, percent, sentence_list
 
 LOW_SILHOUETTE = 0.25  # noise in hundreds of features has 0.2 to 0.3; digits .48, the paper's .54
 LOW_IN_CLUSTER = 0.15
 NEARLY_ALL = 0.9  # of the squared weights, whose sum is 1
 MANY_MISSING = 0.5
 MANY_BLIND = 0.02
+WIDE = 3  # times that the spread of a feature is that of others
 SMALL_SHARE = 0.02  # of the cases, for a cluster that may be nothing but outlying ones
 LONGEST_WARNING = 600
 
@@ -27,11 +28,13 @@ def headline(summary: Mapping[str, Any]) -> str:
     data, result = summary["data"], summary["result"]
     n, p, features = data["n_cases"], data["n_features"], result["features"]
     if result["alike"]:
-        features = f"all {count(p, 'feature')} count alike" if p > 1 else "there is one feature"
-    outlying = result["n_outliers"]
-    looks = "looks like an outlier" if outlying == 1 else "look like outliers"
-    outliers = f"{count(outlying, 'case')} {looks}" if outlying else "no case looks like an outlier"
+        features = f"all {count(p, 'feature')} count alike"
+    if p == 1:
+        features = "there is one feature"
+    outliers = on_outliers(result["n_outliers"], data["n_blind"])
     found = f"{count(result['n_found'], 'cluster')} found in {count(n, 'case')}"
+    if result["n_found"] == 1:
+        found = f"All {count(n, 'case')} are one group"
     return f"{found}; {features}; {outliers}."
 
 
@@ -77,8 +80,9 @@ def _on_features(summary: Mapping[str, Any]) -> str:
         return "All features count alike: no choice among them was asked for."
     names = sentence_list([cleaned(name, 32) for name in result["top_features"]])
     verb = "separates" if len(result["top_features"]) == 1 else "separate"
-    rest, best = data["n_features"] - result["n_selected"], f"{names} {verb} the groups best."
-    text = f"{result['features'][0].upper()}{result['features'][1:]}; {best}"
+    rest, best = data["n_features"] - result["n_selected"], f"; {names} {verb} the groups best"
+    best = best if result["n_clusters"] > 1 else ""
+    text = f"{result['features'][0].upper()}{result['features'][1:]}{best}."
     if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
         text += " Enough are the fewest with which nearly all cases stay in their groups."
     others = "feature has" if rest == 1 else "features have"
@@ -102,7 +106,7 @@ def _on_outliers(summary: Mapping[str, Any]) -> str:
     of = "its center" if outlying == 1 else "their centers"
     weighted, unweighted = result["n_weighted"], result["n_unweighted"]
     how = f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
-    how = how if weighted and unweighted and outlying > 1 else ""
+    how = how if weighted and unweighted and outlying > 1 and not result["alike"] else ""
     look = "worth a look, be it an error or something new"
     return f"{text} {far} unusually far from {of}{how}: {look}."
 
@@ -117,13 +121,18 @@ def _on_missing(summary: Mapping[str, Any]) -> str:
     if not data["n_blind"]:
         return text
     blind = count(data["n_blind"], "case")
-    return f"{text} Of {blind} nothing is observed in the features that have weight."
+    judged = "It is" if data["n_blind"] == 1 else "They are"
+    return (
+        f"{text} Of {blind} nothing is observed in the features that have weight. {judged} not "
+        "counted among the outliers."
+    )
 
 
 # What to try next
 
 
 Names = Mapping[str, str]
+STANDARDIZE = "ColumnStandardizer()"  # a name that is empty where this was done already
 # Of each kind of warning, what to do about it, where there is no room for all of it.
 IN_BRIEF = {
     "bound never binds": "{l1_bound} is so large that it leaves no feature out; to ask for a "
@@ -163,9 +172,12 @@ def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[st
         _missing,
         _bound,
         _searched,
+        _not_tested,
     )
     facts = {**facts, "names": KnownNames(names)}
-    found = [pair for rule in rules for pair in rule(facts)]
+    found: list[tuple[str, str]] = []
+    for rule in rules:
+        found += rule(facts | {"found": found})
     return [
         {"about": about, "text": text, "brief": _brief(about, text, facts["names"])}
         for about, text in found
@@ -181,15 +193,14 @@ Pairs = Iterator[tuple[str, str]]
 
 
 def _units(facts: dict[str, Any]) -> Pairs:
-    spreads, names = facts["data"]["spreads"], facts["names"]
-    if spreads is None or spreads["ratio"] < MUCH:
+    spreads, remedy = facts["data"]["spreads"], facts["names"][STANDARDIZE]
+    if spreads is None or spreads["ratio"] < MUCH or not remedy:
         return
     largest, small = (cleaned(spreads[name], 24) for name in ("largest", "small"))
     times = number(float(f"{spreads['ratio']:.2g}"))
     yield (
         "Units differ",
-        f"{largest} spreads {times} times as far as {small}; if units differ, try "
-        f"{names['ColumnStandardizer()']}",
+        f"{largest} spreads {times} times as far as {small}; if units differ, try {remedy}",
     )
 
 
@@ -201,12 +212,14 @@ def _warned(facts: dict[str, Any]) -> Pairs:
 def _one_cluster(facts: dict[str, Any]) -> Pairs:
     if facts["result"]["n_clusters"] > 1:
         return
-    searched = any("n_clusters" in search["suggests"] for search in facts["searches"])
+    tables = [s["table"] for s in facts["searches"] if "n_clusters" in s["suggests"]]
     why = "With one cluster there is nothing to separate, and no weights to learn"
-    if searched:
-        why = "The search found no clusters that it can vouch for: all cases are one group"
     remedy = f"try two or more, or {facts['names']['Stability']}"
-    remedy = f"give {facts['names']['n_clusters']}" if searched else remedy
+    if tables:
+        why = "The search found no clusters that it can vouch for: all cases are one group"
+        remedy = f"give {facts['names']['n_clusters']}"
+    if tables and not tables[0]["rows"]:
+        why = "There are too few cases to look for clusters"
     yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
 
 
@@ -229,10 +242,13 @@ def _small_clusters(facts: dict[str, Any]) -> Pairs:
     start, pronoun = ("Cluster", "is so small that it")
     if len(small) > 1:
         start, pronoun = ("Clusters", "are so small that they")
+    what = "outliers and no group; look at the cases"
+    if sum(c["size"] for c in small) == 1:
+        what = "an outlier and no group; look at the case"
     yield (
         "Small clusters",
-        f"{start} {names} {pronoun} may be outliers and no group; look at the cases, "
-        f"and try fewer clusters or a larger {facts['names']['trim']}.",
+        f"{start} {names} {pronoun} may be {what}, and try fewer clusters or a larger "
+        f"{facts['names']['trim']}.",
     )
 
 
@@ -276,11 +292,14 @@ def _one_feature(facts: dict[str, Any]) -> Pairs:
         return
     if any(_units(facts)):  # which says so already
         return
+    spreads, remedy = facts["data"]["spreads"], "leave it out to see whether there are others."
+    is_wide = spreads and spreads["largest"] == result["top_feature"] and spreads["ratio"] >= WIDE
+    if is_wide and facts["names"][STANDARDIZE]:
+        remedy = f"if its units differ, try {facts['names'][STANDARDIZE]}"
     yield (
         "One feature decides",
         f"{cleaned(result['top_feature'], 24)} has {percent(result['top_share'])} of the squared "
-        "weight: the clusters are those of this feature; if its units differ, "
-        f"try {facts['names']['ColumnStandardizer()']}",
+        f"weight: the clusters are those of this feature; {remedy}",
     )
 
 
@@ -340,8 +359,7 @@ def _missing(facts: dict[str, Any]) -> Pairs:
     if data["n_blind"] >= max(1, MANY_BLIND * data["n_cases"]):
         yield (
             "Cases without data",
-            f"{count(data['n_blind'], 'case')} without an observed value in the features that have "
-            f"weight: the cluster is arbitrary; leave out, or raise {facts['names']['l1_bound']}.",
+            _on_blind(data["n_blind"], data["n_empty"], facts["names"]["l1_bound"]),
         )
     if data["n_infinite"]:
         yield (
@@ -349,6 +367,19 @@ def _missing(facts: dict[str, Any]) -> Pairs:
             f"{count(data['n_infinite'], 'case')} with a cell so large that no distance can be "
             "computed; correct it, or leave it empty.",
         )
+
+
+def _on_blind(n_blind: int, n_empty: int, l1_bound: str) -> str:
+    """Say what to do about cases of which nothing that has weight is observed."""
+    them = "it" if n_blind == 1 else "them"
+    remedy = f"leave {them} out"
+    what = "no value at all"
+    if n_empty < n_blind:
+        what = "no value in the features that have weight"
+        remedy += f", or raise {l1_bound}"
+    cluster = "the cluster is" if n_blind == 1 else "their clusters are"
+    cases = count(n_blind, "case has", "cases have")
+    return f"{cases} {what}: {cluster} arbitrary; {remedy}."
 
 
 def _searched(facts: dict[str, Any]) -> Pairs:
@@ -365,3 +396,16 @@ def _searched(facts: dict[str, Any]) -> Pairs:
                 f"{names[search['name']]} suggests {names[parameter]}={number(value)}, and this "
                 f"model has {number(own)}; compare the two.",
             )
+
+
+def _not_tested(facts: dict[str, Any]) -> Pairs:
+    """Say that nobody has asked whether there are clusters, unless that was said already."""
+    K, stability = facts["result"]["n_clusters"], facts["names"]["Stability"]
+    is_said = any(stability in text for _, text in facts["found"])
+    if K == 1 or is_said or any("n_clusters" in search["suggests"] for search in facts["searches"]):
+        return
+    yield (
+        "Not tested",
+        f"{K} clusters were asked for, and K-means finds as many in any data; {stability} tells "
+        "how many the data support.",
+    )

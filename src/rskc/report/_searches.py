@@ -69,10 +69,11 @@ def _section(search: Any) -> dict[str, Any]:
 
 
 def curves_of(summary: Chart) -> list[Chart]:
-    """Make a chart for each search; its id is ``search-0`` and so on."""
+    """Make a chart for each search that tried something; its id is ``search-0`` and so on."""
     return [
         {
             "id": f"search-{i}",
+            "place": i,
             "title": section["title"],
             "alt": section["alt"],
             "caption": section["explain"],
@@ -80,6 +81,7 @@ def curves_of(summary: Chart) -> list[Chart]:
         }
         | KINDS[section["kind"]].draw(section)
         for i, section in enumerate(summary["searches"])
+        if section["table"]["rows"]
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc.arrays import to_dense
 from rskc.columns import spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
 from rskc.labels import in_order, read_two
@@ -37,6 +38,7 @@ PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
 HOW = ("n_threads", "verbose")
 # What is known of a run that is written in Python, and not as words.
 IN_SNIPPET = ("standardizer", "reader")
+FIRST_CASE = "first case"  # of a table whose cases have no names: where it is, such as "line 2"
 LABELS = {
     "command": "Command",
     "file": "File",
@@ -94,9 +96,19 @@ def summarize(
         "advice": advise(summary, names),
         "figures": figures_of(facts),
         "features": features,
-        "cases": cases_table(facts, labels, known.cases, json_bytes(features["data"])),
+        "cases": _noted(
+            cases_table(facts, labels, known.cases, json_bytes(features["data"])), run or {}
+        ),
         "settings": settings_of(facts, run or {}),
     }
+
+
+def _noted(cases: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to the table of the cases how they are numbered, where they have no names."""
+    if FIRST_CASE not in run:
+        return cases
+    numbered = f"Cases are numbered from 0: case 0 is {cleaned(run[FIRST_CASE], 40)} of the file."
+    return cases | {"note": f"{numbered} {cases['note']}".strip()}
 
 
 def advice_on(
@@ -121,15 +133,16 @@ def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
 
 
 def _data(facts: Facts) -> dict[str, Any]:
-    n_blind = 0
-    if facts.model.n_missing_ and len(facts.support):
-        n_blind = int(np.isnan(facts.X[:, facts.support]).all(axis=1).sum())
+    n_blind = int(facts.blind.sum())
     return {
         "n_cases": facts.n,
         "n_features": facts.p,
         "n_missing": int(facts.model.n_missing_),
         "share_missing": facts.model.n_missing_ / (facts.n * facts.p),
-        "n_blind": n_blind,
+        "n_blind": n_blind,  # no value in the features that have weight; among them
+        "n_empty": int(
+            np.isnan(to_dense(facts.X[facts.blind])).all(axis=1).sum()
+        ),  # no value at all
         "n_infinite": int((~facts.seen).sum()) - n_blind,
         "spreads": _spreads(facts),
     }
@@ -157,7 +170,7 @@ def _result(facts: Facts) -> dict[str, Any]:
         "features": counts.words,
         "alike": bool(len(support) == facts.p and np.ptp(facts.weights) == 0),
         "n_outliers": int(facts.outliers.sum()),
-        "n_trimmed": int(model.trimmed_.sum()),
+        "n_trimmed": int((model.trimmed_ & ~facts.blind).sum()),
         "n_weighted": int(np.isin(facts.flags[facts.seen], (1, 3)).sum()),
         "n_unweighted": int(np.isin(facts.flags[facts.seen], (2, 3)).sum()),
         "n_trim": int(model.n_trim_),
@@ -221,7 +234,9 @@ def _truth(facts: Facts, labels: Any) -> dict[str, Any]:
     codes = read_two(labels=labels, clusters=facts.labels)[0].codes
     table = sensitivity(labels, facts.labels)
     cer, cer_kept = (
-        classification_error_rate(codes[cases], facts.labels[cases]) if cases.sum() > 1 else None
+        classification_error_rate(codes[cases], facts.labels[cases])
+        if cases.sum() > 1 and facts.K > 1
+        else None
         for cases in (np.ones(facts.n, bool), ~facts.model.trimmed_)
     )
     return {
@@ -281,7 +296,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         "run": [
             {"label": LABELS.get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
             for key, value in run.items()
-            if key not in IN_SNIPPET
+            if key not in (*IN_SNIPPET, FIRST_CASE)
         ],
         "versions": {name: installed[name] for name in PACKAGES},
         "seeded": model.random_state is not None,

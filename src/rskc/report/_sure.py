@@ -70,10 +70,10 @@ def _number(search: Stability) -> str:
     n, table = len(search.half_labels_), search.table_
     if search.n_clusters_ > 1:
         return (
-            f"{search.n_clusters_:,}. {search.reason_} This is what stable means; {n} half-samples "
-            "were clustered anew to see it."
+            f"{search.n_clusters_:,}. {search.reason_} To see this, {n} half-samples were "
+            "clustered anew."
         )
-    text = f"1: no clusters were found. {search.reason_}"
+    text = f"No clusters were found. {search.reason_}"
     if table.empty:
         return text
     seen = [f"{row.stability:.2f} with {row.n_clusters}" for row in table.itertuples()]

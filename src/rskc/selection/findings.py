@@ -174,12 +174,15 @@ def _(search: Stability) -> Finding:
     check_is_fitted(search, "table_")
     known = {name: label for name, label in columns.items() if name in search.table_}
     table, K = _table(search, known), search.n_clusters_
-    place = list(known).index("p_value")
-    for row, p in zip(table.rows, search.table_.p_value, strict=True):
-        row[place] = "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+    written = {"stability": "{:.2f}".format, "agreement": "{:.2f}".format, "p_value": _p_value}
+    for name, write in written.items():
+        place = list(known).index(name)
+        for row, value in zip(table.rows, search.table_[name], strict=True):
+            row[place] = write(value)
+    suggestion = f"Half-samples suggest {clusters(K)}. " if table.rows else ""
     return Finding(
         title="How many clusters: half-samples",
-        headline=f"Half-samples suggest {clusters(K)}. {search.reason_}",
+        headline=f"{suggestion}{search.reason_}",
         result=clusters(K),
         reason=search.reason_.rstrip("."),
         rule="All cases are clustered, and again and again both halves of them. A cluster comes "
@@ -193,6 +196,10 @@ def _(search: Stability) -> Finding:
         suggests={"n_clusters": K},
         table=table,
     )
+
+
+def _p_value(p: float) -> str:
+    return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 @describe.register
@@ -232,8 +239,8 @@ def _(search: TrimCurves) -> Finding:
         "n_outliers": "Outliers",
     }
     table, trim = _table(search, columns), search.suggested_trim_
-    result = f"trimming {exact_percent(trim)} of the cases"
-    for_clusters = clusters(search.best_estimator_.n_clusters)
+    result = f"trimming {exact_percent(trim)} of the cases" if trim else "no trimming"
+    for_clusters = count(search.best_estimator_.n_clusters, "cluster")
     return Finding(
         title="How much to trim: outlying cases",
         headline=f"The distances of the cases suggest {result}, for {for_clusters}.",
@@ -274,14 +281,14 @@ def _(search: GridSearch) -> Finding:
     consensus = search.table_.consensus[table.chosen.index(True)]
     return Finding(
         title="Settings side by side: the grid",
-        headline=f"Of the settings for {clusters(best['n_clusters'])}, the others agree most with "
-        f"{result} (consensus {consensus:.2f}).",
+        headline=f"Of the settings for {count(best['n_clusters'], 'cluster')}, the others agree "
+        f"most with {result} (consensus {consensus:.2f}).",
         result=result,
         reason=f"the largest consensus, {consensus:.2f}",
         rule="A true partition is found with many settings, an accidental one with few. Consensus "
         "is the mean agreement (adjusted Rand index) with the partitions of all other settings "
-        "with as many clusters; 1 is the same partition. The setting with the largest consensus "
-        "is chosen.",
+        "with as many clusters, over the cases that neither of two settings trims; 1 is the same "
+        "partition. The setting with the largest consensus is chosen.",
         sample=_sample(search),
         next_step=_on_number(search),
         suggests={
@@ -294,11 +301,13 @@ def _(search: GridSearch) -> Finding:
 
 def _on_number(search: GridSearch) -> str:
     """Say how the number of clusters was chosen."""
+    if search.n_stable_ is None and search.table_.n_clusters.nunique() == 1:
+        return ""
     if search.n_stable_ is None:
         return (
             "The number of clusters is not chosen by this, for a wrong one may be found with every "
-            f"setting too: {search.best_params_['n_clusters']} is the one that was asked for, or "
-            "the least. Half-samples can choose it."
+            f"setting too. The model is that of {search.best_params_['n_clusters']} clusters, the "
+            "number of the estimator or else the least. Half-samples can choose it."
         )
     if search.n_stable_ == 1:
         return "No number of clusters is stable in half-samples: the choice of one is arbitrary."
@@ -328,7 +337,7 @@ def features_by_entry(path: FeaturePath) -> np.ndarray:
 
 def clusters(K: int) -> str:
     """Write a number of clusters that was chosen."""
-    return count(K, "cluster") if K > 1 else "1 cluster, that is, no clusters"
+    return count(K, "cluster") if K > 1 else "no clusters: all cases are one group"
 
 
 def _sample(search: Any) -> str:

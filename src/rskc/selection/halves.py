@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
-from sklearn.metrics import adjusted_rand_score
 
 from rskc.exceptions import ParameterError
 from rskc.selection.checkpoint import Result
@@ -42,6 +41,8 @@ class Fits:
     @property
     def agreements(self) -> list[float]:
         """Adjusted Rand index of the halves of each split, over the cases that are no outliers."""
+        from sklearn.metrics import adjusted_rand_score  # slow to import
+
         clean = ~self.full["outliers"]
         return [
             adjusted_rand_score(split["first_labels"][clean], split["second_labels"][clean])

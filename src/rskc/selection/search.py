@@ -22,6 +22,7 @@ from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import check_max_samples, gather, with_length
 from rskc.validation import PRECISIONS, check_integer, check_seed, is_integer, is_word, validated
+from rskc.wording import count
 
 # The most cases of a table that a search works on by default. All of a large table are no better:
 # with ever more cases any number of clusters is predicted, since the best partition into them is
@@ -206,8 +207,8 @@ def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
         raise ParameterError(
             "n_clusters",
             numbers[-1],
-            f"is more than the {n_cases} cases that are clustered at a time; lower it, or give "
-            "more cases.",
+            f"is more than {count(n_cases, 'case')}, as many as are clustered at a time; lower it, "
+            "or give more cases.",
         )
     return numbers
 

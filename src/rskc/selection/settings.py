@@ -9,7 +9,6 @@ from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from rskc.comparison import Judgment, compare
 from rskc.exceptions import ParameterError
@@ -308,6 +307,8 @@ def _consensus(fits: list[Result], n_numbers: int) -> np.ndarray:
 
 
 def _alike(a: Result, b: Result) -> float:
+    from sklearn.metrics import adjusted_rand_score  # slow to import
+
     kept = ~(a["trimmed"] | b["trimmed"])
     return adjusted_rand_score(a["labels"][kept], b["labels"][kept])
 

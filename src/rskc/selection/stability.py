@@ -326,7 +326,7 @@ class Stability(Search):
         """Say why the number was chosen."""
         K, least = self.n_clusters_, f"{self.threshold:.2f}"
         if not fits:
-            return "There are too few cases to cluster half of them: one cluster is assumed."
+            return "There are too few cases to cluster halves of them: nothing was searched."
         explained = [k for k in fits if k > K and self._is_stable(fits[k])]
         if K > 1:
             text = (
