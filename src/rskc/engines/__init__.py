@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.engines.base import Frame, Sums
 from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Remaining, Table
 from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
 from rskc.engines.missing import MissingEngine
+from rskc.engines.sparse import SparseEngine, has_nan, is_full
 
 __all__ = [
     "Assignment",
@@ -26,6 +28,7 @@ __all__ = [
     "MemoryTable",
     "MissingEngine",
     "Remaining",
+    "SparseEngine",
     "Sums",
     "Table",
     "engine_for",
@@ -45,8 +48,9 @@ def engine_for(
 
     Parameters
     ----------
-    X : ndarray, Dask array or array on a device, of shape (n, p)
-        The data, float32 or float64.
+    X : ndarray, CSR matrix, Dask array or array on a device, of shape (n, p)
+        The data, float32 or float64. A sparse matrix that is nearly full, or has missing cells, is
+        made dense.
     missing : bool or None
         Whether to allow for missing cells; None to look whether there are any.
     drop_unobserved : bool
@@ -62,6 +66,12 @@ def engine_for(
         if masses is not None:
             raise _unsupported("a Dask array")
         return blocks_engine(X, missing=missing, drop_unobserved=drop_unobserved, **options)
+    if issparse(X):
+        if not (missing or is_full(X) or has_nan(X)):
+            if masses is not None:
+                raise _unsupported("a sparse matrix")
+            return SparseEngine(X, **options)
+        X = X.toarray()
     xp, complete, incomplete = _kind_of(X, masses is not None)
     own = {} if masses is None else {"masses": masses}
     if missing is None or xp is not np:  # this also refuses infinities on a device
