@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 
 import rskc
 from rskc import RobustSparseKMeans
@@ -152,6 +153,12 @@ def test_of_a_large_table_some_are_fitted_and_all_are_counted():
     assert sorted(words["sizes"][2]) == [200, 200, 200]  # two features, with trimming
     assert "600 cases" in words["sample"]
     assert "90 drawn at random" in words["sample"]
+
+
+def test_a_sparse_table_gives_the_page_of_the_dense_one():
+    X = np.round(np.abs(corners(40)) * (np.random.default_rng(1).random((40, 6)) < 0.7), 1)
+    how = {"n_clusters": [2, 3], "n_features": [2], "trims": [0, 0.1]}
+    assert explore(csr_array(X), **how).html == explore(X, **how).html
 
 
 def test_the_nearest_center_is_that_of_predict():

@@ -8,8 +8,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
-from rskc.arrays import is_dask, to_numpy
+from rskc.arrays import is_dask, to_dense, to_numpy
 from rskc.exceptions import ParameterError
 from rskc.fitting import make_engine
 from rskc.groups import count_active
@@ -156,7 +157,7 @@ class Exploration(Search):
         numbers, features, trims = self._asked
         K, _, fit = self.choice_
         if is_word(self.n_clusters, "auto"):
-            last = max(numbers[-1], min(K + BEYOND, len(X) // 2 // CASES_A_CLUSTER))
+            last = max(numbers[-1], min(K + BEYOND, X.shape[0] // 2 // CASES_A_CLUSTER))
             distinct = make_engine(self._for_arrays(), X).distinct(last)
             numbers = list(range(2, max(min(last, distinct), 2) + 1))
         if fit is not None and is_word(self.n_features, "auto"):
@@ -210,9 +211,9 @@ def _blocks(X: Any) -> Iterator[np.ndarray]:
         for i in range(array.numblocks[0]):
             yield np.asarray(array.blocks[i].compute(), float)
         return
-    values = X.to_numpy() if hasattr(X, "columns") else X
-    for first in range(0, len(values), ROWS):
-        yield np.asarray(to_numpy(values[first : first + ROWS]), float)
+    values = X.to_numpy() if hasattr(X, "columns") else X.tocsr() if issparse(X) else X
+    for first in range(0, values.shape[0], ROWS):
+        yield np.asarray(to_dense(to_numpy(values[first : first + ROWS])), float)
 
 
 def _nearest(rows: np.ndarray, fit: Result) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from rskc.arrays import to_dense
 from rskc.estimator import RobustSparseKMeans
 from rskc.explorer.grid import Exploration
 from rskc.explorer.packing import Parcel, bits_for, packed, scaled
@@ -168,9 +169,10 @@ def explore(
     >>> rskc.explore(data, n_clusters=[2, 3], n_features=[4, 8], n_splits=0)
     <Explorer: 12 settings, Explorer>
     """
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
     for name, given in (("labels", labels), ("case_names", case_names)):
         if given is not None:
-            _check_length(name, given, len(X))
+            _check_length(name, given, n)
     model = RobustSparseKMeans(2, random_state=random_state) if estimator is None else estimator
     search = Exploration(
         model,
@@ -299,7 +301,7 @@ def _add_views(parcel: Parcel, search: Exploration, scene: Scene) -> None:
     parcel.add("weights", scaled(np.concatenate([v.weights for v in scene.views]), 0.0, 1.0))
     parcel.add("selected", np.concatenate([v.times_selected for v in scene.views]).astype("u1"))
     parcel.add("plane", scaled(scene.plane, 0.0, 1.0))
-    values = np.asarray(search.data_[:, scene.shown], float)
+    values = np.asarray(to_dense(search.data_[:, scene.shown]), float)
     low, high = spans(values)
     parcel.add("values", scaled(values, low, high).T)
     parcel.words |= {

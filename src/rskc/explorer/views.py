@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from rskc.arrays import to_dense
 from rskc.explorer.grid import Exploration
 from rskc.fitted import feature_names
-from rskc.pictures.models import frame_of, principal_components
+from rskc.pictures.models import frame_of, principal_components, strongest
 from rskc.selection.settings import least_enough
 
 ROOM = 0.1  # of the range of the cases, on each side of the plane
 MOST_WEIGHTS = 1000  # of a setting, the largest ones
+MOST_IN_PLANE = 2000  # features that place the cases, those with the largest mean weights
 MOST_CELLS = 250_000  # of the table
 
 
@@ -69,7 +71,7 @@ def scene_of(search: Exploration) -> Scene:
         same,
         plane,
         n_beyond,
-        top[: max(1, MOST_CELLS // len(search.data_))],
+        top[: max(1, MOST_CELLS // search.n_samples_used_)],
         feature_names(search),
     )
 
@@ -177,8 +179,8 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
 
 def _plane(X: np.ndarray, weights: np.ndarray, outliers: np.ndarray) -> tuple[np.ndarray, int]:
     """Place the cases (n, 2), each coordinate from 0 to 1, by the mean weights of all settings."""
-    used = np.flatnonzero(weights)
-    cells = np.array(X[:, used], float)
+    used = strongest(weights, MOST_IN_PLANE)
+    cells = np.array(to_dense(X[:, used]), float)
     regular = cells if outliers.all() else cells[~outliers]
     with np.errstate(invalid="ignore"):
         known = np.maximum((~np.isnan(regular)).sum(axis=0), 1)
@@ -186,9 +188,11 @@ def _plane(X: np.ndarray, weights: np.ndarray, outliers: np.ndarray) -> tuple[np
     cells = np.where(np.isnan(cells), means, cells) * np.sqrt(weights[used])
     if cells.shape[1] == 1:
         cells = np.column_stack([cells, np.zeros(len(cells))])
-    positions = principal_components(cells, outliers).transform(cells)
+    center = (means * np.sqrt(weights[used]))[None]
+    center = np.pad(center, ((0, 0), (0, cells.shape[1] - center.shape[1])))
+    positions = principal_components(cells, outliers, center).transform(cells)
     middle = positions[~outliers].mean(axis=0) if not outliers.all() else positions.mean(axis=0)
-    frame = frame_of(positions, np.zeros(len(X), int), outliers, middle[None], ROOM)
+    frame = frame_of(positions, np.zeros(len(cells), int), outliers, middle[None], ROOM)
     placed = (np.clip(positions, frame.low, frame.high) - frame.low) / (frame.high - frame.low)
     return placed, frame.n_beyond
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.metrics import adjusted_rand_score
 
 from rskc.exceptions import ParameterError
@@ -64,7 +65,8 @@ def _fit_path(
 
 def models_along(path: Path, X: np.ndarray, estimator: Any, seed: int) -> list[Any]:
     """Fit a model with each of the settings, from restarts and from the solution before."""
-    observed = ~np.isnan(X).all(axis=1)  # a fit is of these cases
+    # A fit is of the cases that have a value; in a sparse table all have.
+    observed = np.ones(X.shape[0], bool) if issparse(X) else ~np.isnan(X).all(axis=1)
     models: list[Any] = []
     for setting in path:
         model = configured(estimator, seed, **setting)
@@ -132,7 +134,7 @@ def fit_half_paths(
     """Fit with all settings to the halves of the cases, split in the same way for all."""
     if not n_splits:
         return [
-            [HalfSamples(np.empty((0, len(X)), int), np.empty((0, X.shape[1]), bool))] * len(p)
+            [HalfSamples(np.empty((0, X.shape[0]), int), np.empty((0, X.shape[1]), bool))] * len(p)
             for p in paths
         ]
     keys = [(i, split) for i in range(len(paths)) for split in range(n_splits)]
@@ -160,7 +162,7 @@ def _fit_halves(
 ) -> Result:
     """Fit along a path to two halves of the cases; return clusters of all, and the features."""
     i, split = key
-    order = rng_of(seed, split).permutation(len(X))
+    order = rng_of(seed, split).permutation(X.shape[0])
     halves = []
     for number, cases in enumerate(np.array_split(order, 2)):
         try:
@@ -168,7 +170,7 @@ def _fit_halves(
             models = models_along(paths[i], half, few, seed_of(seed, i, split, number))
             halves.append([(model.predict(X), model.feature_weights_ > 0) for model in models])
         except ParameterError:  # fewer distinct cases than clusters: nothing comes back
-            nothing = np.zeros(len(X), np.int32), np.zeros(X.shape[1], bool)
+            nothing = np.zeros(X.shape[0], np.int32), np.zeros(X.shape[1], bool)
             halves.append([nothing] * len(paths[i]))
     labels, selected = (np.array([[one[k] for one in half] for half in halves]) for k in (0, 1))
     return {"labels": labels.swapaxes(0, 1), "selected": selected.swapaxes(0, 1)}
