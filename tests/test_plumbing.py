@@ -22,7 +22,7 @@ LAYERS = (
     {"engines"},
     {"solver", "arrays", "versions"},
     {"validation", "feature_tests", "outliers"},
-    {"automatic"},
+    {"automatic", "designs"},
     {"fitted", "fit_warnings", "labels", "datasets", "preprocessing"},
     {"fitting", "metrics", "markers"},
     {"prediction", "comparison"},

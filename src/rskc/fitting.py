@@ -8,7 +8,7 @@ RobustSparseKMeans, of which the steps read the parameters.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -243,25 +243,14 @@ def _warnings(
     judged: _Judged,
     case_names: np.ndarray | None,
 ) -> Iterator[FitWarning]:
-    solution, problem, features = made
-    p, asked = engine.n_features, model.l1_bound
+    solution, problem, _ = made
 
     def names(cases: np.ndarray, n: int) -> str:
         numbers = engine.numbers(cases)
         known = numbers if case_names is None else case_names[numbers]
         return listed(known, MOST_NAMES, n)
 
-    given = problem.l1_bound is not None and not isinstance(asked, str)
-    if given and asked > np.sqrt(p) * (1 + 1e-9):
-        yield _warning("bound never binds", value=asked, p=p, most=np.sqrt(p))
-    if not solution.converged:
-        yield _warning("not converged", value=problem.max_iter)
-    n_found = int(np.count_nonzero(solution.sizes))
-    if n_found < problem.n_clusters:
-        yield _warning("fewer clusters", value=problem.n_clusters, found=n_found)
-    selected = np.count_nonzero(solution.weights)
-    if features is None and problem.n_features not in (None, selected):
-        yield _warning("other number of features", value=problem.n_features, found=selected)
+    yield from _on_wishes(model, made, engine.n_features)
     if (rival := solution.rival) is not None:
         yield _warning(
             "small cluster",
@@ -277,11 +266,34 @@ def _warnings(
     clump = outliers.find_clump(engine, solution, _suspects(engine, solution, judged))
     if (size := len(clump.cases)) > clump.n_nearby:
         yield _warning("clump", size=size, cases=names(clump.cases[:MOST_NAMES], size))
-    if engine.n_missing == 0:
-        return
+    if engine.n_missing:
+        yield from _on_missing(model, engine, solution, names)
+
+
+def _on_wishes(model: Any, made: Found, p: int) -> Iterator[FitWarning]:
+    """Warn of parameters that the solution does not keep to."""
+    solution, problem, features = made
+    asked, most = model.l1_bound, np.sqrt(p)
+    given = problem.l1_bound is not None and not isinstance(asked, str)
+    if given and asked > most * (1 + 1e-9):
+        yield _warning("bound never binds", value=asked, p=p, most=most)
+    if not solution.converged:
+        yield _warning("not converged", value=problem.max_iter)
+    n_found = int(np.count_nonzero(solution.sizes))
+    if n_found < problem.n_clusters:
+        yield _warning("fewer clusters", value=problem.n_clusters, found=n_found)
+    selected = np.count_nonzero(solution.weights)
+    if features is None and problem.n_features not in (None, selected):
+        yield _warning("other number of features", value=problem.n_features, found=selected)
+
+
+def _on_missing(
+    model: Any, engine: Engine, solution: Solution, names: Callable[[np.ndarray, int], str]
+) -> Iterator[FitWarning]:
+    """Warn of features and cases of which little is observed."""
     dead = np.flatnonzero(engine.equal_weights()[0] == 0)
     if len(dead):
-        dead_names = getattr(model, "feature_names_in_", np.arange(p))[dead]
+        dead_names = getattr(model, "feature_names_in_", np.arange(engine.n_features))[dead]
         yield _warning(
             "unobserved features",
             features=count(len(dead), "feature has", "features have"),
