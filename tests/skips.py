@@ -30,6 +30,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_displays_selection.py": ("matplotlib",),
     "test_examples.py": ("matplotlib",),
     "test_files.py": ("polars",),
+    "test_groups.py": (*CLI, "matplotlib"),
     "test_files_formats.py": ("polars", "pyarrow", "openpyxl", "python_calamine", "anndata"),
     "test_report.py": ("jinja2", "vl_convert", "altair", "polars"),
     "test_report_browser.py": ("jinja2", "vl_convert", "playwright"),

@@ -186,7 +186,7 @@ def test_days_as_numbers_are_left_out_and_said(put):
     put(frame(visit=20200101 + COUNT % 28 + 100 * (COUNT % 12), id=COUNT))
     told = flat(run("fit", "t.csv", "-k", "2", "--n-init", "5", "--no-report").stderr)
     assert (
-        "Column 'visit' holds dates, such as 20200101, and was left out; to cluster by it, add "
+        "Column 'visit' holds dates such as 20200101 and was left out; to cluster by it, add "
         "--use-column visit." in told
     )
 

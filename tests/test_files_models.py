@@ -104,7 +104,9 @@ def test_round_trips_are_exact(name, path):
 
 def test_all_that_a_fit_leaves_is_saved():
     """A new fitted attribute must be given a place in the file."""
-    model = fitted(named()).set_output(transform="pandas")
+    data = named()
+    groups = {"both": list(data.columns[:2])}
+    model = fitted(data, feature_groups=groups).set_output(transform="pandas")
     known = {*ATTRIBUTES, *model.get_params()}
     assert known == set(vars(model))
 
@@ -293,7 +295,7 @@ def test_files_from_before_there_were_kinds_of_warnings_are_read(saved_bytes, pa
 
 
 # What files have that were saved before the data could decide about features and trimming.
-NEW_PARAMS = ("outlier_rule", "reweight")
+NEW_PARAMS = ("outlier_rule", "reweight", "feature_groups")
 NEW_ATTRIBUTES = ("unweighted_outlier_threshold_", "outlier_cutoff_", "trim_")
 
 

@@ -19,7 +19,7 @@ HEAVY = ("matplotlib", "dask", "torch", "polars", "pandas", "typer")
 LAYERS = (
     {"wording", "atomic", "worker"},
     {"exceptions", "columns"},
-    {"engines"},
+    {"engines", "groups"},
     {"solver", "arrays", "versions"},
     {"validation", "feature_tests", "outliers"},
     {"automatic", "designs"},

@@ -570,7 +570,7 @@ def facts(**changes):
         "data": {"n_cases": 100, "n_features": 50, "n_missing": 0, "share_missing": 0.0}
         | {"n_blind": 0, "n_empty": 0, "n_infinite": 0, "spreads": None},
         "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
-        | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4}
+        | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4, "n_units": 50}
         | {"n_different": None, "n_enough": None, "trim_given": True, "automatic": False},
         "clusters": [
             {"cluster": 0, "size": 60, "silhouette": 0.6},
@@ -700,7 +700,7 @@ def test_the_most_important_advice_comes_first():
     [
         {},
         {"result__l1_bound": None},  # no sparsity was asked for
-        {"data__n_features": 1, "result__l1_bound": 1.0, "result__top_share": 1.0},
+        {"result__n_units": 1, "result__l1_bound": 1.0, "result__top_share": 1.0},
         {"result__n_trim": 0, "result__n_outliers": 2},
         {"result__n_outliers": 8},
         {"result__n_outliers": 30, "result__trim_given": False},

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import Engine
-from rskc.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
+from rskc.feature_tests import FeatureTests, cases_to_rank, group_tests, rank_tests, ranks_of
 from rskc.outliers import Distances, distances_of, far_cases, find_clump, reweight
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.alternate import is_guarded
@@ -66,7 +66,7 @@ class Wishes(NamedTuple):
 
 
 class Features(NamedTuple):
-    """What was found about the features."""
+    """What was found about the features, or about the groups of features."""
 
     tests: FeatureTests
     n_different: int  # features that pass
@@ -216,19 +216,22 @@ def _renumbered(rival: Rival | None, numbers: np.ndarray) -> Rival | None:
 
 
 def choose_features(found: _Clusters) -> tuple[_Clusters, Features]:
-    """Test the features, refit with as many as pass, and repeat until these stand."""
+    """Test the features or their groups, refit with as many as pass, until these stand."""
     engine, problem, solution = found
     K, numbers = problem.n_clusters, cases_to_rank(engine.n_cases, engine.n_features)
-    ranks, seen = ranks_of(engine.rows(numbers)), set()
+    ranks, seen, groups = ranks_of(engine.rows(numbers)), set(), problem.feature_groups
     for _ in range(MOST_ROUNDS):
-        tests = rank_tests(ranks, _tested_groups(found)[numbers], K)
+        clusters = _tested_groups(found)[numbers]
+        tests = rank_tests(ranks, clusters, K)
+        if groups is not None:
+            tests = group_tests(tests, ranks, clusters, K, groups)
         passed = tests.passed()
         if passed.tobytes() in seen:  # it stands, or goes round between few sets
             break
         seen.add(passed.tobytes())
         n_different = int(passed.sum())
         if K == 1:
-            return found, Features(tests, 0, engine.n_features)
+            return found, Features(tests, 0, len(passed))
         problem = replace(problem, l1_bound=None, n_features=max(n_different, 1))
         solution = solve_near(engine, problem, [_as_warm(found.solution)])
         found = _Clusters(engine, problem, solution)

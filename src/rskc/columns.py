@@ -121,7 +121,7 @@ def recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognize
     if len(seen) < FEWEST or (seen != np.floor(seen)).any():
         return None
     if _are_dates(seen):
-        return Recognized(name, "date", f"holds dates, such as {seen[0]:.0f},")
+        return Recognized(name, "date", f"holds dates such as {seen[0]:.0f}")
     is_complete, is_named = len(seen) == len(values), is_id_name(name)
     n_distinct, n = len(np.unique(seen)), len(values)
     never_repeats = is_complete and n_distinct == n

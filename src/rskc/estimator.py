@@ -45,6 +45,12 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     n_features : int or None, default=None
         A wanted number of features instead of a bound. The bound is chosen so that this number of
         weights is above 0.
+    feature_groups : array-like of shape (n_features_in_,), mapping or None, default=None
+        Features that share one weight. An array has the name of the group of each feature, None
+        or "" for one that is alone; a mapping has the features of each group, by names or numbers,
+        and all others are alone. Bound and ``n_features`` are then over groups, and the features
+        that differ are tested by groups. Each of the m features of a group has the weight of the
+        group divided by m: a group of m copies counts like one of them.
     reweight : bool, default=False
         Whether the reweighting step follows a fit with a given ``trim``: centers, between sums and
         weights are made anew of the cases that are no outliers by either distance, and so are
@@ -95,6 +101,11 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Means, in the space of the data, of the cases that the weighted rule keeps.
     feature_weights_ : ndarray of shape (n_features_in_,)
         Weights of the features.
+    group_names_, group_weights_ : ndarray of shape (n_groups,)
+        With ``feature_groups``: the groups in the order of their first features, a feature alone by
+        its own name, and their weights. L1 norm and L2 norm are those of these weights.
+    feature_group_ : ndarray of int of shape (n_features_in_,)
+        With ``feature_groups``: the number of the group of each feature.
     trimmed_weighted_, trimmed_unweighted_, trimmed_ : ndarray of bool of shape (n_samples,)
         Cases trimmed by their weighted distance, by their unweighted one, and by either, in the
         iteration that is returned. As in RSKC, its partition and trimmed cases were made with the
@@ -132,12 +143,14 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         With ``l1_bound="auto"`` and two clusters or more: for each feature the test for a
         difference between clusters, a one-way F on ranks, which is Kruskal and Wallis's test, over
         the cases that are neither trimmed nor outliers (4,000 of them at most, evenly spaced). It
-        is a rule for choosing and no inference: the same data made the clusters.
+        is a rule for choosing and no inference: the same data made the clusters. Features of a
+        group have the test of their group: F over all its features, with as many more degrees of
+        freedom as the group amounts to independent features.
     n_features_different_ : int
-        How many features pass at a false discovery rate of 5% (Benjamini and Hochberg).
+        How many features, or groups, pass at a false discovery rate of 5% (Benjamini and Hochberg).
     n_features_enough_ : int
-        The least number of features whose refit puts 99% of the cases in the same clusters, tried
-        by halving.
+        The least number of features, or groups, whose refit puts 99% of the cases in the same
+        clusters, tried by halving.
     n_iter_ : int
         Number of alternations between partition and weights, the last being that of the solution.
     n_missing_ : int
@@ -202,6 +215,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         trim: float | str = "auto",
         l1_bound: float | str | None = "auto",
         n_features: int | None = None,
+        feature_groups: Any = None,
         reweight: bool = False,
         init: Any = "auto",
         n_init: int | str = "auto",
@@ -217,6 +231,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self.trim = trim
         self.l1_bound = l1_bound
         self.n_features = n_features
+        self.feature_groups = feature_groups
         self.reweight = reweight
         self.init = init
         self.n_init = n_init
@@ -271,8 +286,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """Return a pandas.DataFrame with a row a feature, in the order of the data.
 
         Its columns: ``feature``, the name, or x0, x1, ...; ``weight``; ``rank``, 1 for the largest
-        weight, ties in the order of the data; ``selected``, whether the weight is above 0; and the
-        centers ``center_0``, ``center_1``, ....
+        weight, ties in the order of the data; ``selected``, whether the weight is above 0; with
+        ``feature_groups``, ``group`` and ``group_weight``; and the centers ``center_0``,
+        ``center_1``, ....
         """
         check_is_fitted(self, "cluster_centers_")
         return features_frame(model_to_numpy(self))

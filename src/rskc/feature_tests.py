@@ -13,12 +13,16 @@ import numpy as np
 from scipy.special import fdtrc
 from scipy.stats import rankdata
 
+from rskc.groups import FeatureGroups
+
 # False discovery rate at which features are counted.
 LEVEL = 0.05
 # Cases that are ranked, evenly spaced where there are more; fewer where there are many features,
 # but no fewer than the least number. 16 million ranks take 2 s.
 MOST_CASES, FEWEST_CASES, MOST_CELLS = 4000, 1000, 2**24
 CELLS_AT_ONCE = 2**20
+# Features of a group by whose correlations its degrees of freedom are found.
+MOST_TOGETHER = 500
 
 
 class FeatureTests(NamedTuple):
@@ -82,9 +86,7 @@ def _ranks(cells: np.ndarray) -> np.ndarray:
 def rank_tests(ranks: np.ndarray, groups: np.ndarray, K: int) -> FeatureTests:
     """Test each feature for a difference between groups (n,), -1 for a case that is left out."""
     p = len(ranks)
-    members = np.zeros((ranks.shape[1], K))
-    kept = np.flatnonzero(groups >= 0)
-    members[kept, groups[kept]] = 1.0
+    members, kept = _memberships(groups, K)
     statistics, p_values = np.zeros(p), np.ones(p)
     step = max(1, CELLS_AT_ONCE // ranks.shape[1])
     for first in range(0, p, step):
@@ -93,8 +95,28 @@ def rank_tests(ranks: np.ndarray, groups: np.ndarray, K: int) -> FeatureTests:
     return FeatureTests(statistics, p_values)
 
 
-def _test(ranks: np.ndarray, members: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return F on ranks of each feature, over its observed cells, and the p-value."""
+def _memberships(groups: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which group (n, K) each case is in, and the cases that are in any."""
+    members, kept = np.zeros((len(groups), K)), np.flatnonzero(groups >= 0)
+    members[kept, groups[kept]] = 1.0
+    return members, kept
+
+
+class _Sums(NamedTuple):
+    """Sums of squares of ranks, over the observed cells: each (features,)."""
+
+    between: np.ndarray
+    total: np.ndarray
+    n: np.ndarray  # cells
+    n_groups: np.ndarray
+
+    @property
+    def testable(self) -> np.ndarray:
+        several = (self.n_groups > 1) & (self.n > self.n_groups)
+        return several & (self.total > 1e-9 * np.maximum(self.n, 1))
+
+
+def _sums(ranks: np.ndarray, members: np.ndarray, kept: np.ndarray) -> _Sums:
     observed = ~np.isnan(ranks)
     complete = observed.all()
     values = ranks if complete else np.where(observed, ranks, 0.0)
@@ -104,12 +126,76 @@ def _test(ranks: np.ndarray, members: np.ndarray, kept: np.ndarray) -> tuple[np.
     mean = totals.sum(axis=1) / np.maximum(n, 1)
     total = (values[:, kept] ** 2).sum(axis=1) - n * mean**2
     between = (totals**2 / np.maximum(counts, 1)).sum(axis=1) - n * mean**2
-    groups = (counts > 0).sum(axis=1)
-    within = np.maximum(total - between, 0.0)
-    testable = (groups > 1) & (n > groups) & (total > 1e-9 * np.maximum(n, 1))
+    return _Sums(between, total, n, (counts > 0).sum(axis=1))
+
+
+def _test(ranks: np.ndarray, members: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return F on ranks of each feature, over its observed cells, and the p-value."""
+    sums = _sums(ranks, members, kept)
+    between, total, n, groups = sums
+    within, testable = np.maximum(total - between, 0.0), sums.testable
     n_free, n_groups = np.maximum(n - groups, 1), np.maximum(groups - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         statistics = np.where(testable, between / n_groups / (within / n_free), 0.0)
     statistics = np.where(testable & (within <= 1e-12 * total), np.inf, np.maximum(statistics, 0))
     p_values = np.where(testable, fdtrc(n_groups, n_free, statistics), 1.0)
     return statistics, p_values
+
+
+def group_tests(
+    tests: FeatureTests, ranks: np.ndarray, clusters: np.ndarray, K: int, groups: FeatureGroups
+) -> FeatureTests:
+    """Test each group of features; that of a feature alone is its own.
+
+    F is over the shares of the variances of ranks that lie between clusters, averaged over the
+    features. Its degrees of freedom are those of one feature, times the number of independent
+    features that the group amounts to (Box): 1 for copies of one feature, the number of categories
+    less 1 for the indicators of a category.
+    """
+    members, kept = _memberships(clusters, K)
+    statistics, p_values = np.zeros(len(groups)), np.ones(len(groups))
+    for g, features in enumerate(groups.members):
+        if len(features) == 1:
+            statistics[g], p_values[g] = tests.statistics[features[0]], tests.p_values[features[0]]
+            continue
+        found = _test_together(ranks[features], members, kept, groups.masses[features])
+        statistics[g], p_values[g] = found
+    return FeatureTests(statistics, p_values)
+
+
+def _test_together(
+    ranks: np.ndarray, members: np.ndarray, kept: np.ndarray, masses: np.ndarray
+) -> tuple[float, float]:
+    """Return F and p-value of one group, whose features (m, n) have these masses."""
+    ranks = ranks.astype(np.float64)
+    sums = _sums(ranks, members, kept)
+    shares = np.where(sums.testable, masses, 0.0)
+    if not shares.any():
+        return 0.0, 1.0
+    scales = shares / np.where(sums.testable, sums.total, 1.0)
+    explained = float(np.clip(scales @ sums.between / shares.sum(), 0, 1))
+    n_groups = int(sums.n_groups.max()) - 1
+    n_free = float(shares @ (np.broadcast_to(sums.n, shares.shape)) / shares.sum()) - n_groups - 1
+    some = np.linspace(0, len(ranks) - 1, min(len(ranks), MOST_TOGETHER)).astype(int)
+    amount = _independent(ranks[some], members, kept, scales[some])
+    if explained >= 1 - 1e-12:
+        return np.inf, 0.0
+    statistic = explained / n_groups / ((1 - explained) / n_free)
+    return statistic, float(fdtrc(amount * n_groups, amount * n_free, statistic))
+
+
+def _independent(
+    ranks: np.ndarray, members: np.ndarray, kept: np.ndarray, scales: np.ndarray
+) -> float:
+    """Return how many independent features some (m, n) amount to within clusters.
+
+    That is (sum of eigenvalues)^2 / (sum of their squares) of the covariances within clusters.
+    """
+    observed = ~np.isnan(ranks)
+    values = np.where(observed, ranks, 0.0)
+    means = (values @ members) / np.maximum(observed @ members, 1)
+    left = np.where(observed, values - means @ members.T, 0.0)[:, kept]
+    left *= np.sqrt(scales)[:, None]
+    products = left @ left.T if len(left) <= len(kept) else left.T @ left
+    squares = float((products**2).sum())
+    return float(np.trace(products)) ** 2 / squares if squares > 0 else 1.0

@@ -25,7 +25,7 @@ class Attribute(NamedTuple):
     """What a fitted attribute holds."""
 
     types: str  # those of an array as NumPy writes them; else that of Python
-    axes: str = ""  # n cases, K clusters, p features, i iterations
+    axes: str = ""  # n cases, K clusters, p features, g groups, i iterations
     optional: bool = False
 
 
@@ -33,6 +33,9 @@ ATTRIBUTES = {
     "labels_": Attribute("i4 i8", "n"),
     "cluster_centers_": Attribute("f4 f8", "Kp"),
     "feature_weights_": Attribute("f8", "p"),
+    "group_names_": Attribute("O", "g", optional=True),  # with feature_groups
+    "group_weights_": Attribute("f8", "g", optional=True),
+    "feature_group_": Attribute("i8", "p", optional=True),
     "trimmed_weighted_": Attribute("b1", "n"),
     "trimmed_unweighted_": Attribute("b1", "n"),
     "trimmed_": Attribute("b1", "n"),
@@ -68,6 +71,21 @@ def feature_names(model: Any) -> np.ndarray:
     """Return the names of the features; x0, x1, ... where the data had none."""
     numbered = np.array([f"x{j}" for j in range(model.n_features_in_)], dtype=object)
     return getattr(model, "feature_names_in_", numbered)
+
+
+class Units(NamedTuple):
+    """What has weights: features, or the groups of features that share one."""
+
+    names: np.ndarray
+    weights: np.ndarray
+    noun: str
+
+
+def units_of(model: Any) -> Units:
+    """Return the features of a model, or its groups of features, with their weights."""
+    if hasattr(model, "group_names_"):
+        return Units(model.group_names_, to_numpy(model.group_weights_), "feature group")
+    return Units(feature_names(model), to_numpy(model.feature_weights_), "feature")
 
 
 def case_names(model: Any) -> np.ndarray:

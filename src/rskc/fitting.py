@@ -20,6 +20,7 @@ from rskc.automatic import Found, Wishes, solve_automatically
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
+from rskc.groups import FeatureGroups, check_groups, count_active
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.search import auto_inits, auto_starts, search_cases
 from rskc.solver.starts import INITS
@@ -50,6 +51,8 @@ OF_CHOICE = (
     "n_features_different_",
     "n_features_enough_",
 )
+# Attributes that only a fit with feature_groups has.
+OF_GROUPS = ("group_names_", "group_weights_", "feature_group_")
 # Trimmed and flagged cases that are looked at for a clump.
 MOST_SUSPECTS = 5000
 MOST_NAMES = 6  # of cases and features in a warning
@@ -121,7 +124,8 @@ def make_engine(model: Any, X: Any) -> Engine:
 
 def make_problem(model: Any, engine: Engine) -> Problem:
     """Check the parameters against the data."""
-    n, p = engine.n_cases, engine.n_features
+    n, groups = engine.n_cases, groups_of(model, engine.n_features)
+    p = engine.n_features if groups is None else len(groups)
     K = check_integer("n_clusters", model.n_clusters, 1)
     trim, n_trim = check_trim(model.trim), 0
     check_choice("reweight", model.reweight, (True, False))
@@ -149,6 +153,7 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         n_features=check_wanted(model.n_features, model.l1_bound, p),
         max_iter=check_integer("max_iter", model.max_iter, 1),
         tol=check_real("tol", model.tol, 0),
+        feature_groups=groups and groups.observed(engine.equal_weights()[0] > 0),
     )
     distinct = engine.distinct(K)
     if distinct < K:
@@ -159,6 +164,11 @@ def make_problem(model: Any, engine: Engine) -> Problem:
             "{n_clusters}.",
         )
     return problem
+
+
+def groups_of(model: Any, p: int) -> FeatureGroups | None:
+    """Return the groups of the p features of a fit."""
+    return check_groups(model.feature_groups, getattr(model, "feature_names_in_", None), p)
 
 
 def check_trim(trim: Any) -> float | None:
@@ -250,7 +260,7 @@ def _warnings(
         known = numbers if case_names is None else case_names[numbers]
         return listed(known, MOST_NAMES, n)
 
-    yield from _on_wishes(model, made, engine.n_features)
+    yield from _on_wishes(model, engine, made)
     if (rival := solution.rival) is not None:
         yield _warning(
             "small cluster",
@@ -270,10 +280,12 @@ def _warnings(
         yield from _on_missing(model, engine, solution, names)
 
 
-def _on_wishes(model: Any, made: Found, p: int) -> Iterator[FitWarning]:
+def _on_wishes(model: Any, engine: Engine, made: Found) -> Iterator[FitWarning]:
     """Warn of parameters that the solution does not keep to."""
     solution, problem, features = made
-    asked, most = model.l1_bound, np.sqrt(p)
+    groups, asked = problem.feature_groups, model.l1_bound
+    p = engine.n_features if groups is None else len(groups)
+    most = np.sqrt(p)
     given = problem.l1_bound is not None and not isinstance(asked, str)
     if given and asked > most * (1 + 1e-9):
         yield _warning("bound never binds", value=asked, p=p, most=most)
@@ -282,7 +294,7 @@ def _on_wishes(model: Any, made: Found, p: int) -> Iterator[FitWarning]:
     n_found = int(np.count_nonzero(solution.sizes))
     if n_found < problem.n_clusters:
         yield _warning("fewer clusters", value=problem.n_clusters, found=n_found)
-    selected = np.count_nonzero(solution.weights)
+    selected = count_active(groups, solution.weights)
     if features is None and problem.n_features not in (None, selected):
         yield _warning("other number of features", value=problem.n_features, found=selected)
 
@@ -344,6 +356,9 @@ def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
 def _store(model: Any, engine: Engine, made: Found, judged: _Judged) -> None:
     """Set the attributes that rskc.fitted.ATTRIBUTES describes."""
     solution, problem, features = made
+    groups, own_weights = problem.feature_groups, solution.weights
+    if groups is not None:
+        own_weights = groups.weights_of(solution.weights)
     model._frame = engine.frame
     model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
     model.labels_ = engine.returned(solution.labels, 0)
@@ -356,13 +371,20 @@ def _store(model: Any, engine: Engine, made: Found, judged: _Judged) -> None:
     if is_word(model.trim, "auto") or model.reweight:
         model.n_trim_ = engine.n_cases - solution.n_kept
     model.trim_ = model.n_trim_ / engine.n_cases
-    for name in OF_CHOICE:
+    for name in (*OF_CHOICE, *OF_GROUPS):
         vars(model).pop(name, None)  # of an earlier fit
     if features is not None:
-        model.feature_statistics_ = engine.as_result(features.tests.statistics)
-        model.feature_p_values_ = engine.as_result(features.tests.p_values)
+        statistics, p_values = features.tests
+        if groups is not None:  # each feature has the test of its group
+            statistics, p_values = statistics[groups.numbers], p_values[groups.numbers]
+        model.feature_statistics_ = engine.as_result(statistics)
+        model.feature_p_values_ = engine.as_result(p_values)
         model.n_features_different_ = features.n_different
         model.n_features_enough_ = features.n_enough
+    if groups is not None:
+        model.group_names_ = groups.names
+        model.group_weights_ = engine.as_result(own_weights)
+        model.feature_group_ = groups.numbers
     model.objective_ = solution.objective
     path = np.array(solution.path)
     # Infinite where the sums overflowed before an outlying case was trimmed.
@@ -371,7 +393,7 @@ def _store(model: Any, engine: Engine, made: Found, judged: _Judged) -> None:
     model.n_iter_ = len(solution.path)
     model.l1_bound_ = problem.l1_bound
     if problem.n_features is not None:
-        model.l1_bound_ = float(solution.weights.sum())
+        model.l1_bound_ = float(own_weights.sum())
     model.distances_, model.unweighted_distances_ = (
         engine.returned(each, np.inf) for each in judged.distances
     )

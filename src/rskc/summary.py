@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.fitted import case_names, feature_names, thresholds_of
+from rskc.fitted import case_names, feature_names, thresholds_of, units_of
 from rskc.metrics import revised_silhouette
 from rskc.outliers import Distances
 from rskc.validation import is_word, validated
@@ -25,34 +25,39 @@ MARGIN = 11  # of the words in the summary, behind their headings
 
 
 class FeatureCounts(NamedTuple):
-    """How many features have weight, hold most of it, differ between clusters, and are enough."""
+    """How many features have weight, hold most of it, differ between clusters, and are enough.
+
+    Where features share weights, these are groups of features.
+    """
 
     n_features: int
     n_selected: int
     n_mostly: int  # the fewest that hold MOSTLY of the sum of the weights
     n_different: int | None  # None where the number of features was not left to the data
     n_enough: int | None
+    noun: str = "feature"  # or "feature group"
 
     @property
     def words(self) -> str:
         """Say it: 52 of 500 features differ between the clusters, and 13 are enough ..."""
         if self.n_different is not None and self.n_enough is not None:
             differ = "differs" if self.n_different == 1 else "differ"
-            all_ = count(self.n_features, "feature")
+            all_ = count(self.n_features, self.noun)
             text = f"{self.n_different:,} of {all_} {differ} between the clusters"
             if self.n_enough >= self.n_different:
                 return text
             return f"{text}, and {count(self.n_enough, 'is', 'are')} enough to tell them apart"
         have = "has" if self.n_selected == 1 else "have"
-        text = f"{self.n_selected:,} of {count(self.n_features, 'feature')} {have} weight"
+        text = f"{self.n_selected:,} of {count(self.n_features, self.noun)} {have} weight"
         if self.n_mostly == self.n_selected:
             return text
         return f"{text}, and {count(self.n_mostly, 'holds', 'hold')} {MOSTLY:.0%} of it"
 
 
 def count_features(model: Any) -> FeatureCounts:
-    """Count features of a fitted model."""
-    weights = np.sort(model.feature_weights_.astype(float))[::-1]
+    """Count features of a fitted model, or groups of features."""
+    units = units_of(model)
+    weights = np.sort(units.weights.astype(float))[::-1]
     held = np.cumsum(weights)
     n_mostly = int(np.searchsorted(held, MOSTLY * held[-1] * (1 - 1e-12))) + 1
     several = len(model.cluster_centers_) > 1  # one cluster differs from nothing
@@ -60,7 +65,8 @@ def count_features(model: Any) -> FeatureCounts:
         getattr(model, name, None) if several else None
         for name in ("n_features_different_", "n_features_enough_")
     )
-    return FeatureCounts(len(weights), int(np.count_nonzero(weights)), n_mostly, different, enough)
+    n_selected = int(np.count_nonzero(weights))
+    return FeatureCounts(len(weights), n_selected, n_mostly, different, enough, units.noun)
 
 
 def features_frame(model: Any) -> Any:
@@ -74,6 +80,10 @@ def features_frame(model: Any) -> Any:
         "rank": np.argsort(_by_weight(weights)) + 1,
         "selected": weights > 0,
     }
+    if hasattr(model, "group_names_"):
+        group = model.feature_group_
+        columns["group"] = model.group_names_[group]
+        columns["group_weight"] = model.group_weights_[group]
     return pd.DataFrame(columns | {f"center_{k}": center for k, center in enumerate(centers)})
 
 
@@ -180,7 +190,9 @@ def _sparsity(model: Any) -> str:
     if model.l1_bound_ is None:
         return "all, with equal weights"
     if model.n_features is not None:
-        return f"{model.n_features}, which took an L1 bound of {model.l1_bound_:.4g} on the weights"
+        groups = " groups" * hasattr(model, "group_names_")
+        took = f"which took an L1 bound of {model.l1_bound_:.4g} on the weights"
+        return f"{model.n_features}{groups}, {took}"
     if hasattr(model, "n_features_different_"):
         return (
             f"as many as differ between the clusters, which took an L1 bound of "
@@ -194,9 +206,10 @@ def _found(model: Any) -> Iterator[tuple[str, str]]:
     n, K, p = len(model.labels_), len(model.cluster_centers_), model.n_features_in_
     sizes = listed(np.bincount(model.labels_, minlength=K), MOST_SIZES)
     yield "clusters", f"{count(K, 'cluster')} of {count(n, 'case')}: {sizes}"
-    selected = np.count_nonzero(model.feature_weights_)
-    yield "features", f"{selected:,} of {p:,} have weight{_largest_weights(model)}"
-    if (counts := count_features(model)).n_different is not None:
+    counts = count_features(model)
+    total = f"{counts.n_features:,}{' groups' * (counts.noun != 'feature')}"
+    yield "features", f"{counts.n_selected:,} of {total} have weight{_largest_weights(model)}"
+    if counts.n_different is not None:
         mostly = count(counts.n_mostly, "holds", "hold")
         yield "choice", f"{counts.words}; {mostly} {MOSTLY:.0%} of the weight"
     yield "trimmed", _farthest_cases(model, model.trimmed_)
@@ -214,7 +227,7 @@ def _largest_weights(model: Any) -> str:
     """List the largest weights, with the names of their features."""
     if model.l1_bound_ is None:
         return ", all the same"
-    weights, names = model.feature_weights_, feature_names(model)
+    names, weights, _ = units_of(model)
     n_selected = int(np.count_nonzero(weights))
     first = _by_weight(weights)[: min(n_selected, MOST_NAMES)]
     pairs = [f"{_in_one_piece(names[j])}{GLUE}{weights[j]:.3g}" for j in first]

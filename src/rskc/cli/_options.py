@@ -18,6 +18,7 @@ NAMES = {
     "l1_bound": "--l1-bound",
     "l1_bounds": "--bounds",
     "n_features": "--n-features",
+    "feature_groups": "--groups",
     "X": "the table",
     "trim": "--trim",
     "trims": "--trims",
@@ -353,8 +354,11 @@ class SparsityOrSearch(Sparsity):
 
 @dataclass(frozen=True)
 class Basics:
-    """Restarts, seed and threads."""
+    """Groups of features, restarts, seed and threads."""
 
+    groups: Path | None = option(
+        MODEL, None, "Features that share a weight: a GMT file.", metavar="FILE"
+    )
     n_init: int | None = option(MODEL, None, "Restarts; else 10 to 100, by size.", metavar="NUMBER")
     seed: int = option(MODEL, 0, "Gives the same result again; else 0.", metavar="NUMBER")
     threads: int | None = option(MODEL, None, "Threads; else all there are.", metavar="NUMBER")

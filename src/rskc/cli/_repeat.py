@@ -25,6 +25,8 @@ def fit_command(data: Data, model: Any) -> str:
         words += ["--l1-bound", "none"]
     elif model.l1_bound != "auto":
         words += ["--l1-bound", str(model.l1_bound)]
+    if data.groups_file is not None:
+        words += ["--groups", str(data.groups_file)]
     if model.n_init != "auto":
         words += ["--n-init", str(model.n_init)]
     if model.random_state != 0:

@@ -260,12 +260,12 @@ class Result:
         }
 
     def _result(self) -> dict[str, Any]:
-        from rskc.fitted import thresholds_of
+        from rskc.fitted import thresholds_of, units_of
 
-        model, counts, weights = self.model, self.counts, self.model.feature_weights_
+        model, counts = self.model, self.counts
+        names, weights, _ = units_of(model)
         n_features = int(np.count_nonzero(weights))
         largest = np.argsort(-weights, kind="stable")[: min(TOP, n_features)]
-        names = self.data.X.columns
         return {
             "n_clusters": len(model.cluster_centers_),
             "clusters": counts.clusters(),

@@ -110,6 +110,8 @@ class Data:
     reading: dict[str, Any]  # arguments of read_table
     notes: list[str]
     seconds: float
+    groups_file: Path | None = None  # of features that share a weight
+    feature_groups: Mapping[str, list[str]] | None = None
 
 
 def read(path: Path, reading: Reading, standardizing: Standardizing, console: Console) -> Data:
@@ -135,6 +137,17 @@ def _read(
     sideways = sideways_note(table, len(table.data), arguments.get("features_in_rows", False))
     notes = [*notes_of(table), *sideways, *map(str, warned)]
     return Data(table, X, X.shape, scaling, arguments, notes, time.perf_counter() - start)
+
+
+def grouped(data: Data, path: Path | None) -> Data:
+    """Add the groups of features that a GMT file has, with a word on what it does not have."""
+    if path is None:
+        return data
+    from rskc.files import read_gmt
+
+    found = read_gmt(path, data.X.columns)
+    notes = [*data.notes, f"{path.name}: {found.words()}"]
+    return replace(data, groups_file=path, feature_groups=found.groups, notes=notes)
 
 
 def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:

@@ -23,6 +23,7 @@ from rskc.cli._options import (
 )
 from rskc.cli._output import check_report, results_folder, stem_of
 from rskc.cli._results import show_result
+from rskc.cli._tables import grouped
 from rskc.cli._work import fit_model, fit_searched, searches_for, work_on
 
 
@@ -74,7 +75,8 @@ def fit(
         results_folder(folder, results.force) as part,
         work_on(table, engine, basics.threads, console) as (read, write),
     ):
-        data = read(table, reading, standardizing, console)
+        data = grouped(read(table, reading, standardizing, console), basics.groups)
+        estimator.set_params(feature_groups=data.feature_groups)
         searches = searches_for(K, bound, estimator, **searching.arguments(basics.seed))
         if searches:
             result = fit_searched(searches, data, typed_command(), console)

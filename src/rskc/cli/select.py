@@ -32,6 +32,7 @@ from rskc.cli._options import (
 )
 from rskc.cli._output import check_report, open_model, results_folder
 from rskc.cli._results import show_result
+from rskc.cli._tables import grouped
 from rskc.cli._work import fit_searched, work_on
 from rskc.exceptions import ComparisonError
 
@@ -146,7 +147,10 @@ class SearchRun:
         )
         work = work_on(table, self.engine, self.basics.threads, console)
         with folder as part, work as (read, write):
-            data = read(table, self.reading, self.standardizing, console)
+            data = grouped(
+                read(table, self.reading, self.standardizing, console), self.basics.groups
+            )
+            search.estimator.set_params(feature_groups=data.feature_groups)
             result = fit_searched([search], data, typed_command(), console)
             with console.busy("Writing the results"):
                 result = write(part, result, report=report, title=results.title)

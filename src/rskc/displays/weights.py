@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
-from rskc.pictures.models import check_fitted, feature_names, strongest
+from rskc.fitted import units_of
+from rskc.pictures.models import check_fitted, strongest
 from rskc.pictures.palette import GRAY, PALETTE
 from rskc.validation import check_integer
 from rskc.wording import count
@@ -16,7 +17,7 @@ from rskc.wording import count
 
 @dataclass(eq=False, repr=False)
 class WeightsDisplay:
-    """One bar a feature, for the features with the largest weights.
+    """One bar a feature, or a group of features, for those with the largest weights.
 
     Parameters
     ----------
@@ -25,7 +26,9 @@ class WeightsDisplay:
     names : array-like of the same length
         Names of these features.
     n_features : int
-        Number of features of the data.
+        Number of features of the data, or of groups of them.
+    noun : str, default="feature"
+        What these are: "feature" or "feature group".
 
     Attributes
     ----------
@@ -41,6 +44,7 @@ class WeightsDisplay:
     names: Any
     _: KW_ONLY
     n_features: int
+    noun: str = "feature"
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any = None, *, n_top: int = 30, ax: Any = None) -> Self:
@@ -63,10 +67,10 @@ class WeightsDisplay:
         """
         model, X = check_fitted(model, X)
         check_integer("n_top", n_top, 1)
-        features = strongest(model.feature_weights_)
-        names = feature_names(model, features)
-        weights = model.feature_weights_[features]
-        return cls(weights, names, n_features=model.n_features_in_).plot(ax, n_top=n_top)
+        units = units_of(model)
+        first = strongest(units.weights)
+        weights, names, n = units.weights[first], units.names[first], len(units.names)
+        return cls(weights, names, n_features=n, noun=units.noun).plot(ax, n_top=n_top)
 
     def plot(self, ax: Any = None, *, n_top: int = 30) -> Self:
         """Draw at most ``n_top`` bars in ``ax``, or in a new figure."""
@@ -92,8 +96,8 @@ class WeightsDisplay:
     def _title(self) -> str:
         n = len(self.weights)
         if n == self.n_features and np.ptp(self.weights) == 0:
-            return f"All {count(n, 'feature')} have the same weight"
-        return f"{n:,} of {count(self.n_features, 'feature')} have weight"
+            return f"All {count(n, self.noun)} have the same weight"
+        return f"{n:,} of {count(self.n_features, self.noun)} have weight"
 
     def _share(self, shown: np.ndarray) -> str:
         return f"the {len(shown)} largest hold {shown.sum() / self.weights.sum():.0%} of the sum"

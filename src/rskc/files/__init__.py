@@ -2,11 +2,13 @@
 
 ``tables`` reads tables of many formats and says, in one sentence with file, line and column, what
 is wrong with one; ``blocks`` reads large ones a block at a time; ``models`` keeps fitted models in
-files that are safe to open; ``writing`` writes whole files or none.
+files that are safe to open; ``gmt`` reads groups of features; ``writing`` writes whole files or
+none.
 """
 
 from rskc.atomic import atomic_write
 from rskc.files.blocks import BlockTable, open_blocks
+from rskc.files.gmt import MatchedGroups, read_gmt
 from rskc.files.models import ModelFileError, SavedModel, load, read_model, save
 from rskc.files.tables import Table, TableError, read_table
 from rskc.files.writing import (
@@ -19,6 +21,7 @@ from rskc.files.writing import (
 
 __all__ = [
     "BlockTable",
+    "MatchedGroups",
     "ModelFileError",
     "SavedModel",
     "Table",
@@ -26,6 +29,7 @@ __all__ = [
     "atomic_write",
     "load",
     "open_blocks",
+    "read_gmt",
     "read_model",
     "read_table",
     "save",

@@ -13,6 +13,7 @@ from rskc.fitted import ATTRIBUTES
 from rskc.validation import check_n_threads
 
 OTHER_KINDS = {
+    "feature_groups": (list, dict),
     "init": (np.ndarray, list, tuple),
     "random_state": (np.random.RandomState, np.random.Generator),
 }
@@ -53,7 +54,11 @@ def _check_params(params: dict[str, Any]) -> None:
 def _of_earlier_version(
     params: dict[str, Any], attributes: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what a file of an earlier version means today: it had one rule for outliers."""
+    """Return what a file of an earlier version means today.
+
+    It had no groups, and at first one rule for outliers.
+    """
+    params = {"feature_groups": None} | params
     if "outlier_rule" in params:
         return params, attributes
     params = params | {"outlier_rule": "paper", "reweight": False}
@@ -96,8 +101,14 @@ def _check_contents(attributes: dict[str, Any], K: int) -> None:
         raise ValueError("objective_path_ has no value")
     if not all(0 <= each <= 1 for each in attributes.get("feature_p_values_", ())):
         raise ValueError("feature_p_values_ are not between 0 and 1")
-    if not all(type(name) is str for name in attributes.get("feature_names_in_", ())):
-        raise ValueError("feature_names_in_ are not text")
+    for name in ("feature_names_in_", "group_names_"):
+        if not all(type(each) is str for each in attributes.get(name, ())):
+            raise ValueError(f"{name} are not text")
+    group, names = attributes.get("feature_group_", ()), attributes.get("group_names_", ())
+    if bool(len(group)) is not bool(len(names)):
+        raise ValueError("feature_group_ and group_names_ do not belong together")
+    if not np.isin(group, np.arange(len(names))).all():
+        raise ValueError("feature_group_ are not those of groups")
 
 
 def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:

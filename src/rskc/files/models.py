@@ -30,6 +30,7 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.files._checks import checked_model
 from rskc.files._codec import Unsavable, decode, encode, pack, unpack
 from rskc.fitted import ATTRIBUTES
+from rskc.groups import as_plain
 from rskc.validation import centers_to_numpy
 
 FORMAT, VERSION = "rskc model", 1
@@ -161,6 +162,7 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
 
     given = model.get_params(deep=False)
     given["init"] = centers_to_numpy(given["init"])
+    given["feature_groups"] = as_plain(given["feature_groups"])
     params = {name: _encoded(f"{name}={value!r:.60}", value, add) for name, value in given.items()}
     attributes = {name: _encoded(name, value, add) for name, value in _attributes(model).items()}
     contents = {

@@ -142,6 +142,11 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
         "rank": ("Rank", np.arange(1, facts.p + 1)),
         "weight": ("Weight", facts.weights[order]),
     }
+    if hasattr(facts.model, "group_names_"):
+        group = facts.model.feature_group_[order]
+        names = clean_names(facts.model.group_names_)
+        columns["group"] = "Group", np.array(names, object)[group]
+        columns["group_weight"] = "Weight of the group", facts.model.group_weights_[group]
     if probabilities is not None:
         columns["probability"] = "Found again", probabilities[order].round(3)
     for k in range(facts.K) if facts.K <= MOST_CENTERS else ():

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc.fitted import units_of
 from rskc.outliers import Distances
 from rskc.pictures import models as pictures
 from rskc.pictures.models import FLAGS, AssignedCases
@@ -152,10 +153,12 @@ def silhouettes(facts: Facts) -> dict[str, Any]:
 
 
 def weights(facts: Facts) -> dict[str, Any]:
-    """Draw the largest weights."""
-    top, held = facts.support[:MOST_WEIGHTS], facts.weights[facts.support]
-    more = len(facts.support) - len(top)
-    names = clean_names((facts.feature_names[j] for j in top), CHART_WIDTH)
+    """Draw the largest weights, of features or of groups of them."""
+    units = units_of(facts.model)
+    support = pictures.strongest(units.weights)
+    top, held = support[:MOST_WEIGHTS], units.weights[support]
+    more = len(support) - len(top)
+    names = clean_names((units.names[j] for j in top), CHART_WIDTH)
     largest = [f"{cleaned(names[i], 32)} {held[i]:.2g}" for i in range(min(3, len(top)))]
     notes = []
     if more:
@@ -168,11 +171,12 @@ def weights(facts: Facts) -> dict[str, Any]:
     return {
         "bars": {
             "rank": list(range(len(top))),
-            "weight": plain_numbers(facts.weights[top]),
+            "weight": plain_numbers(held[: len(top)]),
             "feature": names,
         },
-        "alt": f"Bars of the {count(len(top), 'largest weight')} of {count(facts.p, 'feature')}, "
-        f"of which {len(facts.support):,} have weight: {sentence_list(largest)}.",
+        "alt": f"Bars of the {count(len(top), 'largest weight')} of "
+        f"{count(len(units.names), units.noun)}, of which {len(support):,} have weight: "
+        f"{sentence_list(largest)}.",
         "notes": notes,
     }
 

@@ -73,20 +73,20 @@ def _on_clusters(summary: Mapping[str, Any]) -> str:
 
 
 def _on_features(summary: Mapping[str, Any]) -> str:
-    data, result = summary["data"], summary["result"]
+    result = summary["result"]
     if result["alike"] and result["n_clusters"] == 1:
         return "With one group there is nothing to choose features by: all count alike."
     if result["alike"]:
         return "All features count alike: no choice among them was asked for."
     names = sentence_list([cleaned(name, 32) for name in result["top_features"]])
     verb = "separates" if len(result["top_features"]) == 1 else "separate"
-    rest, best = data["n_features"] - result["n_selected"], f"; {names} {verb} the groups best"
+    rest, best = result["n_units"] - result["n_selected"], f"; {names} {verb} the groups best"
     best = best if result["n_clusters"] > 1 else ""
     text = f"{result['features'][0].upper()}{result['features'][1:]}{best}."
     if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
         text += " Enough are the fewest with which nearly all cases stay in their groups."
-    others = "feature has" if rest == 1 else "features have"
-    return f"{text} {rest:,} {others} no weight in the comparison." if rest else text
+    others = f"{count(rest, result['noun'])} {'has' if rest == 1 else 'have'}"
+    return f"{text} {others} no weight in the comparison." if rest else text
 
 
 def _on_outliers(summary: Mapping[str, Any]) -> str:
@@ -253,7 +253,7 @@ def _small_clusters(facts: dict[str, Any]) -> Pairs:
 
 
 def _bound(facts: dict[str, Any]) -> Pairs:
-    bound, p, names = facts["result"]["l1_bound"], facts["data"]["n_features"], facts["names"]
+    bound, p, names = facts["result"]["l1_bound"], facts["result"]["n_units"], facts["names"]
     if bound is None or p == 1 or facts["result"]["n_clusters"] == 1:
         return
     if bound >= p**0.5 * (1 - 1e-9):
@@ -284,7 +284,7 @@ def _bound(facts: dict[str, Any]) -> Pairs:
 
 
 def _one_feature(facts: dict[str, Any]) -> Pairs:
-    result, p = facts["result"], facts["data"]["n_features"]
+    result, p = facts["result"], facts["result"]["n_units"]
     bound = result["l1_bound"]
     if bound is None or p == 1 or result["top_share"] < NEARLY_ALL:
         return

@@ -10,9 +10,11 @@ import numpy as np
 
 from rskc.columns import spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
+from rskc.fitted import units_of
 from rskc.labels import in_order, read_two
 from rskc.markers import effects_between, markers_frame, regular_clusters
 from rskc.metrics import classification_error_rate, sensitivity
+from rskc.pictures import models as pictures
 from rskc.report._facts import (
     Facts,
     cases_table,
@@ -50,7 +52,8 @@ MEANINGS = {
     "trim": "share of the cases that each of the two rules trims; auto: the outlying ones",
     "l1_bound": "bound on the sum of the weights: the lower, the fewer features; auto: as many "
     "as differ between the clusters",
-    "n_features": "wanted number of features",
+    "n_features": "wanted number of features, or of feature groups",
+    "feature_groups": "features that share one weight",
     "init": "how starting centers are found",
     "n_init": "number of restarts",
     "max_iter": "most iterations",
@@ -156,11 +159,15 @@ def _spreads(facts: Facts) -> dict[str, Any] | None:
 
 def _result(facts: Facts) -> dict[str, Any]:
     model, support, counts = facts.model, facts.support, count_features(facts.model)
-    squares = facts.weights.astype(float) ** 2
+    units = units_of(model)
+    squares, names = units.weights.astype(float) ** 2, clean_names(units.names)
+    first = pictures.strongest(units.weights, 3)
     return {
         "n_clusters": facts.K,
         "n_found": int(np.count_nonzero(facts.sizes)),
-        "n_selected": len(support),
+        "noun": units.noun,
+        "n_units": counts.n_features,  # features, or groups that share a weight
+        "n_selected": counts.n_selected,
         "n_mostly": counts.n_mostly,
         "n_different": counts.n_different,
         "n_enough": counts.n_enough,
@@ -175,8 +182,8 @@ def _result(facts: Facts) -> dict[str, Any]:
         "trim": float(model.trim_),
         "l1_bound": None if model.l1_bound_ is None else float(model.l1_bound_),
         "automatic": is_word(model.l1_bound, "auto") and model.n_features is None,
-        "top_features": [facts.feature_names[j] for j in support[:3]],
-        "top_feature": facts.feature_names[support[0]] if len(support) else "",
+        "top_features": [names[j] for j in first],
+        "top_feature": names[first[0]] if len(first) else "",
         "top_share": float(squares.max() / squares.sum()) if len(support) else 0.0,
         "silhouette": _mean_silhouette(facts, facts.seen & ~facts.outliers),
         "outlier_threshold": float(model.outlier_threshold_),
@@ -307,6 +314,8 @@ def in_python(value: Any) -> str:
         value = value.item()
     if isinstance(value, np.ndarray) or (isinstance(value, list) and value):
         return f"an array of shape {np.shape(value)}"
+    if isinstance(value, Mapping):
+        return f"a mapping of {count(len(value), 'group')} to features"
     if callable(value):
         return cleaned(f"the function {getattr(value, '__qualname__', type(value).__name__)}", 80)
     return cleaned(repr(value), 80)

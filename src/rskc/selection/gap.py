@@ -11,6 +11,7 @@ import numpy as np
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.fitting import fit
+from rskc.groups import count_active
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import (
     check_bounds,
@@ -122,12 +123,13 @@ class GapL1(Search):
         clean = find_clean(configured(check_sparse(self._for_tasks()), runner.seed % 2**32), X)
         self._partial = not clean.kept.all()
         sets = _Sets(X[clean.kept], X[clean.usual], runner.seed)
+        n_units = self._n_units(X.shape[1])
         path = _GapPath(sets, clean.model, runner, self.n_permutations)
         if not is_integer(self.l1_bounds):
-            path.solve(check_bounds(self.l1_bounds, X.shape[1]))
+            path.solve(check_bounds(self.l1_bounds, n_units))
         else:
             n_spaced = max(2, round(SPACED_SHARE * self.l1_bounds))
-            path.solve(spaced_bounds(n_spaced, X.shape[1]), self.l1_bounds - n_spaced)
+            path.solve(spaced_bounds(n_spaced, n_units), self.l1_bounds - n_spaced)
             for _ in range(self.l1_bounds - n_spaced):
                 path.close_in()
         self.table_ = path.table()
@@ -254,7 +256,7 @@ class _Sets:
 
 def _path_of_set(sets: _Sets, model: Any, bounds: np.ndarray, key: Key) -> Result:
     model = configured(model, seed_of(sets.seed, *key))
-    rows = [_result(solution) for solution in solve_bounds(model, sets[key[0]], bounds)]
+    rows = [_result(solution, model) for solution in solve_bounds(model, sets[key[0]], bounds)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
@@ -263,17 +265,17 @@ def _between_of_set(
 ) -> Result:
     number = key[-1]
     neighbors = [_warm(near[number]) for near in (low, high)]
-    return _result(solve_between(model, sets[number], bound, neighbors))
+    return _result(solve_between(model, sets[number], bound, neighbors), model)
 
 
 def _warm(found: Result) -> Warm:
     return Warm(found["labels"], found["trimmed"], found["weights"])
 
 
-def _result(solution: Solution) -> Result:
+def _result(solution: Solution, model: Any) -> Result:
     return {
         "log_objective": np.log(max(solution.mean, TINY)),
-        "n_features": np.count_nonzero(solution.weights),
+        "n_features": count_active(model.feature_groups, solution.weights),
         "labels": solution.labels,
         "trimmed": solution.trimmed_weighted,
         "weights": solution.weights,

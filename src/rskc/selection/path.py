@@ -14,6 +14,7 @@ from rskc.automatic import CLEAN_TRIM
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
 from rskc.fitted import feature_names
+from rskc.groups import count_active
 from rskc.solver import Solution, Warm, solve_near, solve_path
 from rskc.validation import check_integer, check_real, is_integer, is_word
 
@@ -32,7 +33,7 @@ class FeaturePath:
     weights : ndarray of shape (bounds, n_features)
         Weights of the features at each.
     n_features : ndarray of shape (bounds,)
-        Number of weights above 0.
+        Number of features, or of groups of features, with weights above 0.
     objective : ndarray of shape (bounds,)
         Weighted between-cluster sum of squares per kept case.
     entry : ndarray of shape (n_features,)
@@ -87,8 +88,9 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
     """
     model = check_sparse(estimator)
     data = fitting.validated_for_fit(model, X)
-    names = feature_names(model)
-    bounds = check_bounds(l1_bounds, data.shape[1])
+    names, groups = feature_names(model), fitting.groups_of(model, data.shape[1])
+    model.set_params(feature_groups=groups)  # what follows has no names of features
+    bounds = check_bounds(l1_bounds, data.shape[1] if groups is None else len(groups))
     if is_word(model.trim, "auto"):
         model, kept, _ = find_clean(model, data)
         data = data[kept]
@@ -98,7 +100,7 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
     return FeaturePath(
         l1_bounds=bounds,
         weights=weights,
-        n_features=np.count_nonzero(active, axis=1),
+        n_features=np.array([count_active(groups, row) for row in weights]),
         objective=np.array([solution.mean for solution in solutions]),
         entry=np.where(active.any(axis=0), bounds[active.argmax(axis=0)], np.nan),
         feature_names=names,

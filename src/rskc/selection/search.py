@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from importlib.metadata import version
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
 from rskc.fitting import fit
+from rskc.groups import FeatureGroups, as_plain, check_groups
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import check_max_samples, gather, with_length
@@ -72,7 +73,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         table = with_length(validated(self, X, reset=True, dtype=PRECISIONS))
         n, p = map(int, table.shape)
         n_used = n if most is None else min(n, most)
-        self._check(n_used, p)
+        self._groups = self._groups_of(p)
+        self._check(n_used, self._n_units(p))
         jobs = self.n_jobs
         if jobs is not None and (not is_integer(jobs) or jobs == 0):
             raise ParameterError("n_jobs", jobs, "must be None or an integer other than 0.")
@@ -105,7 +107,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         return tags
 
     def _check(self, n: int, p: int) -> None:
-        """Check the parameters against the shape of the data to search on, before any work."""
+        """Check the parameters against the data to search on, before any work.
+
+        ``p`` is the number of weights: of features, or of groups of features.
+        """
         raise NotImplementedError
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
@@ -126,13 +131,27 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         What an automatic fit would find is fixed: tasks compare fits with one another, and the
         automatic steps take three to four times the time. The chosen model is fitted as asked.
         """
-        model = clone(self.estimator)
+        model = self._for_arrays()
         asked = model.get_params()
         automatic = [name for name in FOR_TASKS if is_word(asked.get(name), "auto")]
         if asked.get("n_features") is not None and "l1_bound" in automatic:
             automatic.remove("l1_bound")
         model.set_params(**{name: FOR_TASKS[name] for name in automatic})
         return self._on_one_thread(model)
+
+    def _groups_of(self, p: int) -> FeatureGroups | None:
+        """Return the groups of the estimator, which may name features."""
+        known = self.estimator.get_params(deep=False)
+        names = getattr(self, "feature_names_in_", None)
+        return check_groups(known.get("feature_groups"), names, p)
+
+    def _n_units(self, p: int) -> int:
+        return p if self._groups is None else len(self._groups)
+
+    def _for_arrays(self) -> Any:
+        """Return the estimator for tables of tasks, which have lost the names of features."""
+        model = clone(self.estimator)
+        return model if self._groups is None else model.set_params(feature_groups=self._groups)
 
     def _on_one_thread(self, model: Any) -> Any:
         """Let a model use one thread, if several tasks run at a time."""
@@ -212,6 +231,8 @@ def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
 
 def _as_text(value: Any) -> str:
     """Return a parameter as a short text that is the same in every process."""
+    if isinstance(value, Mapping | FeatureGroups):  # of features
+        return f"groups {joblib.hash(as_plain(value))}"
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {joblib.hash(value)}"
     if callable(value):

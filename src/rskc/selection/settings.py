@@ -13,6 +13,7 @@ import numpy as np
 from rskc.comparison import Judgment, compare
 from rskc.exceptions import ParameterError
 from rskc.fitted import feature_names
+from rskc.groups import count_active
 from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import check_bounds, check_sparse
@@ -197,7 +198,7 @@ class GridSearch(Search):
         return numbers, check_bounds(self.l1_bounds, p).tolist(), trims
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        axes = self._axes(*X.shape)
+        axes = self._axes(len(X), self._n_units(X.shape[1]))
         names = ("n_clusters", "l1_bound", "trim")
         grid = [dict(zip(names, setting, strict=True)) for setting in product(*axes)]
         model = self._for_tasks().set_params(n_features=None)
@@ -212,7 +213,7 @@ class GridSearch(Search):
         self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
         own, self.n_stable_ = _own_number(self.estimator, axes[0]), None
         if self.choose_clusters:
-            self.n_stable_ = Stability(self.estimator, axes[0], n_jobs=self.n_jobs).choose(
+            self.n_stable_ = Stability(self._for_arrays(), axes[0], n_jobs=self.n_jobs).choose(
                 X, runner
             )
             own = self.n_stable_ if self.n_stable_ in axes[0] else own
@@ -260,7 +261,7 @@ def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -
         "objective": model.objective_ / np.count_nonzero(~model.trimmed_),
         "inertia": model.inertia_,
         "within": model.inertia_ / np.count_nonzero(~model.trimmed_weighted_),
-        "n_features": np.count_nonzero(model.feature_weights_),
+        "n_features": count_active(model.feature_groups, model.feature_weights_),
         "n_outliers": np.count_nonzero(model.outliers_),
         "silhouette": _silhouette(model, X),
     }

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from rskc.arrays import to_numpy
 from rskc.selection.cloud import compare_with_cloud
@@ -180,6 +179,7 @@ class Stability(Search):
 
     def choose(self, X: np.ndarray, runner: Runner) -> int:
         """Return the number of clusters that is chosen, as a part of another search."""
+        self._groups = self._groups_of(X.shape[1])
         self._search(X, runner)
         del self._fits, self._sample, self._seed
         return self.n_clusters_
@@ -234,7 +234,7 @@ class Stability(Search):
 
     def _as_asked(self, seed: int) -> Any:
         """Return the estimator for tasks: seeded as the chosen model will be."""
-        model = clone(self.estimator)
+        model = self._for_arrays()
         if model.get_params().get("random_state", 0) is None:
             model.set_params(random_state=seed % 2**32)
         return self._on_one_thread(model)
@@ -287,7 +287,7 @@ class Stability(Search):
         """Return the estimator without weights and trimming, where it has them."""
         model = self._as_asked(seed)
         known = model.get_params(deep=False)
-        dense = {"l1_bound": None, "n_features": None, "trim": 0.0}
+        dense = {"l1_bound": None, "n_features": None, "feature_groups": None, "trim": 0.0}
         return model.set_params(**{name: dense[name] for name in dense if name in known})
 
     def _chosen(self) -> dict[str, Any]:

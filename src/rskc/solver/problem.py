@@ -7,10 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.groups import FeatureGroups
+
 
 @dataclass(frozen=True)
 class Problem:
-    """K clusters, m trimmed cases, and at most one of a bound and a number of features."""
+    """K clusters, m trimmed cases, and at most one of a bound and a number of features.
+
+    Both are over groups where features share weights.
+    """
 
     n_clusters: int
     n_trim: int = 0
@@ -19,6 +24,7 @@ class Problem:
     max_iter: int = 300
     tol: float = 0.0
     patience: int = 5  # a branch ends when its objective has not risen for this many iterations
+    feature_groups: FeatureGroups | None = None  # features that share a weight
 
 
 class Warm(NamedTuple):

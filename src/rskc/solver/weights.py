@@ -20,10 +20,18 @@ def is_sparse(problem: Problem) -> bool:
 def weigh(problem: Problem, between: np.ndarray) -> np.ndarray:
     """Return the weights for between-cluster sums of squares (p,) or (runs, p): step (e).
 
+    Features of a group share one: the step is made for the groups.
     A run whose sums overflow gets those of no cluster, so that it cannot stop the others.
     """
     finite = np.isfinite(between).all(axis=-1, keepdims=True)
     between = between if finite.all() else np.where(finite, between, 0.0)
+    groups = problem.feature_groups
+    if groups is None:
+        return _weights(problem, between)
+    return groups.spread(_weights(problem, groups.gather(between)))
+
+
+def _weights(problem: Problem, between: np.ndarray) -> np.ndarray:
     if problem.n_features is not None:
         return np.apply_along_axis(count_weights, -1, between, problem.n_features)
     assert problem.l1_bound is not None
