@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from rskc.arrays import to_dense
 from rskc.explorer.grid import Exploration
 from rskc.fitted import feature_names
+from rskc.labels import count_shared, match_clusters
 from rskc.pictures.models import frame_of, principal_components, strongest
 from rskc.selection.settings import least_enough
 
@@ -142,10 +142,7 @@ def _match(labels: np.ndarray, known: np.ndarray | None, K: int) -> np.ndarray:
     """Return new numbers of K clusters: those of the clusters known with which they share most."""
     if known is None:
         return np.arange(K)
-    shared = np.zeros((K, max(K, int(known.max()) + 1)))
-    np.add.at(shared, (labels, known), 1)
-    rows, numbers = linear_sum_assignment(-shared[:, :K])
-    return numbers[np.argsort(rows)]
+    return match_clusters(count_shared(labels, known, K, max(K, int(known.max()) + 1))[:, :K])
 
 
 # ---- One setting
