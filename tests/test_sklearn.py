@@ -47,6 +47,7 @@ def assert_same_fit(one, other):
         RobustSparseKMeans(n_clusters=2, n_init=2, n_features=1),
     ]
 )
+@pytest.mark.filterwarnings("ignore::rskc.exceptions.SmallClusterWarning")
 def test_estimator_checks(estimator, check):
     check(estimator)
 

@@ -248,11 +248,11 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             The data, NaN for a missing cell. float32 arrays stay float32, anything else becomes
-            float64. A torch tensor or a CuPy array is clustered on its device, a Dask array or
-            dataframe block by block on Dask's scheduler; labels, masks and distances are then of
-            the same kind.
+            float64. Of a sparse matrix no dense copy is made; its zeros are values. A torch tensor
+            or a CuPy array is clustered on its device, a Dask array or dataframe block by block on
+            Dask's scheduler; labels, masks and distances are then of the same kind.
         y : ignored
             There for the scikit-learn interface.
         **unsupported
@@ -398,4 +398,5 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags

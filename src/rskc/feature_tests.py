@@ -20,7 +20,7 @@ LEVEL = 0.05
 # Cases that are ranked, evenly spaced where there are more; fewer where there are many features,
 # but no fewer than the least number. 16 million ranks take 2 s.
 MOST_CASES, FEWEST_CASES, MOST_CELLS = 4000, 1000, 2**24
-CELLS_AT_ONCE = 2**20
+CELLS_AT_ONCE = 2**18
 # Features of a group by whose correlations its degrees of freedom are found.
 MOST_TOGETHER = 500
 

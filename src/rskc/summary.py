@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.fitted import case_names, feature_names, thresholds_of, units_of
 from rskc.metrics import revised_silhouette
@@ -120,6 +121,8 @@ def observed_share(model: Any, X: Any) -> np.ndarray:
     used = np.flatnonzero(model.feature_weights_)
     weights = model.feature_weights_[used]
     cells = validated(model, X, False, weights.dtype)[:, used]
+    if issparse(cells):  # nothing is missing
+        return np.ones(cells.shape[0])
     return np.where(np.isnan(cells), 0, weights).sum(axis=1) / weights.sum()
 
 

@@ -9,10 +9,20 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from rskc.arrays import as_blocks, check_collection, is_dask, is_elsewhere, is_on_device, to_numpy
+from rskc.arrays import (
+    NamedMatrix,
+    as_blocks,
+    check_collection,
+    is_dask,
+    is_elsewhere,
+    is_on_device,
+    to_numpy,
+)
+from rskc.engines.sparse import has_nan
 from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
 from rskc.wording import listed, shortened
@@ -139,9 +149,9 @@ def check_seed(random_state: Any) -> np.random.RandomState:
 
 
 def names_of_cases(X: Any) -> np.ndarray | None:
-    """Return the index of a pandas frame, unless it is the default one."""
+    """Return the index of a pandas frame or a named matrix, unless it is the default one."""
     pandas = sys.modules.get("pandas")  # nobody has a frame who has not imported it
-    if pandas is None or not isinstance(X, pandas.DataFrame):
+    if pandas is None or not isinstance(X, pandas.DataFrame | NamedMatrix):
         return None
     index = X.index
     if isinstance(index, pandas.RangeIndex) and index.start == 0 and index.step == 1:
@@ -159,13 +169,29 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
         meta = X._meta if hasattr(X, "columns") else X
         validate_data(estimator, meta, reset=reset, skip_check_array=True)
         return as_blocks(X)
+    if isinstance(X, NamedMatrix):
+        checked = validated(estimator, X.matrix, reset, dtype)
+        validate_data(estimator, X.columns.to_frame().T, reset=reset, skip_check_array=True)
+        return checked
     if is_on_device(X):
         return _on_device(estimator, X, reset, dtype)
     _check_columns(X)
     with np.errstate(over="ignore", invalid="ignore"):  # in the sum that looks for infinities
-        return validate_data(
-            estimator, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=dtype,
+            order="C",
+            accept_sparse="csr",
+            ensure_all_finite="allow-nan",
         )
+    if issparse(checked) and has_nan(checked):
+        raise ValueError(
+            "X is sparse and has missing cells (NaN), which sparse matrices cannot have here; make "
+            "it dense: X.toarray()."
+        )
+    return checked
 
 
 def _check_columns(X: Any) -> None:

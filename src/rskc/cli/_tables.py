@@ -34,6 +34,11 @@ class Scaling:
 
     def apply(self, frame: Any) -> Any:
         """Standardize a frame; warns of rows that are constant."""
+        if self.of == "rows" and is_sparse(frame):
+            raise ValueError(
+                "the table is sparse, and --standardize rows would fill it: use --standardize "
+                "columns, which leaves 0 at 0, or standardize before the table is written."
+            )
         return frame if self.of == "none" else _framed(frame, self._standardizer().transform)
 
     def apply_to_block(self, frame: Any) -> Any:
@@ -85,8 +90,16 @@ class Scaling:
 def _framed(frame: Any, transform: Any) -> Any:
     import pandas as pd
 
-    values = transform(frame.to_numpy())
-    return pd.DataFrame(values, index=frame.index, columns=frame.columns, copy=False)
+    names = {"index": frame.index, "columns": frame.columns}
+    if is_sparse(frame):
+        values = transform(frame.sparse.to_coo().tocsr())
+        return pd.DataFrame.sparse.from_spmatrix(values, **names)
+    return pd.DataFrame(transform(frame.to_numpy()), **names, copy=False)
+
+
+def is_sparse(frame: Any) -> bool:
+    """Whether the columns of a frame are sparse."""
+    return all(hasattr(dtype, "fill_value") for dtype in frame.dtypes)
 
 
 def fit_scaling(asked: Standardizing, frame: Any) -> Scaling:
@@ -163,6 +176,17 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     if len(unobserved):
         which = listed(named_cases(table, unobserved.tolist()))
         yield f"No value at all, so that the cluster means nothing: {which}."
+    if not is_sparse(table.data):
+        yield from _on_cells(table)
+    if table.empty:
+        yield f"Without a single value: {quoted(table.empty)}."
+    if table.constant:
+        tell = "it tells" if len(table.constant) == 1 else "they tell"
+        yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
+
+
+def _on_cells(table: Any) -> Iterator[str]:
+    """Say what the numbers themselves suggest."""
     code = code_of_missing(table.data.to_numpy())
     if code is not None:
         which = quoted([table.data.columns[j] for j in code.columns], 6)
@@ -179,11 +203,6 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
             f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others, "
             "and count twice: if they were entered twice, leave them out."
         )
-    if table.empty:
-        yield f"Without a single value: {quoted(table.empty)}."
-    if table.constant:
-        tell = "it tells" if len(table.constant) == 1 else "they tell"
-        yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
 
 
 def _on_column(column: Any) -> str:

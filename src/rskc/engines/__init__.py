@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.engines.base import Frame, Sums
 from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Remaining, Table
 from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
 from rskc.engines.missing import MissingEngine
+from rskc.engines.sparse import SparseEngine, has_nan, is_full
 
 __all__ = [
     "Assignment",
@@ -26,6 +28,7 @@ __all__ = [
     "MemoryTable",
     "MissingEngine",
     "Remaining",
+    "SparseEngine",
     "Sums",
     "Table",
     "engine_for",
@@ -40,8 +43,9 @@ def engine_for(
 
     Parameters
     ----------
-    X : ndarray, Dask array or array on a device, of shape (n, p)
-        The data, float32 or float64.
+    X : ndarray, CSR matrix, Dask array or array on a device, of shape (n, p)
+        The data, float32 or float64. A sparse matrix that is nearly full, or has missing cells, is
+        made dense.
     missing : bool or None
         Whether to allow for missing cells; None to look whether there are any.
     drop_unobserved : bool
@@ -53,6 +57,10 @@ def engine_for(
         from rskc.engines.blocks import blocks_engine
 
         return blocks_engine(X, missing=missing, drop_unobserved=drop_unobserved, **options)
+    if issparse(X):
+        if not (missing or is_full(X) or has_nan(X)):
+            return SparseEngine(X, **options)
+        X = X.toarray()
     xp: Any = np
     complete: Any = MemoryEngine
     incomplete: Any = MissingEngine

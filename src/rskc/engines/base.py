@@ -51,7 +51,7 @@ class Frame(NamedTuple):
         return cls.from_rows(X[::few], X[::many])
 
     @classmethod
-    def from_rows(cls, few: np.ndarray, many: np.ndarray) -> Frame:
+    def from_rows(cls, few: np.ndarray, many: Any) -> Frame:
         """Frame data by about 31 of their rows, and more for columns that hardly vary.
 
         Center first: |x|^2 - 2xc + |c|^2 loses digits when the center of the data is far from 0.

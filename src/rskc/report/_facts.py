@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.fitted import thresholds_of
@@ -47,7 +48,7 @@ class Facts:
     """A fitted model and its data; arrays of cases are in the order of the data."""
 
     model: Any
-    X: np.ndarray
+    X: Any  # an array, or a CSR matrix
     n: int
     p: int
     K: int
@@ -77,7 +78,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         )
     model, X = pictures.check_fitted(model, X)
     table = pictures.table_of(model, X)
-    pictures.check_cases_of_the_fit(model, len(table), "what a report says")
+    pictures.check_cases_of_the_fit(model, table.shape[0], "what a report says")
     judged = judge_cases(model, X)
     _check_same_data(model.distances_, judged.weighted)
     # Files of earlier versions have no unweighted distances.
@@ -85,14 +86,16 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
     thresholds = thresholds_of(model)
     names = getattr(model, "case_names_in_", None) if case_names is None else list(case_names)
     if names is None:
-        names = pictures.case_names(X, len(table))
-    if len(names) != len(table):
+        names = pictures.case_names(X, table.shape[0])
+    if len(names) != table.shape[0]:
         raise ValueError(
-            f"case_names has {len(names)} names for {len(table)} cases; give one for each."
+            f"case_names has {len(names)} names for {table.shape[0]} cases; give one for each."
         )
     (n, p), K = table.shape, len(model.cluster_centers_)
     support = pictures.strongest(model.feature_weights_)
-    blind = np.isnan(table[:, support]).all(axis=1) & (len(support) > 0)
+    blind = np.zeros(table.shape[0], bool)
+    if len(support) and not issparse(table):
+        blind = np.isnan(table[:, support]).all(axis=1)
     return Facts(
         model,
         table,

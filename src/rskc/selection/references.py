@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import issparse
+
+from rskc.arrays import to_dense
 
 # Cells farther than this many MADs from the median of their column are drawn in to that distance
 # before the box is measured: one outlying cell would stretch it along an axis that nothing else
@@ -35,7 +39,7 @@ class UniformReference:
     def of(cls, X: np.ndarray) -> UniformReference:
         """Measure the box of some data."""
         filled, missing = _filled(X)
-        return cls(filled.min(axis=0), filled.max(axis=0), missing, len(X))
+        return cls(filled.min(axis=0), filled.max(axis=0), missing, X.shape[0])
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
@@ -65,7 +69,7 @@ class PcaReference:
         mean = filled.mean(axis=0)
         left, sizes, axes = _singular(filled - mean)
         scores = left * sizes
-        return cls(mean, axes, scores.min(axis=0), scores.max(axis=0), missing, len(X))
+        return cls(mean, axes, scores.min(axis=0), scores.max(axis=0), missing, X.shape[0])
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
@@ -79,9 +83,16 @@ REFERENCES: dict[str, Callable[[np.ndarray], Reference]] = {
 }
 
 
-def permuted(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def permuted(X: Any, rng: np.random.Generator) -> Any:
     """Permute each column on its own; a missing cell moves like any other cell."""
-    return rng.permuted(X, axis=0)
+    if not issparse(X):
+        return rng.permuted(X, axis=0)
+    X = X.tocsc(copy=True)
+    X.sum_duplicates()
+    for start, stop in pairwise(X.indptr):  # the stored cells of a column go to other rows
+        X.indices[start:stop] = rng.choice(X.shape[0], stop - start, replace=False)
+    X.has_sorted_indices = False
+    return X.tocsr()
 
 
 @dataclass(frozen=True)
@@ -100,7 +111,7 @@ class NormalReference:
         filled, missing = _filled(X)
         mean = filled.mean(axis=0)
         _, sizes, axes = _singular(filled - mean)
-        return cls(mean, axes, sizes / np.sqrt(max(len(X) - 1, 1)), missing, len(X))
+        return cls(mean, axes, sizes / np.sqrt(max(X.shape[0] - 1, 1)), missing, X.shape[0])
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
@@ -116,6 +127,7 @@ def _singular(centered: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def _filled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """Clip outlying cells and fill missing ones with the median; return their mask, if any."""
+    X = to_dense(X)
     missing = np.isnan(X)
     missing = missing if missing.any() else None
     known = np.where(missing.all(axis=0), 0.0, X) if missing is not None else X
