@@ -11,7 +11,7 @@ class SparseRun(_Run):
     def __init__(self, cells, norms, weights, groups, totals, counts):
         self.cells, self.norms, self.weights, self.slack = cells, norms, weights, 1e-12
         self.groups, self.totals, self.counts = groups, totals, counts
-        self.scale = np.ones(len(groups))
+        self.scale = self.mass = np.ones(len(groups))
         self.factors, self.constants = np.empty(totals.shape), np.empty(len(counts))
         for k in range(len(counts)):
             self._update(k)
