@@ -168,6 +168,10 @@ def _trimming(model: Any) -> str:
         return f"cases that are outlying by their distances: {cases} of {n:,} left out"
     if model.n_trim_ == 0:
         return "none"
+    if hasattr(model, "sample_weight_"):
+        return (
+            f"{model.trim_:.3g} of the case weight by weighted and as much by unweighted distance"
+        )
     return f"{cases} of {n:,} by weighted and as many by unweighted distance"
 
 
