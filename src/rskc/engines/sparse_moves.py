@@ -12,7 +12,7 @@ class SparseRun(_Run):
         self.cells, self.norms, self.weights, self.slack = cells, norms, weights, 1e-12
         self.mass = masses
         self.groups, self.totals, self.counts = groups, totals, counts
-        self.scale = self.mass = np.ones(len(groups))
+        self.scale = np.ones(len(groups))
         self.factors, self.constants = np.empty(totals.shape), np.empty(len(counts))
         for k in range(len(counts)):
             self._update(k)
