@@ -16,6 +16,7 @@ NAMES = (
     "selection",
     "choice",
     "number",
+    "explorer",
     "helpers",
     "blocks",
     "gpu",
