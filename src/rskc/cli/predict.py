@@ -171,6 +171,7 @@ def _read_like_fit(read: Callable, extra: dict[str, Any], path: Path, rereading:
     free: dict[str, Any] = {
         "id_column": None,
         "label_column": None,
+        "weight_column": None,
         "drop": [],
         "text_columns": "drop",
         "use_columns": "all",  # the model knows which

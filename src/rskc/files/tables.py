@@ -81,6 +81,8 @@ class Table:
         Digest of its bytes; None where only some of it was read.
     where : callable
         Names the place of a case, by its number: "line 17", or "row 16" in formats without lines.
+    weights : ndarray of shape (n_cases,) or None
+        The weight column: what each case counts.
     """
 
     data: pd.DataFrame
@@ -95,6 +97,7 @@ class Table:
     path: Path
     sha256: str | None
     where: Callable[[int], str] = row_number
+    weights: np.ndarray | None = None
 
 
 def read_table(
@@ -112,6 +115,7 @@ def read_table(
     separator: str | None = None,
     encoding: str = "utf-8",
     header: bool = True,
+    weight_column: str | None = None,
 ) -> Table:
     """Read a table from a file.
 
@@ -155,6 +159,9 @@ def read_table(
     header : bool, default=True
         Whether the first line of text or of a sheet has the names of the columns; without, they
         are x0, x1, ....
+    weight_column : str or None, default=None
+        Column of numbers that say what each case counts, for ``sample_weight``. It is returned
+        apart, and no feature.
 
     Returns
     -------
@@ -184,6 +191,8 @@ def read_table(
     )
     if features_in_rows and label_column is not None:
         raise layout.error("{label_column} cannot be used when features are in rows")
+    if features_in_rows and weight_column is not None:
+        raise layout.error("{weight_column} cannot be used when features are in rows")
     digest = _digest(layout)
     source = _read(layout)
     wanted = Wanted(
@@ -193,6 +202,7 @@ def read_table(
         (use_columns,) if isinstance(use_columns, str) and use_columns != "all" else use_columns,
         text_columns,
         features_in_rows,
+        weight_column,
     )
     roles = find_roles(layout, source, wanted)
     return _table(layout, source, roles, features_in_rows, digest)
@@ -299,6 +309,7 @@ def _table(
         path=layout.path,
         sha256=digest,
         where=row_number if features_in_rows else source.where,
+        weights=roles.weights,
     )
 
 

@@ -346,6 +346,9 @@ def _snippet(facts: Facts, parameters: dict[str, Any], run: Mapping[str, Any]) -
         frames = '.set_output(transform="pandas")' if reader else ""
         read.append(f"X = {standardizer}{frames}.fit_transform(X)")
     labels = ", labels=table.labels" if reader else ""
+    weights = ""
+    if hasattr(facts.model, "sample_weight_"):
+        weights = f", sample_weight={'table.weights' if reader else '...'}"
     lines = [
         f"from rskc import {', '.join(names)}",
         *(["from rskc.files import read_table"] if reader else []),
@@ -355,7 +358,7 @@ def _snippet(facts: Facts, parameters: dict[str, Any], run: Mapping[str, Any]) -
         *read,
         *defined,
         f"model = RobustSparseKMeans({', '.join(arguments)})",
-        "model.fit(X)",
+        f"model.fit(X{weights})",
         f'make_report(model, X{labels}).save("report.html")',
     ]
     return "\n".join(lines)
