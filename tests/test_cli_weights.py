@@ -47,10 +47,19 @@ def test_the_command_line_has_a_weight_column(people):
 def test_weights_in_blocks_are_those_of_the_table(people):
     folder, frame = people
     frame.to_parquet(folder / "people.parquet")
-    options = ["--weight-column", "people", "--engine", "dask", "--trim", "0.1"]
+    options = [
+        "--weight-column",
+        "people",
+        "--engine",
+        "dask",
+        "--trim",
+        "0.1",
+        "--l1-bound",
+        "1.7",
+    ]
     result, out = run_fit(folder, "people.parquet", *options)
     assert result.exit_code == 0, result.output
-    expected = RobustSparseKMeans(3, random_state=0, trim=0.1)
+    expected = RobustSparseKMeans(3, random_state=0, trim=0.1, l1_bound=1.7)
     expected.fit(frame.drop(columns="people"), sample_weight=frame["people"])
     assert_array_equal(pd.read_csv(out / "labels.csv")["cluster"], expected.labels_)
 
