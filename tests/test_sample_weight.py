@@ -380,7 +380,8 @@ PLACES = {"blocks": in_blocks, "device": to_strict}
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("method", ["robust and sparse", "trimmed"])
-def test_fits_elsewhere_are_those_in_memory(place, missing, method):
+def test_fits_elsewhere_are_those_in_memory(place, missing, method, monkeypatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     (X, start), weights = table(11, missing=missing), np.random.default_rng(11).uniform(0.2, 3, 45)
     weights[[2, 9]] = 0
     one = fitted(X, start, weights, **METHODS[method])

@@ -180,10 +180,7 @@ class WeightedCases:
 
     def differ(self, groups, others):
         found = super().differ(whole(groups), whole(others))  # type: ignore[misc]
-        one, other = (slots_in_order(array, len(found)) for array in (groups, others))
-        if one.shape != other.shape:
-            return found + (one.shape[1] != other.shape[1])
-        return found + (np.abs(one - other) > SAME_PART).any(axis=(1, 2))
+        return found + parts_differ(groups, others)
 
     def keys(self, groups, K, masks=None):
         arrays = whole(groups), K, None if masks is None else whole(masks)
@@ -239,6 +236,16 @@ class WeightedCases:
             return 0.0, 0.0
         median = weighted_median(costs, masses, xp)
         return median, weighted_median(xp.abs(costs - median), masses, xp)
+
+
+def parts_differ(groups: Any, others: Any) -> Any:
+    """Return whether runs differ in the cases that are trimmed in part: (runs,), or 0 for none."""
+    one, other = (joined(array, None) for array in (groups, others))
+    if one[0].shape != other[0].shape:
+        used = [(cut >= 0).sum(axis=1) for cut, _ in (one, other)]
+        return (used[0] != used[1]).astype(np.int64)
+    moved = (one[0] != other[0]) | ((one[0] >= 0) & (np.abs(one[1] - other[1]) > SAME_PART))
+    return moved.any(axis=1).astype(np.int64)
 
 
 def slots_in_order(array: Any, runs: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rskc.engines.base import NO_MASS, BaseEngine, BaseTable, Sums
 from rskc.engines.interface import Farthest, Grouping, Moved
-from rskc.engines.masses import Parted, WeightedCases, weighted_median, whole
+from rskc.engines.masses import Parted, WeightedCases, parts_differ, weighted_median, whole
 from rskc.engines.memory import MemoryEngine, MemoryTable, NumpyCases, table_of_coordinates
 from rskc.engines.missing import MissingEngine, MissingSums, MissingTable
 
@@ -56,12 +56,12 @@ class WeightedSums(WeightedOwner):
 
     def correct(self, sums: Sums, before: Any, after: Any, rows_of: Callable) -> None:
         """Put back into sums what was trimmed of cases before, and take out what is so after."""
-        for groups, sign in ((before, 1), (after, -1)):
-            cuts = self.arrays.cuts(groups)
-            if len(cuts.run):
-                places, gone = (cuts.run, cuts.group), sign * cuts.gone
-                np.add.at(sums.totals, places, gone[:, None] * rows_of(cuts.case))
-                np.add.at(sums.counts, places, gone)
+        one, other = self.arrays.cuts(before), self.arrays.cuts(after)
+        parts = one, other._replace(gone=-other.gone)
+        run, case, group, gone = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+        if len(run):
+            np.add.at(sums.totals, (run, group), gone[:, None] * rows_of(case))
+            np.add.at(sums.counts, (run, group), gone)
 
     def change(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
         """Bring sums, or a part of them, from one grouping to another."""
@@ -121,7 +121,7 @@ class WeightedTableMixin(WeightedSums, BaseTable):
             moved,
         )
         self.correct(sums, before, after, lambda cases: self._gather(cases, self.width))
-        return np.maximum(moved, self.arrays.differ(before, after))
+        return moved + parts_differ(before, after)
 
     def single_moves(self, groups, K, max_rounds=100):
         return self._move_masses(self.passes.move_masses, (), groups, K, max_rounds)
@@ -225,7 +225,7 @@ class WeightedEngineMixin(WeightedSums, BaseEngine):
             moved,
         )
         self.correct(sums, before, after, lambda cases: self.frame.place(self.X[cases]))
-        return np.maximum(moved, self.arrays.differ(before, after))
+        return moved + parts_differ(before, after)
 
     def farthest(self, distances, m):
         groups, largest = np.zeros(distances.shape, np.int32), distances.max(axis=1)

@@ -77,11 +77,11 @@ class WeightedDeviceTableMixin(WeightedOwner, DeviceTable):
 
     def trim(self, assignment, m):
         groups = self._groups(assignment, m)
-        return Grouping(groups, to_host(self.arrays.within(groups, assignment.costs)))
+        within = to_host(self.arrays.within(groups, assignment.costs))
+        return Grouping(self.exclude(groups), within)
 
     def _groups(self, assignment, m):
-        out = self.arrays.largest(assignment.costs, m)
-        return self.exclude(self.arrays.without(assignment.labels, out))
+        return self.arrays.without(assignment.labels, self.arrays.largest(assignment.costs, m))
 
     def sums(self, groups, K):
         parts = self.rows, whole(groups), K, None, self.arrays.kept_masses(groups)
@@ -101,7 +101,7 @@ class WeightedDeviceTableMixin(WeightedOwner, DeviceTable):
 
     def regroup(self, assignment, m, sums, before):
         groups = self._groups(assignment, m)
-        within = self.arrays.within(groups, assignment.costs)
+        within, groups = self.arrays.within(groups, assignment.costs), self.exclude(groups)
         change = self._change(before, groups, sums.counts.shape[1])
         *change, within = fetch(*change, within)
         moved = sums.change(*change)
