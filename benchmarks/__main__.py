@@ -17,6 +17,7 @@ NAMES = (
     "selection",
     "choice",
     "number",
+    "explorer",
     "helpers",
     "blocks",
     "gpu",

@@ -18,11 +18,11 @@ HEAVY = ("matplotlib", "dask", "torch", "polars", "pandas", "typer")
 # one is named here, so that a new one has to be given its height.
 LAYERS = (
     {"wording", "atomic", "worker"},
-    {"exceptions", "columns"},
+    {"exceptions", "columns", "snippets", "webpage"},
     {"engines", "groups"},
     {"solver", "arrays", "versions"},
     {"validation", "feature_tests", "outliers"},
-    {"automatic", "case_weights"},
+    {"automatic", "case_weights", "designs"},
     {"fitted", "fit_warnings", "labels", "datasets", "preprocessing"},
     {"fitting", "metrics", "markers"},
     {"prediction", "comparison"},
