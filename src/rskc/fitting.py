@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc import outliers
-from rskc.arrays import is_dask, merged_blocks, to_numpy, warn_of_columns, warn_of_numbers
+from rskc.arrays import (
+    is_dask,
+    is_elsewhere,
+    merged_blocks,
+    to_numpy,
+    warn_of_columns,
+    warn_of_numbers,
+)
 from rskc.automatic import Found, Wishes, mass_of, solve_automatically
 from rskc.case_weights import Counting, counting_cases, rows_of
 from rskc.engines import Engine, engine_for
@@ -96,7 +103,8 @@ def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
     """Give cases of weight 0, which took no part, labels and distances as ``predict`` would."""
     if not out.any():
         return
-    predictor, rest = predictor_of(model), to_numpy(rows_of(X, np.flatnonzero(out)))
+    predictor, rest = predictor_of(model), rows_of(X, np.flatnonzero(out))
+    rest = to_numpy(rest) if is_elsewhere(rest) else rest  # a sparse matrix stays one
     weighted, unweighted = distances = predictor.both_distances(rest)
     far, far_unweighted = predictor.thresholds.flag(distances)
     found = {
@@ -104,9 +112,9 @@ def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
         "distances_": weighted,
         "unweighted_distances_": unweighted,
         "outliers_": far | far_unweighted,
-        "trimmed_": np.zeros(len(rest), bool),
-        "trimmed_weighted_": np.zeros(len(rest), bool),
-        "trimmed_unweighted_": np.zeros(len(rest), bool),
+        "trimmed_": np.zeros(rest.shape[0], bool),
+        "trimmed_weighted_": np.zeros(rest.shape[0], bool),
+        "trimmed_unweighted_": np.zeros(rest.shape[0], bool),
     }
     for name, values in found.items():
         own = getattr(model, name)
