@@ -15,6 +15,7 @@ NAMES = (
     "selection",
     "choice",
     "number",
+    "mixed",
     "helpers",
     "blocks",
     "gpu",

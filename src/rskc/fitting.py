@@ -20,6 +20,7 @@ from rskc.automatic import Found, Wishes, solve_automatically
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
+from rskc.fitted import by_column, number_names
 from rskc.groups import FeatureGroups, check_groups, count_active
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.search import auto_inits, auto_starts, search_cases
@@ -71,7 +72,7 @@ def fit(model: Any, X: Any, warm: Sequence[Warm] = ()) -> list[FitWarning]:
             check_finite(made.solution)
         judged = _judge(model, engine, made.solution)
         found = list(_warnings(model, engine, made, judged, case_names))
-        _store(model, engine, made, judged)
+        _store(model, engine, made, judged, _n_missing(model, engine, X))
     model.warnings_ = [str(warning) for warning in found]
     model.warning_kinds_ = [warning.kind for warning in found]
     vars(model).pop("case_names_in_", None)  # of an earlier fit
@@ -95,7 +96,8 @@ def validated_for_fit(model: Any, X: Any) -> Any:
     """Check the data of a fit, and remember their features in the model."""
     checked = validated(model, X, reset=True, dtype=PRECISIONS)
     warn_of_columns(X)
-    warn_of_numbers(X, checked)
+    if not hasattr(model, "encoder_"):
+        warn_of_numbers(X, checked)
     return checked
 
 
@@ -167,8 +169,11 @@ def make_problem(model: Any, engine: Engine) -> Problem:
 
 
 def groups_of(model: Any, p: int) -> FeatureGroups | None:
-    """Return the groups of the p features of a fit."""
-    return check_groups(model.feature_groups, getattr(model, "feature_names_in_", None), p)
+    """Return the groups of the p features of a fit; indicators of a category are one."""
+    names, encoder = getattr(model, "feature_names_in_", None), getattr(model, "encoder_", None)
+    if encoder is not None:
+        return encoder.groups(model.feature_groups, names)
+    return check_groups(model.feature_groups, names, p)
 
 
 def check_trim(trim: Any) -> float | None:
@@ -233,8 +238,9 @@ def overflow_explained(
         place = ""
         if isinstance(X, np.ndarray):
             case, feature = np.unravel_index(np.nanargmax(np.abs(X)), X.shape)
-            names = getattr(model, "feature_names_in_", None)
-            place = f"feature {feature}" if names is None else f"feature {names[feature]!r:.80}"
+            place = f"feature {feature}"
+            if hasattr(model, "feature_names_in_"):
+                place = f"feature {number_names(model)[feature]!r:.80}"
             # Without a name it is perhaps the number within a sample of a search.
             place += "" if case_names is None else f" of case {case_names[case]!r:.80}"
         raise OverflowedError(engine.largest_cell(), place) from None
@@ -292,7 +298,8 @@ def _warnings(
         return
     dead = np.flatnonzero(engine.equal_weights()[0] == 0)
     if len(dead):
-        dead_names = getattr(model, "feature_names_in_", np.arange(engine.n_features))[dead]
+        known = hasattr(model, "feature_names_in_") or hasattr(model, "encoder_")
+        dead_names = (number_names(model) if known else np.arange(engine.n_features))[dead]
         yield _warning(
             "unobserved features",
             features=count(len(dead), "feature has", "features have"),
@@ -312,6 +319,13 @@ def _warning(kind: str, **values: Any) -> FitWarning:
     from rskc.fit_warnings import fit_warning  # read by fits that warn only
 
     return fit_warning(kind, **values)
+
+
+def _n_missing(model: Any, engine: Engine, X: Any) -> int:
+    """Return the number of missing cells; a missing category is one."""
+    if hasattr(model, "encoder_"):
+        return int(np.isnan(by_column(model, X)).sum())
+    return engine.n_missing + engine.n_unobserved * engine.n_features
 
 
 def _suspects(engine: Engine, solution: Solution, judged: _Judged) -> np.ndarray:
@@ -340,17 +354,17 @@ def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
     return _Judged(distances, *found, far | far_unweighted)
 
 
-def _store(model: Any, engine: Engine, made: Found, judged: _Judged) -> None:
+def _store(model: Any, engine: Engine, made: Found, judged: _Judged, n_missing: int) -> None:
     """Set the attributes that rskc.fitted.ATTRIBUTES describes."""
     solution, problem, features = made
     groups, own_weights = problem.feature_groups, solution.weights
     if groups is not None:
         own_weights = groups.weights_of(solution.weights)
     model._frame = engine.frame
-    model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
+    model.n_missing_ = n_missing
     model.labels_ = engine.returned(solution.labels, 0)
     model.cluster_centers_ = engine.as_result(solution.centers)
-    model.feature_weights_ = engine.as_result(solution.weights)
+    model.feature_weights_ = engine.as_result(by_column(model, solution.weights))
     model.trimmed_weighted_ = engine.returned(solution.trimmed_weighted, True)
     model.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
     model.trimmed_ = model.trimmed_weighted_ | model.trimmed_unweighted_
@@ -364,14 +378,14 @@ def _store(model: Any, engine: Engine, made: Found, judged: _Judged) -> None:
         statistics, p_values = features.tests
         if groups is not None:  # each feature has the test of its group
             statistics, p_values = statistics[groups.numbers], p_values[groups.numbers]
-        model.feature_statistics_ = engine.as_result(statistics)
-        model.feature_p_values_ = engine.as_result(p_values)
+        model.feature_statistics_ = engine.as_result(by_column(model, statistics))
+        model.feature_p_values_ = engine.as_result(by_column(model, p_values))
         model.n_features_different_ = features.n_different
         model.n_features_enough_ = features.n_enough
-    if groups is not None:
+    if groups is not None and model.feature_groups is not None:
         model.group_names_ = groups.names
         model.group_weights_ = engine.as_result(own_weights)
-        model.feature_group_ = groups.numbers
+        model.feature_group_ = by_column(model, groups.numbers)
     model.objective_ = solution.objective
     path = np.array(solution.path)
     # Infinite where the sums overflowed before an outlying case was trimmed.

@@ -74,6 +74,9 @@ def features_frame(model: Any) -> Any:
     import pandas as pd
 
     weights, centers = model.feature_weights_, model.cluster_centers_
+    if hasattr(model, "encoder_"):
+        described = model.encoder_.describe(centers)
+        centers = [pd.Series(center, dtype=object) for center in described]
     columns = {
         "feature": feature_names(model),
         "weight": weights,

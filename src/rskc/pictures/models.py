@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import to_numpy_pair
+from rskc.fitted import number_names, number_weights
 from rskc.outliers import Distances, Thresholds
 from rskc.prediction import judge_cases
+from rskc.validation import validated
 from rskc.wording import cleaned
 
 MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge
@@ -62,9 +64,11 @@ def check_seen(seen: np.ndarray) -> None:
 
 
 def table_of(model: Any, X: Any) -> np.ndarray:
-    """Return X as an array of floats, NaN for a missing cell, its columns those of the fit."""
-    kind = model.cluster_centers_.dtype
-    return validate_data(model, X, reset=False, dtype=kind, ensure_all_finite="allow-nan")
+    """Return X as an array of floats, NaN for a missing cell, its columns those of the fit.
+
+    A category is several columns, one for each of its categories.
+    """
+    return validated(model, X, False, model.cluster_centers_.dtype)
 
 
 def case_names(X: Any, n: int) -> np.ndarray:
@@ -143,7 +147,8 @@ def plane_of(model: Any, X: np.ndarray, cases: AssignedCases, kind: str) -> Plan
     kind : {"auto", "features", "pca"}
         As in ``ClusterDisplay.from_estimator``.
     """
-    features = strongest(model.feature_weights_)
+    weights = number_weights(model)
+    features = strongest(weights)
     by_features = kind == "features" or len(features) < (3 if kind == "auto" else 2)
     if by_features:
         features = features[:2]
@@ -152,12 +157,12 @@ def plane_of(model: Any, X: np.ndarray, cases: AssignedCases, kind: str) -> Plan
     X = fill_with_centers(X, cases.labels, centers)
     centers = fill_with_centers(centers, np.arange(len(centers)), centers)
     if not by_features:
-        scale = np.sqrt(model.feature_weights_[features])
+        scale = np.sqrt(weights[features])
         return _by_components(X * scale, centers * scale, cases.outliers, n_filled)
-    names = [cleaned(name, 40) for name in feature_names(model, features)]
+    names = [cleaned(name, 40) for name in number_names(model)[features]]
     if len(features) == 1:
         return _by_rank(X, centers, cases.labels, names[0], n_filled)
-    first, second = np.sqrt(model.feature_weights_[features]).tolist()
+    first, second = np.sqrt(weights[features]).tolist()
     return Plane(X, centers, (names[0], names[1]), n_filled, (first, second))
 
 

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from rskc.groups import FeatureGroups
+
 # Cells farther than this many MADs from the median of their column are drawn in to that distance
 # before the box is measured: one outlying cell would stretch it along an axis that nothing else
 # has.
@@ -79,9 +81,17 @@ REFERENCES: dict[str, Callable[[np.ndarray], Reference]] = {
 }
 
 
-def permuted(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Permute each column on its own; a missing cell moves like any other cell."""
-    return rng.permuted(X, axis=0)
+def permuted(
+    X: np.ndarray, rng: np.random.Generator, groups: FeatureGroups | None = None
+) -> np.ndarray:
+    """Permute each column on its own; a missing cell moves like any other cell.
+
+    The indicators of a category are one column, and move together.
+    """
+    if groups is None or len(np.unique(groups.columns)) == X.shape[1]:
+        return rng.permuted(X, axis=0)
+    orders = rng.permuted(np.tile(np.arange(len(X))[:, None], groups.columns[-1] + 1), axis=0)
+    return np.ascontiguousarray(np.take_along_axis(X, orders[:, groups.columns], axis=0))
 
 
 @dataclass(frozen=True)
