@@ -10,7 +10,7 @@ RUN := $(WITH_TOOLS) $(BIN)/python
 RECIPES := pyproject.toml meson.build meson.options $(wildcard src/rskc/meson.build src/rskc/*/meson.build)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test device test-slow coverage bench history docs lint format clean
+.PHONY: help setup demo test device test-slow coverage sanitize bench history docs lint format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ device: $(VENV)/.device ## torch, for the tests of the device engine; without it
 
 test-slow: $(VENV)/.test ## the long tests too
 	@$(RUN) -m pytest -m "slow or not slow" $(ARGS)
+
+sanitize: $(VENV)/.test ## tests of the passes with AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(RUN) tests/sanitize.py $(ARGS)
 
 coverage: $(VENV)/.coverage ## which lines the tests run, in htmlcov
 	@RSKC_EXTRAS=all $(RUN) -m pytest --cov --cov-report=term --cov-report=html $(ARGS)

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 
 from benchmarks.data import levels
-from benchmarks.memory import peak_of
 from benchmarks.timing import best_of, print_table
 from rskc import RobustSparseKMeans
 from rskc.engines import memory
@@ -40,15 +39,6 @@ def main() -> None:
         rows.append((name, f"{complete:.3f}", f"{missing:.3f}", f"{missing / complete:.1f}", ratio))
     header = ("5% missing, one thread", "complete s", "missing s", "ratio", "faster than RSKC")
     print_table("Missing values (complete: without rotation of wide tables)", header, rows)
-    _memory()
-
-
-def _memory() -> None:
-    missing = "X[np.random.default_rng(1).random(X.shape) < .05] = np.nan"
-    peak, data, seconds = peak_of("trim=.1, l1_bound=None", missing)
-    row = (f"{data:.0f}", f"{peak:.0f}", f"{peak / data:.2f}", f"{seconds:.1f}")
-    header = ("data MB", "peak MB", "peak / data", "s")
-    print_table("Peak memory, 1,000,000 x 50, 5% missing, trimmed, K=5, 10 starts", header, [row])
 
 
 def without_rotation(work):

@@ -423,10 +423,10 @@ def test_only_columns_that_carry_weight_are_read(monkeypatch, dtype, share):
     monkeypatch.setattr(search, "SAMPLE_CELLS", 6000)
     monkeypatch.setattr(search, "FEWEST_CASES", 300)
     rng = np.random.default_rng(0)
-    X = make_simulation(0, 0, n_samples=4000, n_features=20, n_informative=4).data.astype(dtype)
+    X = make_simulation(0, 0, n_samples=2600, n_features=20, n_informative=4).data.astype(dtype)
     X[rng.random(X.shape) < share] = np.nan
     X[7] = np.nan if share else X[7]
-    model = RobustSparseKMeans(3, trim=0.1, n_features=4, n_init=5, random_state=0)
+    model = RobustSparseKMeans(3, trim=0.1, n_features=4, n_init=3, random_state=0)
     known, reads = clone(model).fit(X), []
     for memory in ("1kB", "400kB"):  # in the second, cells are kept in single precision
         frame, read = columns_counted(X, 900, memory)

@@ -24,11 +24,12 @@ CONFIG = {
     "distributed.scheduler.allowed-failures": 10,
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
+    "distributed.comm.timeouts.connect": "120s",  # of a busy machine
 }
 
 
 @pytest.fixture(scope="module")
-def client():
+def started():
     """Two workers, each a process; nothing is left of them in the end."""
     logger = logging.getLogger("distributed")
     level = logger.level
@@ -36,10 +37,17 @@ def client():
     with (
         dask.config.set(CONFIG),
         LocalCluster(**options, silence_logs=logging.CRITICAL) as cluster,
-        Client(cluster, timeout="30s") as client,
+        Client(cluster, timeout="120s") as client,
     ):
         yield client
     logger.setLevel(level)
+
+
+@pytest.fixture
+def client(started):
+    """The client of both workers: one that an earlier test killed has been started again."""
+    started.wait_for_workers(2, timeout=120)
+    return started
 
 
 @pytest.fixture(autouse=True)

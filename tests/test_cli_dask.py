@@ -57,6 +57,8 @@ def cluster():
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as cluster:
+        with distributed.Client(cluster, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=120)
         pids = [worker.pid for worker in cluster.workers.values()]
         yield cluster
     assert len(pids) == 2

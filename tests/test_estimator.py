@@ -101,6 +101,34 @@ def test_permuting_cases_permutes_the_result(shape, setting):
     assert_allclose(permuted.feature_weights_, straight.feature_weights_, atol=1e-9)
 
 
+def unclear(seed, shape):
+    """Return a table with hardly any clusters, and centers to begin with: many local optima."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=shape)
+    X[:, :4] += rng.integers(0, 3, len(X))[:, None]
+    return X, X[rng.choice(len(X), 3, replace=False)], rng
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_from_given_centers_the_order_of_features_does_not_matter(seed, setting):
+    X, centers, rng = unclear(seed, (40, 12) if seed % 2 else (30, 50))
+    order = rng.permutation(X.shape[1])
+    straight = make_model(**setting, init=centers).fit(X)
+    permuted = make_model(**setting, init=centers[:, order]).fit(X[:, order])
+    assert_array_equal(permuted.labels_, straight.labels_)
+    assert_allclose(permuted.objective_, straight.objective_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_from_given_centers_the_order_of_many_cases_does_not_matter(seed, setting):
+    """From 1,000 cases on, where cases are not moved one by one, in the order that they have."""
+    X, centers, rng = unclear(seed, (1100, 12))
+    order = rng.permutation(len(X))
+    straight, permuted = (make_model(**setting, init=centers).fit(Z) for Z in (X, X[order]))
+    assert_array_equal(permuted.labels_, straight.labels_[order])
+    assert_allclose(permuted.objective_, straight.objective_)
+
+
 def test_permuting_features_permutes_the_weights(table, setting):
     order = np.random.default_rng(0).permutation(table.data.shape[1])
     straight = make_model(**setting).fit(table.data)

@@ -3,11 +3,15 @@
 import os
 import subprocess
 import sys
+import tracemalloc
 
+import numpy as np
 import pytest
 
-from rskc.engines import passes_numpy
+from rskc import RobustSparseKMeans
+from rskc.engines import memory, passes_numpy
 from rskc.engines.memory import PASSES
+from rskc.solver import search
 
 needs_limits = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc and forks")
 
@@ -18,8 +22,9 @@ def run(program):
         [sys.executable, "-W", "ignore", "-c", program],
         capture_output=True,
         text=True,
-        timeout=120,
-        env=os.environ | {"OMP_NUM_THREADS": "2"},
+        timeout=300,
+        # Threads that wait do not spin: where other work keeps the CPUs busy, that takes minutes.
+        env=os.environ | {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"},
     )
     assert done.returncode == 0, done.stderr or done.returncode
     return done.stdout.strip()
@@ -88,3 +93,67 @@ print(os.waitpid(child, 0)[1], (model.fit(X).labels_ == labels).all())
 @needs_limits
 def test_a_fit_after_a_fork_ends():
     assert run(FORK) == "0 True"
+
+
+# ---- Memory of whole fits
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"trim": 0, "l1_bound": None},
+        {"trim": 0.1, "l1_bound": 6.2},  # every weight above 0
+        {"trim": 0.1, "l1_bound": 3},
+        {},  # the data decide, and the cases are reweighted
+    ],
+    ids=["K-means", "all features", "few features", "defaults"],
+)
+def test_a_fit_takes_at_most_two_and_a_half_times_the_data(monkeypatch, options):
+    """With the limits for large tables lowered, so that 16 MB are large."""
+    monkeypatch.setattr(search, "SAMPLE_CELLS", 2**16)
+    monkeypatch.setattr(search, "FEWEST_CASES", 2**10)
+    monkeypatch.setattr(memory, "ROWS_BYTES", 2**20)
+    monkeypatch.setattr(memory, "WORK_BYTES", 2**20)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50_000, 40)) + 2 * rng.integers(0, 3, 50_000)[:, None] * (
+        np.arange(40) < 9
+    )
+    RobustSparseKMeans(3, n_init=2, random_state=0, **options).fit(X[:500])  # imports
+    tracemalloc.start()
+    try:
+        RobustSparseKMeans(3, n_init=2, random_state=0, **options).fit(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 1 + peak / X.nbytes < 2.5
+
+
+# One table of 48 kB left behind by each fit would be 9 MB in the end.
+MANY_FITS = """
+import gc, resource
+import numpy as np
+from rskc import RobustSparseKMeans
+from rskc.engines import memory
+
+memory.THREAD_WORK = 0  # with threads, though there are few cases
+X = np.random.default_rng(0).normal(size=(200, 30)) + 3 * (np.arange(200) % 3)[:, None]
+holes = np.where(np.random.default_rng(1).random(X.shape) < 0.05, np.nan, X)
+KINDS = [(X, dict(trim=0, l1_bound=None)), (X, dict(trim=0.1, l1_bound=2)), (X, dict()),
+         (holes, dict(trim=0.1, l1_bound=2))]
+
+def fits(number):
+    for i in range(number):
+        data, options = KINDS[i % len(KINDS)]
+        model = RobustSparseKMeans(3, n_init=2, n_threads=2, random_state=i, **options)
+        model.fit(data).predict(data)
+    gc.collect()
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 2**20
+
+print(-fits(40) + fits({number}))
+"""
+
+
+@needs_limits
+@pytest.mark.parametrize("number", [200, pytest.param(1000, marks=pytest.mark.slow)])
+def test_many_fits_take_no_more_memory_than_few(number):
+    assert float(run(MANY_FITS.replace("{number}", str(number)))) < 3

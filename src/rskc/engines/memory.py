@@ -376,8 +376,9 @@ class MemoryEngine(BaseEngine):
 
     def weighted_rows(self, columns, weights):
         """Return the cells (n, columns) in the frame, times the roots of their weights."""
-        rows = self._laid_out(columns, self.float64, 1)
-        return rows.reshape(self.n_cases, -1) * np.sqrt(weights)
+        rows = self._laid_out(columns, self.float64, 1).reshape(self.n_cases, -1)
+        rows *= np.sqrt(weights)  # in place: wide tables are large
+        return rows
 
     def _gram(self, weights):
         columns = self._columns(weights)

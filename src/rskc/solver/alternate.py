@@ -15,6 +15,7 @@ cases or fewer is there, the objective that is left when such clusters are taken
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cmp_to_key, reduce
@@ -152,8 +153,9 @@ def _state(
         rest = min(rest, MOST_FACTOR * float(weights @ sums.between()[0]) / max(n_kept, 1))
     if small.any():
         rest = _rest(sums, np.flatnonzero(small), sizes, weights, problem.n_trim)
-    if not (np.isfinite(objective) and np.isfinite(rest)):  # anything else is better
-        objective = rest = -np.inf
+    if not (np.isfinite(objective) and np.isfinite(rest)):
+        # Anything else is better: than -infinity nothing would be by a share of that.
+        objective, rest = -np.inf, -sys.float_info.max
     return State(
         **found._asdict(),
         objective=objective,

@@ -118,8 +118,8 @@ def carry(
         return _plain_solution(engine, problem, carried)
     share = len(sample) / engine.n_cases
     made_with = np.vstack([found.made_with, *(solution.weights for solution in warm)])
-    carried = _carried(engine, problem, found.centers[None], found.made_with[None])
-    branches = carried.partitions
+    # Its table is as large as the data: given up before the branches make theirs.
+    branches = _carried(engine, problem, found.centers[None], found.made_with[None]).partitions
     branches = branches.join(*(_as_partition(solution, engine.arrays) for solution in warm))
     outcome = explore(engine, replace(problem, patience=PATIENCE_ON_ALL), branches, None, made_with)
     solution = _sparse_solution(engine, problem, outcome)
@@ -374,6 +374,7 @@ def finish(engine: Engine, problem: Problem, state: State | Held) -> Solution:
         made_with = weights
         weights = weigh(problem, between) if is_sparse(problem) else weights
         stationary = np.abs(weights - made_with).sum() <= max(problem.tol, 1e-12) * made_with.sum()
+        del table, regroup  # before the next one is made
         if stationary:
             break
     objective = float(made_with @ between) * engine.unit

@@ -1,0 +1,109 @@
+"""The rules by which the solver decides what to compute, by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rskc.engines import engine_for
+from rskc.engines.base import Sums
+from rskc.engines.memory import NUMPY_CASES as ARRAYS
+from rskc.solver import Problem, alternate
+from rskc.solver import search as search_module
+from rskc.solver.partition import Partitions, moves_pay
+from rskc.solver.search import auto_inits, auto_starts, search
+from rskc.solver.starts import trials_for
+
+
+def table(n, p, norm=1.0):
+    return SimpleNamespace(n_cases=n, n_columns=p, typical_norm=lambda: norm)
+
+
+def found(within):
+    none = np.zeros((1, 4), np.int32)
+    return Partitions(none, none, np.array([within]), np.ones(1, bool), ARRAYS)
+
+
+@pytest.mark.parametrize(("n", "n_trim", "norm"), [(10, 2, 4.0), (50, 0, 1e-6), (8, 4, 1e9)])
+def test_single_precision_is_trusted_while_cases_cost_a_thousandth_of_their_norm(n, n_trim, norm):
+    limit = 1e-3 * norm * (n - n_trim)
+    trusts = [
+        search_module._single_is_enough(table(n, 3, norm), found(within), Problem(2, n_trim))
+        for within in (0.999 * limit, 1.001 * limit)
+    ]
+    assert trusts == [False, True]
+
+
+@pytest.mark.parametrize(("apart", "precisions"), [(3, [4]), (1e5, [4, 8])])
+def test_clusters_very_far_apart_are_searched_in_double_precision(monkeypatch, apart, precisions):
+    seen, restart = [], search_module._restart
+
+    def watched(table, *arguments):
+        seen.append(table.blocks.itemsize)
+        return restart(table, *arguments)
+
+    monkeypatch.setattr(search_module, "_restart", watched)
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % 3
+    X = rng.normal(size=(60, 4)) + apart * truth[:, None]
+    starts = search_module.DrawnStarts(("random",), rng.random((10, 3)))
+    partitions = search(engine_for(X), Problem(3), np.ones((1, 4)), starts).partitions
+    assert seen == precisions
+    if apart > 3:
+        assert len(set(zip(truth, partitions.labels[0], strict=True))) == 3
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "K", "pay"),
+    [
+        (999, 1, 2, True),
+        (1000, 1, 2, False),
+        (2399, 600, 2, True),  # fewer than 2 cases for each cluster and column
+        (2400, 600, 2, False),
+        (5000, 20_000, 1, True),  # a hundred million multiplications
+        (5001, 20_000, 1, False),
+    ],
+)
+def test_single_moves_are_made_where_they_can_gain(n, p, K, pay):
+    assert moves_pay(table(n, p), K) is pay
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "problem", "starts"),
+    [
+        (60, 500, Problem(3), 100),  # 60 x 60 x 3 multiplications: as many as are ever made
+        (1000, 100, Problem(4), 100),
+        (10_000, 100, Problem(4), 25),
+        (40_000, 100, Problem(5), 10),
+        (100, 2, Problem(6), 20),
+        (5000, 20, Problem(50), 1),
+        (1000, 50, Problem(10), 10),
+        (1000, 50, Problem(10, l1_bound=2.0), 20),
+        (1_000_000, 50, Problem(5), 30),  # on a sample
+    ],
+)
+def test_the_number_of_restarts_follows_from_the_work(n, p, problem, starts):
+    assert auto_starts(n, p, problem) == starts
+
+
+def test_many_clusters_are_started_greedily():
+    assert auto_inits(Problem(5)) == ("random", "k-means++")
+    assert auto_inits(Problem(5, n_trim=1)) == ("random", "robust")
+    assert auto_inits(Problem(6)) == ("k-means++",)
+    assert [trials_for(K) for K in (1, 5, 6, 8, 21)] == [1, 1, 3, 4, 5]
+
+
+@pytest.mark.parametrize("between", [[np.inf, 0.0], [np.nan, 0.0]])
+def test_a_state_whose_sums_overflow_loses_to_any_other(between):
+    """Though what is left without its small cluster is finite."""
+    problem, none = Problem(2, n_trim=2, l1_bound=1.0), np.zeros((1, 6), np.int32)
+    sums = Sums(np.array([[[1.0, 1.0], [2.0, 0.0]]]), np.array([[1.0, 5.0]]))
+    made = alternate._Found(
+        0, none, none, none < 0, np.ones(2), np.array([1.0, 0.0]), np.array([1, 5]), True
+    )
+    sizes = np.array([1, 5])
+    lost = alternate._state(problem, made, sizes, np.array(between), sums)
+    usual = alternate._state(problem, made, sizes, np.array([0.1, 0.0]), sums)
+    assert lost.objective == -np.inf
+    assert usual.beats(lost)
+    assert not lost.beats(usual)
