@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.fitted import case_names, feature_names, thresholds_of, units_of
+from rskc.fitted import by_column, case_names, feature_names, thresholds_of, units_of
 from rskc.metrics import revised_silhouette
 from rskc.outliers import Distances
 from rskc.validation import is_word, validated
@@ -122,7 +122,7 @@ def observed_share(model: Any, X: Any) -> np.ndarray:
     """Return the share of the weight that is observed of each case."""
     used = np.flatnonzero(model.feature_weights_)
     weights = model.feature_weights_[used]
-    cells = validated(model, X, False, weights.dtype)[:, used]
+    cells = by_column(model, validated(model, X, False, weights.dtype))[:, used]
     return np.where(np.isnan(cells), 0, weights).sum(axis=1) / weights.sum()
 
 

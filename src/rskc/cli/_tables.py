@@ -203,7 +203,11 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
             f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, apart from all others: "
             f"if it stands for a missing cell, {remedy}"
         )
-    copies = copies_among(table.data.to_numpy()[~table.data.isna().all(axis=1)])
+    cells = numbers.to_numpy()
+    if table.categories:
+        codes = [table.data[name].cat.codes for name in table.categories]
+        cells = np.column_stack([cells, *codes])
+    copies = copies_among(cells[~table.data.isna().all(axis=1)])
     if len(copies):
         yield (
             f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others, "
