@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from datetime import datetime, time, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -375,6 +376,30 @@ def test_read_table_has_categories_and_days(table):
         read_table("t.csv")
     with pytest.raises(ValueError, match="there is no column 'cod'"):
         read_table("t.csv", categorical=["cod"])
+
+
+def test_tables_of_categories_alone_and_dates_of_other_formats(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = pd.DataFrame({"a": ["x", "y"] * 20, "b": ["u", "u", "v", "w"] * 10})
+    text.assign(day=["1.1.2024", "12/3/2024"] * 20).to_csv("t.csv", index=False)
+    assert "Column 'a' was read as 2 categories: x, y." in run("fit", "t.csv", "-k", "2")
+    hour = timedelta(hours=6)
+    frame = pl.DataFrame(
+        {
+            "x": np.arange(0, 8, 2.0) ** 2,
+            "when": [datetime(2024, 1, 1) + i * i * hour for i in range(4)],
+            "time": [time(6), time(12), time(18), time(0)],
+            "took": [i * hour for i in (1, 4, 2, 9)],
+        }
+    )
+    frame.write_parquet("t.parquet")
+    found = read_table("t.parquet", date_columns="numbers").data
+    assert found.when.tolist() == [19723, 19723.25, 19724, 19725.25]
+    assert found.time.tolist() == [0.25, 0.5, 0.75, 0]
+    assert found.took.tolist() == [0.25, 1, 0.5, 2.25]
+    text.assign(day="31.12.2024").to_csv("t.csv", index=False)
+    with pytest.raises(ValueError, match="dates become numbers if they are written as 2024-12-31"):
+        read_table("t.csv", text_columns="categories", date_columns="numbers")
 
 
 def test_a_mixed_table_without_an_option(table):

@@ -64,7 +64,7 @@ def sort_others(
 
 
 def _days(layout: Layout, source: Source, j: int) -> Any:
-    """Return dates as days since 1970."""
+    """Return dates as days since 1970, and times as parts of a day."""
     pl = polars()
     series = source.frame[str(j)]
     if str(series.dtype) == "String":
@@ -82,4 +82,6 @@ def _days(layout: Layout, source: Source, j: int) -> Any:
         return days + hours / 24 + minutes / 1440
     if str(series.dtype).startswith("Date"):
         return series.cast(pl.Datetime("us")).cast(pl.Int64).cast(pl.Float64) / MICROSECONDS
-    return series.to_physical().cast(pl.Float64)
+    if str(series.dtype) == "Time":
+        series = series.cast(pl.Duration("us"))
+    return series.dt.total_microseconds().cast(pl.Float64) / MICROSECONDS

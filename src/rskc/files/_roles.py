@@ -91,6 +91,8 @@ def _without_text(layout: Layout, source: Source, roles: Roles, use: Collection[
 def _without_numbers(source: Source, roles: Roles, wanted: Wanted) -> Roles:
     """Set aside columns of numbers that are no measurements, if any others are left."""
     names = [source.names[j] for j in roles.features]
+    if not names:
+        return roles
     found = {
         j: column
         for j, column in recognize(names, roles.matrix).items()
