@@ -11,6 +11,7 @@ NAMES = (
     "scaling",
     "memory",
     "missing",
+    "sparse",
     "answers",
     "selection",
     "choice",

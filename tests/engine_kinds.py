@@ -6,8 +6,9 @@ A kind makes an engine of a NumPy array, brings arrays (runs, n) to the engine a
 from importlib.util import find_spec
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from rskc.engines import engine_for, passes_numpy
+from rskc.engines import SparseEngine, engine_for, passes_numpy
 from skips import skip_without
 
 try:
@@ -24,6 +25,24 @@ class InMemory:
 
     def engine(self, X, **options):
         return engine_for(np.ascontiguousarray(X), passes=self.passes, **options)
+
+    def brought(self, engine, array):
+        return array
+
+    def numpy(self, array):
+        return np.asarray(array)
+
+
+class Sparse:
+    """CSR matrices, whose tables are dense up to a size that is a function of their shape."""
+
+    def __init__(self, dense_bytes):
+        self.dense_bytes = dense_bytes
+
+    def engine(self, X, **options):
+        if np.isnan(X).any():
+            return engine_for(csr_array(X), **options)
+        return SparseEngine(csr_array(X), dense_bytes=self.dense_bytes(*X.shape), **options)
 
     def brought(self, engine, array):
         return array
@@ -125,6 +144,8 @@ def has_cuda(library):
 KINDS = {
     "compiled": InMemory(_passes),
     "numpy": InMemory(passes_numpy),
+    "sparse": Sparse(lambda n, p: 0 if n >= p else 8 * n * n),  # rotated tables are dense
+    "sparse, dense tables": Sparse(lambda n, p: 2**25),
     "blocks": InBlocks(in_thirds),
     "uneven blocks": InBlocks(unevenly, scheduler="threads"),
     "nothing kept": InBlocks(in_thirds, **{"rskc.memory": "1kB"}),

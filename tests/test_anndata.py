@@ -119,7 +119,7 @@ def test_genes_cannot_be_ranked_for_other_clusters(adata):
 
 @pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
-def test_sparse_is_made_dense(adata, make, dtype):
+def test_sparse_tables_give_the_clusters_of_dense_ones(adata, make, dtype):
     counts = np.maximum(adata.X * 3, 0).astype(dtype)
     settings = {**SETTINGS, "trim": 0}
     dense = rskc.anndata.cluster(anndata.AnnData(counts), 3, **settings)
@@ -128,17 +128,24 @@ def test_sparse_is_made_dense(adata, make, dtype):
     assert thin.cluster_centers_.dtype == (np.float32 if dtype == np.float32 else np.float64)
 
 
-def test_what_would_fill_the_memory_is_refused_with_numbers():
-    huge = anndata.AnnData(sparse.csr_matrix((200_000, 30_000), dtype=np.float32))
-    with pytest.raises(ValueError, match=r"200,000 x 30,000 numbers take 24 GB .*use_rep"):
-        rskc.anndata.cluster(huge, 3)
+def test_names_are_known_where_the_table_is_sparse(adata):
+    adata.X = sparse.csr_matrix(np.where(adata.X > 1, adata.X, 0))
+    model = rskc.anndata.cluster(adata, 3, **SETTINGS)
+    assert_array_equal(model.feature_names_in_, adata.var_names)
+    assert_array_equal(model.case_names_in_, adata.obs_names)
+    assert_array_equal(model.predict(adata.to_df()), model.labels_)
+    rskc.anndata.rank_genes(adata, model)
+    assert (adata.uns["rank_genes_groups"]["scores"]["0"] == 0).any()
 
 
-def test_much_memory_is_mentioned(adata, monkeypatch):
-    monkeypatch.setattr(rskc.anndata, "MUCH", 1000)
-    adata.X = sparse.csr_matrix(adata.X)
-    with pytest.warns(UserWarning, match="made dense"):
-        rskc.anndata.cluster(adata, 3, **SETTINGS)
+def test_a_sparse_table_that_would_fill_the_memory_is_clustered():
+    rng = np.random.default_rng(0)
+    rows, columns = np.arange(300).repeat(20), rng.integers(0, 500_000, 6000)
+    columns[: 6000 // 2] %= 30  # the first half of the cases share features
+    counts = sparse.csr_matrix((np.ones(6000, np.float32), (rows, columns)), (300, 500_000))
+    huge = anndata.AnnData(counts)
+    model = rskc.anndata.cluster(huge, 2, trim=0, l1_bound=None, random_state=0)
+    assert_array_equal(np.sort(np.bincount(model.labels_)), [150, 150])
 
 
 def test_layers_and_representations(adata):

@@ -107,7 +107,8 @@ def test_all_that_a_fit_leaves_is_saved():
     data = named()
     data["kind"] = np.resize(["u", "v"], len(data))
     groups = {"both": list(data.columns[:2])}
-    model = fitted(data, feature_groups=groups).set_output(transform="pandas")
+    model = fitted(data, feature_groups=groups)
+    model.fit(data, sample_weight=np.arange(1, 1 + len(data))).set_output(transform="pandas")
     known = {*ATTRIBUTES, *model.get_params()}
     assert known == set(vars(model))
 

@@ -22,7 +22,7 @@ LAYERS = (
     {"engines", "groups", "frames"},
     {"solver", "arrays", "versions", "categories"},
     {"validation", "feature_tests", "outliers"},
-    {"automatic"},
+    {"automatic", "case_weights"},
     {"fitted", "fit_warnings", "labels", "datasets", "preprocessing"},
     {"fitting", "metrics", "markers"},
     {"prediction", "comparison"},

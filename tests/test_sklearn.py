@@ -45,9 +45,13 @@ def assert_same_fit(one, other):
         RobustSparseKMeans(n_clusters=2, n_init=2, l1_bound=None),
         RobustSparseKMeans(n_clusters=2, n_init=2, trim=0, l1_bound=None),
         RobustSparseKMeans(n_clusters=2, n_init=2, n_features=1),
-    ]
+    ],
 )
+@pytest.mark.filterwarnings("ignore::rskc.exceptions.SmallClusterWarning")
 def test_estimator_checks(estimator, check):
+    if check.func.__name__ == "check_sample_weight_equivalence_on_dense_data":
+        # As of scikit-learn's KMeans. The law itself is tested in test_sample_weight.py.
+        pytest.xfail("15 shuffled cases of noise, of which other starts make other clusters")
     check(estimator)
 
 
@@ -170,12 +174,6 @@ def test_get_support_as_mask_and_as_numbers():
     assert_array_equal(model.get_support(indices=True), np.flatnonzero(model.feature_weights_))
     with pytest.raises(NotFittedError):
         make_model().get_support()
-
-
-@pytest.mark.parametrize("method", ["fit", "fit_predict"])
-def test_sample_weight_is_refused(method):
-    with pytest.raises(TypeError, match=r"sample_weight.* not supported"):
-        getattr(make_model(), method)(X, sample_weight=np.ones(len(X)))
 
 
 def test_fits_in_threads_are_the_fits_one_by_one():

@@ -17,8 +17,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from rskc.arrays import model_to_numpy
+from rskc.arrays import NamedMatrix, model_to_numpy
 from rskc.estimator import RobustSparseKMeans
 from rskc.markers import MarkerEffects, effects_between, regular_clusters
 
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from anndata import AnnData
 
 __all__ = ["cluster", "rank_genes"]
-
-GIGABYTE = 1e9
-# A dense copy of a sparse table: mentioned above the first, refused above the second.
-MUCH, TOO_MUCH = 0.5 * GIGABYTE, 2 * GIGABYTE
 
 
 def cluster(
@@ -47,7 +44,7 @@ def cluster(
     Parameters
     ----------
     adata : AnnData
-        The object; sparse tables are made dense if that takes no more than 2 GB.
+        The object. Sparse tables stay sparse.
     n_clusters : int, default=8
         Number of clusters.
     layer : str or None, default=None
@@ -148,8 +145,6 @@ def rank_genes(
     _check_groups(adata, model, groupby)
     adata = _own(adata, copy)
     table = _values(adata, layer)
-    if hasattr(table, "tocsc"):
-        table = table.tocsc()
     found = effects_between(table, regular_clusters(model), len(model.cluster_centers_))
     names = np.asarray(adata.var_names)
     if np.array_equal(getattr(model, "feature_names_in_", ()), names):
@@ -232,12 +227,16 @@ def _check(adata: Any, layer: str | None, use_rep: str | None) -> None:
 
 
 def _table(adata: Any, layer: str | None, use_rep: str | None) -> Any:
-    """Return the numbers to cluster by, as a frame with names if these are the variables."""
+    """Return the numbers to cluster by, with names if these are the variables."""
     import pandas as pd
 
     if use_rep not in (None, "X"):
-        return np.asarray(_dense(_of(adata.obsm, "use_rep", use_rep, "obsm")))
-    return pd.DataFrame(_dense(_values(adata, layer)), adata.obs_names, adata.var_names, copy=False)
+        table = _of(adata.obsm, "use_rep", use_rep, "obsm")
+        return table if issparse(table) else np.asarray(table)
+    table = _values(adata, layer)
+    if issparse(table):
+        return NamedMatrix(table, adata.obs_names, adata.var_names)
+    return pd.DataFrame(table, adata.obs_names, adata.var_names, copy=False)
 
 
 def _values(adata: Any, layer: str | None) -> Any:
@@ -252,26 +251,6 @@ def _of(tables: Any, parameter: str, name: Any, place: str) -> Any:
         known = ", ".join(map(repr, tables)) or "none"
         raise ValueError(f"{parameter}={name!r} is not in adata.{place}; there: {known}.")
     return tables[name]
-
-
-def _dense(table: Any) -> Any:
-    """Make a sparse table dense, if it is not too large."""
-    from scipy.sparse import issparse
-
-    if not issparse(table):
-        return table
-    (n, p), itemsize = table.shape, 4 if table.dtype == np.float32 else 8
-    size = n * p * itemsize
-    words = f"{n:,} x {p:,} numbers take {size / GIGABYTE:.3g} GB when made dense"
-    if size > TOO_MUCH:
-        raise ValueError(
-            f"{words}, more than {TOO_MUCH / GIGABYTE:g} GB: use fewer variables, such as "
-            'adata[:, adata.var["highly_variable"]], or a representation, such as use_rep="X_pca".'
-        )
-    if size > MUCH:
-        warnings.warn(f"{words}.", UserWarning, stacklevel=4)
-    dense = table.toarray()
-    return dense if dense.dtype == np.float32 else dense.astype(np.float64, copy=False)
 
 
 def _add(adata: Any, model: RobustSparseKMeans, key: str, own_variables: bool) -> None:

@@ -7,10 +7,11 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn import get_config
 
 from rskc.columns import recognize
@@ -40,6 +41,19 @@ def to_numpy(array: Any) -> np.ndarray:
     from rskc.engines.device.arrays import to_host
 
     return to_host(array.detach() if hasattr(array, "detach") else array)
+
+
+class NamedMatrix(NamedTuple):
+    """A sparse matrix and the names of its rows and columns, of which SciPy's knows none."""
+
+    matrix: Any
+    index: Any  # of pandas, as a data frame has them
+    columns: Any
+
+
+def to_dense(table: Any) -> np.ndarray:
+    """Return a table in memory as an array, where it is sparse."""
+    return table.toarray() if issparse(table) else table
 
 
 def is_elsewhere(array: Any) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,6 +81,16 @@ class Found(NamedTuple):
     features: Features | None
 
 
+def mass_of(share: float, engine: Engine) -> float:
+    """Return a share of all cases: floor(share * n), or the mass where masses are not whole.
+
+    10 / 78 * 78 and 0.29 * 100 are 10 and 29, whatever they round to.
+    """
+    mass = share * engine.mass
+    rounded = engine.rounded(mass + 1e-9)
+    return rounded if isinstance(rounded, int) else mass
+
+
 class _Clusters(NamedTuple):
     """A solution for some of the cases."""
 
@@ -89,28 +99,25 @@ class _Clusters(NamedTuple):
     solution: Solution
 
 
-def solve_automatically(
-    engine: Engine, problem: Problem, starts: Starts, wishes: Wishes, n_trim_of: Any
-) -> Found:
+def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes: Wishes) -> Found:
     """Solve a problem of which the data are to decide a part.
 
-    ``problem`` has the generous bound where the bound is to be found. ``n_trim_of`` tells how many
-    of a number of cases a share is.
+    ``problem`` has the generous bound where the bound is to be found.
     """
     sample = _sample(engine, problem, starts)
     few = engine if sample is None else engine.part(sample)
     starts = _of_part(starts, engine, few, sample)
-    problem_of_few = replace(problem, n_trim=problem.n_trim * few.n_cases // engine.n_cases)
+    problem_of_few = replace(problem, n_trim=few.rounded(problem.n_trim * few.mass / engine.mass))
     kept = np.arange(few.n_cases)
     if wishes.trim:
-        over = _over_trimmed(few, problem_of_few, starts, n_trim_of)
+        over = _over_trimmed(few, problem_of_few, starts)
         kept = _not_set_aside(few, over)
         log.info("%d cases set aside", few.n_cases - len(kept))
         starts = _of_part(starts, few, few, kept)
     clean = few if len(kept) == few.n_cases else few.part(kept)
     if wishes.trim:
-        share = max(CLEAN_TRIM, TAIL_TRIM * (1 - len(kept) / few.n_cases))
-        n_trim = min(n_trim_of(share, clean.n_cases), clean.n_cases - problem.n_clusters)
+        share = max(CLEAN_TRIM, TAIL_TRIM * (1 - clean.mass / few.mass))
+        n_trim = min(mass_of(share, clean), clean.rounded(clean.mass) - problem.n_clusters)
         problem_of_few = replace(problem_of_few, n_trim=n_trim)
     found = _Clusters(clean, problem_of_few, solve(clean, problem_of_few, starts))
     features = None
@@ -151,8 +158,8 @@ def _of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | N
 # ---- Outlying cases
 
 
-def _over_trimmed(few: Engine, problem: Problem, starts: Starts, n_trim_of: Any) -> _Clusters:
-    n_trim = min(n_trim_of(OVER_TRIM, few.n_cases), few.n_cases - problem.n_clusters)
+def _over_trimmed(few: Engine, problem: Problem, starts: Starts) -> _Clusters:
+    n_trim = min(mass_of(OVER_TRIM, few), few.rounded(few.mass) - problem.n_clusters)
     over = replace(problem, n_trim=n_trim)
     solution = solve(few, over, starts.fewer(OVER_STARTS, 0))
     if not is_guarded(over, solution.sizes, solution.kept_sizes):
@@ -218,13 +225,15 @@ def _renumbered(rival: Rival | None, numbers: np.ndarray) -> Rival | None:
 def choose_features(found: _Clusters) -> tuple[_Clusters, Features]:
     """Test the features or their groups, refit with as many as pass, until these stand."""
     engine, problem, solution = found
-    K, numbers = problem.n_clusters, cases_to_rank(engine.n_cases, engine.n_features)
-    ranks, seen, groups = ranks_of(engine.rows(numbers)), set(), problem.feature_groups
+    K, (numbers, masses) = problem.n_clusters, _cases_to_rank(engine)
+    ranks, seen = ranks_of(engine.rows(numbers), masses), set()
+    groups = problem.feature_groups
     for _ in range(MOST_ROUNDS):
-        clusters = _tested_groups(found)[numbers]
-        tests = rank_tests(ranks, clusters, K)
+        clusters, shares = (part[numbers] for part in _tested_groups(found))
+        counted = shares if masses is None else shares * masses
+        tests = rank_tests(ranks, clusters, K, counted)
         if groups is not None:
-            tests = group_tests(tests, ranks, clusters, K, groups)
+            tests = group_tests(tests, ranks, clusters, K, groups, counted)
         passed = tests.passed()
         if passed.tobytes() in seen:  # it stands, or goes round between few sets
             break
@@ -238,12 +247,29 @@ def choose_features(found: _Clusters) -> tuple[_Clusters, Features]:
     return found, Features(tests, n_different, _n_enough(found))
 
 
-def _tested_groups(found: _Clusters) -> np.ndarray:
-    """Return the labels (n,) of the cases that are neither trimmed nor flagged, -1 for others."""
+def _cases_to_rank(engine: Engine) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the numbers of the cases that are ranked, and their masses if they have any.
+
+    All, or where there are more than enough evenly spaced ones; by mass these are copies.
+    """
+    copies = cases_to_rank(int(engine.mass), engine.n_features)
+    if len(copies) < int(engine.mass):
+        return engine.cases_at(copies + 0.5), None
+    every = np.arange(engine.n_cases)
+    masses = engine.arrays.masses_at(every)
+    return every, None if (masses == 1).all() else masses
+
+
+def _tested_groups(found: _Clusters) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels (n,) of the cases that are neither trimmed nor flagged, -1 for others.
+
+    And the shares of them that are not trimmed: 1, but where one is trimmed in part.
+    """
     arrays, solution = found.engine.arrays, found.solution
     far = _far(found, LAST_CUTOFF)
     out = solution.trimmed_weighted | solution.trimmed_unweighted | far.weighted | far.unweighted
-    return arrays.to_numpy(arrays.without(solution.labels, out))
+    groups = arrays.without(solution.labels, out)
+    return arrays.to_numpy(groups), arrays.kept_shares(groups)
 
 
 def _n_enough(found: _Clusters) -> int:
@@ -270,8 +296,9 @@ def agreement(engine: Engine, one: Solution, other: Solution, K: int) -> float:
     """Return the share of the cases that two partitions have in the same cluster."""
     to_numpy = engine.arrays.to_numpy
     pairs = to_numpy(one.labels).astype(np.int64) * K + to_numpy(other.labels)
-    counts = np.bincount(pairs, minlength=K * K).reshape(K, K)
-    return min(counts.max(axis=0).sum(), counts.max(axis=1).sum()) / engine.n_cases
+    masses = engine.arrays.masses_at(np.arange(engine.n_cases))
+    counts = np.bincount(pairs, masses, minlength=K * K).reshape(K, K)
+    return min(counts.max(axis=0).sum(), counts.max(axis=1).sum()) / engine.mass
 
 
 def _as_warm(solution: Solution) -> Warm:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.wording import count, quoted
 
@@ -165,13 +166,14 @@ class Spreads(NamedTuple):
     ratio: float
 
 
-def spreads_of(matrix: np.ndarray) -> Spreads | None:
+def spreads_of(matrix: Any) -> Spreads | None:
     """Return how many times the spreads of columns differ; None of one column.
 
     A spread is the distance between quartiles, or the standard deviation if that is 0. The largest
     is compared with one that a tenth of the columns are below: of thousands, a few hardly vary.
     """
-    rows = matrix[:: len(matrix) // SAMPLE + 1]
+    rows = matrix[:: matrix.shape[0] // SAMPLE + 1]
+    rows = rows.toarray() if issparse(rows) else rows
     if rows.shape[1] < 2 or len(rows) < FEWEST:
         return None
     with np.errstate(all="ignore"):

@@ -124,9 +124,13 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         After the reweighting step ``trimmed_weighted_`` are all cases that are left out, and
         ``trimmed_unweighted_`` those that are far by their unweighted distance.
     n_trim_ : int
-        How many cases each rule trims, or how many are left out after the reweighting step.
+        How many cases each rule trims, or how many are left out after the reweighting step. With
+        ``sample_weight``, how many the weighted rule trims, one of them perhaps in part.
     trim_ : float
-        The same as a share of the cases.
+        The same as a share of the cases, or of their weight.
+    sample_weight_ : ndarray of shape (n_samples,)
+        The weights of the cases, if any were given. A case that is trimmed in part counts as
+        trimmed in ``trimmed_`` and its like.
     outliers_ : ndarray of bool of shape (n_samples,)
         Cases whose distance is above ``outlier_threshold_``, or the unweighted one above
         ``unweighted_outlier_threshold_``.
@@ -259,38 +263,35 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self.n_threads = n_threads
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the cases of X.
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             The data, NaN for a missing cell. float32 arrays stay float32, anything else becomes
-            float64. A torch tensor or a CuPy array is clustered on its device, a Dask array or
-            dataframe block by block on Dask's scheduler; labels, masks and distances are then of
-            the same kind.
+            float64. Of a sparse matrix no dense copy is made; its zeros are values. A torch tensor
+            or a CuPy array is clustered on its device, a Dask array or dataframe block by block on
+            Dask's scheduler; labels, masks and distances are then of the same kind.
         y : ignored
             There for the scikit-learn interface.
-        **unsupported
-            Refused: case weights have no meaning where cases are counted for trimming.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each case counts; None if all count the same. A case of weight 3 is as three
+            copies of it, and one of weight 0 takes no part but gets a label. Multiplying all
+            weights changes nothing but the sums ``objective_`` and ``inertia_``. Cases are trimmed
+            until the share ``trim`` of all weight is gone, the last one in part.
 
         Returns
         -------
         self : RobustSparseKMeans
         """
-        unsupported = {name: value for name, value in unsupported.items() if value is not None}
-        if unsupported:
-            raise TypeError(
-                f"fit does not take {', '.join(unsupported)}: trimming counts whole cases, so "
-                "case weights are not supported; leave it out."
-            )
-        for warning in fitting.fit(self, X):
+        for warning in fitting.fit(self, X, sample_weight=sample_weight):
             warnings.warn(warning, stacklevel=2)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Cluster the cases of X and return their labels."""
-        return self.fit(X, y, **unsupported).labels_
+        return self.fit(X, y, sample_weight=sample_weight).labels_
 
     def get_support(self, indices: bool = False) -> np.ndarray:
         """Return the features with a weight above 0, as a mask or as their numbers."""
@@ -414,4 +415,5 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags

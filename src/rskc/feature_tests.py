@@ -20,7 +20,7 @@ LEVEL = 0.05
 # Cases that are ranked, evenly spaced where there are more; fewer where there are many features,
 # but no fewer than the least number. 16 million ranks take 2 s.
 MOST_CASES, FEWEST_CASES, MOST_CELLS = 4000, 1000, 2**24
-CELLS_AT_ONCE = 2**20
+CELLS_AT_ONCE = 2**18
 # Features of a group by whose correlations its degrees of freedom are found.
 MOST_TOGETHER = 500
 
@@ -48,11 +48,14 @@ def cases_to_rank(n: int, p: int) -> np.ndarray:
     return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
 
 
-def ranks_of(rows: np.ndarray) -> np.ndarray:
+def ranks_of(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
     """Rank the cells (n, p) of each feature, ties by their mean rank; NaN where none is observed.
 
     Ranks are centered and of length (p, n), single precision: halves up to 4,000 are exact in it.
+    With ``masses`` (n,) a case ranks as its copies do: all of them tie.
     """
+    if masses is not None:
+        return np.array([_weighted_ranks(column, masses) for column in rows.T], np.float32)
     n, p = rows.shape
     ranks = np.empty((p, n), np.float32)
     step = max(1, CELLS_AT_ONCE // n)
@@ -71,6 +74,15 @@ def ranks_of(rows: np.ndarray) -> np.ndarray:
     return ranks
 
 
+def _weighted_ranks(cells: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    """Rank the cells of one feature, centered: what is below, and half of what ties."""
+    _, places = np.unique(cells, return_inverse=True)
+    observed = ~np.isnan(cells)
+    tied = np.bincount(places, masses * observed)
+    ranks = (np.cumsum(tied) - tied / 2)[places] - tied.sum() / 2
+    return np.where(observed, ranks, np.nan)
+
+
 def _ranks(cells: np.ndarray) -> np.ndarray:
     """Rank each row; infinite cells in any order. One sort, twice as fast as ``rankdata``."""
     order = np.argsort(cells, axis=1)
@@ -83,10 +95,15 @@ def _ranks(cells: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def rank_tests(ranks: np.ndarray, groups: np.ndarray, K: int) -> FeatureTests:
-    """Test each feature for a difference between groups (n,), -1 for a case that is left out."""
+def rank_tests(
+    ranks: np.ndarray, groups: np.ndarray, K: int, masses: np.ndarray | None = None
+) -> FeatureTests:
+    """Test each feature for a difference between groups (n,), -1 for a case that is left out.
+
+    ``masses`` (n,) are what cases count; 1 if they are None.
+    """
     p = len(ranks)
-    members, kept = _memberships(groups, K)
+    members, kept = _memberships(groups, K, masses)
     statistics, p_values = np.zeros(p), np.ones(p)
     step = max(1, CELLS_AT_ONCE // ranks.shape[1])
     for first in range(0, p, step):
@@ -95,10 +112,12 @@ def rank_tests(ranks: np.ndarray, groups: np.ndarray, K: int) -> FeatureTests:
     return FeatureTests(statistics, p_values)
 
 
-def _memberships(groups: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return which group (n, K) each case is in, and the cases that are in any."""
+def _memberships(
+    groups: np.ndarray, K: int, masses: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what each case counts in each group (n, K), and the cases that are in any."""
     members, kept = np.zeros((len(groups), K)), np.flatnonzero(groups >= 0)
-    members[kept, groups[kept]] = 1.0
+    members[kept, groups[kept]] = 1.0 if masses is None else masses[kept]
     return members, kept
 
 
@@ -124,8 +143,8 @@ def _sums(ranks: np.ndarray, members: np.ndarray, kept: np.ndarray) -> _Sums:
     counts = members.sum(axis=0)[None] if complete else observed @ members
     n = counts.sum(axis=1)
     mean = totals.sum(axis=1) / np.maximum(n, 1)
-    total = (values[:, kept] ** 2).sum(axis=1) - n * mean**2
-    between = (totals**2 / np.maximum(counts, 1)).sum(axis=1) - n * mean**2
+    total = values[:, kept] ** 2 @ members[kept].sum(axis=1) - n * mean**2
+    between = (totals**2 / np.where(counts > 0, counts, 1.0)).sum(axis=1) - n * mean**2
     return _Sums(between, total, n, (counts > 0).sum(axis=1))
 
 
@@ -143,7 +162,12 @@ def _test(ranks: np.ndarray, members: np.ndarray, kept: np.ndarray) -> tuple[np.
 
 
 def group_tests(
-    tests: FeatureTests, ranks: np.ndarray, clusters: np.ndarray, K: int, groups: FeatureGroups
+    tests: FeatureTests,
+    ranks: np.ndarray,
+    clusters: np.ndarray,
+    K: int,
+    groups: FeatureGroups,
+    masses: np.ndarray | None = None,
 ) -> FeatureTests:
     """Test each group of features; that of a feature alone is its own.
 
@@ -152,7 +176,7 @@ def group_tests(
     features that the group amounts to (Box): 1 for copies of one feature, the number of categories
     less 1 for the indicators of a category.
     """
-    members, kept = _memberships(clusters, K)
+    members, kept = _memberships(clusters, K, masses)
     statistics, p_values = np.zeros(len(groups)), np.ones(len(groups))
     for g, features in enumerate(groups.members):
         if len(features) == 1:
@@ -193,9 +217,10 @@ def _independent(
     """
     observed = ~np.isnan(ranks)
     values = np.where(observed, ranks, 0.0)
-    means = (values @ members) / np.maximum(observed @ members, 1)
-    left = np.where(observed, values - means @ members.T, 0.0)[:, kept]
-    left *= np.sqrt(scales)[:, None]
+    counts = observed @ members
+    means = (values @ members) / np.where(counts > 0, counts, 1.0)
+    left = np.where(observed, values - means @ (members > 0).T, 0.0)[:, kept]
+    left *= np.sqrt(scales)[:, None] * np.sqrt(members[kept].sum(axis=1))
     products = left @ left.T if len(left) <= len(kept) else left.T @ left
     squares = float((products**2).sum())
     return float(np.trace(products)) ** 2 / squares if squares > 0 else 1.0

@@ -45,6 +45,7 @@ ATTRIBUTES = {
     "objective_path_": Attribute("f8", "i"),
     "feature_names_in_": Attribute("O", "p", optional=True),
     "case_names_in_": Attribute("O", "n", optional=True),
+    "sample_weight_": Attribute("f8", "n", optional=True),
     "n_trim_": Attribute("int"),
     "n_iter_": Attribute("int"),
     "n_missing_": Attribute("int"),

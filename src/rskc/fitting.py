@@ -16,14 +16,17 @@ import numpy as np
 
 from rskc import outliers
 from rskc.arrays import warn_of_columns, warn_of_numbers
-from rskc.automatic import Found, Wishes, solve_automatically
+from rskc.automatic import Found, Wishes, mass_of, solve_automatically
+from rskc.case_weights import Counting, counting_cases
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
-from rskc.fitted import by_column, number_names
+from rskc.fitted import by_column, number_names, predictor_of
 from rskc.groups import FeatureGroups, check_groups, count_active
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
+from rskc.solver.problem import Rival
 from rskc.solver.search import auto_inits, auto_starts, search_cases
+from rskc.solver.solve import RIVAL_CASES
 from rskc.solver.starts import INITS
 from rskc.validation import (
     PRECISIONS,
@@ -59,26 +62,61 @@ MOST_SUSPECTS = 5000
 MOST_NAMES = 6  # of cases and features in a warning
 
 
-def fit(model: Any, X: Any, warm: Sequence[Warm] = ()) -> list[FitWarning]:
+def fit(
+    model: Any, X: Any, warm: Sequence[Warm] = (), sample_weight: Any = None
+) -> list[FitWarning]:
     """Fit a model, from known solutions too, and return what there is to warn of."""
     case_names = names_of_cases(X)
     X = validated_for_fit(model, X)
+    counting = counting_cases(X, sample_weight)
+    own, names = counting.of(X), counting.names(case_names)
     with solver_settings(model.verbose):
-        engine = make_engine(model, X)
+        engine = make_engine(model, own, counting.masses)
         problem = make_problem(model, engine)
         engine.expect(problem.n_clusters, problem.n_trim)
-        with overflow_explained(model, engine, X, case_names):
-            made = _solve(model, engine, problem, make_starts(model, X, engine, problem), warm)
+        with overflow_explained(model, engine, own, names):
+            made = _solve(model, engine, problem, make_starts(model, own, engine, problem), warm)
             check_finite(made.solution)
         judged = _judge(model, engine, made.solution)
-        found = list(_warnings(model, engine, made, judged, case_names))
-        _store(model, engine, made, judged, _n_missing(model, engine, X))
+        found = list(_warnings(model, engine, made, judged, names))
+        _store(model, engine, made, judged, counting)
+        if hasattr(model, "encoder_"):  # a missing category is one cell
+            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())
+    vars(model).pop("sample_weight_", None)  # of an earlier fit
+    if counting.weights is not None:
+        model.sample_weight_ = counting.weights
+        _judge_others(model, X, counting)
     model.warnings_ = [str(warning) for warning in found]
     model.warning_kinds_ = [warning.kind for warning in found]
     vars(model).pop("case_names_in_", None)  # of an earlier fit
     if case_names is not None:
         model.case_names_in_ = case_names
     return found
+
+
+def _judge_others(model: Any, X: Any, counting: Counting) -> None:
+    """Give cases of weight 0, which took no part, labels and distances as ``predict`` would."""
+    assert counting.weights is not None
+    out = counting.weights == 0
+    if not out.any():
+        return
+    predictor, rest = predictor_of(model), X[out]
+    weighted, unweighted = distances = predictor.both_distances(rest)
+    far, far_unweighted = predictor.thresholds.flag(distances)
+    found = {
+        "labels_": predictor.labels(rest),
+        "distances_": weighted,
+        "unweighted_distances_": unweighted,
+        "outliers_": far | far_unweighted,
+        "trimmed_": False,
+        "trimmed_weighted_": False,
+        "trimmed_unweighted_": False,
+    }
+    for name, values in found.items():
+        own = getattr(model, name)
+        whole = np.empty(len(out), own.dtype)
+        whole[~out], whole[out] = own, values
+        setattr(model, name, whole)
 
 
 def _solve(
@@ -88,7 +126,7 @@ def _solve(
     bound = problem.l1_bound is not None and is_word(model.l1_bound, "auto")
     wishes = Wishes(is_word(model.trim, "auto"), bound, bool(model.reweight))
     if wishes.any:
-        return solve_automatically(engine, problem, starts, wishes, count_of)
+        return solve_automatically(engine, problem, starts, wishes)
     return Found(solve(engine, problem, starts, warm), problem, None)
 
 
@@ -119,9 +157,10 @@ def solver_settings(verbose: Any) -> Iterator[None]:
         log.setLevel(level)
 
 
-def make_engine(model: Any, X: Any) -> Engine:
+def make_engine(model: Any, X: Any, masses: np.ndarray | None = None) -> Engine:
     """Return the engine for validated data; cases with no observed value are left out."""
-    return engine_for(X, drop_unobserved=True, n_threads=check_n_threads(model.n_threads))
+    n_threads = check_n_threads(model.n_threads)
+    return engine_for(X, drop_unobserved=True, masses=masses, n_threads=n_threads)
 
 
 def make_problem(model: Any, engine: Engine) -> Problem:
@@ -129,20 +168,19 @@ def make_problem(model: Any, engine: Engine) -> Problem:
     n, groups = engine.n_cases, groups_of(model, engine.n_features)
     p = engine.n_features if groups is None else len(groups)
     K = check_integer("n_clusters", model.n_clusters, 1)
-    trim, n_trim = check_trim(model.trim), 0
+    trim = check_trim(model.trim)
     check_choice("reweight", model.reweight, (True, False))
-    if trim is not None:
-        n_trim = count_of(trim, n)
+    n_trim = 0 if trim is None else mass_of(trim, engine)
     if n < K:
         raise ParameterError(
             "n_clusters", K, f"is more than {count(n, 'case')}; lower {{n_clusters}}."
         )
-    if n - n_trim < K:
+    if engine.mass - n_trim < K:
         raise ParameterError(
             "n_clusters",
             K,
-            f"is more than the {n - n_trim} cases that are left of {n} when "
-            f"{{trim}}={model.trim} takes {n_trim} away; lower one of the two.",
+            f"is more than the {engine.mass - n_trim:g} cases that are left of {engine.mass:g} "
+            f"when {{trim}}={model.trim} takes {n_trim:g} away; lower one of the two.",
         )
     check_rule(model)
     l1_bound = check_bound(model.l1_bound, model.n_features, p)
@@ -191,11 +229,6 @@ def check_rule(model: Any) -> tuple[str, float | None]:
     if cutoff is not None:
         check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
     return rule, cutoff
-
-
-def count_of(share: float, n: int) -> int:
-    """Return floor(share * n); 10 / 78 * 78 and 0.29 * 100 are 10 and 29 whatever they round to."""
-    return int(np.floor(share * n + 1e-9))
 
 
 def make_starts(model: Any, X: Any, engine: Engine, problem: Problem) -> Starts:
@@ -268,6 +301,10 @@ def _warnings(
         known = numbers if case_names is None else case_names[numbers]
         return listed(known, MOST_NAMES, n)
 
+    def members(cluster: Rival) -> int:
+        """Return how many cases it has, of which the first are known; by mass about as many."""
+        return len(cluster.cases) if len(cluster.cases) < RIVAL_CASES else round(cluster.size)
+
     given = problem.l1_bound is not None and not isinstance(asked, str)
     if given and asked > np.sqrt(p) * (1 + 1e-9):
         yield _warning("bound never binds", value=asked, p=p, most=np.sqrt(p))
@@ -285,15 +322,15 @@ def _warnings(
             larger=rival.mean,
             objective=solution.mean,
             size=rival.size,
-            cases=names(rival.cases, rival.size),
+            cases=names(rival.cases, members(rival)),
             n_trim=problem.n_trim,
         )
     if (own := solution.exposed) is not None:
-        cases = names(own.cases, own.size)
+        cases = names(own.cases, members(own))
         yield _warning("exposed cluster", size=own.size, cases=cases, n_trim=problem.n_trim)
     clump = outliers.find_clump(engine, solution, _suspects(engine, solution, judged))
-    if (size := len(clump.cases)) > clump.n_nearby:
-        yield _warning("clump", size=size, cases=names(clump.cases[:MOST_NAMES], size))
+    if clump.size > clump.n_nearby:
+        yield _warning("clump", size=clump.size, cases=names(clump.cases, len(clump.cases)))
     if engine.n_missing == 0:
         return
     dead = np.flatnonzero(engine.equal_weights()[0] == 0)
@@ -319,13 +356,6 @@ def _warning(kind: str, **values: Any) -> FitWarning:
     from rskc.fit_warnings import fit_warning  # read by fits that warn only
 
     return fit_warning(kind, **values)
-
-
-def _n_missing(model: Any, engine: Engine, X: Any) -> int:
-    """Return the number of missing cells; a missing category is one."""
-    if hasattr(model, "encoder_"):
-        return int(np.isnan(by_column(model, X)).sum())
-    return engine.n_missing + engine.n_unobserved * engine.n_features
 
 
 def _suspects(engine: Engine, solution: Solution, judged: _Judged) -> np.ndarray:
@@ -354,24 +384,43 @@ def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
     return _Judged(distances, *found, far | far_unweighted)
 
 
-def _store(model: Any, engine: Engine, made: Found, judged: _Judged, n_missing: int) -> None:
-    """Set the attributes that rskc.fitted.ATTRIBUTES describes."""
-    solution, problem, features = made
-    groups, own_weights = problem.feature_groups, solution.weights
-    if groups is not None:
-        own_weights = groups.weights_of(solution.weights)
+def _store(model: Any, engine: Engine, made: Found, judged: _Judged, counting: Counting) -> None:
+    """Set the attributes that rskc.fitted.ATTRIBUTES describes; a case of mass 1 weighs a unit."""
+    solution, problem = made.solution, made.problem
+    unit, out = counting.unit, solution.trimmed_weighted
     model._frame = engine.frame
-    model.n_missing_ = n_missing
+    model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
     model.labels_ = engine.returned(solution.labels, 0)
     model.cluster_centers_ = engine.as_result(solution.centers)
     model.feature_weights_ = engine.as_result(by_column(model, solution.weights))
-    model.trimmed_weighted_ = engine.returned(solution.trimmed_weighted, True)
+    model.trimmed_weighted_ = engine.returned(out, True)
     model.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
     model.trimmed_ = model.trimmed_weighted_ | model.trimmed_unweighted_
-    model.n_trim_ = problem.n_trim
+    gone = problem.n_trim
     if is_word(model.trim, "auto") or model.reweight:
-        model.n_trim_ = engine.n_cases - solution.n_kept
-    model.trim_ = model.n_trim_ / engine.n_cases
+        gone = engine.mass - solution.n_kept
+    model.trim_ = gone / engine.mass
+    # By mass, as many as it takes.
+    model.n_trim_ = int(gone) if counting.masses is None else engine.arrays.number(out)
+    model.objective_ = solution.objective * unit
+    path = np.array(solution.path) * unit
+    # Infinite where the sums overflowed before an outlying case was trimmed.
+    model.objective_path_ = engine.as_result(np.where(np.isfinite(path), path, np.inf))
+    model.inertia_ = solution.inertia * unit
+    model.n_iter_ = len(solution.path)
+    _store_features(model, engine, made)
+    model.distances_, model.unweighted_distances_ = (
+        engine.returned(each, np.inf) for each in judged.distances
+    )
+    model.outlier_threshold_, model.unweighted_outlier_threshold_ = judged.thresholds
+    model.outlier_cutoff_ = judged.cutoff
+    model.outliers_ = engine.returned(judged.out, True)
+
+
+def _store_features(model: Any, engine: Engine, made: Found) -> None:
+    """Set what is known of the features and their groups, besides their weights."""
+    solution, problem, features = made
+    groups, own_weights = problem.feature_groups, solution.weights
     for name in (*OF_CHOICE, *OF_GROUPS):
         vars(model).pop(name, None)  # of an earlier fit
     if features is not None:
@@ -382,22 +431,13 @@ def _store(model: Any, engine: Engine, made: Found, judged: _Judged, n_missing: 
         model.feature_p_values_ = engine.as_result(by_column(model, p_values))
         model.n_features_different_ = features.n_different
         model.n_features_enough_ = features.n_enough
-    if groups is not None and model.feature_groups is not None:
+    if groups is not None:
+        own_weights = groups.weights_of(solution.weights)
+    if model.feature_groups is not None:
+        assert groups is not None
         model.group_names_ = groups.names
         model.group_weights_ = engine.as_result(own_weights)
         model.feature_group_ = by_column(model, groups.numbers)
-    model.objective_ = solution.objective
-    path = np.array(solution.path)
-    # Infinite where the sums overflowed before an outlying case was trimmed.
-    model.objective_path_ = engine.as_result(np.where(np.isfinite(path), path, np.inf))
-    model.inertia_ = solution.inertia
-    model.n_iter_ = len(solution.path)
     model.l1_bound_ = problem.l1_bound
     if problem.n_features is not None:
         model.l1_bound_ = float(own_weights.sum())
-    model.distances_, model.unweighted_distances_ = (
-        engine.returned(each, np.inf) for each in judged.distances
-    )
-    model.outlier_threshold_, model.unweighted_outlier_threshold_ = judged.thresholds
-    model.outlier_cutoff_ = judged.cutoff
-    model.outliers_ = engine.returned(judged.out, True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.arrays import to_numpy_pair
 from rskc.fitted import number_names, number_weights
@@ -99,9 +100,9 @@ def marker_effects(model: Any, X: Any) -> MarkerEffects:
     model, X = to_numpy_pair(model, X)
     table = validated(model, X, False, model.cluster_centers_.dtype)
     n = len(model.labels_)
-    if len(table) != n:
+    if table.shape[0] != n:
         raise ValueError(
-            f"X has {len(table)} cases and the model was fitted to {n}; give the data of fit."
+            f"X has {table.shape[0]} cases and the model was fitted to {n}; give the data of fit."
         )
     return effects_of(model, table)
 
@@ -131,7 +132,8 @@ def effects_between(
     kept = np.flatnonzero(clusters >= 0)
     kept = kept[np.argsort(clusters[kept], kind="stable")]
     ends = np.cumsum(np.bincount(clusters[kept], minlength=K))
-    p, sparse = table.shape[1], hasattr(table, "toarray")
+    p, sparse = table.shape[1], issparse(table)
+    table = table.tocsc() if sparse else table
     step = max(1, CELLS_AT_ONCE // max(1, table.shape[0] if sparse else len(kept)))
     effects, separations, means, others = np.full((4, K, p), np.nan)
     made = MarkerEffects(effects, separations, means, others, np.full(p, np.nan))

@@ -127,7 +127,7 @@ def far_cases(
     """
     scale = _Scale.of(engine, distances, groups, sizes)
     cutoff = scale.cutoff_for_tail(cutoff)
-    while scale.n_beyond(cutoff) > MOST_FLAGGED * engine.n_cases:
+    while scale.n_beyond(cutoff) > MOST_FLAGGED * engine.mass:
         cutoff *= 2
         if cutoff > LARGEST_CUTOFF:
             return Distances(*(mask & ~mask for mask in scale.beyond(cutoff)))
@@ -138,7 +138,7 @@ class _Scale(NamedTuple):
     """Cube roots (n,) of both distances, to the centers without the case, and their spreads."""
 
     arrays: Cases
-    n_cases: int
+    n_cases: float  # their number, or their mass
     roots: Distances
     spreads: tuple[tuple[float, float], ...]
 
@@ -147,7 +147,7 @@ class _Scale(NamedTuple):
         """Take the cube roots of distances."""
         arrays = engine.arrays
         roots = Distances(*(arrays.cube_roots(each, groups, pulls(sizes)) for each in distances))
-        return cls(arrays, engine.n_cases, roots, tuple(arrays.spread(each) for each in roots))
+        return cls(arrays, engine.mass, roots, tuple(arrays.spread(each) for each in roots))
 
     def limits(self, cutoff: float) -> list[float]:
         """Return the cube roots beyond which a case is flagged."""
@@ -158,11 +158,10 @@ class _Scale(NamedTuple):
         pairs = zip(self.roots, self.limits(cutoff), strict=True)
         return Distances(*(each > limit for each, limit in pairs))
 
-    def n_beyond(self, cutoff: float) -> int:
+    def n_beyond(self, cutoff: float) -> float:
         """Count the cases that either distance flags."""
         far = self.beyond(cutoff)
-        out = self.arrays.as_run(far.weighted | far.unweighted)
-        return int(self.arrays.differ(out, out & ~out)[0])
+        return self.arrays.count(far.weighted | far.unweighted)
 
     def cutoff_for_tail(self, cutoff: float) -> float:
         """Return the cut-off, or a larger one where no gap but a tail lies behind it.
@@ -273,6 +272,7 @@ class Clump(NamedTuple):
     """
 
     cases: np.ndarray
+    size: float  # how many these are, or their mass
     n_nearby: float
 
 
@@ -292,9 +292,10 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     -------
     clump : Clump
     """
-    none = Clump(np.empty(0, np.int64), 0.0)
-    n_members = int(solution.kept_sizes.sum())
-    if len(suspects) < FEWEST or solution.inertia <= 0 or n_members == 0:
+    none = Clump(np.empty(0, np.int64), 0, 0.0)
+    n_members = solution.kept_sizes.sum()
+    copies = _copies(engine, suspects)
+    if len(copies) < FEWEST or solution.inertia <= 0 or n_members == 0:
         return none
     # Cases of a mixture of the clusters are this much farther from their mean than those of one.
     mixture = 1 + (solution.objective / max(solution.n_kept, 1)) / (solution.inertia / n_members)
@@ -306,7 +307,7 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
         return engine.frame.place(engine.rows(cases))[:, columns] * roots
 
     centers = engine.frame.place(solution.centers)[:, columns] * roots
-    some = _some(suspects, MOST_SUSPECTS)
+    some = _some(copies, MOST_SUSPECTS)
     members, labels = _members(engine, solution)
     points = coordinates(members)
     errors = (points - centers[labels]) * np.sqrt(pulls(solution.kept_sizes))[labels, None]
@@ -318,8 +319,9 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
         if region is not None:
             chunks = np.array_split(suspects, -(-len(suspects) // MOST_SUSPECTS))
             own = np.concatenate([region.has(coordinates(cases)) for cases in chunks])
-            if own.sum() >= FEWEST:
-                return Clump(suspects[own], float(counts[region.has(points)].sum()))
+            size = len(_copies(engine, suspects[own]))
+            if size >= FEWEST:
+                return Clump(suspects[own], size, float(counts[region.has(points)].sum()))
     return none
 
 
@@ -327,10 +329,17 @@ def _members(engine: Engine, solution: Solution) -> tuple[np.ndarray, np.ndarray
     """Return the numbers, upwards, and the labels of the first cases of each cluster."""
     arrays, K = engine.arrays, len(solution.kept_sizes)
     groups = arrays.as_run(arrays.without(solution.labels, solution.trimmed_weighted))
-    each = [arrays.first_members(groups, k, -(-MOST_MEMBERS // K)) for k in range(K)]
+    most = -(-MOST_MEMBERS // K)
+    each = [_copies(engine, arrays.first_members(groups, k, most))[:most] for k in range(K)]
     members, labels = np.concatenate(each), np.repeat(np.arange(K), [len(own) for own in each])
     order = np.argsort(members)
     return members[order], labels[order]
+
+
+def _copies(engine: Engine, cases: np.ndarray) -> np.ndarray:
+    """Return the numbers of cases, each as often as its mass, and once at least."""
+    masses = engine.arrays.masses_at(cases)
+    return np.repeat(cases, np.clip(np.rint(masses), 1, MOST_SUSPECTS).astype(np.int64))
 
 
 def _some(numbers: np.ndarray, most: int) -> np.ndarray:

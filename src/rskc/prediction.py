@@ -9,9 +9,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import is_dask, to_numpy
+from rskc.case_weights import count_of, trimmed_sum
 from rskc.fitted import predictor_of
-from rskc.fitting import count_of
-from rskc.validation import validated
+from rskc.validation import check_sample_weight, validated
 
 
 class _Wrapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -45,9 +45,9 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         """
         return self._apply("transform", X) if is_dask(X) else super().transform(X)
 
-    def fit_transform(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Cluster the cases of X and return their distances, as ``transform`` does."""
-        return self.fit(X, y, **unsupported).transform(X)
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
 
     def score_samples(self, X: Any) -> Any:
         """Return minus the distance of each case to its nearest center, below which it is outlying.
@@ -59,15 +59,20 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         """
         return -self._apply("scores", X)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the weighted within sum of squares of X.
 
         The share ``trim`` of its cases that are farthest from their centers is left out. It
         compares seeds and starts but no settings: with other weights, more clusters or more
-        trimming the sum falls by itself.
+        trimming the sum falls by itself. ``sample_weight`` (n_samples,) says what each case counts,
+        as in ``fit``.
         """
-        scores = np.sort(-to_numpy(self._apply("distances", X)))
-        scores = scores[np.isfinite(scores)]  # of unobserved cases nothing can be said
+        distances = to_numpy(self._apply("distances", X))
+        seen = np.isfinite(distances)  # of unobserved cases nothing can be said
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, len(distances))
+            return -trimmed_sum(distances[seen], weights[seen], self.trim_)
+        scores = np.sort(-distances[seen])
         return float(scores[count_of(self.trim_, len(scores)) :].sum())
 
     def is_outlier(self, X: Any) -> Any:

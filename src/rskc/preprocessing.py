@@ -6,16 +6,19 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rskc.arrays import is_dask
+from rskc.arrays import is_dask, to_dense
 from rskc.frames import NUMBERS, kinds_of
 from rskc.validation import check_choice
 from rskc.wording import count, listed
 
 # MAD times this is the standard deviation of normal data.
 MAD_FACTOR = 1.4826
+# Cells of columns of a sparse matrix that are measured together.
+CELLS_AT_ONCE = 2**20
 
 
 class _Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -29,12 +32,19 @@ class _Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _validate(self, X: Any, reset: bool) -> np.ndarray:
+    _accepted: Any = False  # of sparse matrices
+
+    def _validate(self, X: Any, reset: bool) -> Any:
         check_choice("center", self.center, ("median", "mean"))
         check_choice("scale", self.scale, ("mad", "std"))
-        dtype = [np.float64, np.float32]
         return validate_data(
-            self, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse=self._accepted,
+            ensure_all_finite="allow-nan",
         )
 
 
@@ -167,6 +177,10 @@ class ColumnStandardizer(_Standardizer):
     NaN marks a missing cell; center and scale are over the observed cells, and a missing cell stays
     missing. A feature without an observed cell, or whose scale overflows, stays as it is.
 
+    A sparse matrix is divided by the scales and not centered, since that would fill it: its zeros
+    stay 0, and ``center_`` is 0. That makes no difference to clusters. Scales are those of the
+    dense table; the MAD of a feature that is mostly 0 is 0.
+
     See Also
     --------
     RowStandardizer : Standardizes each case.
@@ -184,12 +198,14 @@ class ColumnStandardizer(_Standardizer):
         make_pipeline(ColumnStandardizer(), RobustSparseKMeans(2))
     """
 
+    _accepted = "csr"
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find center and scale of each feature.
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Cases, NaN for a missing cell.
         y : ignored
             There for the scikit-learn interface.
@@ -201,11 +217,7 @@ class ColumnStandardizer(_Standardizer):
         if (numbers := _numeric(X)) is not None:
             return self._fit_some(X, numbers)
         X = self._validate(X, reset=True)
-        columns = np.ascontiguousarray(X.T, np.float64)
-        with np.errstate(invalid="ignore", over="ignore"):
-            center = (_medians if self.center == "median" else _means)(columns)
-            spread = _deviations(columns)
-            scale = _mads(columns) if self.scale == "mad" else spread
+        center, spread, scale = self._measured(X)
         concentrated = (scale == 0) & (spread > 0)
         if concentrated.any():
             names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
@@ -218,21 +230,36 @@ class ColumnStandardizer(_Standardizer):
             )
         scale = np.where(concentrated, spread, scale)
         usable = np.isfinite(scale) & (scale > 0) & np.isfinite(center)
-        self.center_ = np.where(usable | (scale == 0), center, 0.0)
+        self.center_ = np.where(usable | (scale == 0), center, 0.0) * (not issparse(X))
         self.scale_ = np.where(usable, scale, 1.0)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def _measured(self, X: Any) -> np.ndarray:
+        """Return centers, standard deviations and scales, of some columns at a time."""
+        table = X.tocsc() if issparse(X) else X
+        step = max(1, CELLS_AT_ONCE // X.shape[0]) if issparse(X) else X.shape[1]
+        parts = []
+        for first in range(0, X.shape[1], step):
+            columns = to_dense(table[:, first : first + step])
+            columns = np.ascontiguousarray(columns.T, np.float64)
+            with np.errstate(invalid="ignore", over="ignore"):
+                center = (_medians if self.center == "median" else _means)(columns)
+                spread = _deviations(columns)
+                scale = _mads(columns) if self.scale == "mad" else spread
+            parts.append([center, spread, scale])
+        return np.concatenate(parts, axis=1)
+
+    def transform(self, X: Any) -> Any:
         """Standardize each feature of X by the centers and scales of the fit.
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Cases, NaN for a missing cell.
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Cases, NaN for a missing cell. A sparse matrix if the fit was to one.
 
         Returns
         -------
-        X : ndarray of shape (n_samples, n_features)
+        X : ndarray or sparse matrix of shape (n_samples, n_features)
             A standardized copy; float32 stays float32. Of a data frame that also holds other
             columns than numbers, a frame in which these are as they were.
         """
@@ -241,6 +268,8 @@ class ColumnStandardizer(_Standardizer):
             validate_data(self, X, reset=False, skip_check_array=True)
             return self._transform_some(X, numbers)
         X = self._validate(X, reset=False)
+        if issparse(X):
+            return self._scaled(X, 1 / self.scale_)
         return ((X - self.center_) / self.scale_).astype(X.dtype, copy=False)
 
     def _fit_some(self, X: Any, numbers: list[int]) -> ColumnStandardizer:
@@ -264,7 +293,7 @@ class ColumnStandardizer(_Standardizer):
             return X.with_columns(**{name: made[:, i] for i, name in enumerate(names)})
         return X.assign(**{name: made[:, i] for i, name in enumerate(names)})
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Any) -> Any:
         """Undo the standardization.
 
         Parameters
@@ -279,7 +308,24 @@ class ColumnStandardizer(_Standardizer):
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
+        if issparse(X):
+            return self._scaled(X, self.scale_)
         return (X * self.scale_ + self.center_).astype(X.dtype, copy=False)
+
+    def _scaled(self, X: Any, factors: np.ndarray) -> Any:
+        if self.center_.any():
+            raise ValueError(
+                "X is sparse, and centering by a fit to a dense table would fill it; fit the "
+                "standardizer to a sparse matrix, or give X.toarray()."
+            )
+        made = X.copy()
+        made.data = (X.data * factors[X.indices]).astype(X.dtype, copy=False)
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 def _numeric(X: Any) -> list[int] | None:

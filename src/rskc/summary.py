@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.fitted import by_column, case_names, feature_names, thresholds_of, units_of
 from rskc.metrics import revised_silhouette
@@ -123,6 +124,8 @@ def observed_share(model: Any, X: Any) -> np.ndarray:
     used = np.flatnonzero(model.feature_weights_)
     weights = model.feature_weights_[used]
     cells = by_column(model, validated(model, X, False, weights.dtype))[:, used]
+    if issparse(cells):  # nothing is missing
+        return np.ones(cells.shape[0])
     return np.where(np.isnan(cells), 0, weights).sum(axis=1) / weights.sum()
 
 
@@ -168,6 +171,10 @@ def _trimming(model: Any) -> str:
         return f"cases that are outlying by their distances: {cases} of {n:,} left out"
     if model.n_trim_ == 0:
         return "none"
+    if hasattr(model, "sample_weight_"):
+        return (
+            f"{model.trim_:.3g} of the case weight by weighted and as much by unweighted distance"
+        )
     return f"{cases} of {n:,} by weighted and as many by unweighted distance"
 
 

@@ -9,11 +9,21 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from rskc.arrays import as_blocks, check_collection, is_dask, is_elsewhere, is_on_device, to_numpy
+from rskc.arrays import (
+    NamedMatrix,
+    as_blocks,
+    check_collection,
+    is_dask,
+    is_elsewhere,
+    is_on_device,
+    to_numpy,
+)
 from rskc.categories import find_encoder
+from rskc.engines.sparse import has_nan
 from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
 from rskc.frames import NUMBERS, kinds_of, refusal
@@ -139,10 +149,38 @@ def check_seed(random_state: Any) -> np.random.RandomState:
         ) from None
 
 
+def check_sample_weight(sample_weight: Any, n: int | None) -> np.ndarray:
+    """Return weights (n,) of cases; None for a number of cases that is not known."""
+    try:
+        weights = np.asarray(centers_to_numpy(sample_weight), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"sample_weight must hold numbers, one for each case; got {short_repr(sample_weight)}."
+        ) from None
+    if weights.ndim != 1 or (n is not None and len(weights) != n):
+        cases = "one number for each case" if n is None else f"shape ({n},): a number for each case"
+        raise ValueError(f"sample_weight has shape {weights.shape}; it must have {cases}.")
+    for bad, what in ((np.isnan(weights), "NaN"), (np.isinf(weights), "infinity")):
+        if bad.any():
+            raise ValueError(
+                f"sample_weight contains {what}, first for case {int(bad.argmax())}; give every "
+                "case a number, 0 for one that is not to count."
+            )
+    if (weights < 0).any():
+        case = int((weights < 0).argmax())
+        raise ValueError(
+            f"sample_weight is negative for case {case}: {weights[case]:g}; weights must be 0 or "
+            "more."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all cases; give some of them a weight above 0.")
+    return weights
+
+
 def names_of_cases(X: Any) -> np.ndarray | None:
-    """Return the index of a pandas frame, unless it is the default one."""
+    """Return the index of a pandas frame or a named matrix, unless it is the default one."""
     pandas = sys.modules.get("pandas")  # nobody has a frame who has not imported it
-    if pandas is None or not isinstance(X, pandas.DataFrame):
+    if pandas is None or not isinstance(X, pandas.DataFrame | NamedMatrix):
         return None
     index = X.index
     if isinstance(index, pandas.RangeIndex) and index.start == 0 and index.step == 1:
@@ -165,13 +203,29 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
         meta = X._meta if hasattr(X, "columns") else X
         validate_data(estimator, meta, reset=reset, skip_check_array=True)
         return as_blocks(X)
+    if isinstance(X, NamedMatrix):
+        checked = validated(estimator, X.matrix, reset, dtype)
+        validate_data(estimator, X.columns.to_frame().T, reset=reset, skip_check_array=True)
+        return checked
     if is_on_device(X):
         return _on_device(estimator, X, reset, dtype)
     _check_columns(X)
     with np.errstate(over="ignore", invalid="ignore"):  # in the sum that looks for infinities
-        return validate_data(
-            estimator, X, reset=reset, dtype=dtype, order="C", ensure_all_finite="allow-nan"
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=dtype,
+            order="C",
+            accept_sparse="csr",
+            ensure_all_finite="allow-nan",
         )
+    if issparse(checked) and has_nan(checked):
+        raise ValueError(
+            "X is sparse and has missing cells (NaN), which sparse matrices cannot have here; make "
+            "it dense: X.toarray()."
+        )
+    return checked
 
 
 def _find_encoder(estimator: Any, asked: Any, X: Any) -> None:
@@ -179,7 +233,7 @@ def _find_encoder(estimator: Any, asked: Any, X: Any) -> None:
     vars(estimator).pop("encoder_", None)  # of an earlier fit
     if not hasattr(asked, "categorical"):
         return
-    if is_elsewhere(X) or hasattr(X, "toarray"):
+    if is_elsewhere(X) or issparse(X) or isinstance(X, NamedMatrix):
         if asked.categorical is not None or asked.ordinal is not None:
             raise ValueError("Categories need a table in memory that is dense: a data frame.")
         return

@@ -336,8 +336,8 @@ def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
 
 def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     """Return the model with the cases that are shown, as if it had been fitted to these."""
+    from rskc.case_weights import count_of
     from rskc.fitted import with_cases
-    from rskc.fitting import count_of
 
     columns = {"labels_": "cluster", "distances_": "distance", "outliers_": "outlier"}
     columns["unweighted_distances_"] = "unweighted_distance"

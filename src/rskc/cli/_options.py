@@ -150,7 +150,7 @@ def _number(kind: type, text: Any, expected: str) -> Any:
 
 # ---- The table
 
-_kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad"
+_kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
 _table_help = f"A row a case: {_kinds}, or a folder of Parquet"
 _file_help = f"The table of the fit, which must be one file: {_kinds}."
 TablePath = Annotated[Path, Argument(metavar="TABLE", help=_table_help, show_default=False)]

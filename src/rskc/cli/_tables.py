@@ -34,10 +34,15 @@ class Scaling:
 
     def apply(self, frame: Any) -> Any:
         """Standardize a frame; warns of rows that are constant."""
+        if self.of == "rows" and is_sparse(frame):
+            raise ValueError(
+                "the table is sparse, and --standardize rows would fill it: use --standardize "
+                "columns, which leaves 0 at 0, or standardize before the table is written."
+            )
         if self.of == "none":
             return frame
         standardizer = self._standardizer()
-        if self.of == "columns":
+        if has_categories(frame):
             standardizer.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         return _framed(frame, standardizer.transform)
 
@@ -90,10 +95,23 @@ class Scaling:
 def _framed(frame: Any, transform: Any) -> Any:
     import pandas as pd
 
-    if len(frame.select_dtypes("number").columns) < frame.shape[1]:  # with categories
+    names = {"index": frame.index, "columns": frame.columns}
+    if is_sparse(frame):
+        values = transform(frame.sparse.to_coo().tocsr())
+        return pd.DataFrame.sparse.from_spmatrix(values, **names)
+    if has_categories(frame):
         return transform(frame)
-    values = transform(frame.to_numpy())
-    return pd.DataFrame(values, index=frame.index, columns=frame.columns, copy=False)
+    return pd.DataFrame(transform(frame.to_numpy()), **names, copy=False)
+
+
+def is_sparse(frame: Any) -> bool:
+    """Whether the columns of a frame are sparse."""
+    return all(hasattr(dtype, "fill_value") for dtype in frame.dtypes)
+
+
+def has_categories(frame: Any) -> bool:
+    """Whether a frame holds categories beside numbers, or nothing else."""
+    return any(str(dtype) == "category" for dtype in set(frame.dtypes))
 
 
 def fit_scaling(asked: Standardizing, frame: Any) -> Scaling:
@@ -103,7 +121,7 @@ def fit_scaling(asked: Standardizing, frame: Any) -> Scaling:
     like a standardized number.
     """
     of = asked.standardize
-    mixed = frame is not None and len(frame.select_dtypes("number").columns) < frame.shape[1]
+    mixed = frame is not None and has_categories(frame)
     if mixed and of == "rows":
         raise ValueError(
             "--standardize rows compares cells along a row, and some hold categories; use "
@@ -192,6 +210,17 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     if len(unobserved):
         which = listed(named_cases(table, unobserved.tolist()))
         yield f"No value at all, so that the cluster means nothing: {which}."
+    if not is_sparse(table.data):
+        yield from _on_cells(table)
+    if table.empty:
+        yield f"Without a single value: {quoted(table.empty)}."
+    if table.constant:
+        tell = "it tells" if len(table.constant) == 1 else "they tell"
+        yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
+
+
+def _on_cells(table: Any) -> Iterator[str]:
+    """Say what the numbers themselves suggest."""
     numbers = table.data.select_dtypes("number")
     code = code_of_missing(numbers.to_numpy())
     if code is not None:
@@ -213,11 +242,6 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
             f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others, "
             "and count twice: if they were entered twice, leave them out."
         )
-    if table.empty:
-        yield f"Without a single value: {quoted(table.empty)}."
-    if table.constant:
-        tell = "it tells" if len(table.constant) == 1 else "they tell"
-        yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
 
 
 def _on_column(column: Any) -> str:

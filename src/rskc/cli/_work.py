@@ -17,7 +17,7 @@ from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import EngineOptions
 from rskc.cli._output import write_results
 from rskc.cli._results import Result
-from rskc.cli._tables import Data, named_cases, read
+from rskc.cli._tables import Data, is_sparse, named_cases, read
 from rskc.exceptions import OverflowedError
 from rskc.wording import shortened
 
@@ -177,7 +177,7 @@ def _largest_cell_named(data: Data) -> Iterator[None]:
     try:
         yield
     except OverflowedError:
-        if not hasattr(data.X, "iloc") or hasattr(data.X, "dask"):
+        if not hasattr(data.X, "iloc") or hasattr(data.X, "dask") or is_sparse(data.X):
             raise
         numbers = data.X.select_dtypes("number")
         cells = np.abs(numbers.to_numpy())

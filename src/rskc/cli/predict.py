@@ -24,7 +24,7 @@ from rskc.cli._options import (
 )
 from rskc.cli._output import check_no_file, open_model, stem_of
 from rskc.cli._results import text_table
-from rskc.cli._tables import Scaling
+from rskc.cli._tables import Scaling, is_sparse
 from rskc.cli._work import is_read_in_blocks
 from rskc.wording import cleaned, count, on_outliers, quoted
 
@@ -236,7 +236,11 @@ def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:
         )
     unused = [name for name in [*table.dropped, *frame.columns] if name not in known_names]
     notes = [f"Not used, since the model does not know it: {quoted(unused, 6)}."] if unused else []
-    return frame if list(frame.columns) == known else frame.reindex(columns=known), notes
+    if list(frame.columns) == known:
+        return frame, notes
+    if is_sparse(frame) and not known_names <= set(frame.columns):
+        frame = frame.sparse.to_dense()  # what is missing is not 0
+    return frame.reindex(columns=known), notes
 
 
 def _clusters(model: Any, X: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from rskc.arrays import to_dense
 from rskc.displays import style
 from rskc.fitted import number_names, number_weights
 from rskc.pictures.models import (
@@ -110,7 +111,7 @@ class HeatmapDisplay:
         weights = number_weights(model)
         support = strongest(weights)
         features = support[:n_top]
-        values = table_of(model, X)[:, features].astype(np.float64)
+        values = to_dense(table_of(model, X)[:, features]).astype(np.float64)
         display = cls(
             standardize_cells(values, cases.outliers) if standardize else values,
             cases.labels,

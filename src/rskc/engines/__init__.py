@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.engines.base import Frame, Sums
 from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Remaining, Table
 from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
 from rskc.engines.missing import MissingEngine
+from rskc.engines.sparse import SparseEngine, has_nan, is_full
 
 __all__ = [
     "Assignment",
@@ -26,6 +28,7 @@ __all__ = [
     "MemoryTable",
     "MissingEngine",
     "Remaining",
+    "SparseEngine",
     "Sums",
     "Table",
     "engine_for",
@@ -34,48 +37,82 @@ __all__ = [
 
 
 def engine_for(
-    X: Any, *, missing: bool | None = None, drop_unobserved: bool = False, **options: Any
+    X: Any,
+    *,
+    missing: bool | None = None,
+    drop_unobserved: bool = False,
+    masses: np.ndarray | None = None,
+    **options: Any,
 ) -> Engine:
     """Return the engine for the kind of array that X is.
 
     Parameters
     ----------
-    X : ndarray, Dask array or array on a device, of shape (n, p)
-        The data, float32 or float64.
+    X : ndarray, CSR matrix, Dask array or array on a device, of shape (n, p)
+        The data, float32 or float64. A sparse matrix that is nearly full, or has missing cells, is
+        made dense.
     missing : bool or None
         Whether to allow for missing cells; None to look whether there are any.
     drop_unobserved : bool
         Whether to leave out cases of which nothing is observed.
+    masses : ndarray of shape (n,) or None
+        What each case counts, all above 0; None if all count the same.
     **options
         ``frame``, ``n_threads``, ``passes``.
     """
     if type(X).__module__.startswith("dask."):
         from rskc.engines.blocks import blocks_engine
 
+        if masses is not None:
+            raise _unsupported("a Dask array")
         return blocks_engine(X, missing=missing, drop_unobserved=drop_unobserved, **options)
-    xp: Any = np
-    complete: Any = MemoryEngine
-    incomplete: Any = MissingEngine
-    if not isinstance(X, np.ndarray):
-        from array_api_compat import array_namespace
-
-        from rskc.engines.device import DeviceEngine, DeviceMissingEngine
-
-        xp, complete, incomplete = array_namespace(X), DeviceEngine, DeviceMissingEngine
+    if issparse(X):
+        if not (missing or is_full(X) or has_nan(X)):
+            if masses is not None:
+                raise _unsupported("a sparse matrix")
+            return SparseEngine(X, **options)
+        X = X.toarray()
+    xp, complete, incomplete = _kind_of(X, masses is not None)
+    own = {} if masses is None else {"masses": masses}
     if missing is None or xp is not np:  # this also refuses infinities on a device
         missing = _has_missing(X, xp) or bool(missing)
     if not missing:
-        return complete(X, **options)
+        return complete(X, **own, **options)
     unobserved = xp.all(xp.isnan(X), axis=1)
     if not drop_unobserved or not xp.any(unobserved):
-        return incomplete(X, **options)
+        return incomplete(X, **own, **options)
     if xp.all(unobserved):
         n = X.shape[0]
         raise ValueError(f"X has no observed cell in any of its {n} cases; give it some data.")
-    seen = xp.take(X, xp.nonzero(~unobserved)[0], axis=0)
-    engine = (incomplete if _has_missing(seen, xp) else complete)(seen, **options)
+    index = xp.nonzero(~unobserved)[0]
+    seen, own = xp.take(X, index, axis=0), {name: value[index] for name, value in own.items()}
+    engine = (incomplete if _has_missing(seen, xp) else complete)(seen, **own, **options)
     engine.leave_out(unobserved)
     return engine
+
+
+def _kind_of(X: Any, weighted: bool) -> tuple[Any, Any, Any]:
+    """Return the namespace of an array, and its engines for complete and for incomplete data."""
+    if isinstance(X, np.ndarray) and not weighted:
+        return np, MemoryEngine, MissingEngine
+    if isinstance(X, np.ndarray):
+        from rskc.engines.weighted import WeightedEngine, WeightedMissingEngine
+
+        return np, WeightedEngine, WeightedMissingEngine
+    if weighted:
+        raise _unsupported("an array on a device")
+    from array_api_compat import array_namespace
+
+    from rskc.engines.device import DeviceEngine, DeviceMissingEngine
+
+    return array_namespace(X), DeviceEngine, DeviceMissingEngine
+
+
+def _unsupported(kind: str) -> ValueError:
+    return ValueError(
+        f"sample_weight is not supported for {kind} yet; give X as a NumPy array, or leave "
+        "sample_weight out."
+    )
 
 
 def _has_missing(X: Any, xp: Any) -> bool:

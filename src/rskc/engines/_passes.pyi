@@ -32,6 +32,55 @@ def assign(
 def trim(
     labels: Array, costs: Array, m: int, n_threads: int, groups: Array, kept: Array
 ) -> None: ...
+def trim_masses(
+    labels: Array,
+    costs: Array,
+    masses: Array,
+    m: float,
+    n_threads: int,
+    groups: Array,
+    kept: Array,
+    cut: Array,
+    left: Array,
+) -> None: ...
+def shift_masses(
+    X: Array,
+    block: int,
+    location: Array,
+    factor: float,
+    masses: Array,
+    before: Array,
+    after: Array,
+    n_threads: int,
+    totals: Array,
+    counts: Array,
+    moved: Array,
+) -> None: ...
+def move_masses(
+    X: Array,
+    block: int,
+    weights: Array,
+    masses: Array,
+    max_rounds: int,
+    n_threads: int,
+    groups: Array,
+    totals: Array,
+    counts: Array,
+    moves: Array,
+) -> None: ...
+def move_masses_missing(
+    X: Array,
+    block: int,
+    weights: Array,
+    scale: Array,
+    masses: Array,
+    max_rounds: int,
+    n_threads: int,
+    groups: Array,
+    totals: Array,
+    counts: Array,
+    moves: Array,
+) -> None: ...
 def shift_sums(
     X: Array,
     block: int,

@@ -30,14 +30,18 @@ cdef extern from "kernels.h":
     double framed_distance_double(const double*, const double*, double, const double*, const double*, int) noexcept nogil
     double trim_run_float(const int32_t*, const float*, int64_t, int64_t, float*, int32_t*) noexcept nogil
     double trim_run_double(const int32_t*, const double*, int64_t, int64_t, double*, int32_t*) noexcept nogil
+    double trim_masses_run_float(const int32_t*, const float*, const double*, int64_t, double, void*, int32_t*, int64_t*, double*) noexcept nogil
+    double trim_masses_run_double(const int32_t*, const double*, const double*, int64_t, double, void*, int32_t*, int64_t*, double*) noexcept nogil
+    size_t trim_masses_room_float(int64_t) noexcept nogil
+    size_t trim_masses_room_double(int64_t) noexcept nogil
     ctypedef void (*Gemm_float)(char*, char*, int*, int*, int*, float*, float*, int*, float*, int*, float*, float*, int*) noexcept nogil
     ctypedef void (*Gemm_double)(char*, char*, int*, int*, int*, double*, double*, int*, double*, int*, double*, double*, int*) noexcept nogil
     size_t work_size_float(int64_t, int, int) noexcept nogil
     size_t work_size_missing_float(int64_t, int, int) noexcept nogil
-    int64_t single_moves_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_float, double*) noexcept nogil
-    int64_t single_moves_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_double, double*) noexcept nogil
-    int64_t single_moves_missing_float(const float*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_float, double*) noexcept nogil
-    int64_t single_moves_missing_double(const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_double, double*) noexcept nogil
+    int64_t single_moves_float(const float*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_float, double*) noexcept nogil
+    int64_t single_moves_double(const double*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_double, double*) noexcept nogil
+    int64_t single_moves_missing_float(const float*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_float, double*) noexcept nogil
+    int64_t single_moves_missing_double(const double*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_double, double*) noexcept nogil
 
 ctypedef fused real:
     float
@@ -220,6 +224,26 @@ def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, 
     free(work)
 
 
+def trim_masses(const int32_t[:, ::1] labels, const floating[:, ::1] costs, const double[::1] masses, double m,
+                int n_threads, int32_t[:, ::1] groups, double[::1] kept, int64_t[::1] cut, double[::1] left):
+    """The same by mass: cases go, the largest cost first, until the mass m is gone.
+
+    The last one may go in part and keeps its label: cut = its number, or -1, and left = what is kept of its mass.
+    kept = the sum of masses times costs of what is kept, for each run.
+    """
+    cdef:
+        int64_t runs = labels.shape[0], n = labels.shape[1], r
+        size_t size = trim_masses_room_float(n) if floating is float else trim_masses_room_double(n)
+        int threads = <int>max(<int64_t>1, min(<int64_t>n_threads, runs))
+        char *work = <char*>reserved(threads * size)
+    for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
+        if floating is float:
+            kept[r] = trim_masses_run_float(&labels[r, 0], &costs[r, 0], &masses[0], n, m, work + threadid() * size, &groups[r, 0], &cut[r], &left[r])
+        else:
+            kept[r] = trim_masses_run_double(&labels[r, 0], &costs[r, 0], &masses[0], n, m, work + threadid() * size, &groups[r, 0], &cut[r], &left[r])
+    free(work)
+
+
 def shift_sums(const floating[::1] X, int block, const double[::1] location, double factor,
                const int32_t[:, ::1] before, const int32_t[:, ::1] after, int n_threads,
                double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
@@ -227,6 +251,19 @@ def shift_sums(const floating[::1] X, int block, const double[::1] location, dou
 
     Totals are of (x - location) * factor. Only the cases that changed are read. moved = their number, for each run.
     """
+    shift(X, block, location, factor, NULL, before, after, n_threads, totals, counts, moved)
+
+
+def shift_masses(const floating[::1] X, int block, const double[::1] location, double factor,
+                 const double[::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after,
+                 int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
+    """The same where each case counts with its mass; counts are masses too."""
+    shift(X, block, location, factor, &masses[0], before, after, n_threads, totals, counts, moved)
+
+
+cdef shift(const floating[::1] X, int block, const double[::1] location, double factor, const double *mass,
+           const int32_t[:, ::1] before, const int32_t[:, ::1] after, int n_threads,
+           double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
     cdef:
         int64_t runs = before.shape[0], n = before.shape[1], size = totals.shape[1] * (totals.shape[2] + 1)
         int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // STRIPE_ROWS))
@@ -242,10 +279,10 @@ def shift_sums(const floating[::1] X, int block, const double[::1] location, dou
             partial = <double*>reserved(<size_t>runs * stripes * size * sizeof(double))
         for r in prange(runs * stripes, nogil=True, num_threads=n_threads, schedule="dynamic"):
             if stripes == 1:
-                changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, &before[r, 0], &after[r, 0], 0, n,
+                changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, mass, &before[r, 0], &after[r, 0], 0, n,
                                           p, work + threadid() * gathered, &totals[r, 0, 0], &counts[r, 0])
             else:
-                changed[r] = shift_partial(&X[0], n, block, &location[0], factor, &before[r // stripes, 0],
+                changed[r] = shift_partial(&X[0], n, block, &location[0], factor, mass, &before[r // stripes, 0],
                                            &after[r // stripes, 0], min(n, (r % stripes) * rows),
                                            min(n, (r % stripes + 1) * rows), K, p,
                                            work + threadid() * gathered, partial + r * size)
@@ -269,12 +306,12 @@ cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
 
 
 cdef int64_t shift_partial(const floating *x, int64_t n, int block, const double *location,
-                           double factor, const int32_t *before, const int32_t *after, int64_t start, int64_t stop, int64_t K, int64_t p,
+                           double factor, const double *mass, const int32_t *before, const int32_t *after, int64_t start, int64_t stop, int64_t K, int64_t p,
                            floating *rows, double *partial) noexcept nogil:
     cdef int64_t j
     for j in range(K * (p + 1)):
         partial[j] = 0
-    return shift_stripe(x, n, block, location, factor, before, after, start, stop, p, rows, partial, partial + K * p)
+    return shift_stripe(x, n, block, location, factor, mass, before, after, start, stop, p, rows, partial, partial + K * p)
 
 
 cdef void add_stripes(const double *partial, int stripes, int64_t K, int64_t p, double *totals,
@@ -288,13 +325,14 @@ cdef void add_stripes(const double *partial, int stripes, int64_t K, int64_t p, 
 
 
 cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double *location,
-                          double factor, const int32_t *before, const int32_t *after, int64_t start, int64_t stop,
-                          int64_t p, floating *rows, double *totals, double *counts) noexcept nogil:
+                          double factor, const double *mass, const int32_t *before, const int32_t *after,
+                          int64_t start, int64_t stop, int64_t p, floating *rows, double *totals, double *counts) noexcept nogil:
     """Sums over the cases start .. stop; start lies at the beginning of a block.
 
     ``rows`` is room for the cases of a block.
     """
     cdef int64_t i, end, changed = 0, here
+    cdef double own = 1
     cdef const floating *case_i
     while start < stop:
         end = min(start + max(block, TABLE_BLOCK), stop)
@@ -309,12 +347,14 @@ cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double 
                 case_i = rows + (i - start) * p
             else:
                 case_i = row_of(x, i, n, p, block, rows)
+            if mass != NULL:
+                own = mass[i]
             if before[i] >= 0:
-                move_row(case_i, location, -factor, p, totals + before[i] * p)
-                counts[before[i]] -= 1
+                move_row(case_i, location, -factor * own, p, totals + before[i] * p)
+                counts[before[i]] -= own
             if after[i] >= 0:
-                move_row(case_i, location, factor, p, totals + after[i] * p)
-                counts[after[i]] += 1
+                move_row(case_i, location, factor * own, p, totals + after[i] * p)
+                counts[after[i]] += own
         start = end
     return changed
 
@@ -406,7 +446,7 @@ def single_moves(const floating[::1] X, int block, const double[:, ::1] weights,
 
     moves = the number made, for each run.
     """
-    run_moves(X, block, weights, weights, 0, max_rounds, n_threads, groups, totals, counts, moves)
+    run_moves(X, block, weights, weights, NULL, 0, max_rounds, n_threads, groups, totals, counts, moves)
 
 
 def single_moves_missing(const floating[::1] X, int block, const double[:, ::1] weights,
@@ -417,11 +457,26 @@ def single_moves_missing(const floating[::1] X, int block, const double[:, ::1] 
 
     scale = what distances are multiplied by for the missing cells of each case; one row, or one a run.
     """
-    run_moves(X, block, weights, scale, 1, max_rounds, n_threads, groups, totals, counts, moves)
+    run_moves(X, block, weights, scale, NULL, 1, max_rounds, n_threads, groups, totals, counts, moves)
+
+
+def move_masses(const floating[::1] X, int block, const double[:, ::1] weights, const double[::1] masses,
+                int max_rounds, int n_threads, int32_t[:, ::1] groups, double[:, :, ::1] totals,
+                double[:, ::1] counts, int64_t[::1] moves):
+    """The same where each case counts with its mass; only cases of the same mass are exchanged."""
+    run_moves(X, block, weights, weights, &masses[0], 0, max_rounds, n_threads, groups, totals, counts, moves)
+
+
+def move_masses_missing(const floating[::1] X, int block, const double[:, ::1] weights,
+                        const double[:, ::1] scale, const double[::1] masses, int max_rounds,
+                        int n_threads, int32_t[:, ::1] groups, double[:, :, ::1] totals,
+                        double[:, ::1] counts, int64_t[::1] moves):
+    """The same for a table of values and marks."""
+    run_moves(X, block, weights, scale, &masses[0], 1, max_rounds, n_threads, groups, totals, counts, moves)
 
 
 cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
-               const double[:, ::1] scale, int missing, int max_rounds, int n_threads,
+               const double[:, ::1] scale, const double *mass, int missing, int max_rounds, int n_threads,
                int32_t[:, ::1] groups, double[:, :, ::1] totals, double[:, ::1] counts,
                int64_t[::1] moves):
     cdef:
@@ -441,7 +496,7 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
                 unblock(&X[r * block * width], min(<int64_t>block, n - r * block), width, copy + r * block * width)
             rows = copy
         for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
-            moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * missing, 0], missing, n, q, K,
+            moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * missing, 0], mass, missing, n, q, K,
                                     max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0],
                                     work + threadid() * size)
     finally:
@@ -450,16 +505,16 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
 
 
 cdef inline int64_t moves_of_run(const floating *rows, const double *weights, const double *scale,
-                                 int missing, int64_t n, int q, int K, int max_rounds, int32_t *groups,
+                                 const double *mass, int missing, int64_t n, int q, int K, int max_rounds, int32_t *groups,
                                  double *totals, double *counts, double *work) noexcept nogil:
     if floating is float:
         if missing:
-            return single_moves_missing_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, <Gemm_float>sgemm, work)
-        return single_moves_float(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, <Gemm_float>sgemm, work)
+            return single_moves_missing_float(rows, weights, scale, mass, n, q, K, max_rounds, groups, totals, counts, <Gemm_float>sgemm, work)
+        return single_moves_float(rows, weights, scale, mass, n, q, K, max_rounds, groups, totals, counts, <Gemm_float>sgemm, work)
     else:
         if missing:
-            return single_moves_missing_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, <Gemm_double>dgemm, work)
-        return single_moves_double(rows, weights, scale, n, q, K, max_rounds, groups, totals, counts, <Gemm_double>dgemm, work)
+            return single_moves_missing_double(rows, weights, scale, mass, n, q, K, max_rounds, groups, totals, counts, <Gemm_double>dgemm, work)
+        return single_moves_double(rows, weights, scale, mass, n, q, K, max_rounds, groups, totals, counts, <Gemm_double>dgemm, work)
 
 
 cdef void unblock(const floating *x, int64_t n, int64_t q, floating *rows) noexcept nogil:

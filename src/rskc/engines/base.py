@@ -1,7 +1,7 @@
 """What all engines share: the frame of the data, the sums of clusters, and much of an engine.
 
 :class:`BaseEngine` and :class:`BaseTable` hold what is alike in memory, in blocks and on a device.
-The functions at the end make keys of partitions and fill empty clusters.
+The functions at the end make keys of partitions.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ FRAME_CELLS = 2**22
 SUBSET_SHARE = 0.25
 # ... or if the copy is small anyway.
 SUBSET_BYTES = 2**25
+# Less mass than this, where a case has about 1, is none.
+NO_MASS = 1e-9
 # Bits of the random number of a case: fewer where sums over very many cases would be inexact.
 KEY_BITS, EXACT_BITS = 30, 52
 
@@ -51,7 +53,7 @@ class Frame(NamedTuple):
         return cls.from_rows(X[::few], X[::many])
 
     @classmethod
-    def from_rows(cls, few: np.ndarray, many: np.ndarray) -> Frame:
+    def from_rows(cls, few: np.ndarray, many: Any) -> Frame:
         """Frame data by about 31 of their rows, and more for columns that hardly vary.
 
         Center first: |x|^2 - 2xc + |c|^2 loses digits when the center of the data is far from 0.
@@ -94,9 +96,17 @@ class Place(NamedTuple):
         return np.clip(placed[:, :, self.columns], -limits, limits)
 
 
+def above_0(counts: np.ndarray) -> np.ndarray:
+    """Return counts to divide by: 1 where there is nothing."""
+    return np.where(counts > NO_MASS, counts, 1.0)
+
+
 @dataclass
 class Sums:
-    """Totals and counts of the cases of each cluster; ``shift`` passes change them in place."""
+    """Totals and counts of the cases of each cluster; ``shift`` passes change them in place.
+
+    Where cases have masses, the counts are masses.
+    """
 
     totals: np.ndarray  # (runs, K, columns) float64
     counts: np.ndarray  # (runs, K) float64
@@ -115,12 +125,17 @@ class Sums:
 
     def means(self) -> np.ndarray:
         """Return the means of the clusters; 0, the location of the data, for an empty one."""
-        return self.totals / np.maximum(self.counts, 1)[:, :, None]
+        return self.totals / above_0(self.counts)[:, :, None]
 
     def between(self) -> np.ndarray:
         """Return B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
-        mean = self.totals.sum(axis=1) / np.maximum(self.counts.sum(axis=1), 1)[:, None]
+        mean = self.totals.sum(axis=1) / above_0(self.counts.sum(axis=1))[:, None]
         return np.einsum("rk,rkj->rj", self.counts, (self.means() - mean[:, None, :]) ** 2)
+
+    def n_kept(self) -> float:
+        """Return how many cases the only run has in its groups, an int where that is whole."""
+        total = float(self.counts.sum())
+        return int(total) if total.is_integer() else total
 
     def values_and_cells(self) -> tuple[np.ndarray, np.ndarray]:
         """Return totals (K, p) of the only run, and the number of cells (K, 1 or p) in each."""
@@ -158,6 +173,13 @@ class BaseTable:
         self.weights, self.width = weights, self.width_factor * self.n_columns
         self.rotated, self._place = place is None, place
         self._norms: Any = None
+
+    @property
+    def mass(self):
+        return self.n_cases
+
+    def cases_at(self, positions):
+        return positions.astype(np.int64)
 
     def place(self, centers):
         assert self._place is not None, "a rotated table has no place for centers"
@@ -219,6 +241,16 @@ class BaseEngine:
         """Note which of all cases are unobserved: the data of this engine are without them."""
         self.seen = np.flatnonzero(~unobserved)
         self.n_unobserved = len(unobserved) - len(self.seen)
+
+    @property
+    def mass(self):
+        return self.n_cases
+
+    def rounded(self, mass):
+        return int(mass)
+
+    def cases_at(self, positions):
+        return positions.astype(np.int64)
 
     def numbers(self, cases):
         return cases if self.seen is None else self.seen[cases]
@@ -390,40 +422,3 @@ def sums_to_keys(sums: np.ndarray, marks: np.ndarray | None) -> list[bytes]:
     if marks is not None:
         sums = np.hstack([sums, marks[:, None]])
     return [row.tobytes() for row in sums]
-
-
-# ---- Empty clusters
-
-
-class Candidates(NamedTuple):
-    """The cases of a run that cost most, the most expensive first."""
-
-    numbers: np.ndarray
-    costs: np.ndarray
-    groups: np.ndarray
-
-
-def candidates_needed(counts: np.ndarray) -> int:
-    """Count the cases that can be moved: one for each empty cluster, and those that are alone."""
-    return len(counts) + int(np.count_nonzero(counts == 0))
-
-
-def costliest(groups: np.ndarray, costs: np.ndarray, most: int) -> Candidates:
-    """Return the kept cases (of n) that cost most, the lower number first where they tie."""
-    paid = np.where(groups < 0, 0, costs)
-    numbers = np.argsort(-paid, kind="stable")[:most]
-    return Candidates(numbers, paid[numbers], groups[numbers])
-
-
-def fill_from(found: Candidates, counts: np.ndarray) -> list[tuple[int, int]]:
-    """Return (case, group) pairs: each empty group gets a case that is not alone in its group."""
-    counts, pairs, free = counts.copy(), [], list(zip(*found, strict=True))
-    for k in np.flatnonzero(counts == 0):
-        for place, (case, cost, group) in enumerate(free):
-            if cost > 0 and counts[group] >= 2:
-                counts[group] -= 1
-                counts[k] = 1
-                pairs.append((int(case), int(k)))
-                del free[place]
-                break
-    return pairs

@@ -4,6 +4,9 @@ Arrays of length n - labels, groups, costs, masks - are of the engine's own kind
 where the data are: in memory, on a device, on the workers of a cluster. The solver hands them on,
 joins masks by ``&``, ``|`` and ``~``, multiplies costs by a number, and leaves all else to the
 engine's :class:`Cases`. What has K x p numbers, or one for each run, is NumPy's.
+
+Cases may have masses, 1 if nothing is said. Then sums, sizes, medians and what is trimmed are by
+mass, and the last case that is trimmed may be so in part.
 """
 
 from __future__ import annotations
@@ -96,7 +99,7 @@ class Cases(Protocol):
         """Return a mask of the cases that are in no group."""
 
     def sizes(self, groups: Any, K: int) -> np.ndarray:
-        """Count the cases (runs, K) of each group."""
+        """Count the cases (runs, K) of each group, or sum their masses."""
 
     def differ(self, groups: Any, others: Any) -> np.ndarray:
         """Count the cases of each run that are in another group."""
@@ -126,6 +129,18 @@ class Cases(Protocol):
     def first_members(self, groups: Any, k: int, most: int) -> np.ndarray:
         """Return the numbers of the first cases of group k of the only run."""
 
+    def masses_at(self, cases: np.ndarray) -> np.ndarray:
+        """Return the masses of some cases, by their numbers."""
+
+    def kept_shares(self, groups: Any) -> np.ndarray:
+        """Return the shares of cases in groups (n,) that are kept: 1, but where trimmed in part."""
+
+    def number(self, mask: Any) -> int:
+        """Count the cases of a mask (n,), those that are trimmed in part too."""
+
+    def count(self, mask: Any) -> float:
+        """Count the cases of a mask (n,), or sum their masses."""
+
     def total(self, costs: Any, out: Any) -> float:
         """Sum the costs (n,) of the cases that are not in the mask."""
 
@@ -150,14 +165,21 @@ class Table(Protocol):
     work_bytes: int  # what labels, groups, costs and sums of a batch of runs may take
     rotated: bool  # coordinates of its own, in which centers of the data cannot be placed
 
+    @property
+    def mass(self) -> float:
+        """Return the mass of all cases: their number, if nothing else is said of them."""
+
     def of_runs(self, index: np.ndarray) -> Table:
         """Return the table for some of the runs only (each may have its own weights)."""
 
     def assign(self, centers: np.ndarray) -> Assignment:
         """Find the nearest of the centers (runs, K, columns)."""
 
-    def trim(self, assignment: Assignment, m: int) -> Grouping:
-        """Trim the m cases of largest cost, the lower case number first where costs tie."""
+    def trim(self, assignment: Assignment, m: float) -> Grouping:
+        """Trim the m cases of largest cost, the lower case number first where costs tie.
+
+        Where cases have masses, m is the mass that is trimmed.
+        """
 
     def sums(self, groups: Any, K: int) -> Sums:
         """Sum the cases of each group."""
@@ -165,7 +187,7 @@ class Table(Protocol):
     def shift(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
         """Bring sums from one grouping to another; return how many cases changed in each run."""
 
-    def regroup(self, assignment: Assignment, m: int, sums: Sums, before: Any) -> Regrouping:
+    def regroup(self, assignment: Assignment, m: float, sums: Sums, before: Any) -> Regrouping:
         """Trim, and bring the sums of the groups before to those of the new ones."""
 
     def exclude(self, groups: Any) -> Any:
@@ -176,6 +198,9 @@ class Table(Protocol):
 
     def seeding_table(self) -> Table:
         """Return the table from which starts are drawn: this one, or the same in memory."""
+
+    def cases_at(self, positions: np.ndarray) -> np.ndarray:
+        """Return the cases at positions from 0 to the mass of all, one after another by mass."""
 
     def cases(self, index: np.ndarray) -> np.ndarray:
         """Return the coordinates (..., columns) of some cases; of seeding tables."""
@@ -200,7 +225,17 @@ class Engine(Protocol):
     frame: Any  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
 
-    def expect(self, n_clusters: int, n_trim: int) -> None:
+    @property
+    def mass(self) -> float:
+        """Return the mass of all cases: their number, if nothing else is said of them."""
+
+    def rounded(self, mass: float) -> float:
+        """Return a mass in whole cases, rounded down, where masses are whole."""
+
+    def cases_at(self, positions: np.ndarray) -> np.ndarray:
+        """Return the cases at positions from 0 to the mass of all, one after another by mass."""
+
+    def expect(self, n_clusters: int, n_trim: float) -> None:
         """Get ready for problems with so many clusters and trimmed cases."""
 
     def rows(self, cases: np.ndarray) -> np.ndarray:
@@ -239,10 +274,10 @@ class Engine(Protocol):
     def set_aside(self, groups: Any, weights: np.ndarray) -> Any:
         """Return a mask of the trimmed cases of which something that has weight is observed."""
 
-    def farthest(self, distances: Any, m: int) -> Farthest:
+    def farthest(self, distances: Any, m: float) -> Farthest:
         """Find the m largest of each run, the lower case number first where they tie."""
 
-    def take_out_farthest(self, groups: Any, labels: Any, sums: Sums, m: int) -> Remaining:
+    def take_out_farthest(self, groups: Any, labels: Any, sums: Sums, m: float) -> Remaining:
         """Take the m cases that are farthest from the means of their labels out of each run.
 
         ``sums``, over all features, are those of the groups; they may be changed in place.

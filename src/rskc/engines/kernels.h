@@ -49,6 +49,10 @@ static void rskc_prefetch(const void *start, size_t bytes) {
 /* For trimming: values that are looked at first, and buckets that all are then sorted into. */
 #define RSKC_SAMPLE 32
 #define RSKC_BUCKETS 1024
+/* Masses that are off by less than this share of what is trimmed are off by rounding. */
+#define RSKC_MASS_SLACK 1e-11
+/* Less mass than this, where a case has about 1, is none. */
+#define RSKC_NO_MASS 1e-9
 #define RSKC_GAIN (1 - 1e-10) /* a move must gain more than rounding could */
 #define RSKC_SCREEN_ROWS 256
 /* Sweeps over the candidates of one screening: these cost little where the screening costs much. */

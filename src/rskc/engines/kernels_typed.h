@@ -214,6 +214,69 @@ static double NAME(trim_run)(const int32_t *labels, const T *costs, int64_t n, i
     return kept;
 }
 
+/* What trimming by mass has to order: a case of the bucket in question. */
+typedef struct {
+    T cost;
+    int64_t number;
+} NAME(Costing);
+
+/* The larger cost first, the lower number where costs tie. */
+static int NAME(costs_more)(const void *one, const void *other) {
+    const NAME(Costing) *a = one, *b = other;
+    if (a->cost != b->cost) return a->cost > b->cost ? -1 : 1;
+    return a->number < b->number ? -1 : 1;
+}
+
+/* The same by mass: cases go, the largest cost first, until the mass m is gone. The last one may go
+   in part: *cut = its number, or -1, and *left = what is kept of its mass. groups = labels, and -1
+   for cases that are gone. Returns the sum of masses times costs of what is kept. The buckets are
+   those of mth_largest. */
+static double NAME(trim_masses_run)(const int32_t *labels, const T *costs, const double *masses,
+                                    int64_t n, double m, void *buffer, int32_t *groups,
+                                    int64_t *cut, double *left) {
+    NAME(Costing) *inside = buffer;
+    double sums[RSKC_BUCKETS], gone = 0, kept = 0, slack = RSKC_MASS_SLACK * m;
+    BITS low = ~(BITS)0, high = 0;
+    int shift = 0, size = n < RSKC_BUCKETS ? RSKC_BUCKETS / 16 : RSKC_BUCKETS, own = size - 1;
+    int64_t found = 0, last = 0;
+    *cut = -1, *left = 0;
+    if (m <= 0) {
+        memcpy(groups, labels, (size_t)n * sizeof(int32_t));
+    } else {
+        for (int i = 0; i < size; i++) sums[i] = 0;
+        for (int64_t i = 0; i < n; i += 1 + n / RSKC_SAMPLE) {
+            BITS v = NAME(bits)(costs[i]);
+            low = v < low ? v : low;
+            high = v > high ? v : high;
+        }
+        while ((high - low) >> shift >= (BITS)size) shift++;
+        NAME(buckets)(costs, n, low, high, shift, groups);
+        for (int64_t i = 0; i < n; i++) sums[groups[i]] += masses[i];
+        while (own > 0 && gone + sums[own] <= m + slack) gone += sums[own--];
+        for (int64_t i = 0; i < n; i++) {
+            inside[found].cost = costs[i];
+            inside[found].number = i;
+            found += groups[i] == own;
+        }
+        qsort(inside, (size_t)found, sizeof(NAME(Costing)), NAME(costs_more));
+        for (int64_t i = 0; i < n; i++) groups[i] = groups[i] > own ? -1 : labels[i];
+        while (last < found && gone + masses[inside[last].number] <= m + slack) {
+            gone += masses[inside[last].number];
+            groups[inside[last++].number] = -1;
+        }
+        if (last < found && m - gone > slack) {
+            *cut = inside[last].number;
+            *left = masses[*cut] - (m - gone);
+        }
+    }
+    for (int64_t i = 0; i < n; i++) kept += groups[i] < 0 ? 0 : masses[i] * (double)costs[i];
+    if (*cut >= 0) kept -= (masses[*cut] - *left) * (double)costs[*cut];
+    return kept;
+}
+
+/* Bytes of work space of such a run: one place more than there are cases. */
+static size_t NAME(trim_masses_room)(int64_t n) { return (size_t)(n + 1) * sizeof(NAME(Costing)); }
+
 #define MISSING 0
 #define MOVES(x) NAME(x)
 #include "moves_typed.h"

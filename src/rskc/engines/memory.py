@@ -8,17 +8,8 @@ from types import ModuleType
 import numpy as np
 
 from rskc.engines import passes_numpy
-from rskc.engines.base import (
-    BaseEngine,
-    BaseTable,
-    Frame,
-    Sums,
-    candidates_needed,
-    case_numbers,
-    costliest,
-    fill_from,
-    sums_to_keys,
-)
+from rskc.engines.base import BaseEngine, BaseTable, Frame, Sums, case_numbers, sums_to_keys
+from rskc.engines.empty import candidates_needed, costliest, fill_from
 from rskc.engines.interface import Assignment, Cases, Farthest, Grouping, Moved, Regrouping
 
 PASSES: ModuleType
@@ -47,20 +38,11 @@ def passes_info() -> dict:
     }
 
 
-def _sums_of_groups(groups: np.ndarray, K: int, values: np.ndarray | None) -> np.ndarray:
-    """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""
-    runs, n = groups.shape
-    if n > FEW_CASES:
-        return np.array([np.bincount(row + 1, values, K + 1) for row in groups])
-    places = groups + (1 + (K + 1) * np.arange(runs)[:, None])
-    weights = None if values is None else np.broadcast_to(values, groups.shape).ravel()
-    return np.bincount(places.ravel(), weights, runs * (K + 1)).reshape(runs, K + 1)
-
-
 class NumpyCases:
     """:class:`~rskc.engines.interface.Cases` for NumPy arrays."""
 
     xp = np
+    masses: np.ndarray | None = None  # (n,) of cases that do not all count the same
 
     def asarray(self, array):
         return array
@@ -90,21 +72,31 @@ class NumpyCases:
         return groups < 0
 
     def sizes(self, groups, K):
-        return _sums_of_groups(groups, K, None)[:, 1:].astype(np.int64)
+        return self._of_groups(groups, K, None)[:, 1:].astype(np.int64)
 
     def differ(self, groups, others):
         return np.count_nonzero(groups != others, axis=1)
 
     def keys(self, groups, K, masks=None):
         numbers = _case_numbers(groups.shape[1])
-        sums = _sums_of_groups(groups, K, numbers)
+        sums = self._of_groups(groups, K, numbers)
         marks = None if masks is None else (masks * numbers[::-1]).sum(axis=1)
         return sums_to_keys(sums, marks)
+
+    def _of_groups(self, groups, K, values):
+        """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""
+        runs, n = groups.shape
+        if n > FEW_CASES:
+            return np.array([np.bincount(row + 1, values, K + 1) for row in groups])
+        places = groups + (1 + (K + 1) * np.arange(runs)[:, None])
+        weights = None if values is None else np.broadcast_to(values, groups.shape).ravel()
+        return np.bincount(places.ravel(), weights, runs * (K + 1)).reshape(runs, K + 1)
 
     def fill_empty(self, groups, counts, costs):
         groups = groups.copy()
         for run in np.flatnonzero((counts == 0).any(axis=1)):
-            found = costliest(groups[run], costs[run], candidates_needed(counts[run]))
+            most = candidates_needed(counts[run])
+            found = costliest(groups[run], costs[run], most, self.masses)
             for case, k in fill_from(found, counts[run]):
                 groups[run, case] = k
         return groups
@@ -131,6 +123,18 @@ class NumpyCases:
 
     def total(self, costs, out):
         return float(costs[~out].sum())
+
+    def number(self, mask):
+        return self.count(mask)
+
+    def count(self, mask):
+        return int(np.count_nonzero(mask))
+
+    def masses_at(self, cases):
+        return np.ones(len(cases))
+
+    def kept_shares(self, groups):
+        return np.ones(len(groups))
 
     def cube_roots(self, costs, groups, factors):
         return np.cbrt(costs * np.append(factors, 1.0)[groups])
@@ -392,11 +396,13 @@ class MemoryEngine(BaseEngine):
         return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
 
 
-def table_of_coordinates(rows: np.ndarray, n_threads: int = 1, passes=PASSES) -> MemoryTable:
+def table_of_coordinates(
+    rows: np.ndarray, n_threads: int = 1, passes=PASSES, made=MemoryTable
+) -> MemoryTable:
     """Return a rotated table with these coordinates."""
     blocks, ones = to_blocks(rows, passes.BLOCK), np.ones((1, rows.shape[1]))
     flat = np.ascontiguousarray(rows).reshape(-1)
-    return MemoryTable(blocks, flat, ones, n_threads, passes, None)
+    return made(blocks, flat, ones, n_threads, passes, None)
 
 
 def to_blocks(rows: np.ndarray, block: int) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.base import BaseEngine, BaseTable, Frame, Sums, sample_steps
+from rskc.engines.base import NO_MASS, BaseEngine, BaseTable, Frame, Sums, above_0, sample_steps
 from rskc.engines.interface import Assignment, Listed
 from rskc.engines.memory import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable, to_blocks
 
@@ -59,7 +59,7 @@ class MissingSums(Sums):
     def means(self) -> np.ndarray:
         """Return means over observed cells; NaN where there is none."""
         values, cells = np.split(self.totals, 2, axis=2)
-        return np.where(cells > 0.5, values / np.maximum(cells, 1), np.nan)
+        return np.where(cells > NO_MASS, values / above_0(cells), np.nan)
 
     def values_and_cells(self) -> tuple[np.ndarray, np.ndarray]:
         """Totals (K, p) of the only run, and the number of observed cells in each of them."""
@@ -69,7 +69,7 @@ class MissingSums(Sums):
     def between(self) -> np.ndarray:
         """Return B_j as if every case had observed all features that it is judged by."""
         values, cells = np.split(self.totals, 2, axis=2)
-        mean = values.sum(axis=1) / np.maximum(cells.sum(axis=1), 1)
+        mean = values.sum(axis=1) / above_0(cells.sum(axis=1))
         errors = np.nan_to_num(self.means()) - mean[:, None, :]
         return np.einsum("rkj,rkj->rj", cells, errors**2)
 
@@ -77,7 +77,7 @@ class MissingSums(Sums):
         """Return B_j from sums (runs, K, p) of f x, and of f over observed cells."""
         values, cells = np.split(self.totals, 2, axis=2)
         means = np.nan_to_num(self.means())
-        mean = (values.sum(axis=1) / np.maximum(cells.sum(axis=1), 1))[:, None, :]
+        mean = (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None, :]
         return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
 
 
@@ -188,7 +188,7 @@ class MissingEngineMixin(BaseEngine):
         return np.where(self.observed_features, sums.factored_between(*parts), -1.0)
 
     def set_aside(self, groups, weights):
-        return (groups < 0) & (self._factors(weights[None]) > 0)
+        return self.arrays.trimmed(groups) & (self._factors(weights[None]) > 0)
 
     def _factors(self, weights):
         """Return all weight / observed weight (runs, n) of each case; 0 for a blind one."""
@@ -245,7 +245,9 @@ class MissingEngine(MissingEngineMixin, MemoryEngine):
 
     def factored(self, groups, weights, K):
         """Return sums (runs, K, p) of f x, and of f over observed cells; f is a case's factor."""
-        factors = self._factors(weights)
+        return self._factored(groups, self._factors(weights), K)
+
+    def _factored(self, groups, factors, K):
         zeroth = [
             np.bincount(row[row >= 0], own[row >= 0], K)[:, None]
             - self._missing_cells(row, own[self.missing_rows], K)

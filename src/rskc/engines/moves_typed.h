@@ -3,7 +3,9 @@
    Without missing cells: cases x (n x q), totals (K x q). With missing cells: cases hold q values,
    0 where missing, and then q marks, 1 where observed; totals hold the sums of both, so that the
    second half counts the observed cells of each cluster and feature. `scale` has what a distance of
-   each case is multiplied by for its missing cells. Groups are -1 .. K-1.
+   each case is multiplied by for its missing cells. Groups are -1 .. K-1, and -2 for a case that stays. `mass` (n) has what each
+   case counts, or is NULL: 1. Then all counts are masses, and only cases of the same mass are
+   exchanged for trimmed ones; Lloyd's iterations do the rest.
 
    A round first screens all cases by matrix products, and then moves only those one by one, with
    sums kept up to date, for which the screening has found a gain. While the centers are near those
@@ -16,27 +18,31 @@
 #define WIDTH(q) (q)
 #define SCALE(i) 1.0
 #endif
+#define MASS(run, i) ((run)->mass == NULL ? 1.0 : (run)->mass[i])
+/* Whether a case is all that its cluster has. */
+#define ALONE(run, i, k) ((run)->counts[k] - MASS(run, i) < RSKC_NO_MASS)
 
 static void MOVES(center_of)(const double *total, double count, int q, double *center) {
 #if MISSING
     (void)count;
-    for (int j = 0; j < q; j++) center[j] = total[q + j] > 0.5 ? total[j] / total[q + j] : 0;
+    for (int j = 0; j < q; j++) center[j] = total[q + j] > RSKC_NO_MASS ? total[j] / total[q + j] : 0;
 #else
     for (int j = 0; j < q; j++) center[j] = count > 0 ? total[j] / count : 0;
 #endif
 }
 
-/* Puts a case into cluster k (sign = 1) or takes it out (sign = -1); keeps the center in step. */
-static void MOVES(transfer)(const T *x, int q, int k, double sign, double *totals, double *counts,
+/* Puts a case into cluster k (step = its mass) or takes it out (step = -mass); keeps the center in
+   step. */
+static void MOVES(transfer)(const T *x, int q, int k, double step, double *totals, double *counts,
                             double *centers) {
     double *total = totals + (size_t)k * WIDTH(q);
-    counts[k] += sign;
-    for (int j = 0; j < WIDTH(q); j++) total[j] += sign * (double)x[j];
+    counts[k] += step;
+    for (int j = 0; j < WIDTH(q); j++) total[j] += step * (double)x[j];
     if (counts[k] > 0) MOVES(center_of)(total, counts[k], q, centers + (size_t)k * q);
 }
 
-/* sum_j w_j (x_j - c_j)^2 n_j / (n_j + step), over what is observed: the change of the within sum
-   when the case enters (step = 1), or with the sign turned when it leaves (step = -1). */
+/* |step| sum_j w_j (x_j - c_j)^2 n_j / (n_j + step), over what is observed: the change of the within
+   sum when the case enters (step = its mass), or with the sign turned when it leaves (-mass). */
 RSKC_CLONES
 static double MOVES(change)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT c,
                             const double *RSKC_RESTRICT w, const double *RSKC_RESTRICT total,
@@ -47,18 +53,18 @@ static double MOVES(change)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRIC
     RSKC_SUM_IN_LANES(sum)
     for (int j = 0; j < q; j++) {
         double e = (double)x[j] - c[j], n = total[q + j], left = n + step;
-        double share = left > 0.5 ? n / left : 0; /* the only observed cell is its own mean */
+        double share = left > RSKC_NO_MASS ? n / left : 0; /* the only observed cell is its own mean */
         sum += w[j] * (double)x[q + j] * e * e * share;
     }
-    return sum;
+    return fabs(step) * sum;
 #else
     (void)total;
-    return NAME(weighted_distance)(x, c, w, q) * count / (count + step);
+    return fabs(step) * NAME(weighted_distance)(x, c, w, q) * count / (count + step);
 #endif
 }
 
 /* What the within sum rises by when x enters the cheapest cluster but `skip`; *to = that cluster. */
-static double MOVES(entering)(const T *x, const double *w, int q, int K, int skip,
+static double MOVES(entering)(const T *x, double mass, const double *w, int q, int K, int skip,
                               const double *totals, const double *counts, const double *centers,
                               int *to) {
     double least = -1;
@@ -67,7 +73,7 @@ static double MOVES(entering)(const T *x, const double *w, int q, int K, int ski
         double d = 0;
         if (counts[k] > 0)
             d = MOVES(change)(x, centers + (size_t)k * q, w, totals + (size_t)k * WIDTH(q),
-                              counts[k], 1, q);
+                              counts[k], mass, q);
         if (least < 0 || d < least) {
             least = d;
             *to = k;
@@ -76,16 +82,17 @@ static double MOVES(entering)(const T *x, const double *w, int q, int K, int ski
     return least;
 }
 
-static double MOVES(leaving)(const T *x, const double *w, int q, int k, const double *totals,
-                             const double *counts, const double *centers) {
+static double MOVES(leaving)(const T *x, double mass, const double *w, int q, int k,
+                             const double *totals, const double *counts, const double *centers) {
     return MOVES(change)(x, centers + (size_t)k * q, w, totals + (size_t)k * WIDTH(q), counts[k],
-                         -1, q);
+                         -mass, q);
 }
 
 /* What a run is made of, and the work space of its screening. */
 typedef struct {
     const T *x;
-    const double *w, *scale;
+    const double *w, *scale, *mass;
+    double most; /* the largest mass */
     int64_t n;
     int q, K;
     int32_t *groups;
@@ -104,13 +111,15 @@ static int64_t MOVES(move_round)(const MOVES(Run) *run, int64_t n_cases) {
         int64_t i = run->cases[c];
         const T *xi = run->x + i * WIDTH(run->q);
         int from = run->groups[i], to = -1;
-        if (run->counts[from] < 2) continue;
-        double gain = MOVES(leaving)(xi, run->w, run->q, from, run->totals, run->counts, run->centers);
-        double loss = MOVES(entering)(xi, run->w, run->q, run->K, from, run->totals, run->counts,
-                                      run->centers, &to);
+        double mass = MASS(run, i);
+        if (ALONE(run, i, from)) continue;
+        double gain = MOVES(leaving)(xi, mass, run->w, run->q, from, run->totals, run->counts,
+                                     run->centers);
+        double loss = MOVES(entering)(xi, mass, run->w, run->q, run->K, from, run->totals,
+                                      run->counts, run->centers, &to);
         if (loss < gain * RSKC_GAIN) {
-            MOVES(transfer)(xi, run->q, from, -1, run->totals, run->counts, run->centers);
-            MOVES(transfer)(xi, run->q, to, 1, run->totals, run->counts, run->centers);
+            MOVES(transfer)(xi, run->q, from, -mass, run->totals, run->counts, run->centers);
+            MOVES(transfer)(xi, run->q, to, mass, run->totals, run->counts, run->centers);
             run->groups[i] = to;
             run->loss[i] = 0; /* what the screening found of it is no longer true */
             moves++;
@@ -124,8 +133,8 @@ static void MOVES(exact_gains)(const MOVES(Run) *run, int64_t start, int64_t sto
     for (int64_t i = start; i < stop; i++) {
         int own = run->groups[i];
         run->gain[i] = own < 0 ? 0
-            : MOVES(leaving)(run->x + i * WIDTH(run->q), run->w, run->q, own, run->totals, run->counts,
-                             run->centers);
+            : MOVES(leaving)(run->x + i * WIDTH(run->q), MASS(run, i), run->w, run->q, own,
+                             run->totals, run->counts, run->centers);
     }
 }
 
@@ -133,19 +142,21 @@ static void MOVES(exact_gains)(const MOVES(Run) *run, int64_t start, int64_t sto
 static void MOVES(update_gains)(const MOVES(Run) *run, int one, int other) {
     for (int64_t i = 0; i < run->n; i++)
         if (run->groups[i] == one || run->groups[i] == other)
-            run->gain[i] = MOVES(leaving)(run->x + i * WIDTH(run->q), run->w, run->q, run->groups[i],
-                                          run->totals, run->counts, run->centers);
+            run->gain[i] = MOVES(leaving)(run->x + i * WIDTH(run->q), MASS(run, i), run->w, run->q,
+                                          run->groups[i], run->totals, run->counts, run->centers);
 }
 
-/* The kept case whose leaving gains most; -1 if none may leave. */
+/* The kept case whose leaving gains most, for its mass; -1 if none may leave. */
 static int64_t MOVES(costliest)(const MOVES(Run) *run, double *gain) {
     int64_t worst = -1;
+    double most = 0;
     const double *scale = run->scale;
     (void)scale;
     *gain = 0;
     for (int64_t i = 0; i < run->n; i++) {
-        if (run->groups[i] < 0 || run->counts[run->groups[i]] < 2) continue;
-        if (SCALE(i) * run->gain[i] > *gain) {
+        if (run->groups[i] < 0 || ALONE(run, i, run->groups[i])) continue;
+        if (SCALE(i) * run->gain[i] / MASS(run, i) > most) {
+            most = SCALE(i) * run->gain[i] / MASS(run, i);
             *gain = SCALE(i) * run->gain[i];
             worst = i;
         }
@@ -157,7 +168,7 @@ static int64_t MOVES(costliest)(const MOVES(Run) *run, double *gain) {
 static void MOVES(lower_bound)(const MOVES(Run) *run, int64_t i, int k) {
     double d = run->counts[k] > 0
         ? MOVES(change)(run->x + i * WIDTH(run->q), run->centers + (size_t)k * run->q, run->w,
-                        run->totals + (size_t)k * WIDTH(run->q), run->counts[k], 1, run->q)
+                        run->totals + (size_t)k * WIDTH(run->q), run->counts[k], MASS(run, i), run->q)
         : 0;
     if (d < run->loss[i]) run->loss[i] = d;
 }
@@ -175,13 +186,15 @@ static int64_t MOVES(exchange_round)(const MOVES(Run) *run, int64_t n_out) {
         if (out < 0) break;
         int from = run->groups[out], to = from, candidate = from;
         const T *leaver = run->x + out * WIDTH(run->q);
-        MOVES(transfer)(leaver, run->q, from, -1, run->totals, run->counts, run->centers);
+        double mass = MASS(run, out);
+        MOVES(transfer)(leaver, run->q, from, -mass, run->totals, run->counts, run->centers);
         least = gain * RSKC_GAIN;
         for (int64_t c = 0; c < n_out; c++) {
             int64_t i = run->cases[c];
             MOVES(lower_bound)(run, i, from);
-            if (SCALE(i) * (run->loss[i] - RSKC_SLACK(T) * run->norms[i]) >= least) continue;
-            double loss = SCALE(i) * MOVES(entering)(run->x + i * WIDTH(run->q), run->w, run->q, run->K,
+            if (MASS(run, i) != mass) continue;
+            if (SCALE(i) * (run->loss[i] - RSKC_SLACK(T) * run->norms[i] * mass) >= least) continue;
+            double loss = SCALE(i) * MOVES(entering)(run->x + i * WIDTH(run->q), mass, run->w, run->q, run->K,
                                                      -1, run->totals, run->counts, run->centers, &candidate);
             if (loss < least) {
                 least = loss;
@@ -190,11 +203,11 @@ static int64_t MOVES(exchange_round)(const MOVES(Run) *run, int64_t n_out) {
             }
         }
         if (place < 0) { /* nothing better: it goes back */
-            MOVES(transfer)(leaver, run->q, from, 1, run->totals, run->counts, run->centers);
+            MOVES(transfer)(leaver, run->q, from, mass, run->totals, run->counts, run->centers);
             break;
         }
         int64_t in = run->cases[place];
-        MOVES(transfer)(run->x + in * WIDTH(run->q), run->q, to, 1, run->totals, run->counts, run->centers);
+        MOVES(transfer)(run->x + in * WIDTH(run->q), run->q, to, mass, run->totals, run->counts, run->centers);
         run->groups[out] = -1, run->groups[in] = to;
         run->cases[place] = out, run->loss[out] = 0;
         for (int64_t c = 0; c < n_out; c++) MOVES(lower_bound)(run, run->cases[c], to);
@@ -210,12 +223,13 @@ static void MOVES(prepare)(const MOVES(Run) *run) {
     for (int k = 0; k < run->K; k++) {
         const double *c = run->centers + (size_t)k * q;
         T *f = run->factors + (size_t)k * WIDTH(q);
-        double constant = 0, share = run->counts[k] / (run->counts[k] + 1);
+        /* With masses the share is one of the case and the cluster, and not in the factors. */
+        double constant = 0, share = run->mass ? 1 : run->counts[k] / (run->counts[k] + 1);
 #if MISSING
         const double *cells = run->totals + (size_t)k * 2 * q + q;
         T *of_squares = run->factors + (size_t)run->K * 2 * q + (size_t)k * q;
         for (int j = 0; j < q; j++) {
-            share = run->w[j] * cells[j] / (cells[j] + 1);
+            share = run->w[j] * cells[j] / (cells[j] + run->most); /* of no case is it less */
             of_squares[j] = (T)share;
             f[j] = (T)(-2 * share * c[j]);
             f[q + j] = (T)(share * c[j] * c[j]);
@@ -250,10 +264,18 @@ static void MOVES(screen_rows)(const MOVES(Run) *run, int64_t start, int rows, N
         for (int i = 0; i < rows; i++) {
             int64_t c = start + i;
 #if MISSING
-            double loss = (double)d[i];
+            double loss = MASS(run, c) * (double)d[i];
 #else
-            double loss = share * run->norms[c] + (double)d[i] + run->constants[k];
-            if (run->groups[c] == k) run->gain[c] = turn * loss;
+            double loss, mass;
+            if (run->mass == NULL) {
+                loss = share * run->norms[c] + (double)d[i] + run->constants[k];
+                if (run->groups[c] == k) run->gain[c] = turn * loss;
+            } else {
+                mass = run->mass[c];
+                loss = mass * n * (run->norms[c] + (double)d[i] + run->constants[k]);
+                if (run->groups[c] == k && !ALONE(run, c, k)) run->gain[c] = loss / (n - mass);
+                loss /= n + mass;
+            }
 #endif
             if (loss < run->loss[c] && run->groups[c] != k) run->loss[c] = loss;
         }
@@ -278,8 +300,9 @@ static int64_t MOVES(movable)(const MOVES(Run) *run) {
     int64_t found = 0;
     for (int64_t i = 0; i < run->n; i++) {
         int own = run->groups[i];
-        if (own < 0 || run->counts[own] < 2) continue;
-        if (run->loss[i] < run->gain[i] + RSKC_SLACK(T) * run->norms[i]) run->cases[found++] = i;
+        if (own < 0 || ALONE(run, i, own)) continue;
+        double off = RSKC_SLACK(T) * run->norms[i] * MASS(run, i);
+        if (run->loss[i] < run->gain[i] + off) run->cases[found++] = i;
     }
     return found;
 }
@@ -290,7 +313,7 @@ static int64_t MOVES(movable)(const MOVES(Run) *run) {
 static int64_t MOVES(still_movable)(const MOVES(Run) *run) {
     int64_t open = 0, found = 0;
     double most = 0, least_share = 1;
-    if (MISSING) return -1; /* every feature has a share of its own */
+    if (MISSING || run->mass) return -1; /* every feature, or every case, has a share of its own */
     for (int k = 0; k < run->K; k++) {
         double n = run->counts[k], m = run->screened_counts[k];
         if (n < 2 || m < 2) return -1;
@@ -313,8 +336,8 @@ static int64_t MOVES(still_movable)(const MOVES(Run) *run) {
         int64_t i = run->cases[c];
         const T *xi = run->x + i * WIDTH(run->q);
         int own = run->groups[i], to;
-        double gain = MOVES(leaving)(xi, run->w, run->q, own, run->totals, run->counts, run->centers);
-        double loss = MOVES(entering)(xi, run->w, run->q, run->K, own, run->totals, run->counts, run->centers, &to);
+        double gain = MOVES(leaving)(xi, 1, run->w, run->q, own, run->totals, run->counts, run->centers);
+        double loss = MOVES(entering)(xi, 1, run->w, run->q, run->K, own, run->totals, run->counts, run->centers, &to);
         if (loss < gain + RSKC_SLACK(T) * run->norms[i]) run->cases[found++] = i;
     }
     return found;
@@ -326,7 +349,7 @@ static int64_t MOVES(trimmed)(const MOVES(Run) *run) {
     const double *scale = run->scale;
     (void)scale;
     for (int64_t i = 0; i < run->n; i++)
-        if (run->groups[i] < 0 && SCALE(i) != 0) run->cases[found++] = i;
+        if (run->groups[i] == -1 && SCALE(i) != 0) run->cases[found++] = i;
     return found;
 }
 
@@ -338,11 +361,14 @@ static size_t MOVES(work_size)(int64_t n, int q, int K) {
 }
 
 /* Rounds until nothing improves, at most max_rounds; returns the number of moves. */
-static int64_t MOVES(single_moves)(const T *x, const double *w, const double *scale, int64_t n,
-                                   int q, int K, int max_rounds, int32_t *groups, double *totals,
-                                   double *counts, NAME(Gemm) gemm, double *work) {
-    MOVES(Run) run = {x, w, scale, n, q, K, groups, totals, counts};
+static int64_t MOVES(single_moves)(const T *x, const double *w, const double *scale,
+                                   const double *mass, int64_t n, int q, int K, int max_rounds,
+                                   int32_t *groups, double *totals, double *counts, NAME(Gemm) gemm,
+                                   double *work) {
+    MOVES(Run) run = {x, w, scale, mass, 1, n, q, K, groups, totals, counts};
     int64_t moves = 0;
+    for (int64_t i = 0; mass != NULL && i < n; i++)
+        if (i == 0 || mass[i] > run.most) run.most = mass[i];
     run.centers = work, work += (size_t)K * q;
     run.screened = work, work += (size_t)K * q;
     run.screened_counts = work, work += K;
@@ -383,3 +409,5 @@ static int64_t MOVES(single_moves)(const T *x, const double *w, const double *sc
 
 #undef WIDTH
 #undef SCALE
+#undef MASS
+#undef ALONE

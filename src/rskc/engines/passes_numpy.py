@@ -12,6 +12,11 @@ BLOCK = 1
 # Work arrays of a pass stay near this size.
 WORK_BYTES = 2**24
 
+# Masses that are off by less than this share of what is trimmed are off by rounding.
+MASS_SLACK = 1e-11
+# Less mass than this, where a case has about 1, is none.
+NO_MASS = 1e-9
+
 
 def has_openmp():
     """Whether the passes were built with OpenMP."""
@@ -81,8 +86,44 @@ def trim(labels, costs, m, n_threads, groups, kept):
         kept[r] = cost[groups[r] >= 0].sum(dtype=np.float64)
 
 
+def trim_masses(labels, costs, masses, m, n_threads, groups, kept, cut, left):
+    """Do the same by mass: cases go, the largest cost first, until the mass m is gone.
+
+    The last one may go in part and keeps its label: ``cut`` is its number, or -1, and ``left`` what
+    is kept of its mass. kept = the sum of masses times costs of what is kept, for each run.
+    """
+    groups[...], cut[...], left[...] = labels, -1, 0.0
+    slack = MASS_SLACK * m
+    for r, cost in enumerate(costs):
+        if m > 0:
+            order = np.argsort(-cost, kind="stable")
+            gone = np.cumsum(masses[order])
+            whole = int(np.searchsorted(gone, m + slack, side="right"))
+            groups[r, order[:whole]] = -1
+            rest = m - (gone[whole - 1] if whole else 0.0)
+            if whole < len(order) and rest > slack:
+                cut[r] = order[whole]
+                left[r] = masses[cut[r]] - rest
+        own = groups[r] >= 0
+        kept[r] = masses[own] @ cost[own].astype(np.float64)
+        if cut[r] >= 0:
+            kept[r] -= (masses[cut[r]] - left[r]) * cost[cut[r]]
+
+
 def shift_sums(X, block, location, factor, before, after, n_threads, totals, counts, moved):
     """Bring totals and counts of each group from the grouping ``before`` to ``after``."""
+    ones = np.ones(before.shape[1])
+    _shift(X, block, location, factor, ones, before, after, totals, counts, moved)
+
+
+def shift_masses(
+    X, block, location, factor, masses, before, after, n_threads, totals, counts, moved
+):
+    """Do the same where each case counts with its mass; counts are masses too."""
+    _shift(X, block, location, factor, masses, before, after, totals, counts, moved)
+
+
+def _shift(X, block, location, factor, masses, before, after, totals, counts, moved):
     K, X = totals.shape[1], _rows(X, totals.shape[2], block)
     for r in range(len(before)):
         changed = np.flatnonzero(before[r] != after[r])
@@ -92,8 +133,9 @@ def shift_sums(X, block, location, factor, before, after, n_threads, totals, cou
             for k in range(K):
                 cases = members[groups[members] == k]
                 if len(cases):
-                    totals[r, k] += sign * factor * (X[cases] - location).sum(axis=0)
-                    counts[r, k] += sign * len(cases)
+                    rows = (X[cases] - location) * masses[cases, None]
+                    totals[r, k] += sign * factor * rows.sum(axis=0)
+                    counts[r, k] += sign * masses[cases].sum()
 
 
 def own_distances(X, location, factor, weights, labels, centers, n_threads, out):
@@ -134,6 +176,27 @@ def single_moves_missing(
         moves[r] = run.all_rounds(max_rounds)
 
 
+def move_masses(X, block, weights, masses, max_rounds, n_threads, groups, totals, counts, moves):
+    """Move cases that count with their masses; only those of the same mass are exchanged."""
+    X = _rows(X, weights.shape[1], block)
+    for r in range(len(groups)):
+        run = _Run(X, weights[r % len(weights)], groups[r], totals[r], counts[r])
+        run.mass = masses
+        moves[r] = run.all_rounds(max_rounds)
+
+
+def move_masses_missing(
+    X, block, weights, scale, masses, max_rounds, n_threads, groups, totals, counts, moves
+):
+    """Do the same for a table of values and marks (n, 2q)."""
+    X = _rows(X, 2 * weights.shape[1], block)
+    for r in range(len(groups)):
+        own = r % len(weights)
+        run = _MissingRun(X, weights[own], groups[r], totals[r], counts[r])
+        run.scale, run.mass = scale[own], masses
+        moves[r] = run.all_rounds(max_rounds)
+
+
 class _Run:
     """One partition under single moves; changes its groups, totals and counts in place."""
 
@@ -145,7 +208,7 @@ class _Run:
         self.X, self.weights = X.astype(np.float64), weights
         self.slack = 1e-12 if X.dtype == np.float64 else 1e-4
         self.groups, self.totals, self.counts = groups, totals, counts
-        self.scale = np.ones(len(X))
+        self.scale = self.mass = np.ones(len(X))
         self.centers = np.array([self.center_of(k) for k in range(len(counts))])
 
     def all_rounds(self, max_rounds):
@@ -160,26 +223,31 @@ class _Run:
     def movable(self):
         """Kept cases that gain by a move, as the sums are when a round begins."""
         kept = np.flatnonzero(self.groups >= 0)
-        kept = kept[self.counts[self.groups[kept]] >= 2]
+        kept = kept[~self.alone(kept)]
         own, gain = self.groups[kept], self.changes(kept, self.groups[kept], -1)
         loss = np.full(len(kept), np.inf)
         for k in range(len(self.counts)):
             entering = self.changes(kept, np.full(len(kept), k), 1) if self.counts[k] > 0 else 0
             loss = np.where(own == k, loss, np.minimum(loss, entering))
         values = self.X[kept, : len(self.weights)]
-        return kept[loss < gain + self.slack * (values**2 @ self.weights)]
+        off = self.slack * self.mass[kept] * (values**2 @ self.weights)
+        return kept[loss < gain + off]
+
+    def alone(self, cases):
+        """Whether cases are all that their clusters have."""
+        return self.counts[self.groups[cases]] - self.mass[cases] < NO_MASS
 
     def center_of(self, k):
-        return self.totals[k] / max(self.counts[k], 1)
+        return self.totals[k] / (self.counts[k] if self.counts[k] > 0 else 1)
 
     def changes(self, cases, clusters, step):
         """Return the change of the within sum when cases enter clusters (1) or leave them (-1)."""
-        d = ((self.X[cases] - self.centers[clusters]) ** 2) @ self.weights
-        return d * self.counts[clusters] / (self.counts[clusters] + step)
+        d = self.mass[cases] * (((self.X[cases] - self.centers[clusters]) ** 2) @ self.weights)
+        return d * self.counts[clusters] / (self.counts[clusters] + step * self.mass[cases])
 
     def transfer(self, i, k, sign):
-        self.counts[k] += sign
-        self.totals[k] += sign * self.X[i]
+        self.counts[k] += sign * self.mass[i]
+        self.totals[k] += sign * self.mass[i] * self.X[i]
         if self.counts[k] > 0:
             self.centers[k] = self.center_of(k)
 
@@ -200,7 +268,7 @@ class _Run:
         moves = 0
         for i in candidates:
             a = self.groups[i]
-            if self.counts[a] < 2:
+            if self.alone(i):
                 continue
             loss = self.entering(i)
             loss[a] = np.inf
@@ -214,15 +282,15 @@ class _Run:
 
     def costliest(self):
         kept = np.flatnonzero(self.groups >= 0)
-        kept = kept[self.counts[self.groups[kept]] >= 2]
+        kept = kept[~self.alone(kept)]
         if len(kept) == 0:
             return -1, 0.0
         gains = self.scale[kept] * self.changes(kept, self.groups[kept], -1)
-        worst = gains.argmax()
+        worst = (gains / self.mass[kept]).argmax()
         return kept[worst], gains[worst]
 
     def exchange_round(self):
-        moves, n_out = 0, np.count_nonzero((self.groups < 0) & (self.scale > 0))
+        moves, n_out = 0, np.count_nonzero((self.groups == -1) & (self.scale > 0))
         if n_out * len(self.weights) > self.EXCHANGE_WORK:
             return 0
         while moves < len(self.groups):
@@ -232,7 +300,8 @@ class _Run:
             origin = self.groups[out]
             self.transfer(out, origin, -1)
             best, to, least = out, origin, gain * self.GAIN
-            for i in np.flatnonzero((self.groups < 0) & (self.scale > 0)):
+            alike = self.mass == self.mass[out]
+            for i in np.flatnonzero((self.groups == -1) & (self.scale > 0) & alike):
                 loss = self.scale[i] * self.entering(i)
                 if loss.min() < least:
                     best, to, least = i, loss.argmin(), loss.min()
@@ -250,10 +319,14 @@ class _MissingRun(_Run):
 
     def center_of(self, k):
         values, cells = np.split(self.totals[k], 2)
-        return np.where(cells > 0.5, values / np.maximum(cells, 1), 0)
+        some = cells > NO_MASS
+        return np.where(some, values / np.where(some, cells, 1), 0)
 
     def changes(self, cases, clusters, step):
         values, marks = np.split(self.X[cases], 2, axis=-1)
         cells = np.split(self.totals[clusters], 2, axis=-1)[1]
-        share = np.where(cells + step > 0.5, cells / np.maximum(cells + step, 1), 0)
-        return (marks * share * (values - self.centers[clusters]) ** 2) @ self.weights
+        mass = self.mass[cases]
+        after = cells + step * mass[..., None]
+        some = after > NO_MASS
+        share = np.where(some, cells / np.where(some, after, 1), 0)
+        return mass * ((marks * share * (values - self.centers[clusters]) ** 2) @ self.weights)

@@ -109,6 +109,9 @@ def _check_contents(attributes: dict[str, Any], K: int) -> None:
     for name in ("distances_", "unweighted_distances_", "feature_statistics_"):
         if name in attributes and not (attributes[name] >= 0).all():
             raise ValueError(f"{name} are not 0 or more")
+    counted = attributes.get("sample_weight_", np.ones(1))
+    if not (np.isfinite(counted).all() and (counted >= 0).all() and counted.any()):
+        raise ValueError("sample_weight_ are not weights")
     if np.isnan(attributes["objective_path_"]).any():
         raise ValueError("objective_path_ has no value")
     if not all(0 <= each <= 1 for each in attributes.get("feature_p_values_", ())):

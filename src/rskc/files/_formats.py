@@ -1,4 +1,6 @@
-"""Tables in other formats than text: Parquet, Arrow, NumPy, Excel, AnnData.
+"""Tables in other formats than text: Parquet, Arrow, NumPy, Excel, AnnData, Matrix Market.
+
+Sparse ones are not made dense.
 
 Excel is read by python-calamine, which hands over each cell as it is; read as text by way of
 fastexcel, 1/3 comes back as 0.333333333 and 1e-20 as 0.
@@ -6,11 +8,14 @@ fastexcel, 1/3 comes back as 0.333333333 and 1e-20 as 0.
 
 from __future__ import annotations
 
+import gzip
 import zipfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix, issparse, load_npz
 
 from rskc.files._source import Layout, Source, near, needed, polars, row_number, shown
 
@@ -61,6 +66,8 @@ def read_npz(layout: Layout) -> Source:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise damaged(layout, error) from error
+    if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
+        return _of_scipy(layout)
     main = _main_array(layout, arrays)
     matrix = arrays.pop(main)
     features, cases = arrays.pop("feature_names", None), arrays.pop("case_names", None)
@@ -73,6 +80,57 @@ def read_npz(layout: Layout) -> Source:
     names = None if features is None else [str(name) for name in np.ravel(features)]
     id_name = None if cases is None else "case_names"
     return of_matrix(layout, matrix, names, sides, id_name=id_name, left_out=left_out)
+
+
+def _of_scipy(layout: Layout) -> Source:
+    try:
+        matrix = load_npz(layout.path)
+    except (OSError, ValueError, KeyError) as error:
+        raise damaged(layout, error) from error
+    return of_matrix(layout, matrix)
+
+
+def read_mtx(layout: Layout) -> Source:
+    """Read a matrix of Matrix Market, rows being cases.
+
+    With the names of features and barcodes beside it, as 10x Genomics writes them, rows are
+    features.
+    """
+    from scipy.io import mmread
+
+    try:
+        matrix = mmread(layout.path)
+    except (OSError, ValueError, EOFError, OverflowError) as error:
+        raise damaged(layout, error) from error
+    features = _names_beside(layout.path, "features.tsv", "genes.tsv")
+    cases = _names_beside(layout.path, "barcodes.tsv")
+    if features is None or cases is None:
+        return of_matrix(layout, matrix)
+    if matrix.shape != (len(features), len(cases)):
+        raise layout.error(
+            "the matrix has shape {shape}, and beside it are the names of {features} features and "
+            "{cases} cases",
+            shape=matrix.shape,
+            features=len(features),
+            cases=len(cases),
+        )
+    sides = {"barcode": np.array(cases, object)}
+    return of_matrix(layout, matrix.T, features, sides, id_name="barcode")
+
+
+def _names_beside(path: Path, *files: str) -> list[str] | None:
+    """Return the names in the first of these files beside a matrix; None if there is none.
+
+    Those of the second column, which has the symbols of genes, or of the first if these repeat.
+    """
+    for file in (path.with_name(name + packed) for name in files for packed in ("", ".gz")):
+        if file.is_file():
+            opened = gzip.open if file.suffix == ".gz" else open
+            with opened(file, "rt", encoding="utf-8") as lines:
+                rows = [line.rstrip("\r\n").split("\t") for line in lines if line.strip()]
+            columns = [[row[min(j, len(row) - 1)] for row in rows] for j in (1, 0)]
+            return next((names for names in columns if len(set(names)) == len(names)), columns[1])
+    return None
 
 
 def _main_array(layout: Layout, arrays: dict[str, np.ndarray]) -> str:
@@ -100,7 +158,7 @@ def read_h5ad(layout: Layout) -> Source:
                 name=shown(name),
                 others=others,
             )
-    matrix = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
+    matrix = data.X if issparse(data.X) else np.asarray(data.X)
     id_name = "obs_names" if layout.id_column is None else layout.id_column
     sides = {"obs_names": np.asarray(data.obs_names, object)} if id_name == "obs_names" else {}
     sides |= {name: np.asarray(data.obs[name], object) for name in layout.as_text}
@@ -160,12 +218,12 @@ def _text(cell: Any) -> str | None:
 
 def of_matrix(
     layout: Layout,
-    matrix: np.ndarray,
+    matrix: Any,
     names: list[str] | None = None,
     sides: dict[str, np.ndarray] | None = None,
     **more: Any,
 ) -> Source:
-    """Make a source of a matrix, and columns of text beside it."""
+    """Make a source of a matrix, dense or sparse, and columns of text beside it."""
     pl = polars()
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise layout.error(
@@ -175,10 +233,16 @@ def of_matrix(
         )
     names = [f"x{j}" for j in range(matrix.shape[1])] if names is None else names
     sides = {} if sides is None else sides
-    if len(names) != matrix.shape[1] or any(len(side) != len(matrix) for side in sides.values()):
+    if len(names) != matrix.shape[1] or any(
+        len(side) != matrix.shape[0] for side in sides.values()
+    ):
         raise layout.error("the names do not fit the table's shape {shape}", shape=matrix.shape)
-    beside = [pl.Series([_side(cell) for cell in side]) for side in sides.values()]
-    columns = [*beside, *(pl.Series(column) for column in _native(matrix).T)]
+    columns = [pl.Series([_side(cell) for cell in side]) for side in sides.values()]
+    if issparse(matrix):
+        single = matrix.dtype in (np.float16, np.float32)
+        more["cells"] = csr_matrix(matrix, dtype=np.float32 if single else np.float64)
+    else:
+        columns += [pl.Series(column) for column in _native(matrix).T]
     frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
     return Source(frame, [*sides, *names], row_number, **more)
 

@@ -58,6 +58,10 @@ class Roles(NamedTuple):
 def find_roles(layout: Layout, source: Source, wanted: Wanted) -> Roles:
     """Say what each column is for, and make numbers of the features."""
     roles = _roles_by_name(layout, source, wanted)
+    if source.cells is not None:  # features and nothing else
+        columns = np.array(roles.features) - source.frame.width
+        every = len(columns) == source.cells.shape[1]
+        return roles._replace(matrix=source.cells if every else source.cells[:, columns])
     if wanted.use != "all" and not wanted.features_in_rows:
         roles = _without_text(layout, source, roles, [*wanted.use, *wanted.categorical])
     found = find_numbers(layout, source, roles.features, wanted)
@@ -159,7 +163,7 @@ def _id_number(layout: Layout, source: Source, wanted: Wanted, kept: list[int]) 
     name = wanted.ids if wanted.ids is not None else source.id_name
     if name is not None:
         return source.names.index(name)
-    if not kept or kept[0] != 0:
+    if not kept or kept[0] != 0 or source.cells is not None:
         return None
     if source.names[0] == "" and len(source.names) > 1:
         return 0

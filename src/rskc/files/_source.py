@@ -77,6 +77,7 @@ class Source:
     parse: bool = False  # whether cells of text may be numbers
     id_name: str | None = None  # where the format says which column has the ids
     left_out: Mapping[str, str] = field(default_factory=dict)  # name and why
+    cells: Any = None  # a CSR matrix of the features, whose names follow those of the frame
 
 
 def row_number(row: int) -> str:

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from rskc.files._formats import of_columns, read_excel, read_h5ad, read_npy, read_npz
+from rskc.files._formats import of_columns, read_excel, read_h5ad, read_mtx, read_npy, read_npz
 from rskc.files._numbers import cell_error
 from rskc.files._roles import Roles, SetAside, Wanted, find_roles
 from rskc.files._source import Layout, Source, TableError, near, polars, row_number, shown
@@ -42,7 +43,9 @@ READERS = {
     ".npz": read_npz,
     ".xlsx": read_excel,
     ".h5ad": read_h5ad,
+    ".mtx": read_mtx,
 }
+PACKED = (*SEPARATORS, ".mtx")  # also with .gz
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Table:
     data : pandas.DataFrame of shape (n_cases, n_features)
         Numbers, NaN where a cell is missing; float32 if all columns of the file are, else float64.
         Categories are of pandas' categorical type.
+        Of a sparse matrix in the file its columns are sparse.
         Its index are the ids of the cases, as text, or row numbers; its columns the features.
     labels : ndarray of shape (n_cases,) or None
         The label column: whole numbers if all are, else text.
@@ -118,7 +122,8 @@ def read_table(
     """Read a table from a file.
 
     The format goes by the name: .csv, .tsv and .txt (also .gz), .parquet, .arrow and .feather,
-    .npy, .npz, .xlsx, .h5ad.
+    .npy, .npz (also of SciPy's save_npz), .xlsx, .h5ad, .mtx (also .gz; with features.tsv and
+    barcodes.tsv beside it, rows are features).
 
     Parameters
     ----------
@@ -241,11 +246,11 @@ def _read(layout: Layout) -> Source:
         raise layout.error("the file is empty")
     if suffix in SEPARATORS:
         return read_text(layout, suffix, packed)
-    if suffix in READERS and not packed:
+    if suffix in READERS and (suffix in PACKED or not packed):
         return READERS[suffix](layout)
     known = ", ".join([*SEPARATORS, *READERS])
     raise layout.error(
-        "tables are read from {known} (text also with .gz), and this is none", known=known
+        "tables are read from {known} (text and .mtx also with .gz), and this is none", known=known
     )
 
 
@@ -284,14 +289,19 @@ def _table(
     import pandas as pd
 
     matrix, texts = roles.matrix, roles.categories
+    sparse = issparse(matrix)
     names = [source.names[j] for j in roles.features]
     ids = None if roles.ids is None else _ids(layout, source, roles.ids)
     if features_in_rows:
-        matrix = np.ascontiguousarray(matrix.T)
+        matrix = matrix.T.tocsr() if sparse else np.ascontiguousarray(matrix.T)
         features = [f"x{j}" for j in range(matrix.shape[1])] if ids is None else ids
         ids, names = names, features
-    low, high = np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
-    data = pd.DataFrame(matrix, index=ids, columns=names, copy=False)
+    if sparse:
+        low, high = (end(axis=0).toarray().ravel() for end in (matrix.nanmin, matrix.nanmax))
+        data = pd.DataFrame.sparse.from_spmatrix(matrix, index=ids, columns=names)
+    else:
+        low, high = np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
+        data = pd.DataFrame(matrix, index=ids, columns=names, copy=False)
     if texts:
         made = {source.names[j]: pd.Categorical(each.to_list()) for j, each in texts.items()}
         order = [source.names[j] for j in sorted([*roles.features, *texts])]
@@ -307,7 +317,7 @@ def _table(
         constant=[names[j] for j in np.flatnonzero(low == high)]
         + [name for name, own in values.items() if len(own) == 1],
         empty=[names[j] for j in np.flatnonzero(np.isnan(low))],
-        n_missing=int(np.count_nonzero(np.isnan(matrix)))
+        n_missing=int(np.count_nonzero(np.isnan(matrix.data if sparse else matrix)))
         + sum(each.null_count() for each in texts.values()),
         path=layout.path,
         sha256=digest,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import diags_array, issparse
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.arrays import to_numpy_pair
+from rskc.arrays import to_dense, to_numpy_pair
 from rskc.fitted import number_names, number_weights
 from rskc.outliers import Distances, Thresholds
 from rskc.prediction import judge_cases
@@ -15,6 +16,8 @@ from rskc.validation import validated
 from rskc.wording import cleaned
 
 MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge
+# A sparse table with more cells than this in features with weight stays sparse.
+MOST_CELLS = 2**22
 LOW, HIGH = 0.02, 0.98  # quantiles at which the colors of a heat map end
 SPREAD = 1000.0  # a largest distance of more than this many medians calls for a log scale
 FLOOR = 1e-3  # on a log scale, what is below this share of the median stands on the edge
@@ -63,10 +66,10 @@ def check_seen(seen: np.ndarray) -> None:
         )
 
 
-def table_of(model: Any, X: Any) -> np.ndarray:
-    """Return X as an array of floats, NaN for a missing cell, its columns those of the fit.
+def table_of(model: Any, X: Any) -> Any:
+    """Return X as an array of floats, NaN for a missing cell, or as a CSR matrix.
 
-    A category is several columns, one for each of its categories.
+    Its columns are those of the fit; a category is several, one for each of its categories.
     """
     return validated(model, X, False, model.cluster_centers_.dtype)
 
@@ -133,14 +136,14 @@ class Frame(NamedTuple):
     n_beyond: int  # outliers outside of it
 
 
-def plane_of(model: Any, X: np.ndarray, cases: AssignedCases, kind: str) -> Plane:
+def plane_of(model: Any, X: Any, cases: AssignedCases, kind: str) -> Plane:
     """Place cases in two dimensions.
 
     Parameters
     ----------
     model : RobustSparseKMeans
         A fitted model.
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
         Cases of which a feature with weight is observed.
     cases : AssignedCases
         The same, as the model sees them.
@@ -153,12 +156,16 @@ def plane_of(model: Any, X: np.ndarray, cases: AssignedCases, kind: str) -> Plan
     if by_features:
         features = features[:2]
     X, centers = X[:, features], model.cluster_centers_[:, features]
-    n_filled = int(np.isnan(X).any(axis=1).sum())
-    X = fill_with_centers(X, cases.labels, centers)
+    if by_features or X.shape[0] * len(features) <= MOST_CELLS or len(features) < 3:
+        X = to_dense(X)
+    n_filled = 0 if issparse(X) else int(np.isnan(X).any(axis=1).sum())
+    if n_filled:
+        X = fill_with_centers(X, cases.labels, centers)
     centers = fill_with_centers(centers, np.arange(len(centers)), centers)
     if not by_features:
         scale = np.sqrt(weights[features])
-        return _by_components(X * scale, centers * scale, cases.outliers, n_filled)
+        weighted = X @ diags_array(scale, format="csr") if issparse(X) else X * scale
+        return _by_components(weighted, centers * scale, cases.outliers, n_filled)
     names = [cleaned(name, 40) for name in number_names(model)[features]]
     if len(features) == 1:
         return _by_rank(X, centers, cases.labels, names[0], n_filled)
@@ -181,14 +188,15 @@ def _by_rank(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, name: str, 
     )
 
 
-def _by_components(Z: np.ndarray, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
+def _by_components(Z: Any, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
     from sklearn.decomposition import PCA  # a tenth of the start of a command
 
     regular = Z[~outliers]
-    if len(regular) < 3:  # too few to span a plane
-        regular = np.concatenate([Z, centers])
+    if regular.shape[0] < 3:  # too few to span a plane
+        regular = np.concatenate([to_dense(Z), centers])
     with np.errstate(invalid="ignore"):  # the shares of no variance at all
-        pca = PCA(2, random_state=0).fit(regular)
+        pca = PCA(2, svd_solver="arpack" if issparse(regular) else "auto", random_state=0)
+        pca.fit(regular)
     names = [
         f"PC {i} ({share:.0%} of the weighted variance)"
         for i, share in enumerate(np.nan_to_num(pca.explained_variance_ratio_), 1)

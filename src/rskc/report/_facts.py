@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.fitted import by_column, thresholds_of
@@ -47,7 +48,7 @@ class Facts:
     """A fitted model and its data; arrays of cases are in the order of the data."""
 
     model: Any
-    X: np.ndarray  # numbers; a category has one for each of its categories
+    X: Any  # an array, or a CSR matrix; a category has a number for each of its categories
     n: int
     p: int
     K: int
@@ -82,7 +83,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         )
     model, X = pictures.check_fitted(model, X)
     table = pictures.table_of(model, X)
-    pictures.check_cases_of_the_fit(model, len(table), "what a report says")
+    pictures.check_cases_of_the_fit(model, table.shape[0], "what a report says")
     judged = judge_cases(model, X)
     _check_same_data(model.distances_, judged.weighted)
     # Files of earlier versions have no unweighted distances.
@@ -90,14 +91,16 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
     thresholds = thresholds_of(model)
     names = getattr(model, "case_names_in_", None) if case_names is None else list(case_names)
     if names is None:
-        names = pictures.case_names(X, len(table))
-    if len(names) != len(table):
+        names = pictures.case_names(X, table.shape[0])
+    if len(names) != table.shape[0]:
         raise ValueError(
-            f"case_names has {len(names)} names for {len(table)} cases; give one for each."
+            f"case_names has {len(names)} names for {table.shape[0]} cases; give one for each."
         )
-    n, p, K = len(table), model.n_features_in_, len(model.cluster_centers_)
+    n, p, K = table.shape[0], model.n_features_in_, len(model.cluster_centers_)
     support = pictures.strongest(model.feature_weights_)
-    blind = np.isnan(by_column(model, table)[:, support]).all(axis=1) & (len(support) > 0)
+    blind = np.zeros(n, bool)
+    if len(support) and not issparse(table):
+        blind = np.isnan(by_column(model, table)[:, support]).all(axis=1)
     return Facts(
         model,
         table,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc.arrays import to_dense
 from rskc.fitted import number_names, number_weights, units_of
 from rskc.outliers import Distances
 from rskc.pictures import models as pictures
@@ -216,7 +217,7 @@ def outliers(facts: Facts) -> dict[str, Any]:
 def cells(facts: Facts) -> dict[str, Any]:
     """Draw the cells of the features with the largest weights, standardized, cases by cluster."""
     features = pictures.strongest(number_weights(facts.model), MOST_COLUMNS)
-    values = facts.X[:, features].astype(np.float64)
+    values = to_dense(facts.X[:, features]).astype(np.float64)
     values = pictures.standardize_cells(values, facts.outliers)
     everyone = np.arange(facts.n)
     rows = chosen_cases(facts, everyone, MOST_ROWS)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc.arrays import to_dense
 from rskc.columns import spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
 from rskc.fitted import number_names, units_of
@@ -144,7 +145,9 @@ def _data(facts: Facts) -> dict[str, Any]:
         "n_missing": int(facts.model.n_missing_),
         "share_missing": facts.model.n_missing_ / (facts.n * facts.p),
         "n_blind": n_blind,  # no value in the features that have weight; among them
-        "n_empty": int(np.isnan(facts.X[facts.blind]).all(axis=1).sum()),  # no value at all
+        "n_empty": int(
+            np.isnan(to_dense(facts.X[facts.blind])).all(axis=1).sum()
+        ),  # no value at all
         "n_infinite": int((~facts.seen).sum()) - n_blind,
         "spreads": _spreads(facts),
     }

@@ -151,7 +151,7 @@ class Clest(Search):
         check_real("level", self.level, 0, 1)
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        numbers = check_clusters(self.n_clusters, 2, len(X) // 3)
+        numbers = check_clusters(self.n_clusters, 2, X.shape[0] // 3)
         kinds = [(DATA, b) for b in range(self.n_splits)]
         kinds += [(REFERENCE, b) for b in range(self.n_references)]
         reference = REFERENCES[self.reference](X)
@@ -228,7 +228,7 @@ def _split_error(X: np.ndarray, reference: Reference, estimator: Any, seed: int,
     rng = rng_of(seed, kind, number)
     if kind == REFERENCE:
         X = reference.draw(rng).astype(X.dtype, copy=False)
-    test, learning = np.split(rng.permutation(len(X)), [len(X) // 3])
+    test, learning = np.split(rng.permutation(X.shape[0]), [X.shape[0] // 3])
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
     predicted = fit_quietly(models[0], X[learning]).predict(X[test])
     found = fit_quietly(models[1], X[test]).labels_

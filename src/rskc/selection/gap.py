@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.fitting import fit
@@ -246,12 +247,17 @@ class _Sets:
             return self.kept[number]
         rng = rng_of(self.seed, number)
         drawn = permuted(self.clean, rng, self.groups)
-        while (lacking := len(self.X) - len(drawn)) > 0:
+        while (lacking := self.X.shape[0] - drawn.shape[0]) > 0:
             # As many cases as the data have: fewer fit more closely, and seem to have clusters.
-            drawn = np.vstack([drawn, permuted(self.clean, rng, self.groups)[:lacking]])
-        if drawn.nbytes <= KEPT_BYTES:
+            more = permuted(self.clean, rng, self.groups)[:lacking]
+            drawn = vstack([drawn, more], "csr") if issparse(more) else np.vstack([drawn, more])
+        if _bytes_of(drawn) <= KEPT_BYTES:
             self.kept[number] = drawn
         return drawn
+
+
+def _bytes_of(table: Any) -> int:
+    return 3 * table.data.nbytes if issparse(table) else table.nbytes
 
 
 def _path_of_set(sets: _Sets, model: Any, bounds: np.ndarray, key: Key) -> Result:

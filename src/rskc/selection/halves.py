@@ -126,7 +126,7 @@ def fit_all(X: np.ndarray, estimator: Any, key: Key) -> Result:
         return _of_no_clusters(X)  # fewer distinct cases than clusters
     return {
         "labels": model.labels_,
-        "outliers": np.asarray(getattr(model, "outliers_", np.zeros(len(X), bool))),
+        "outliers": np.asarray(getattr(model, "outliers_", np.zeros(X.shape[0], bool))),
         "weights": getattr(model, "feature_weights_", np.ones(X.shape[1])),
         "n_different": getattr(model, "n_features_different_", np.nan),
         "n_enough": getattr(model, "n_features_enough_", np.nan),
@@ -163,7 +163,7 @@ def _predict_from(
     try:
         model = fit_quietly(with_few_starts(configured(estimator, seed, n_clusters=K)), X[half])
     except ParameterError:  # fewer distinct cases than clusters: nothing comes back
-        return np.zeros(len(X), np.int32), np.zeros(X.shape[1], bool)
+        return np.zeros(X.shape[0], np.int32), np.zeros(X.shape[1], bool)
     return model.predict(X).astype(np.int32), _selected(model, X.shape[1])
 
 

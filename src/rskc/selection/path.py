@@ -159,7 +159,7 @@ def find_clean(model: RobustSparseKMeans, X: np.ndarray) -> CleanCases:
     fitting.fit(once, X)
     usual = ~(once.trimmed_ | once.outliers_)
     if not is_word(model.trim, "auto"):
-        return CleanCases(model, np.ones(len(X), bool), usual)
+        return CleanCases(model, np.ones(X.shape[0], bool), usual)
     return CleanCases(clone(model).set_params(trim=CLEAN_TRIM), ~once.trimmed_, usual)
 
 

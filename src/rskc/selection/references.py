@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import issparse
 
+from rskc.arrays import to_dense
 from rskc.groups import FeatureGroups
 
 # Cells farther than this many MADs from the median of their column are drawn in to that distance
@@ -37,7 +40,7 @@ class UniformReference:
     def of(cls, X: np.ndarray) -> UniformReference:
         """Measure the box of some data."""
         filled, missing = _filled(X)
-        return cls(filled.min(axis=0), filled.max(axis=0), missing, len(X))
+        return cls(filled.min(axis=0), filled.max(axis=0), missing, X.shape[0])
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
@@ -67,7 +70,7 @@ class PcaReference:
         mean = filled.mean(axis=0)
         left, sizes, axes = _singular(filled - mean)
         scores = left * sizes
-        return cls(mean, axes, scores.min(axis=0), scores.max(axis=0), missing, len(X))
+        return cls(mean, axes, scores.min(axis=0), scores.max(axis=0), missing, X.shape[0])
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
@@ -81,17 +84,26 @@ REFERENCES: dict[str, Callable[[np.ndarray], Reference]] = {
 }
 
 
-def permuted(
-    X: np.ndarray, rng: np.random.Generator, groups: FeatureGroups | None = None
-) -> np.ndarray:
+def permuted(X: Any, rng: np.random.Generator, groups: FeatureGroups | None = None) -> Any:
     """Permute each column on its own; a missing cell moves like any other cell.
 
     The indicators of a category are one column, and move together.
     """
+    if issparse(X):
+        return _permuted_sparse(X, rng)
     if groups is None or len(np.unique(groups.columns)) == X.shape[1]:
         return rng.permuted(X, axis=0)
     orders = rng.permuted(np.tile(np.arange(len(X))[:, None], groups.columns[-1] + 1), axis=0)
     return np.ascontiguousarray(np.take_along_axis(X, orders[:, groups.columns], axis=0))
+
+
+def _permuted_sparse(X: Any, rng: np.random.Generator) -> Any:
+    X = X.tocsc(copy=True)
+    X.sum_duplicates()
+    for start, stop in pairwise(X.indptr):  # the stored cells of a column go to other rows
+        X.indices[start:stop] = rng.choice(X.shape[0], stop - start, replace=False)
+    X.has_sorted_indices = False
+    return X.tocsr()
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,7 @@ class NormalReference:
         filled, missing = _filled(X)
         mean = filled.mean(axis=0)
         _, sizes, axes = _singular(filled - mean)
-        return cls(mean, axes, sizes / np.sqrt(max(len(X) - 1, 1)), missing, len(X))
+        return cls(mean, axes, sizes / np.sqrt(max(X.shape[0] - 1, 1)), missing, X.shape[0])
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
@@ -126,6 +138,7 @@ def _singular(centered: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def _filled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """Clip outlying cells and fill missing ones with the median; return their mask, if any."""
+    X = to_dense(X)
     missing = np.isnan(X)
     missing = missing if missing.any() else None
     known = np.where(missing.all(axis=0), 0.0, X) if missing is not None else X

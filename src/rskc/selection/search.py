@@ -11,6 +11,7 @@ from typing import Any, Self
 import joblib
 import numpy as np
 from joblib import effective_n_jobs
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -58,7 +59,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             The data, NaN for a missing cell. Of a tensor or a Dask array or dataframe, the cases
             that are searched on are read into memory; the chosen model is fitted to X as it is.
         y : ignored
@@ -80,7 +81,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             raise ParameterError("n_jobs", jobs, "must be None or an integer other than 0.")
         with open_store(self.checkpoint, self._identity()) as store:
             data = gather(table, n_used, int(store.identity["seed"]))
-            store.claim("data", f"{data.shape} {data.dtype} {joblib.hash(data)}")
+            cells = (data.data, data.indices, data.indptr) if issparse(data) else data
+            store.claim("data", f"{data.shape} {data.dtype} {joblib.hash(cells)}")
             with closing(Runner(store, jobs, self.progress)) as runner:
                 self._search(data, runner)
         self.n_samples_, self.n_samples_used_ = n, n_used
@@ -104,6 +106,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.estimator_type = "clusterer"
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
     def _check(self, n: int, p: int) -> None:

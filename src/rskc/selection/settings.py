@@ -99,7 +99,7 @@ class TrimCurves(Search):
         return check_clusters(asked, 1, n)
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        numbers, trims = self._numbers(len(X)), check_trims(self.trims)
+        numbers, trims = self._numbers(X.shape[0]), check_trims(self.trims)
         grid = [{"n_clusters": K, "trim": trim} for K, trim in product(numbers, trims)]
         found_by_distances = [{"n_clusters": K, "trim": "auto"} for K in numbers]
         fits, table = _fit_all("Trimming", grid + found_by_distances, X, self._for_tasks(), runner)
@@ -198,7 +198,7 @@ class GridSearch(Search):
         return numbers, check_bounds(self.l1_bounds, p).tolist(), trims
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        axes = self._axes(len(X), self._n_units(X.shape[1]))
+        axes = self._axes(X.shape[0], self._n_units(X.shape[1]))
         names = ("n_clusters", "l1_bound", "trim")
         grid = [dict(zip(names, setting, strict=True)) for setting in product(*axes)]
         model = self._for_tasks().set_params(n_features=None)
@@ -209,7 +209,7 @@ class GridSearch(Search):
         table["consensus"] = _consensus(fits, len(axes[0]))
         agreed = [_agreed(table, K) for K in axes[0]]
         judged = [_judgment(self, fits[i], grid[i]["n_clusters"]) for i in agreed]
-        named = np.arange(len(X)), feature_names(self)
+        named = np.arange(X.shape[0]), feature_names(self)
         self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
         own, self.n_stable_ = _own_number(self.estimator, axes[0]), None
         if self.choose_clusters:

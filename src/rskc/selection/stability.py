@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.arrays import to_numpy
+from rskc.arrays import to_dense, to_numpy
 from rskc.fitted import by_column, predictor_of
 from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.halves import COLUMNS, Fits, best_match, fit_all, fit_halves
@@ -203,7 +203,7 @@ class Stability(Search):
     def _search(self, X: np.ndarray, runner: Runner) -> None:
         model = self._as_asked(runner.seed)
         fits: dict[int, Fits] = {}
-        numbers, few = self._numbers(len(X)), min(FIRST_SPLITS, self.n_splits)
+        numbers, few = self._numbers(X.shape[0]), min(FIRST_SPLITS, self.n_splits)
         while numbers:
             keys: list[Key] = [(K,) for K in numbers]
             later = len(numbers) * self.n_splits
@@ -218,7 +218,7 @@ class Stability(Search):
                 for key, result in zip(keys, runner.run("Halves", work, keys, later), strict=True):
                     fits[key[0]].splits.append(result)
                 numbers = [K for K in numbers if fits[K].stability >= self.nearly - FAR_BELOW]
-            numbers = self._more(fits, len(X))
+            numbers = self._more(fits, X.shape[0])
         self._decide(X, fits, runner)
 
     def _more(self, fits: dict[int, Fits], n: int) -> list[int]:
@@ -278,7 +278,8 @@ class Stability(Search):
         """Compare the clusters, and each with its nearest one, with one cloud."""
         weights, clean = fit.full["weights"], ~fit.full["outliers"]
         used = np.flatnonzero(weights > 0)
-        cells, labels = X[np.ix_(clean, used)] * np.sqrt(weights[used]), fit.full["labels"][clean]
+        cells = to_dense(X[clean][:, used]) * np.sqrt(weights[used])
+        labels = fit.full["labels"][clean]
         model = self._without_choices(runner.seed)
         fit.cloud = compare_with_cloud(
             cells, labels, fit.n_clusters, model, self.n_references, runner

@@ -85,7 +85,7 @@ class PredictionStrength(Search):
         check_real("threshold", self.threshold, 0)
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
-        numbers = check_clusters(self.n_clusters, 1, len(X) // 2)
+        numbers = check_clusters(self.n_clusters, 1, X.shape[0] // 2)
         work = partial(_split_strength, X, self._for_tasks(), runner.seed)
         keys = [(b, K) for b in range(self.n_splits) for K in numbers]
         results = runner.run("Prediction strength", work, keys)
@@ -119,7 +119,7 @@ def _split_strength(X: np.ndarray, estimator: Any, seed: int, key: Key) -> Resul
     number, K = key
     if K == 1:
         return {"strength": 1.0}
-    first, second = np.array_split(rng_of(seed, number).permutation(len(X)), 2)
+    first, second = np.array_split(rng_of(seed, number).permutation(X.shape[0]), 2)
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
     predicted = fit_quietly(models[0], X[first]).predict(X[second])
     found = fit_quietly(models[1], X[second])

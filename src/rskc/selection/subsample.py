@@ -6,6 +6,7 @@ from operator import getitem
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from rskc.arrays import is_dask, to_numpy
@@ -36,21 +37,22 @@ def draw_cases(n: int, n_used: int, seed: int) -> np.ndarray:
     return np.sort(rng_of(seed, DRAW).choice(n, n_used, replace=False, shuffle=False))
 
 
-def gather(table: Any, n_used: int, seed: int) -> np.ndarray:
-    """Return ``n_used`` cases of a table in memory; a NumPy array of no more is itself."""
-    if len(table) <= n_used:
-        drawn = to_numpy(table)
+def gather(table: Any, n_used: int, seed: int) -> Any:
+    """Return ``n_used`` cases of a table in memory; an array or matrix of no more is itself."""
+    n = table.shape[0]
+    if n <= n_used:
+        drawn = table if issparse(table) else to_numpy(table)
     else:
-        drawn = _rows(table, draw_cases(len(table), n_used, seed))
-    if drawn is table:
+        drawn = _rows(table, draw_cases(n, n_used, seed))
+    if drawn is table or issparse(table):
         return drawn
     return check_array(
         drawn, dtype=PRECISIONS, order="C", ensure_all_finite="allow-nan", input_name="X"
     )
 
 
-def _rows(table: Any, cases: np.ndarray) -> np.ndarray:
-    if isinstance(table, np.ndarray):
+def _rows(table: Any, cases: np.ndarray) -> Any:
+    if isinstance(table, np.ndarray) or issparse(table):
         return table[cases]
     if is_dask(table):
         return _rows_of_blocks(table, cases)

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import Cases, Engine, Remaining, Sums
+from rskc.engines.base import above_0
 from rskc.solver.partition import Partitions, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.weights import weigh
@@ -47,7 +48,7 @@ class State:
     made_with: np.ndarray  # (p,) weights that made this partition
     weights: np.ndarray  # (p,) made from this partition
     objective: float  # sum_j w_j B_j over the cases in neither trimmed set
-    n_kept: int  # the number of these
+    n_kept: float  # the number of these, or their mass
     kept_sizes: np.ndarray  # (K,) cases in each group
     guarded: bool  # see is_guarded
     rest: float  # objective per kept case, without clusters of n_trim cases or fewer
@@ -146,7 +147,7 @@ def _state(
 ) -> State:
     """Add what is needed to compare a branch with others."""
     weights, objective = found.weights, float(found.weights @ between)
-    n_kept = int(sums.counts.sum())
+    n_kept = sums.n_kept()
     small = sizes <= problem.n_trim
     rest = objective / max(n_kept, 1)
     if sums.factored:  # cases of which little is observed must not decide
@@ -166,7 +167,7 @@ def _state(
 
 
 def _rest(
-    sums: Sums, small: np.ndarray, sizes: np.ndarray, weights: np.ndarray, most: int
+    sums: Sums, small: np.ndarray, sizes: np.ndarray, weights: np.ndarray, most: float
 ) -> float:
     """Least objective per kept case without one small cluster, or without the smallest of them.
 
@@ -175,7 +176,7 @@ def _rest(
     small = small[np.argsort(sizes[small], kind="stable")]
     together = small[np.cumsum(sizes[small]) <= most]
     values, cells = sums.values_and_cells()
-    squares = (values**2 / np.maximum(cells, 1)) @ weights  # (K,)
+    squares = (values**2 / above_0(cells)) @ weights  # (K,)
 
     def means_without(
         values_gone: np.ndarray,
@@ -183,12 +184,9 @@ def _rest(
         squares_gone: np.ndarray,
         counts_gone: np.ndarray,
     ) -> np.ndarray:
-        left = (values.sum(axis=0) - values_gone) ** 2 / np.maximum(
-            cells.sum(axis=0) - cells_gone, 1
-        )
-        return (squares.sum() - squares_gone - left @ weights) / np.maximum(
-            counts.sum() - counts_gone, 1
-        )
+        left = (values.sum(axis=0) - values_gone) ** 2 / above_0(cells.sum(axis=0) - cells_gone)
+        rest = squares.sum() - squares_gone - left @ weights
+        return rest / above_0(counts.sum() - counts_gone)
 
     counts = sums.counts[0]
     each = [part[small] for part in (values, cells, squares, counts)]

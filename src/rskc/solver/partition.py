@@ -88,7 +88,7 @@ def lloyd(table: Table, centers: np.ndarray, problem: Problem) -> Partitions:
 class _Batch:
     """The runs that still move, and their sums; and those that have ended."""
 
-    def __init__(self, table: Table, centers: np.ndarray, n_trim: int):
+    def __init__(self, table: Table, centers: np.ndarray, n_trim: float):
         self.table, self.n_trim, self.centers = table, n_trim, centers
         self.runs = np.arange(len(centers))
         self.ended: list[tuple[np.ndarray, Partitions]] = []

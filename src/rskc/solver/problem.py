@@ -18,7 +18,7 @@ class Problem:
     """
 
     n_clusters: int
-    n_trim: int = 0
+    n_trim: float = 0  # an int, or where cases have masses that are not whole, a mass
     l1_bound: float | None = None
     n_features: int | None = None
     max_iter: int = 300
@@ -40,7 +40,7 @@ class Rival:
     """A solution with a larger objective whose smallest cluster may be all outlying cases."""
 
     mean: float  # objective per kept case
-    size: int  # of the smallest cluster
+    size: float  # of the smallest cluster
     cases: np.ndarray  # the numbers of its first cases
 
 
@@ -59,7 +59,7 @@ class Solution:
     trimmed_unweighted: Any  # (n,) O_E
     costs: Any  # (n,) weighted squared distance to the own center
     objective: float  # sum_j w_j B_j over the cases in neither trimmed set
-    n_kept: int  # how many these are
+    n_kept: float  # how many these are, or their mass
     sizes: np.ndarray  # (K,) cases that have each label
     kept_sizes: np.ndarray  # (K,) those of them that are not in O_W
     inertia: float  # weighted within sum of squares of the cases not in O_W

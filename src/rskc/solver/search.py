@@ -68,7 +68,7 @@ class Starts(Protocol):
         """Return this many of the restarts, drawn anew for each round."""
         ...
 
-    def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
+    def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
         """Yield the starts in batches that fit the work space."""
         ...
 
@@ -94,7 +94,7 @@ class DrawnStarts:
         """Return the first few, their draws shifted in each round."""
         return replace(self, uniforms=(self.uniforms[:n_runs] + round_ * GOLDEN) % 1.0)
 
-    def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
+    def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
         """Yield the cases drawn, batch by batch."""
         runs, K = self.uniforms.shape
         step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
@@ -112,7 +112,7 @@ class DrawnStarts:
         better = split_and_merge(table, first, problem, self.uniforms[: len(first), 0])
         return better.join(found).best(len(found), problem.n_clusters)
 
-    def _draw(self, table: Table, n_trim: int, rows: slice, kinds: np.ndarray) -> np.ndarray:
+    def _draw(self, table: Table, n_trim: float, rows: slice, kinds: np.ndarray) -> np.ndarray:
         uniforms = self.uniforms[rows]
         cases = np.empty(uniforms.shape, np.int64)
         bytes_of_run = 16 * trials_for(self.uniforms.shape[1]) * table.n_cases
@@ -173,7 +173,7 @@ class GivenStarts:
         """Return the first few."""
         return GivenStarts(self.groups[:n_runs], self.n_clusters)
 
-    def batches(self, table: Table, n_trim: int) -> Iterator[Batch]:
+    def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
         """Yield the means of the groups, run by run."""
         for groups in self.groups:
             yield Batch(table.sums(groups, self.n_clusters).means(), np.zeros(1, int))
@@ -227,7 +227,7 @@ def _n_kept(table: Table, K: int) -> int:
 
 def _single_is_enough(table: Table, found: Partitions, problem: Problem) -> bool:
     """Whether rounding in single precision is small beside what cases cost."""
-    kept = table.n_cases - problem.n_trim
+    kept = table.mass - problem.n_trim
     return bool(found.within[0] / kept > SINGLE_SHARE * table.typical_norm())
 
 

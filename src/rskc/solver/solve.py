@@ -96,8 +96,8 @@ def _solve_by_sample(
     to the same end: from there all cases need a few more iterations.
     """
     part = engine.part(sample)
-    share = part.n_cases / engine.n_cases
-    few = replace(problem, n_trim=int(problem.n_trim * share))
+    share = part.mass / engine.mass
+    few = replace(problem, n_trim=part.rounded(problem.n_trim * share))
     if not is_sparse(problem):
         leader = _search_evenly(part, few, starts.on_all()).partitions.take(slice(0, 1))
         centers = part.restore(part.sums(leader.groups, few.n_clusters).means())
@@ -116,7 +116,7 @@ def carry(
     if not is_sparse(problem):
         carried = _carried(engine, problem, found.centers[None], engine.equal_weights())
         return _plain_solution(engine, problem, carried)
-    share = len(sample) / engine.n_cases
+    share = found.sizes.sum() / engine.mass
     made_with = np.vstack([found.made_with, *(solution.weights for solution in warm)])
     # Its table is as large as the data: given up before the branches make theirs.
     branches = _carried(engine, problem, found.centers[None], found.made_with[None]).partitions
@@ -315,7 +315,7 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
         made_with=weights[0],
         trimmed_unweighted=trimmed & ~trimmed,  # none
         objective=float(between.sum()) * engine.unit,
-        n_kept=int(sums.counts.sum()),
+        n_kept=sums.n_kept(),
         path=(float(between.sum()) * engine.unit,),
         converged=bool(leader.converged[0] and best.converged[0] and ended.reached),
     )
@@ -383,7 +383,7 @@ def finish(engine: Engine, problem: Problem, state: State | Held) -> Solution:
         made_with=state.made_with,
         trimmed_unweighted=engine.arrays.only(state.far),
         objective=objective,
-        n_kept=int(sums.counts.sum()),
+        n_kept=sums.n_kept(),
         path=(objective,),
         converged=bool(state.converged and ended.reached and stationary),
     )
@@ -407,7 +407,7 @@ def _smallest_cluster(engine: Engine, solution: Solution) -> Rival:
     least = int(solution.kept_sizes.argmin())
     groups = engine.arrays.without(solution.labels, solution.trimmed_weighted)
     cases = engine.arrays.first_members(engine.arrays.as_run(groups), least, RIVAL_CASES)
-    return Rival(solution.mean, int(solution.kept_sizes[least]), cases)
+    return Rival(solution.mean, solution.kept_sizes[least].item(), cases)
 
 
 def _rival(engine: Engine, problem: Problem, solution: Solution, outcome: Outcome) -> Rival | None:
@@ -422,4 +422,4 @@ def _rival(engine: Engine, problem: Problem, solution: Solution, outcome: Outcom
         return None
     least = int(sizes.argmin())
     cases = engine.arrays.first_members(rival.groups, least, RIVAL_CASES)
-    return Rival(rival.mean * engine.unit, int(sizes[least]), cases)
+    return Rival(rival.mean * engine.unit, sizes[least].item(), cases)

@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from rskc.engines import Sums, Table
+from rskc.engines.base import above_0
 from rskc.solver.partition import Partitions, lloyd
 from rskc.solver.problem import Problem
 from rskc.solver.starts import GOLDEN
@@ -136,4 +137,4 @@ def _merging_costs(
     other_squares = np.einsum("rkj,j,rkj->rk", others, weights, others)[:, None, :]
     distances = squares + other_squares - 2 * weighted @ others.transpose(0, 2, 1)
     n, m = counts[:, :, None], other_counts[:, None, :]
-    return np.maximum(distances, 0) * n * m / np.maximum(n + m, 1)
+    return np.maximum(distances, 0) * n * m / above_0(n + m)

@@ -19,36 +19,40 @@ GOLDEN = 0.6180339887498949
 MANY_CLUSTERS = 6
 
 
-def random_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
-    """Draw K different cases for each run, all subsets equally likely (Floyd's algorithm)."""
+def random_cases(table: Table, uniforms: np.ndarray, n_trim: float) -> np.ndarray:
+    """Draw K different cases for each run, all subsets equally likely (Floyd's algorithm).
+
+    Where cases have masses, these are K of their copies.
+    """
     runs, K = uniforms.shape
+    copies = int(table.mass)
     chosen = np.empty((runs, K), np.int64)
     for k in range(K):
-        last = table.n_cases - K + k
+        last = copies - K + k
         draw = np.minimum((uniforms[:, k] * (last + 1)).astype(np.int64), last)
         taken = (chosen[:, :k] == draw[:, None]).any(axis=1)
         chosen[:, k] = np.where(taken, last, draw)
-    return chosen
+    return table.cases_at((chosen + 0.5) * (table.mass / copies))
 
 
-def plusplus_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
+def plusplus_cases(table: Table, uniforms: np.ndarray, n_trim: float) -> np.ndarray:
     """k-means++: draw each next case in proportion to its distance from those before it.
 
     For many clusters greedily, as scikit-learn does: of 2 + log(K) cases that are drawn, the one is
     taken that lowers the sum most.
     """
-    first = (uniforms[:, :1] * table.n_cases).astype(np.int64)
+    first = table.cases_at(uniforms[:, :1] * table.mass)
     return np.hstack([first, spread_cases(table, table.cases(first), uniforms[:, 1:], 0)])
 
 
-def robust_cases(table: Table, uniforms: np.ndarray, n_trim: int) -> np.ndarray:
+def robust_cases(table: Table, uniforms: np.ndarray, n_trim: float) -> np.ndarray:
     """Greedy k-means++ that outlying cases cannot capture.
 
     The ``n_trim`` cases farthest from the centers chosen so far are neither drawn nor counted in
     the sum, and the first center is the most central of a few: the one with the least such sum.
     """
     shifts = np.arange(3) * GOLDEN
-    trials = ((uniforms[:, :1] + shifts) % 1.0 * table.n_cases).astype(np.int64)
+    trials = table.cases_at((uniforms[:, :1] + shifts) % 1.0 * table.mass)
     centers = table.cases(trials.ravel())[:, None, :]
     sums = table.trim(table.assign(centers), n_trim).within.reshape(trials.shape)
     first = np.take_along_axis(trials, sums.argmin(axis=1)[:, None], axis=1)
@@ -64,7 +68,7 @@ def trials_for(K: int) -> int:
 
 
 def spread_cases(
-    table: Table, centers: np.ndarray, uniforms: np.ndarray, n_trim: int
+    table: Table, centers: np.ndarray, uniforms: np.ndarray, n_trim: float
 ) -> np.ndarray:
     """Choose further cases (runs, m) beside centers (runs, K, columns), one for each uniform.
 

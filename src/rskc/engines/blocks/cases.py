@@ -8,16 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.base import (
-    Candidates,
-    candidates_needed,
-    case_numbers,
-    costliest,
-    fill_from,
-    sums_to_keys,
-)
+from rskc.engines.base import case_numbers, sums_to_keys
 from rskc.engines.blocks.order import median
 from rskc.engines.blocks.plans import Blocks, Node, same
+from rskc.engines.empty import Candidates, candidates_needed, costliest, fill_from
 from rskc.engines.memory import NUMPY_CASES
 
 
@@ -134,6 +128,18 @@ class BlockCases:
     def first_members(self, groups, k, most):
         members = partial(_first_members, k=k, most=most)
         return np.concatenate(self.blocks.gather(members, self.places, groups.node))[:most]
+
+    def masses_at(self, cases):
+        return np.ones(len(cases))
+
+    def kept_shares(self, groups):
+        return np.ones(self.n)
+
+    def number(self, mask):
+        return self.count(mask)
+
+    def count(self, mask):
+        return self.blocks.ask(NUMPY_CASES.count, mask.node)
 
     def total(self, costs, out):
         return self.blocks.ask(NUMPY_CASES.total, costs.node, out.node)

@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_cupy_array, is_torch_array, to_device
 
-from rskc.engines.base import (
-    Candidates,
-    candidates_needed,
-    case_numbers,
-    fill_from,
-    sums_to_keys,
-)
+from rskc.engines.base import case_numbers, sums_to_keys
+from rskc.engines.empty import Candidates, candidates_needed, fill_from
 
 
 def to_host(array: Any) -> np.ndarray:
@@ -121,9 +116,9 @@ class DeviceCases:
             paid = xp.where(own < 0, xp.zeros_like(costs[0, :]), costs[int(run), :])
             most = min(candidates_needed(counts[run]), paid.shape[0])
             numbers = xp.argsort(-paid, stable=True)[:most]
-            found = (
-                to_host(part) for part in (numbers, xp.take(paid, numbers), xp.take(own, numbers))
-            )
+            parts = numbers, xp.take(paid, numbers), xp.take(own, numbers)
+            found = [to_host(part) for part in parts]
+            found.append(self.masses_at(found[0]))
             for case, k in fill_from(Candidates(*found), counts[run]):
                 groups[int(run), case] = k
         return groups
@@ -148,6 +143,18 @@ class DeviceCases:
 
     def first_members(self, groups, k, most):
         return self.numbers_where(groups[0, :] == k)[:most]
+
+    def masses_at(self, cases):
+        return np.ones(len(cases))
+
+    def kept_shares(self, groups):
+        return np.ones(groups.shape[0])
+
+    def number(self, mask):
+        return self.count(mask)
+
+    def count(self, mask):
+        return int(self.xp.count_nonzero(mask))
 
     def total(self, costs, out):
         return float(self.xp.sum(self.xp.where(out, self.xp.zeros_like(costs), costs)))

@@ -1,0 +1,65 @@
+"""What cases count: ``sample_weight`` as the engines take it (internal).
+
+Weights are divided by a unit, so that a case has about mass 1. Where all weights are multiples of a
+unit, masses are whole, and a case is as that many copies of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rskc.engines.masses import unit_of
+from rskc.validation import check_sample_weight
+
+
+class Counting(NamedTuple):
+    """Which cases count, and how much."""
+
+    weights: np.ndarray | None  # (n,) as they were given; None if all count the same
+    masses: np.ndarray | None  # of those above 0, in units; None if these are all 1
+    unit: float
+
+    def of(self, array: Any) -> Any:
+        """Return an array without the cases of weight 0, which do not take part in a fit."""
+        if self.weights is None or self.weights.all():
+            return array
+        return array[self.weights > 0]
+
+    def names(self, names: np.ndarray | None) -> np.ndarray | None:
+        """Return the names of these cases; their numbers, where some are left out."""
+        if names is None and self.weights is not None and not self.weights.all():
+            return np.flatnonzero(self.weights)
+        return names if names is None else self.of(names)
+
+
+def counting_cases(X: Any, sample_weight: Any) -> Counting:
+    """Check the weights of cases, and find their unit."""
+    if sample_weight is None:
+        return Counting(None, None, 1.0)
+    n = X.shape[0]
+    weights = check_sample_weight(sample_weight, None if np.isnan(n) else int(n))
+    own = weights[weights > 0]
+    unit, whole = unit_of(own)
+    masses = np.rint(own / unit) if whole else own / unit
+    return Counting(weights, None if (masses == 1).all() else masses, unit)
+
+
+def count_of(share: float, n: int) -> int:
+    """Return floor(share * n); 10 / 78 * 78 and 0.29 * 100 are 10 and 29 whatever they round to."""
+    return int(np.floor(share * n + 1e-9))
+
+
+def trimmed_sum(distances: np.ndarray, weights: np.ndarray, share: float) -> float:
+    """Sum distances times weights, without the largest that have this share of the weight."""
+    counted = weights > 0
+    if not counted.any():
+        return 0.0
+    distances, weights = distances[counted], weights[counted]
+    unit, whole = unit_of(weights)
+    gone = share * weights.sum()
+    gone = count_of(1, gone / unit) * unit if whole else gone
+    order = np.argsort(-distances, kind="stable")
+    kept = np.clip(np.cumsum(weights[order]) - gone, 0, weights[order])
+    return float(kept @ distances[order])

@@ -1,0 +1,265 @@
+"""The engines in memory for cases that have masses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rskc.engines.base import NO_MASS, BaseEngine, BaseTable, Sums
+from rskc.engines.interface import Farthest, Grouping, Moved
+from rskc.engines.masses import Parted, WeightedCases, weighted_median, whole
+from rskc.engines.memory import MemoryEngine, MemoryTable, NumpyCases, table_of_coordinates
+from rskc.engines.missing import MissingEngine, MissingSums, MissingTable
+
+
+class WeightedNumpyCases(WeightedCases, NumpyCases):
+    """:class:`~rskc.engines.interface.Cases` for NumPy arrays of cases with masses."""
+
+    def __init__(self, masses: np.ndarray):
+        self.masses = masses
+
+    def masses_at(self, cases):
+        return self.masses[cases]
+
+    def values_at(self, array, run, case):
+        return array[run, case]
+
+    def put(self, array, run, case, values):
+        array = np.array(array)
+        array[run, case] = values
+        return array
+
+
+class WeightedOwner:
+    """What engines and tables with masses do alike."""
+
+    arrays: Any
+    masses: Any  # (n,) float64, of the engine's kind
+    total_mass: float
+    ladder: np.ndarray | None = None
+
+    @property
+    def mass(self):
+        return self.total_mass
+
+    def cases_at(self, positions):
+        if self.ladder is None:
+            self.ladder = np.cumsum(self.arrays.to_numpy(self.masses))
+        found = np.searchsorted(self.ladder, positions, side="right")
+        return np.minimum(found, len(self.ladder) - 1)
+
+    def correct(self, sums: Sums, before: Any, after: Any, rows_of: Callable) -> None:
+        """Put back into sums what was trimmed of cases before, and take out what is so after.
+
+        Clusters become empty that have no more than what rounding left in them.
+        """
+        for groups, sign in ((before, 1), (after, -1)):
+            cuts = self.arrays.cuts(groups)
+            if len(cuts.run):
+                places, gone = (cuts.run, cuts.group), sign * cuts.gone
+                np.add.at(sums.totals, places, gone[:, None] * rows_of(cuts.case))
+                np.add.at(sums.counts, places, gone)
+        without_rounding(sums)
+
+
+def without_rounding(sums: Sums) -> None:
+    """Make clusters empty that have no more than what rounding left in them."""
+    empty = sums.counts < NO_MASS
+    if empty.any():
+        sums.counts[empty], sums.totals[empty] = 0.0, 0.0
+
+
+class WeightedTableMixin(WeightedOwner, BaseTable):
+    """A table in memory whose cases have masses."""
+
+    blocks: Any
+    rows: Any
+    row_block: int
+    passes: Any
+    _gather: Any
+    _threads: Any
+
+    def trim(self, assignment, m):
+        labels, costs = assignment
+        groups, within = np.empty_like(labels), np.empty(len(labels))
+        cut, left = np.empty((len(labels), 1), np.int64), np.empty((len(labels), 1))
+        threads = self._threads(20 * len(groups))
+        parts = cut[:, 0], left[:, 0]
+        self.passes.trim_masses(labels, costs, self.masses, m, threads, groups, within, *parts)
+        return Grouping(self.exclude(Parted(groups, cut, left)), within)
+
+    def sums(self, groups, K):
+        sums = self.sums_type.empty(len(whole(groups)), K, self.width)
+        self.shift(sums, np.full_like(whole(groups), -1), groups)
+        return sums
+
+    def shift(self, sums, before, after):
+        moved = np.empty(len(whole(before)), np.int64)
+        self.passes.shift_masses(
+            self.rows,
+            self.row_block,
+            np.zeros(self.width),
+            1.0,
+            self.masses,
+            whole(before),
+            whole(after),
+            self._threads(len(moved) * self.width),
+            sums.totals,
+            sums.counts,
+            moved,
+        )
+        self.correct(sums, before, after, lambda cases: self._gather(cases, self.width))
+        return np.maximum(moved, self.arrays.differ(before, after))
+
+    def single_moves(self, groups, K, max_rounds=100):
+        return self._move_masses(self.passes.move_masses, (), groups, K, max_rounds)
+
+    def _move_masses(self, moves_of, scale, groups, K, max_rounds):
+        """Move cases; those that are trimmed in part stay where they are."""
+        sums, cuts = self.sums(groups, K), self.arrays.cuts(groups)
+        stay = np.full(len(cuts.run), -2, np.int32)
+        own = self.arrays.put(whole(groups), cuts.run, cuts.case, stay)
+        moves = np.empty(len(own), np.int64)
+        moves_of(
+            self.rows,
+            self.row_block,
+            self.weights,
+            *scale,
+            self.masses,
+            max_rounds,
+            self._threads(own.size),
+            own,
+            sums.totals,
+            sums.counts,
+            moves,
+        )
+        own[cuts.run, cuts.case] = cuts.group
+        without_rounding(sums)
+        after = Parted(own, groups.cut, groups.left) if isinstance(groups, Parted) else own
+        return Moved(after, sums, moves)
+
+    def typical_norm(self):
+        norms = self.norms()
+        masses = np.broadcast_to(self.masses, norms.shape)
+        return weighted_median(norms.reshape(-1), masses.reshape(-1))
+
+
+class WeightedTable(WeightedTableMixin, MemoryTable):
+    """Columns of complete data."""
+
+
+class WeightedMissingTable(WeightedTableMixin, MissingTable):
+    """Values and marks of the columns that carry weight."""
+
+    def single_moves(self, groups, K, max_rounds=100):
+        passes = self.passes.move_masses_missing
+        return self._move_masses(passes, (self.scale,), groups, K, max_rounds)
+
+
+class WeightedEngineMixin(WeightedOwner, BaseEngine):
+    """An engine in memory whose cases have masses."""
+
+    passes: Any
+    arrays: Any
+    X: np.ndarray
+    n_threads: int
+    _threads: Any
+
+    def __init__(self, X, *, masses, **options):
+        super().__init__(X, **options)
+        self.masses, self.total_mass = masses, float(masses.sum())
+        self.arrays = WeightedNumpyCases(masses)
+        self.copies = bool((masses == np.rint(masses)).all())
+
+    def rounded(self, mass):
+        return int(mass) if self.copies else float(mass)
+
+    def part(self, cases):
+        options = {"n_threads": self.n_threads, "passes": self.passes, "frame": self.frame}
+        return type(self)(self.rows(cases), masses=self.masses[cases], **options)
+
+    def returned(self, array, unobserved):
+        if isinstance(array, Parted):  # a case that is trimmed in part is named with the others
+            array, cut = array.array.copy(), array.cut[array.cut >= 0]
+            array[cut] = True
+        return super().returned(array, unobserved)  # type: ignore[misc]
+
+    def sums(self, groups, K):
+        sums = Sums.empty(len(whole(groups)), K, self.n_features)
+        self._shift(sums, np.full_like(whole(groups), -1), groups)
+        return sums
+
+    def shift(self, sums, before, after):
+        return self._shift(sums, before, after)
+
+    def _shift(self, sums, before, after):
+        moved = np.empty(len(whole(before)), np.int64)
+        location, factor, _ = self.frame
+        self.passes.shift_masses(
+            self.X.reshape(-1),
+            1,
+            location,
+            factor,
+            self.masses,
+            whole(before),
+            whole(after),
+            self._threads(len(moved) * self.n_features),
+            sums.totals,
+            sums.counts,
+            moved,
+        )
+        self.correct(sums, before, after, lambda cases: self.frame.place(self.X[cases]))
+        return np.maximum(moved, self.arrays.differ(before, after))
+
+    def farthest(self, distances, m):
+        groups, largest = np.zeros(distances.shape, np.int32), distances.max(axis=1)
+        if m <= 0:
+            return Farthest(groups < 0, largest)
+        runs, labels = len(groups), np.zeros_like(groups)
+        cut, left, kept = np.empty((runs, 1), np.int64), np.empty((runs, 1)), np.empty(runs)
+        threads, parts = self._threads(20 * runs), (cut[:, 0], left[:, 0])
+        self.passes.trim_masses(labels, distances, self.masses, m, threads, groups, kept, *parts)
+        return Farthest(Parted(groups < 0, cut, left), largest)
+
+    def _table_of(self, cells, weights, place):
+        return self.with_masses(super()._table_of(cells, weights, place))
+
+    def _table_of_coordinates(self, coordinates, dtype):
+        rows, options = coordinates.astype(dtype), (self.n_threads, self.passes, WeightedTable)
+        return self.with_masses(table_of_coordinates(rows, *options))
+
+    def with_masses(self, table):
+        """Tell a table the masses of its cases."""
+        table.masses, table.total_mass, table.ladder = self.masses, self.total_mass, self.ladder
+        table.arrays = self.arrays
+        return table
+
+
+class WeightedEngine(WeightedEngineMixin, MemoryEngine):
+    """Passes over an array without missing cells."""
+
+    table_type = WeightedTable
+
+
+class WeightedMissingEngine(WeightedEngineMixin, MissingEngine):
+    """Passes over an array in which NaN marks a missing cell."""
+
+    table_type = WeightedMissingTable
+
+    def shift(self, sums, before, after):
+        return MissingEngine.shift(self, sums, before, after)
+
+    def sums(self, groups, K):
+        values = super().sums(groups, K)
+        masses, array = self.arrays.kept_masses(groups), whole(groups)
+        cells = [
+            count[:, None] - self._missing_cells(row, own[self.missing_rows], K)
+            for row, count, own in zip(array, values.counts, masses, strict=True)
+        ]
+        return MissingSums(np.concatenate([values.totals, cells], axis=2), values.counts)
+
+    def factored(self, groups, weights, K):
+        factors = self._factors(weights) * self.arrays.kept_masses(groups)
+        return self._factored(whole(groups), factors, K)
