@@ -25,7 +25,7 @@ from rskc.engines import memory
 TESTS = {
     "solver/weights.py": ("solver", "missing", "estimator"),
     "solver/split_merge.py": ("split_merge", "solver", "estimator"),
-    "solver": ("solver", "split_merge", "estimator", "missing", "automatic"),
+    "solver": ("solver_rules", "solver", "split_merge", "estimator", "missing", "automatic"),
     "metrics.py": ("metrics",),
     "estimator.py": ("estimator", "sklearn", "bad_input", "fitted", "automatic"),
     "outliers.py": ("automatic", "estimator", "missing", "extreme_cells"),

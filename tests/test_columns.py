@@ -59,6 +59,9 @@ def flat(text):
         ("true_class", COUNT % 3, "class"),
         ("target", GROUP - 1, "class"),
         ("Survived", GROUP, "class"),
+        ("zip", 10_000 + COUNT[::-1] * 7, "id"),
+        ("visit", 20200101 + COUNT % 28 + 100 * (COUNT % 12), "date"),
+        ("visit", 20200101 + COUNT[::-1] * 7, None),  # of months without a 40th day
         ("y", GROUP, "class"),
         ("pos_y", GROUP, None),
         ("y", COUNT[::-1] / 3, None),
@@ -177,6 +180,15 @@ def test_the_option_that_is_named_overrules(put):
     assert set(labels("t-rskc", "features.csv").feature) == {"id", *"abcd"}
     wrong = ("-k", "2", "--use-column", "idd", "--force")
     assert "perhaps 'id' or" in refused("fit", "t.csv", *wrong)
+
+
+def test_days_as_numbers_are_left_out_and_said(put):
+    put(frame(visit=20200101 + COUNT % 28 + 100 * (COUNT % 12), id=COUNT))
+    told = flat(run("fit", "t.csv", "-k", "2", "--n-init", "5", "--no-report").stderr)
+    assert (
+        "Column 'visit' holds dates such as 20200101 and was left out; to cluster by it, add "
+        "--use-column visit." in told
+    )
 
 
 def test_text_is_set_aside_by_its_name_and_else_refused_by_name_if_asked(put):

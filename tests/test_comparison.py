@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 from rskc import RobustSparseKMeans
 from rskc.comparison import Judgment, compare, compare_solutions
 from rskc.datasets import make_simulation
+from rskc.labels import count_shared, match_clusters
 from rskc.metrics import classification_error_rate, feature_agreement
 from rskc.selection import GridSearch
 
@@ -198,3 +199,20 @@ def test_refusals(models, frame):
         compare_solutions(model, renamed)
     with pytest.raises(Exception, match="not fitted"):
         compare_solutions(model, RobustSparseKMeans(3))
+
+
+# Clusters matched by the cases that they share
+
+
+def test_clusters_are_matched_by_hand():
+    shared = count_shared(np.array([0, 0, 0, 1, 1, 2]), np.array([1, 1, 0, 0, 0, 1]), 3, 2)
+    assert_array_equal(shared, [[1, 2], [2, 0], [0, 1]])
+    assert_array_equal(match_clusters(shared), [1, 0, -1])
+    assert_array_equal(match_clusters(shared.T), [1, 0])
+
+
+def test_a_permutation_is_found_again():
+    rng = np.random.default_rng(0)
+    labels, order = rng.integers(0, 5, 60), rng.permutation(5)
+    found = match_clusters(count_shared(labels, order[labels], 5, 5))
+    assert_array_equal(found, order)

@@ -143,9 +143,9 @@ def test_missing_cells_are_missing_cells(library, model):
 
 @pytest.mark.parametrize("output", KINDS)
 def test_set_output_wins_over_the_input(frame, model, output):
-    model.set_output(transform=output)
-    distances = model.fit_transform(frame)
-    assert isinstance(distances, KINDS[output].DataFrame)
+    kind = KINDS[output].DataFrame
+    distances = model.set_output(transform=output).fit_transform(frame)
+    assert isinstance(distances, kind)
     assert list(distances.columns) == [f"robustsparsekmeans{k}" for k in range(3)]
     plain = model.set_output(transform="default").transform(frame)
     assert_array_equal(distances.to_numpy(), plain)

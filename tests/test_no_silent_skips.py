@@ -37,8 +37,9 @@ def run_pytest(module, text, **environment):
         ("import no_such_package\ndef test_it(): pass", 2, "No module named"),
         ("import pytest\ndef test_it(): pytest.skip('lazy')", 1, "tests/skips.py does not list"),
         ("import pytest\npytest.importorskip('nowhere')", 5, "tests/skips.py does not list"),
+        ("import skips\nx = skips.Optional('nowhere')\ndef test_it(): pass", 0, "1 passed"),
     ],
-    ids=["passes", "no such name", "no such package", "skipped test", "skipped module"],
+    ids=["passes", "no name", "no package", "skipped test", "skipped module", "optional package"],
 )
 def test_what_does_not_run_fails_the_run(tmp_path, text, code, said):
     found, output = run_pytest(tmp_path / "test_one.py", text)

@@ -22,7 +22,7 @@ LAYERS = (
     {"engines", "groups", "frames"},
     {"solver", "arrays", "versions", "categories"},
     {"validation", "feature_tests", "outliers"},
-    {"automatic", "case_weights"},
+    {"automatic", "case_weights", "designs"},
     {"fitted", "fit_warnings", "labels", "datasets", "preprocessing"},
     {"fitting", "metrics", "markers"},
     {"prediction", "comparison"},

@@ -16,7 +16,7 @@ from rskc.solver.starts import trials_for
 
 
 def table(n, p, norm=1.0):
-    return SimpleNamespace(n_cases=n, n_columns=p, typical_norm=lambda: norm)
+    return SimpleNamespace(n_cases=n, mass=n, n_columns=p, typical_norm=lambda: norm)
 
 
 def found(within):

@@ -174,7 +174,7 @@ def warn_of_numbers(X: Any, checked: Any) -> None:
     for column in recognize([str(name) for name in names], checked).values():
         remedy = "X.drop(...)"
         if hasattr(X, "set_index"):  # of pandas
-            remedy = "X.drop(columns=...)" if column.kind == "class" else "X.set_index(...)"
+            remedy = "X.set_index(...)" if column.kind == "id" else "X.drop(columns=...)"
         warnings.warn(
             ColumnWarning(
                 "Column {name} of X {why}, and is clustered as a measurement; if it is none, leave "

@@ -16,7 +16,10 @@ from scipy.sparse import issparse
 from rskc.wording import count, quoted
 
 # A name is split into words; the last one decides: patient_id, sampleID, true label.
-IDS = {"id", "identifier", "uuid", "guid", "barcode", "accession"}
+IDS = {
+    "id", "identifier", "uuid", "guid", "barcode", "accession", "zip", "zipcode", "postcode",
+    "phone",
+}  # fmt: skip
 # Words that name cases only where they are the whole name: not "body mass index".
 ALONE = {
     "sample", "samples", "patient", "subject", "participant", "case", "index", "idx", "row", "rows",
@@ -38,6 +41,7 @@ MEASURES = {
     "length", "level", "month", "position", "price", "rank", "score", "size", "time", "total",
     "value", "week", "weight", "x", "y", "year",
 }  # fmt: skip
+FIRST_DATE, LAST_DATE = 19000101, 21001231  # days as whole numbers
 FEWEST = 4  # cases; of three nothing can be said
 LONG = 20  # cases that no measurement counts by chance, wherever the column stands
 MOST_CLASSES = 30
@@ -59,7 +63,7 @@ class Recognized(NamedTuple):
     """A column of numbers, or text, that is no measurement."""
 
     name: str
-    kind: str  # "id" or "class"
+    kind: str  # "id", "class" or "date"
     why: str  # what it does: "counts the cases"
 
 
@@ -101,8 +105,9 @@ def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]
         return {}
     counting = np.flatnonzero(matrix[1] - matrix[0] == 1)
     named = [j for j, name in enumerate(names) if is_id_name(name) or is_class_name(name)]
+    dates = np.flatnonzero((matrix[0] >= FIRST_DATE) & (matrix[0] <= LAST_DATE))
     found = {}
-    for j in sorted({0, *counting.tolist(), *named}):
+    for j in sorted({0, *counting.tolist(), *dates.tolist(), *named}):
         column = recognize_column(str(names[j]), matrix[:, j], is_first=j == 0)
         if column is not None:
             found[j] = column
@@ -116,6 +121,8 @@ def recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognize
     seen = values[~np.isnan(values)]
     if len(seen) < FEWEST or (seen != np.floor(seen)).any():
         return None
+    if _are_dates(seen):
+        return Recognized(name, "date", f"holds dates such as {seen[0]:.0f}")
     is_complete, is_named = len(seen) == len(values), is_id_name(name)
     n_distinct, n = len(np.unique(seen)), len(values)
     never_repeats = is_complete and n_distinct == n
@@ -134,6 +141,13 @@ def recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognize
     if is_class_name(name) and are_classes(len(seen), n_distinct):
         return Recognized(name, "class", "is named like known classes")
     return None
+
+
+def _are_dates(values: np.ndarray) -> bool:
+    """Whether whole numbers are days, written as 20260131."""
+    days, months = values % 100, values // 100 % 100
+    in_years = (values >= FIRST_DATE) & (values <= LAST_DATE)
+    return bool((in_years & (days >= 1) & (days <= 31) & (months >= 1) & (months <= 12)).all())
 
 
 def sign_of_side(id_name: str | None, n_rows: int, columns: Sequence[str]) -> str | None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import to_numpy
 from rskc.exceptions import ComparisonError
 from rskc.fitted import feature_names
+from rskc.labels import count_shared, match_clusters
 from rskc.metrics import classification_error_rate
 from rskc.validation import names_of_cases
 from rskc.wording import cleaned, count, listed
@@ -229,13 +229,9 @@ def compare(a: Judgment, b: Judgment, cases: Any, features: Any) -> SolutionComp
     """Compare two judgments of the same cases and features."""
     import pandas as pd
 
-    counts = np.zeros((a.n_clusters, b.n_clusters), int)
-    np.add.at(counts, (a.labels, b.labels), 1)
-    # Of matches that hold equally many cases together, the one with the larger shares.
-    sizes = np.add.outer(counts.sum(axis=1), counts.sum(axis=0))
-    shares = counts / np.maximum(sizes, 1)
-    pairs = zip(*linear_sum_assignment(counts + 1e-6 * shares, maximize=True), strict=True)
-    matches = {int(i): int(j) for i, j in pairs if counts[i, j]}
+    counts = count_shared(a.labels, b.labels, a.n_clusters, b.n_clusters)
+    pairs = enumerate(match_clusters(counts).tolist())
+    matches = {i: j for i, j in pairs if j >= 0 and counts[i, j]}
     expected = np.array([matches.get(k, -1) for k in range(a.n_clusters)])
     moved = expected[a.labels] != b.labels
     shown = np.flatnonzero(moved | (a.outliers != b.outliers))

@@ -8,7 +8,7 @@ RobustSparseKMeans, of which the steps read the parameters.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -292,9 +292,7 @@ def _warnings(
     judged: _Judged,
     case_names: np.ndarray | None,
 ) -> Iterator[FitWarning]:
-    solution, problem, features = made
-    groups, asked = problem.feature_groups, model.l1_bound
-    p = engine.n_features if groups is None else len(groups)
+    solution, problem, _ = made
 
     def names(cases: np.ndarray, n: int) -> str:
         numbers = engine.numbers(cases)
@@ -305,17 +303,7 @@ def _warnings(
         """Return how many cases it has, of which the first are known; by mass about as many."""
         return len(cluster.cases) if len(cluster.cases) < RIVAL_CASES else round(cluster.size)
 
-    given = problem.l1_bound is not None and not isinstance(asked, str)
-    if given and asked > np.sqrt(p) * (1 + 1e-9):
-        yield _warning("bound never binds", value=asked, p=p, most=np.sqrt(p))
-    if not solution.converged:
-        yield _warning("not converged", value=problem.max_iter)
-    n_found = int(np.count_nonzero(solution.sizes))
-    if n_found < problem.n_clusters:
-        yield _warning("fewer clusters", value=problem.n_clusters, found=n_found)
-    selected = count_active(groups, solution.weights)
-    if features is None and problem.n_features not in (None, selected):
-        yield _warning("other number of features", value=problem.n_features, found=selected)
+    yield from _on_wishes(model, engine, made)
     if (rival := solution.rival) is not None:
         yield _warning(
             "small cluster",
@@ -331,8 +319,33 @@ def _warnings(
     clump = outliers.find_clump(engine, solution, _suspects(engine, solution, judged))
     if clump.size > clump.n_nearby:
         yield _warning("clump", size=clump.size, cases=names(clump.cases, len(clump.cases)))
-    if engine.n_missing == 0:
-        return
+    if engine.n_missing:
+        yield from _on_missing(model, engine, solution, names)
+
+
+def _on_wishes(model: Any, engine: Engine, made: Found) -> Iterator[FitWarning]:
+    """Warn of parameters that the solution does not keep to."""
+    solution, problem, features = made
+    groups, asked = problem.feature_groups, model.l1_bound
+    p = engine.n_features if groups is None else len(groups)
+    most = np.sqrt(p)
+    given = problem.l1_bound is not None and not isinstance(asked, str)
+    if given and asked > most * (1 + 1e-9):
+        yield _warning("bound never binds", value=asked, p=p, most=most)
+    if not solution.converged:
+        yield _warning("not converged", value=problem.max_iter)
+    n_found = int(np.count_nonzero(solution.sizes))
+    if n_found < problem.n_clusters:
+        yield _warning("fewer clusters", value=problem.n_clusters, found=n_found)
+    selected = count_active(groups, solution.weights)
+    if features is None and problem.n_features not in (None, selected):
+        yield _warning("other number of features", value=problem.n_features, found=selected)
+
+
+def _on_missing(
+    model: Any, engine: Engine, solution: Solution, names: Callable[[np.ndarray, int], str]
+) -> Iterator[FitWarning]:
+    """Warn of features and cases of which little is observed."""
     dead = np.flatnonzero(engine.equal_weights()[0] == 0)
     if len(dead):
         known = hasattr(model, "feature_names_in_") or hasattr(model, "encoder_")

@@ -1,4 +1,7 @@
-"""Labels of any type as numbers; missing ones (None, NaN, NaT, NA) are one label, the last."""
+"""Labels of any type as numbers, and clusters of two partitions matched.
+
+Missing labels (None, NaN, NaT, NA) are one label, the last.
+"""
 
 from __future__ import annotations
 
@@ -73,3 +76,37 @@ def in_order(labels: Labels) -> Labels:
         return labels
     order += range(len(known), len(labels.names))
     return Labels(np.argsort(order)[labels.codes], labels.names[order])
+
+
+# Two partitions into numbered clusters
+
+
+def count_shared(labels: np.ndarray, others: np.ndarray, K: int, L: int) -> np.ndarray:
+    """Count the cases (K, L) that clusters of one partition share with those of another."""
+    pairs = labels.astype(np.int64) * L + others
+    return np.bincount(pairs, minlength=K * L).reshape(K, L)
+
+
+def match_clusters(shared: np.ndarray) -> np.ndarray:
+    """Match the clusters of two partitions so that matches share as many cases as possible.
+
+    Parameters
+    ----------
+    shared : ndarray of shape (K, L)
+        What ``count_shared`` gives.
+
+    Returns
+    -------
+    numbers : ndarray of shape (K,)
+        The cluster of the other partition that each one is matched with; -1 if K > L and there is
+        none left. Of matches that share equally many cases, those with the larger shares.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    sizes = np.add.outer(shared.sum(axis=1), shared.sum(axis=0))
+    rows, columns = linear_sum_assignment(
+        shared + 1e-6 * shared / np.maximum(sizes, 1), maximize=True
+    )
+    numbers = np.full(len(shared), -1)
+    numbers[rows] = columns
+    return numbers

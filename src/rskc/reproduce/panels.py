@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rskc.displays.style import pyplot
+from rskc.labels import count_shared, match_clusters
 from rskc.pictures.palette import cluster_colors
 
 
@@ -44,8 +45,5 @@ def scatter(
 
 def _renumbered(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Give clusters the numbers of the true ones that they share most cases with."""
-    from scipy.optimize import linear_sum_assignment
-
     K = int(max(labels.max(), truth.max())) + 1
-    shared = np.bincount(labels * K + truth, minlength=K * K).reshape(K, K)
-    return linear_sum_assignment(-shared)[1][labels]
+    return match_clusters(count_shared(labels, truth, K, K))[labels]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
 from rskc.exceptions import ParameterError
+from rskc.labels import count_shared, match_clusters
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import NOT_COMPARED, with_few_starts
 from rskc.selection.runner import Key, rng_of, seed_of
@@ -100,20 +100,14 @@ COLUMNS = (
 
 def jaccard_indices(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
     """Return for each of K clusters the largest Jaccard index with a cluster of another fit."""
-    shared = _contingency(labels, others, K)
+    shared = count_shared(labels, others, K, K)
     either = shared.sum(axis=1, keepdims=True) + shared.sum(axis=0) - shared
     return (shared / np.maximum(either, 1)).max(axis=1)
 
 
 def best_match(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
     """Return which cluster (K,) of a fit each cluster of another is, by the cases they share."""
-    _, numbers = linear_sum_assignment(-_contingency(others, labels, K))
-    return numbers
-
-
-def _contingency(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
-    pairs = labels.astype(np.int64) * K + others
-    return np.bincount(pairs, minlength=K * K).reshape(K, K)
+    return match_clusters(count_shared(others, labels, K, K))
 
 
 def fit_all(X: np.ndarray, estimator: Any, key: Key) -> Result:
