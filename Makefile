@@ -17,7 +17,7 @@ help: ## this list
 
 setup: $(VENV)/.installed ## the package and what it needs, in .venv
 
-demo: $(VENV)/.installed ## the whole tour on a bundled example: a report to open
+demo: $(VENV)/.installed ## the whole tour on a bundled example: pages to open
 	@$(RUN) -m rskc demo --force
 
 test: $(VENV)/.test ## the tests and doctests
@@ -44,10 +44,11 @@ docs: $(VENV)/.docs ## the documentation, in docs/_build/html
 	@$(RUN) -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html in a browser."
 
-lint: $(VENV)/.lint ## ruff and mypy
+lint: $(VENV)/.lint ## ruff and mypy; the scripts of the explorer after npm install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if [ -d node_modules ]; then npm run --silent check; fi
 
 format: $(VENV)/.lint ## put the code in form
 	$(BIN)/ruff check --fix .

@@ -17,6 +17,7 @@ NAMES = (
     "choice",
     "number",
     "mixed",
+    "explorer",
     "helpers",
     "blocks",
     "gpu",

@@ -1,9 +1,13 @@
 """The documentation site: ``make docs`` builds it into docs/_build/html."""
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
@@ -51,8 +55,51 @@ def escape_names(app, what, name, obj, options, lines):
         lines[i] = LITERAL_OR_NAME.sub(lambda m: f"{m[1]}\\_" if m[1] else m[0], line)
 
 
+# Explorers, which are made when the site is built: of the demo table, and of the breast-cancer
+# example where RSKC_TUMOURS and RSKC_RECEPTOR name its two files (see docs/make_reproduction.py).
+
+TUMOURS, RECEPTOR = (os.environ.get(name) for name in ("RSKC_TUMOURS", "RSKC_RECEPTOR"))
+LINK = """
+<a href="../breast-cancer-explorer.html">The explorer of the breast-cancer example</a> has fits with
+other numbers of clusters and genes.
+"""
+
+
+def add_link(app, page, source):
+    """Name the explorer on the page of the reproductions, where it is made."""
+    if page == "reproduction/index" and TUMOURS and RECEPTOR:
+        source[0] += LINK
+
+
+def write_explorers(app, error):
+    """Write the explorers beside the pages; those that are there are kept."""
+    if error is not None or app.builder.name != "html":
+        return
+    folder = Path(app.outdir)
+    if not (folder / "demo-explorer.html").exists():
+        with TemporaryDirectory() as tour:
+            subprocess.run(
+                [sys.executable, "-m", "rskc", "demo", "--out", tour, "--force", "--quiet"],
+                check=True,
+            )
+            shutil.copyfile(
+                next(Path(tour).rglob("*-explorer.html")), folder / "demo-explorer.html"
+            )
+    page = folder / "breast-cancer-explorer.html"
+    if TUMOURS and RECEPTOR and not page.exists():
+        from rskc import RowStandardizer, explore
+        from rskc.cli.reproduce import read_column
+        from rskc.files import read_table
+
+        data = read_table(TUMOURS, id_column="sample").data
+        X = RowStandardizer().set_output(transform="pandas").fit_transform(data)
+        explore(X, labels=read_column(RECEPTOR, "ER"), title="Breast cancer: 78 tumours").save(page)
+
+
 def setup(app):
     """Sphinx calls this."""
+    app.connect("source-read", add_link)
+    app.connect("build-finished", write_explorers)
     app.connect("autodoc-process-docstring", escape_names, priority=900)  # after numpydoc
 
 

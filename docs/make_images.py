@@ -1,4 +1,4 @@
-"""Make ``docs/images``: the figure of the README, and the report of ``rskc demo`` in a browser.
+"""Make ``docs/images``: the figure of the README, and the pages of ``rskc demo`` in a browser.
 
     python docs/make_images.py
 
@@ -17,10 +17,11 @@ HERE = Path(__file__).parent
 IMAGES = HERE / "images"
 EXAMPLE = HERE.parent / "examples" / "plot_first_steps.py"
 SIZE = {"width": 1120, "height": 2560}
+EXPLORER_SIZE = {"width": 1380, "height": 1180}
 
 
 def main() -> None:
-    """Draw the figure, and take a picture of the page."""
+    """Draw the figure, and take pictures of the pages."""
     subprocess.run([sys.executable, EXAMPLE, IMAGES / "first-steps.png"], check=True)
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         demo = [sys.executable, "-m", "rskc", "demo", "--out", folder, "--force", "--quiet"]
@@ -32,6 +33,10 @@ def main() -> None:
         page.goto(next(Path(folder).rglob("report.html")).as_uri())
         page.wait_for_selector("html[data-ready=yes]")
         page.screenshot(path=IMAGES / "report.png")
+        page = browser.new_page(viewport=EXPLORER_SIZE, device_scale_factor=1)
+        page.goto(next(Path(folder).rglob("*explorer.html")).as_uri())
+        page.wait_for_selector("html[data-ready=yes]")
+        page.screenshot(path=IMAGES / "explorer.png")
         browser.close()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import browsing
 import skips
 from rskc.versions import environment
 
@@ -31,6 +32,12 @@ def pytest_sessionstart() -> None:
         pytest.exit("RSKC_REQUIRE_COMPILED=1, but the compiled passes are not installed.", 1)
     if wrong := skips.wrong_environment(os.environ.get("RSKC_EXTRAS")):
         pytest.exit(wrong, 1)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One browser for all tests of pages."""
+    yield from browsing.started_browser()
 
 
 # ---- No test vanishes in silence

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from rskc.engines import SparseEngine, engine_for, passes_numpy
+from rskc.engines.weighted import WeightedSparseEngine
 from skips import skip_without
 
 try:
@@ -39,10 +40,11 @@ class Sparse:
     def __init__(self, dense_bytes):
         self.dense_bytes = dense_bytes
 
-    def engine(self, X, **options):
-        if np.isnan(X).any():
+    def engine(self, X, missing=False, **options):
+        if missing or np.isnan(X).any():
             return engine_for(csr_array(X), **options)
-        return SparseEngine(csr_array(X), dense_bytes=self.dense_bytes(*X.shape), **options)
+        kind = WeightedSparseEngine if "masses" in options else SparseEngine
+        return kind(csr_array(X), dense_bytes=self.dense_bytes(*X.shape), **options)
 
     def brought(self, engine, array):
         return array

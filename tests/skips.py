@@ -30,6 +30,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_displays.py": ("matplotlib",),
     "test_displays_selection.py": ("matplotlib",),
     "test_examples.py": ("matplotlib",),
+    "test_explorer_browser.py": ("playwright",),
+    "test_explorer_cli.py": CLI,
     "test_files.py": ("polars",),
     "test_groups.py": (*CLI, "psutil", "matplotlib"),
     "test_files_formats.py": ("polars", "pyarrow", "openpyxl", "python_calamine", "anndata"),

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
+import rskc
 from model_files import refusal, rewritten, setting
 from rskc import ColumnStandardizer, RobustSparseKMeans, load, save
 from rskc.categories import CategoryEncoder
@@ -183,6 +184,11 @@ def test_tables_that_are_not_in_memory_have_no_categories(frame, model):
         RobustSparseKMeans(2, categorical=["size"]).fit(blocks[["size", "noise"]])
     with pytest.raises(ValueError, match="fitted to categories, which need a table in memory"):
         model.predict(blocks)
+
+
+def test_the_explorer_takes_numbers_only(frame):
+    with pytest.raises(ValueError, match="The explorer draws numbers and X holds categories"):
+        rskc.explore(frame, n_clusters=[2], n_splits=0)
 
 
 # ---- Fits

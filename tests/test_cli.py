@@ -25,7 +25,9 @@ from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
 import rskc
+from rskc.cli import tour
 from rskc.cli._commands import app
+from rskc.cli.explore import ExploredSettings
 from rskc.datasets import make_simulation
 from rskc.files import read_model
 
@@ -741,7 +743,9 @@ def test_report_doubts_another_table(here, frame):
     assert not Path("x.html").exists()
 
 
-def test_the_demo_leaves_a_page_and_can_be_repeated(here):
+def test_the_demo_leaves_pages_and_can_be_repeated(here, monkeypatch):
+    few = ExploredSettings([2, 3], [5, 20], [0.05], 0)
+    monkeypatch.setattr(tour, "ExploredSettings", lambda: few)
     result = run("demo", "--out", "tour")
     assert "3 clusters of" in result.stdout
     assert "Half-samples suggest 3 clusters" in result.stdout
@@ -751,6 +755,8 @@ def test_the_demo_leaves_a_page_and_can_be_repeated(here):
     assert "tour/expression-rskc/report.html" in result.stdout
     page = Path("tour/expression-rskc/report.html").read_text("utf-8")
     assert "How many clusters: half-samples" in page
+    assert "4 fits to 90 cases" in told
+    assert "A tour of rskc" in Path("tour/expression-explorer.html").read_text("utf-8")
     Path("tour/expression.csv").write_text("mine", "utf-8")
     assert "--force" in refused("demo", "--out", "tour")
 

@@ -18,7 +18,7 @@ HEAVY = ("matplotlib", "dask", "torch", "polars", "pandas", "typer")
 # one is named here, so that a new one has to be given its height.
 LAYERS = (
     {"wording", "atomic", "worker"},
-    {"exceptions", "columns"},
+    {"exceptions", "columns", "snippets", "webpage"},
     {"engines", "groups", "frames"},
     {"solver", "arrays", "versions", "categories"},
     {"validation", "feature_tests", "outliers"},

@@ -1,20 +1,15 @@
-"""The report in a browser: Debian's chromium, driven by playwright.
-
-Skipped where one of the two is missing. ``RSKC_CHROMIUM`` names another executable, and
-``RSKC_REQUIRE_BROWSER=1`` makes a missing browser an error.
-"""
+"""The report in a browser: see tests/browsing.py."""
 
 import csv
 import io
-import os
-import shutil
-import time
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import browsing
+from browsing import NASTY, skip_without_browser, wait_until
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.report import make_report
@@ -28,30 +23,9 @@ from rskc.selection import (
     feature_path,
 )
 
-REQUIRED = os.environ.get("RSKC_REQUIRE_BROWSER") == "1"
-CHROMIUM = os.environ.get("RSKC_CHROMIUM") or shutil.which("chromium") or ""
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-NASTY = [
-    "<script>window.hacked = 1</script>",
-    "</script><img src=x onerror='window.hacked = 2'>",
-    "=cmd()",
-    '"quoted", comma',
-    "שלום",
-    "🧬 {{7*7}}",
-    "long " * 2000,
-    "-1 minus",
-]
 CHARTS = ["clusters", "silhouettes", "weights", "cells", "outliers"]
 
-if not REQUIRED and not CHROMIUM:
-    pytest.skip("no chromium on the PATH, nor in RSKC_CHROMIUM", allow_module_level=True)
+skip_without_browser()
 
 
 def make_data():
@@ -87,51 +61,8 @@ def path(tmp_path_factory, model, data):
     return report.save(tmp_path_factory.mktemp("report") / "report.html")
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import Error, sync_playwright
-
-    with sync_playwright() as playwright:
-        try:
-            started = playwright.chromium.launch(executable_path=CHROMIUM or None, args=FLAGS)
-        except Error as error:
-            if REQUIRED:
-                raise
-            pytest.skip(f"chromium does not start: {error.message.splitlines()[0]}")
-        yield started
-        started.close()
-
-
-def wait_until(holds, seconds=60):
-    """Ask again and again; playwright's wait_for_function needs eval, which the page forbids."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
-
-
-class Watch:
-    """A page, what it said on the console, and what it asked of the network."""
-
-    def __init__(self, browser, path, **look):
-        look = {"viewport": {"width": 1200, "height": 900}} | look
-        self.context = browser.new_context(**look)
-        self.page = self.context.new_page()
-        self.complaints, self.requests = [], []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
-        self.page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.context.close()
-
-    def count(self, selector):
-        return self.page.locator(selector).count()
+class Watch(browsing.Watch):
+    """A page, and the numbers of its charts."""
 
     def rows_of(self, chart, dataset):
         """The rows of a data set, as the view of the chart holds them."""

@@ -305,6 +305,7 @@ def test_without_a_seed_a_search_goes_on_with_that_of_the_checkpoint(tmp_path):
     seed = stored_seed(path)
     resumed = small_clest(random_state=None, checkpoint=path).fit(blobs())
     assert stored_seed(path) == seed
+    search._groups = None
     search._search(blobs(), Runner(NoCheckpoint({"seed": seed}), 1, False))
     assert_array_equal(resumed.observed_cers_, search.observed_cers_)
     assert_array_equal(resumed.reference_cers_, search.reference_cers_)

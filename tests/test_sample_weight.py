@@ -19,7 +19,7 @@ from test_passes import whole, whole_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
-WEIGHTED = ("compiled", "numpy")
+WEIGHTED = ("compiled", "numpy", "sparse", "sparse, dense tables")
 KINDS = {name: kind for name, kind in KINDS.items() if name in WEIGHTED}
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 seeds = st.integers(0, 2**32 - 1)

@@ -57,17 +57,22 @@ def tables(request, monkeypatch):
         monkeypatch.setattr(engine_module, "DENSE_SHARE", 0)
 
 
-def fitted(X, **params):
+def fitted(X, weights=None, **params):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return RobustSparseKMeans(3, random_state=0, **params).fit(X)
+        model = RobustSparseKMeans(3, random_state=0, **params)
+        return model.fit(X, sample_weight=weights)
 
 
 def assert_same(one, other):
-    assert_array_equal(one.labels_, other.labels_)
+    """The same clusters, however they are numbered: partitions that tie are found in any order."""
+    pairs = np.unique(np.column_stack([one.labels_, other.labels_]), axis=0)
+    assert_array_equal(np.bincount(pairs[:, 0]), 1)
+    assert_array_equal(np.bincount(pairs[:, 1]), 1)
     assert one.objective_ == pytest.approx(other.objective_, rel=1e-9)
     assert one.inertia_ == pytest.approx(other.inertia_, rel=1e-9)
-    assert_allclose(one.cluster_centers_, other.cluster_centers_, rtol=1e-6, atol=1e-9)
+    centers = other.cluster_centers_[pairs[:, 1]]
+    assert_allclose(one.cluster_centers_[pairs[:, 0]], centers, rtol=1e-6, atol=1e-9)
     assert_allclose(one.feature_weights_, other.feature_weights_, atol=1e-9)
     assert_allclose(one.distances_, other.distances_, rtol=1e-9, atol=1e-12)
     assert_array_equal(one.trimmed_, other.trimmed_)
@@ -133,6 +138,18 @@ def test_what_is_asked_of_a_fitted_model(tables):
     assert_allclose(revised_silhouette(model, matrix).values, revised_silhouette(model, X).values)
     assert model.markers_frame(matrix).equals(model.markers_frame(X))
     assert_allclose(model.cases_frame(matrix).silhouette, model.cases_frame(X).silhouette)
+
+
+@each_method
+@pytest.mark.parametrize("whole", [True, False], ids=["copies", "shares"])
+def test_case_weights_are_those_of_the_dense_table(tables, method, whole):
+    rng, X = np.random.default_rng(0), thin()
+    weights = rng.integers(0, 4, len(X)) if whole else rng.gamma(2.0, 1.0, len(X))
+    one, other = (fitted(table, **method, weights=weights) for table in (sparse.csr_array(X), X))
+    assert_same(one, other)
+    assert one.score(sparse.csr_array(X), None, weights) == pytest.approx(
+        other.score(X, None, weights)
+    )
 
 
 def test_given_centers_and_callables(tables):

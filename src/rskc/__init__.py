@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rskc.estimator import RobustSparseKMeans
     from rskc.exceptions import SmallClusterWarning
+    from rskc.explorer import explore
     from rskc.files import load, save
     from rskc.preprocessing import ColumnStandardizer, RowStandardizer
     from rskc.versions import show_versions
@@ -23,6 +24,7 @@ __all__ = [
     "RowStandardizer",
     "SmallClusterWarning",
     "__version__",
+    "explore",
     "load",
     "save",
     "show_versions",
@@ -33,6 +35,7 @@ _HOMES = {
     "RobustSparseKMeans": "rskc.estimator",
     "RowStandardizer": "rskc.preprocessing",
     "SmallClusterWarning": "rskc.exceptions",
+    "explore": "rskc.explorer",
     "load": "rskc.files",
     "save": "rskc.files",
     "show_versions": "rskc.versions",

@@ -17,6 +17,12 @@ class Labels(NamedTuple):
     names: np.ndarray  # the labels, by number; a missing one is the last
 
 
+def read_one(**given: Any) -> Labels:
+    """Read one list of labels."""
+    ((name, labels),) = given.items()
+    return _read(name, labels)
+
+
 def read_two(**given: Any) -> tuple[Labels, Labels]:
     """Read two lists of labels of the same cases."""
     (a, b), (first, second) = given, (_read(name, labels) for name, labels in given.items())

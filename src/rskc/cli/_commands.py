@@ -1,5 +1,6 @@
 """All commands, in the order of the help; importing a command registers it."""
 
+import rskc.cli.explore
 import rskc.cli.fit
 import rskc.cli.predict
 import rskc.cli.report

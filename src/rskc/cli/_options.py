@@ -141,6 +141,18 @@ def some_shares(text: Any) -> list[float]:
     return [_number(float, part, 'numbers such as "0,0.05,0.1"') for part in str(text).split(",")]
 
 
+def numbers_or_auto(text: Any) -> int | list[int] | str:
+    """Read how many numbers, "8", or which, "5,20,100"; or "auto"."""
+    if text == "auto":
+        return "auto"
+    return int(text) if str(text).isdigit() else some_clusters(text)
+
+
+def shares_or_auto(text: Any) -> list[float] | str:
+    """Read "0,0.05,0.1" or "auto"."""
+    return "auto" if text == "auto" else some_shares(text)
+
+
 def _number(kind: type, text: Any, expected: str) -> Any:
     try:
         return kind(str(text))

@@ -14,13 +14,14 @@ from rskc.cli._tables import Data
 REPEATED = {"drop": "--drop", "use_columns": "--use-column", "categorical": "--categorical"}
 
 
+def explore_command(data: Data) -> str:
+    """Return the command that makes the explorer of the table."""
+    return shlex.join(_on_table("explore", data))
+
+
 def fit_command(data: Data, model: Any) -> str:
     """Return the command that fits such a model to the table, with all that differs from usual."""
-    words = ["rskc", "fit", str(data.table.path), *_reading_options(data.reading)]
-    if data.scaling.of != "none":
-        words += ["--standardize", data.scaling.of]
-        words += ["--scale", data.scaling.kind] * (data.scaling.kind != "robust")
-    words += ["--clusters", str(model.n_clusters)]
+    words = [*_on_table("fit", data), "--clusters", str(model.n_clusters)]
     if model.trim != "auto":
         words += ["--trim", f"{model.trim:.12g}"]
     if model.n_features is not None:
@@ -29,13 +30,34 @@ def fit_command(data: Data, model: Any) -> str:
         words += ["--l1-bound", "none"]
     elif model.l1_bound != "auto":
         words += ["--l1-bound", str(model.l1_bound)]
-    if data.groups_file is not None:
-        words += ["--groups", str(data.groups_file)]
     if model.n_init != "auto":
         words += ["--n-init", str(model.n_init)]
     if model.random_state != 0:
         words += ["--seed", str(model.random_state)]
     return shlex.join(words)
+
+
+def _on_table(command: str, data: Data) -> list[str]:
+    """Return a command with the table, how it is read and standardized, and its groups."""
+    words = ["rskc", command, str(data.table.path), *_reading_options(data.reading)]
+    if data.scaling.of != "none":
+        words += ["--standardize", data.scaling.of]
+        words += ["--scale", data.scaling.kind] * (data.scaling.kind != "robust")
+    if data.groups_file is not None:
+        words += ["--groups", str(data.groups_file)]
+    return words
+
+
+def run_of(data: Data) -> dict[str, Any]:
+    """Return how a table was read and standardized, for the Python that repeats it."""
+    run = {
+        "file": data.table.path.name,
+        "standardization": data.scaling.words(),
+        "standardizer": data.scaling.python(),
+        # Tables in blocks have no digest, and read_table does not read them.
+        "reader": data.table.sha256 and read_call(data.table.path, data.reading),
+    }
+    return {name: value for name, value in run.items() if value is not None}
 
 
 def read_call(path: Path, reading: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from rskc.cli._app import seconds_since_start
 from rskc.cli._console import Console, bold
 from rskc.cli._options import NAMES
-from rskc.cli._repeat import fit_command, read_call
+from rskc.cli._repeat import explore_command, fit_command, run_of
 from rskc.cli._tables import Data, named_cases
 from rskc.exceptions import FitWarning
 from rskc.wording import cleaned, count, listed, on_outliers
@@ -203,10 +203,7 @@ class Result:
             "command": shlex.join(self.command) if is_fit else fit_command(data, self.model),
             "file": data.table.path.name,
             "sha256": data.table.sha256,
-            "standardization": data.scaling.words(),
-            "standardizer": data.scaling.python(),
-            # Tables in blocks have no digest, and read_table does not read them.
-            "reader": data.table.sha256 and read_call(data.table.path, data.reading),
+            **run_of(data),
             "date": f"{now.day} {now:%B %Y, %H:%M %Z}",
             "first case": None if data.table.id_column else data.table.where(0),
         }
@@ -362,6 +359,9 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
         if any(RANKED.fullmatch(file.name) for file in folder.iterdir()):
             words = "all features, ranked, for enrichment tools"
             console.print(f"  {'cluster-*.rnk':<{width}}  {words}", soft_wrap=True)
+    if result.command[1:2] == ["fit"] and not result.is_sample:
+        more = f"All other settings on one page: {explore_command(result.data)}"
+        console.print("", more, soft_wrap=True)
 
 
 def text_table(labels: Iterable[tuple[str, Any]], rows: Iterable[Iterable[str]], **how: Any) -> Any:

@@ -29,6 +29,7 @@ STAGES = {
     "GapL1": "Choosing the L1 bound",
     "TrimCurves": "Choosing the trimming share",
     "GridSearch": "Comparing settings",
+    "Exploration": "Fitting all settings",
 }
 PACKAGES = ("dask", "distributed", "pyarrow")
 

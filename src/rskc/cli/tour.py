@@ -22,10 +22,11 @@ from rskc.cli._output import check_report, results_folder, write_results
 from rskc.cli._results import show_result
 from rskc.cli._tables import read
 from rskc.cli._work import fit_searched, searches_for
+from rskc.cli.explore import ExploredSettings, exploration, explored, write_explorer
 
 HEADING = "bold cyan"
 
-TABLE, RESULT = "expression.csv", "expression-rskc"
+TABLE, RESULT, EXPLORER = "expression.csv", "expression-rskc", "expression-explorer.html"
 N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING = 90, 200, 20, 3
 PATIENTS = (
     f"Three groups of patients differ in {N_TELLING} genes; all other genes are noise, and "
@@ -35,6 +36,7 @@ CHOICE = (
     "How many clusters, which genes, which patients are outlying? The data decide: halves of the "
     "patients are clustered again and again. The same by hand:"
 )
+OTHERS = "Would other numbers of clusters and genes do as well? Sliders show it:"
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,15 @@ def demo(folder: TourFolder, console: Console) -> None:
         result = fit_searched(searches, data, typed_command(), console)
         write_results(part, result, report=True, title="A tour of rskc")
     show_result(result, results, console)
-    page = results / "report.html"
-    console.print("", bold("3. The page", HEADING), f"Open {page} in a browser.")
+    console.print("", bold("3. All other settings", HEADING), OTHERS)
+    console.print(f"   {shlex.join(['rskc', 'explore', str(table)])}", soft_wrap=True)
+    search = exploration(ExploredSettings(), Basics(), Searching())
+    search, _ = explored(search, data, console)
+    explorer = folder.out / EXPLORER
+    write_explorer(explorer, search, data, "A tour of rskc")
+    console.print("", bold("4. The pages", HEADING), "Open them in a browser.")
+    console.print(f"   {results / 'report.html'}", "explains the result", soft_wrap=True)
+    console.print(f"   {explorer}", "compares it with others", soft_wrap=True)
     console.print_json(result.summary)
 
 

@@ -68,9 +68,7 @@ def engine_for(
         return blocks_engine(X, missing=missing, drop_unobserved=drop_unobserved, **options)
     if issparse(X):
         if not (missing or is_full(X) or has_nan(X)):
-            if masses is not None:
-                raise _unsupported("a sparse matrix")
-            return SparseEngine(X, **options)
+            return _sparse_engine(X, masses, options)
         X = X.toarray()
     xp, complete, incomplete = _kind_of(X, masses is not None)
     own = {} if masses is None else {"masses": masses}
@@ -89,6 +87,14 @@ def engine_for(
     engine = (incomplete if _has_missing(seen, xp) else complete)(seen, **own, **options)
     engine.leave_out(unobserved)
     return engine
+
+
+def _sparse_engine(X: Any, masses: np.ndarray | None, options: dict[str, Any]) -> Engine:
+    if masses is None:
+        return SparseEngine(X, **options)
+    from rskc.engines.weighted import WeightedSparseEngine
+
+    return WeightedSparseEngine(X, masses=masses, **options)
 
 
 def _kind_of(X: Any, weighted: bool) -> tuple[Any, Any, Any]:

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from rskc.engines.base import BaseEngine, BaseTable, Frame, Place, sample_steps
-from rskc.engines.interface import Assignment, Moved
+from rskc.engines.interface import Assignment
 from rskc.engines.memory import PASSES, ROWS_BYTES, THREAD_WORK, MemoryEngine, MemoryTable
 from rskc.engines.sparse_moves import SparseRun
 
@@ -170,15 +170,19 @@ class SparseCells:
         self.each_chunk(norms, len(weights))
         return out
 
-    def shift(self, sums, before, after):
-        """Bring sums from one grouping to another; return how many cases changed in each run."""
+    def shift(self, sums, before, after, masses=None):
+        """Bring sums from one grouping to another; return how many cases changed in each run.
+
+        A case counts with its mass (n,), where there are masses.
+        """
         runs, K, _ = sums.totals.shape
         moved, counts = np.zeros(runs, np.int64), np.zeros(runs * K)
         for rows in self.chunks(16 * runs):
             run, case = np.nonzero(before[:, rows] != after[:, rows])
             moved += np.bincount(run, minlength=runs)
             groups = np.concatenate([before[:, rows][run, case], after[:, rows][run, case]])
-            signs, member = np.repeat([-1.0, 1.0], len(run)), groups >= 0
+            own = np.ones(len(run)) if masses is None else masses[rows][case]
+            signs, member = np.concatenate([-own, own]), groups >= 0
             if not member.any():
                 continue
             Z = self.chunk(rows)
@@ -272,7 +276,10 @@ def _less(X: csr_array, origin: np.ndarray) -> csr_array:
 class SparseTable(MemoryTable):
     """Columns that carry weight, too many to be made dense."""
 
-    def __init__(self, cells: SparseCells, weights, dtype, n_threads, passes, place):
+    rows: Any = None
+    row_block = 1
+
+    def __init__(self, cells: SparseCells, dtype, weights, n_threads, passes, place):
         BaseTable.__init__(self, cells.Z.shape[0], weights, place)
         self.cells, self.dtype, self.n_threads, self.passes = cells, dtype, n_threads, passes
 
@@ -300,15 +307,16 @@ class SparseTable(MemoryTable):
         return self.cells.shift(sums, before, after)
 
     def single_moves(self, groups, K, max_rounds=100):
-        groups, sums, moves = groups.copy(), self.sums(groups, K), np.empty(len(groups), np.int64)
-        norms = self.norms()
-        for r, totals in enumerate(sums.totals):
-            own = r % len(self.weights)
-            run = SparseRun(
-                self.cells, norms[own], self.weights[own], groups[r], totals, sums.counts[r]
-            )
-            moves[r] = run.all_rounds(max_rounds)
-        return Moved(groups, sums, moves)
+        masses = np.ones(self.n_cases)
+        return self._move(partial(self.move_runs, masses), (), groups, K, max_rounds)
+
+    def move_runs(self, masses, rows, block, weights, rounds, threads, groups, *results):
+        """Move single cases of each run, as passes do."""
+        totals, counts, moves = results
+        for r, norms in enumerate(np.broadcast_to(self.norms(), groups.shape)):
+            own = weights[r % len(weights)]
+            run = SparseRun(self.cells, norms, own, masses, groups[r], totals[r], counts[r])
+            moves[r] = run.all_rounds(rounds)
 
     def cases(self, index):
         return self.cells.rows(index.ravel()).astype(self.dtype).reshape(*index.shape, -1)
@@ -330,6 +338,8 @@ def _least(products: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 class SparseEngine(MemoryEngine):
     """Passes over a CSR matrix of float32 or float64, without missing cells."""
+
+    sparse_table_type: Any = SparseTable
 
     def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES, dense_bytes=None):
         X = in_order(X)
@@ -380,10 +390,14 @@ class SparseEngine(MemoryEngine):
         if self._fits(len(active), dtype):
             return super()._columns_table(weights, dtype)
         columns = self._columns(weights)
-        place = Place(columns, self.frame)
         cells = self.cells.columns(columns).cut_off(self.frame.limits[columns])
         own = np.ascontiguousarray(weights[:, columns])
-        return SparseTable(cells, own, dtype, self.n_threads, self.passes, place)
+        return self._table_of((cells, dtype), own, Place(columns, self.frame))
+
+    def _table_of(self, cells, weights, place):
+        if not isinstance(cells[0], SparseCells):
+            return super()._table_of(cells, weights, place)
+        return self.sparse_table_type(*cells, weights, self.n_threads, self.passes, place)
 
     def lay_out(self, columns, dtype):
         blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None

@@ -8,10 +8,11 @@ from rskc.engines.passes_numpy import _Run
 class SparseRun(_Run):
     """One partition under single moves; changes its groups, totals and counts in place."""
 
-    def __init__(self, cells, norms, weights, groups, totals, counts):
+    def __init__(self, cells, norms, weights, masses, groups, totals, counts):
         self.cells, self.norms, self.weights, self.slack = cells, norms, weights, 1e-12
+        self.mass = masses
         self.groups, self.totals, self.counts = groups, totals, counts
-        self.scale = self.mass = np.ones(len(groups))
+        self.scale = np.ones(len(groups))
         self.factors, self.constants = np.empty(totals.shape), np.empty(len(counts))
         for k in range(len(counts)):
             self._update(k)
@@ -41,28 +42,31 @@ class SparseRun(_Run):
 
     def movable(self):
         kept = np.flatnonzero(self.groups >= 0)
-        kept = kept[self.counts[self.groups[kept]] >= 2]
-        own, each, n = self.groups[kept], np.arange(len(kept)), self.counts
-        distances = self._to_all(kept)
-        gain = distances[each, own] * n[own] / (n[own] - 1)
-        loss = np.where(n > 0, distances * n / (n + 1), 0)
+        kept = kept[~self.alone(kept)]
+        own, each, n, mass = self.groups[kept], np.arange(len(kept)), self.counts, self.mass[kept]
+        distances = self._to_all(kept) * mass[:, None]
+        gain = distances[each, own] * n[own] / (n[own] - mass)
+        loss = np.where(n > 0, distances * n / (n + mass[:, None]), 0)
         loss[each, own] = np.inf
-        return kept[loss.min(axis=1) < gain + self.slack * self.norms[kept]]
+        return kept[loss.min(axis=1) < gain + self.slack * mass * self.norms[kept]]
 
     def changes(self, cases, clusters, step):
         if np.ndim(cases) == 0:
             distances = self._row(cases)[clusters]
         else:
             distances = self._to_all(cases)[np.arange(len(cases)), clusters]
-        return distances * self.counts[clusters] / (self.counts[clusters] + step)
+        mass, n = self.mass[cases], self.counts[clusters]
+        return mass * distances * n / (n + step * mass)
 
     def entering(self, i):
-        return np.where(self.counts > 0, self._row(i) * self.counts / (self.counts + 1), 0)
+        changes = self._row(i) * self.mass[i] * self.counts / (self.counts + self.mass[i])
+        return np.where(self.counts > 0, changes, 0)
 
     def transfer(self, i, k, sign):
         cells, columns = self._case(i)
-        self.counts[k] += sign
-        self.totals[k, columns] += (sign * self.cells.factor) * cells
-        self.totals[k] -= sign * self.cells.offset
+        change = sign * self.mass[i]
+        self.counts[k] += change
+        self.totals[k, columns] += (change * self.cells.factor) * cells
+        self.totals[k] -= change * self.cells.offset
         if self.counts[k] > 0:
             self._update(k)

@@ -12,6 +12,7 @@ from rskc.engines.interface import Farthest, Grouping, Moved
 from rskc.engines.masses import Parted, WeightedCases, weighted_median, whole
 from rskc.engines.memory import MemoryEngine, MemoryTable, NumpyCases, table_of_coordinates
 from rskc.engines.missing import MissingEngine, MissingSums, MissingTable
+from rskc.engines.sparse import SparseEngine, SparseTable
 
 
 class WeightedNumpyCases(WeightedCases, NumpyCases):
@@ -263,3 +264,34 @@ class WeightedMissingEngine(WeightedEngineMixin, MissingEngine):
     def factored(self, groups, weights, K):
         factors = self._factors(weights) * self.arrays.kept_masses(groups)
         return self._factored(whole(groups), factors, K)
+
+
+class WeightedSparseTable(WeightedTableMixin, SparseTable):
+    """Columns of a sparse matrix."""
+
+    def shift(self, sums, before, after):
+        moved = self.cells.shift(sums, whole(before), whole(after), self.masses)
+        self.correct(sums, before, after, self.cells.rows)
+        return np.maximum(moved, self.arrays.differ(before, after))
+
+    def single_moves(self, groups, K, max_rounds=100):
+        def moves_of(rows, block, weights, masses, *rest):
+            self.move_runs(masses, rows, block, weights, *rest)
+
+        return self._move_masses(moves_of, (), groups, K, max_rounds)
+
+
+class WeightedSparseEngine(WeightedEngineMixin, SparseEngine):
+    """Passes over a sparse matrix."""
+
+    table_type, sparse_table_type = WeightedTable, WeightedSparseTable
+
+    def part(self, cases):
+        options = {"n_threads": self.n_threads, "passes": self.passes, "frame": self.frame}
+        options |= {"masses": self.masses[cases], "dense_bytes": self.dense_bytes}
+        return type(self)(self.X[cases], **options)
+
+    def _shift(self, sums, before, after):
+        moved = self.cells.shift(sums, whole(before), whole(after), self.masses)
+        self.correct(sums, before, after, self.cells.rows)
+        return np.maximum(moved, self.arrays.differ(before, after))

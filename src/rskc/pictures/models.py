@@ -188,7 +188,11 @@ def _by_rank(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, name: str, 
     )
 
 
-def _by_components(Z: Any, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
+def principal_components(Z: Any, outliers: np.ndarray, centers: np.ndarray) -> Any:
+    """Find the first two principal components of cases that are no outliers.
+
+    Centers take part where there are too few of these.
+    """
     from sklearn.decomposition import PCA  # a tenth of the start of a command
 
     regular = Z[~outliers]
@@ -196,7 +200,11 @@ def _by_components(Z: Any, centers: np.ndarray, outliers: np.ndarray, n: int) ->
         regular = np.concatenate([to_dense(Z), centers])
     with np.errstate(invalid="ignore"):  # the shares of no variance at all
         pca = PCA(2, svd_solver="arpack" if issparse(regular) else "auto", random_state=0)
-        pca.fit(regular)
+        return pca.fit(regular)
+
+
+def _by_components(Z: Any, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
+    pca = principal_components(Z, outliers, centers)
     names = [
         f"PC {i} ({share:.0%} of the weighted variance)"
         for i, share in enumerate(np.nan_to_num(pca.explained_variance_ratio_), 1)
@@ -205,13 +213,17 @@ def _by_components(Z: Any, centers: np.ndarray, outliers: np.ndarray, n: int) ->
 
 
 def frame_of(
-    positions: np.ndarray, labels: np.ndarray, outliers: np.ndarray, centers: np.ndarray
+    positions: np.ndarray,
+    labels: np.ndarray,
+    outliers: np.ndarray,
+    centers: np.ndarray,
+    margin: float = MARGIN,
 ) -> Frame:
     """Frame all centers and cases that are no outliers, with some room for outliers."""
     regular = positions if outliers.all() else positions[~outliers]
     regular = np.concatenate([regular, centers[np.unique(labels)]])
     low, high = regular.min(axis=0), regular.max(axis=0)
-    room = MARGIN * np.where(high > low, high - low, 1.0)
+    room = margin * np.where(high > low, high - low, 1.0)
     everything = np.concatenate([regular, positions])
     low = np.maximum(everything.min(axis=0), low - room)
     high = np.minimum(everything.max(axis=0), high + room)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +28,7 @@ from rskc.report._figures import figures_of
 from rskc.report._prose import advise, headline, meaning
 from rskc.report._searches import sections_of
 from rskc.report._sure import how_sure, known_by_half_samples
+from rskc.snippets import LONGEST, in_python, parameters_of, snippet_of
 from rskc.summary import count_features
 from rskc.validation import is_word
 from rskc.versions import environment
@@ -36,8 +36,6 @@ from rskc.wording import cleaned, count, number, percent
 
 MOST_MARKERS = 5  # of a cluster
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
-# Parameters that change how a fit runs and not what it finds.
-HOW = ("n_threads", "verbose")
 # What is known of a run that is written in Python, and not as words.
 IN_SNIPPET = ("standardizer", "reader")
 FIRST_CASE = "first case"  # of a table whose cases have no names: where it is, such as "line 2"
@@ -66,7 +64,6 @@ MEANINGS = {
     "outlier_cutoff": "number of MADs above the median that make an outlier",
     "random_state": "seed",
 }
-LONGEST = 2000
 
 
 def summarize(
@@ -281,9 +278,7 @@ def _counts(labels: Any, facts: Facts, classes: Any) -> list[list[int]]:
 def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters, particulars of the run, versions, and a piece of Python."""
     model, installed = facts.model, environment()
-    known = model.get_params(deep=False)
-    names = [name for name in inspect.signature(type(model)).parameters if name in known]
-    parameters = {name: known[name] for name in names if name not in HOW}
+    parameters = parameters_of(model)
     by_each = " by each rule" if not isinstance(model.trim, str) and model.n_trim_ else ""
     found = {
         "L1 bound used": None if model.l1_bound_ is None else number(model.l1_bound_, 4),
@@ -314,54 +309,20 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "versions": {name: installed[name] for name in PACKAGES},
         "seeded": model.random_state is not None,
-        "snippet": _snippet(facts, parameters, run),
+        "snippet": _snippet(facts, run),
     }
 
 
-def in_python(value: Any) -> str:
-    """Write a parameter as in Python; arrays and functions by what they are."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, np.ndarray) or (isinstance(value, list) and value):
-        return f"an array of shape {np.shape(value)}"
-    if isinstance(value, Mapping):
-        return f"a mapping of {count(len(value), 'group')} to features"
-    if callable(value):
-        return cleaned(f"the function {getattr(value, '__qualname__', type(value).__name__)}", 80)
-    return cleaned(repr(value), 80)
-
-
-def _snippet(facts: Facts, parameters: dict[str, Any], run: Mapping[str, Any]) -> str:
+def _snippet(facts: Facts, run: Mapping[str, Any]) -> str:
     """Write Python that repeats the run, given the data."""
-    defaults = inspect.signature(type(facts.model)).parameters
-    arguments, defined = [], []
-    for name, value in parameters.items():
-        if value is not None and not isinstance(value, (str, int, float, np.generic)):
-            defined.append(f"{name} = ...  # {in_python(value)}")
-            arguments.append(f"{name}={name}")
-        elif name == "n_clusters":
-            arguments.append(f"{value}")
-        elif value != defaults[name].default:
-            arguments.append(f"{name}={in_python(value)}")
-    known = [(key, run[key]) for key in ("file", "standardization") if run.get(key)]
-    standardizer, reader = cleaned(run.get("standardizer", ""), 100), run.get("reader")
-    names = sorted(filter(None, ["RobustSparseKMeans", standardizer.partition("(")[0]]))
-    read = [f"X = ...  # your table of {count(facts.n, 'case')} x {count(facts.p, 'feature')}"]
-    if reader:
-        read = [f"table = {cleaned(reader, LONGEST)}", "X = table.data"]
-    if standardizer:
-        frames = '.set_output(transform="pandas")' if reader else ""
-        read.append(f"X = {standardizer}{frames}.fit_transform(X)")
-    labels = ", labels=table.labels" if reader else ""
+    made = snippet_of(facts.model, facts.n, facts.p, run)
+    labels = ", labels=table.labels" if made.reader else ""
     lines = [
-        f"from rskc import {', '.join(names)}",
-        *(["from rskc.files import read_table"] if reader else []),
+        *made.imports,
         "from rskc.report import make_report",
         "",
-        *(f"# {key}: {cleaned(value, 100)}" for key, value in known),
-        *read,
-        *defined,
-        f"model = RobustSparseKMeans({', '.join(arguments)})",
+        *made.lines,
+        made.model,
         "model.fit(X)",
         f'make_report(model, X{labels}).save("report.html")',
     ]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import html
 import json
 import os
 import sys
@@ -19,13 +17,14 @@ from rskc.atomic import atomic_write
 from rskc.report._charts import charts_of, palette_style
 from rskc.report._searches import curves_of
 from rskc.report._summary import summarize
+from rskc.webpage import Page, content_policy
 from rskc.wording import number, percent
 
 TEMPLATES = Path(__file__).parent / "templates"
 VEGA_SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
-class Report:
+class Report(Page):
     """A fitted model, explained on one HTML page that needs no network.
 
     Parameters
@@ -42,32 +41,8 @@ class Report:
     """
 
     def __init__(self, summary: dict[str, Any]):
-        self.summary = summary
+        self.summary, self.title = summary, summary["title"]
         self.html = render(summary)
-
-    def save(self, path: Any) -> Path:
-        """Write the page to a file, whole or not at all.
-
-        Parameters
-        ----------
-        path : str or path
-            Where to; a file that is there is replaced.
-
-        Returns
-        -------
-        path : Path
-        """
-        with atomic_write(path, "w") as file:
-            file.write(self.html)
-        return Path(path)
-
-    def _repr_html_(self) -> str:
-        """In a notebook: the page in a frame, so that its style stays inside."""
-        page, title = html.escape(self.html), html.escape(self.summary["title"])
-        return (
-            f'<iframe srcdoc="{page}" title="{title}"'
-            ' style="width:100%;height:80vh;min-height:600px;border:1px solid #ccc"></iframe>'
-        )
 
     def __repr__(self) -> str:
         return f"<Report: {self.summary['headline']}>"
@@ -157,7 +132,7 @@ def render(summary: dict[str, Any]) -> str:
             curves=curves,
             style=markup(palette_style() + _read("style.css")),
             scripts={name: markup(script) for name, script in scripts.items()},
-            policy=_policy(scripts.values()),
+            policy=content_policy(scripts.values()),
             drawn=markup(embedded_json(drawn)),
             tables=markup(embedded_json(tables)),
         )
@@ -170,16 +145,6 @@ def embedded_json(value: Any) -> str:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
-
-
-def _policy(scripts: Any) -> str:
-    """Content-Security-Policy: these scripts and no others run, and nothing is fetched."""
-    digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
-    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 def _missing(error: ImportError) -> ImportError:

@@ -122,6 +122,7 @@ def fit_all(X: np.ndarray, estimator: Any, key: Key) -> Result:
         "labels": model.labels_,
         "outliers": np.asarray(getattr(model, "outliers_", np.zeros(X.shape[0], bool))),
         "weights": getattr(model, "feature_weights_", np.ones(X.shape[1])),
+        "share": getattr(model, "trim_", 0.0),
         "n_different": getattr(model, "n_features_different_", np.nan),
         "n_enough": getattr(model, "n_features_enough_", np.nan),
     }
@@ -133,6 +134,7 @@ def _of_no_clusters(X: np.ndarray) -> Result:
         "labels": np.zeros(n, np.int32),
         "outliers": np.zeros(n, bool),
         "weights": np.ones(p),
+        "share": 0.0,
         "n_different": 0,
         "n_enough": 0,
     }

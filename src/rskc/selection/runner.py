@@ -51,6 +51,7 @@ class Runner:
         self._store, self._finished = store, store.results()
         self._n_jobs, self._progress, self._here = n_jobs, progress, HERE
         self._bar: _Bar | None = None
+        self.later = 0  # tasks of another part of the search, for the progress
 
     def run(self, name: str, work: Work, keys: Sequence[Key], more: int = 0) -> list[Result]:
         """Run ``work`` on each of the keys, and return the results in their order.
@@ -60,7 +61,8 @@ class Runner:
         names = [f"{name} {' '.join(map(str, key))}" for key in keys]
         todo = [i for i, task in enumerate(names) if task not in self._finished]
         if self._bar is None:
-            self._bar = _Bar(self._progress, name, len(keys) + more)
+            self._bar = _Bar(self._progress, name)
+        self._bar.expect(len(keys) + more + self.later)
         self._bar.advance(len(keys) - len(todo))
         for i, result in self._results(work, [(i, keys[i]) for i in todo]):
             self._finished[names[i]] = result
@@ -99,13 +101,17 @@ def _closed_quietly(results: Iterator) -> Iterator:
 class _Bar:
     """Progress on a terminal, by a callable, or not at all."""
 
-    def __init__(self, progress: Any, name: str, total: int):
-        self.done, self.total = 0, total
+    def __init__(self, progress: Any, name: str):
+        self.done, self.total = 0, 0
         self.report = progress if callable(progress) else None
         terminal = sys.stderr is not None and sys.stderr.isatty()
         hidden = not (progress is True and terminal)
         # Half a second's work needs no bar.
-        self.bar = tqdm(desc=name, total=total, disable=hidden, delay=0.5, dynamic_ncols=True)
+        self.bar = tqdm(desc=name, total=0, disable=hidden, delay=0.5, dynamic_ncols=True)
+
+    def expect(self, n: int) -> None:
+        """Let there be n more tasks at least; never fewer than were expected before."""
+        self.total = self.bar.total = max(self.total, self.done + n)
 
     def advance(self, n: int) -> None:
         self.done += n

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations, pairwise, product
 from typing import Any
 
@@ -13,17 +12,12 @@ import numpy as np
 from rskc.comparison import Judgment, compare
 from rskc.exceptions import ParameterError
 from rskc.fitted import by_column, feature_names
-from rskc.groups import count_active
-from rskc.metrics import classification_error_rate, revised_silhouette
+from rskc.metrics import classification_error_rate
 from rskc.selection.checkpoint import Result
+from rskc.selection.grid import FIGURES, describe_fit, fit_paths
 from rskc.selection.path import check_bounds, check_sparse
-from rskc.selection.runner import Key, Runner, seed_of
-from rskc.selection.search import (
-    Search,
-    check_clusters,
-    configured,
-    fit_quietly,
-)
+from rskc.selection.runner import Runner
+from rskc.selection.search import Search, check_clusters
 from rskc.selection.stability import Stability
 from rskc.validation import check_choice, check_real, is_real
 
@@ -102,14 +96,15 @@ class TrimCurves(Search):
         numbers, trims = self._numbers(X.shape[0]), check_trims(self.trims)
         grid = [{"n_clusters": K, "trim": trim} for K, trim in product(numbers, trims)]
         found_by_distances = [{"n_clusters": K, "trim": "auto"} for K in numbers]
-        fits, table = _fit_all("Trimming", grid + found_by_distances, X, self._for_tasks(), runner)
-        automatic = fits[len(grid) :]
+        paths = [[setting] for setting in grid + found_by_distances]
+        found = fit_paths("Trimming", paths, X, self._for_tasks(), runner, describe_fit)
+        fits, automatic = [fit for (fit,) in found[: len(grid)]], found[len(grid) :]
         self.suggested_trims_ = {
-            K: float(fit["share"]) for K, fit in zip(numbers, automatic, strict=True)
+            K: float(fit["share"]) for K, (fit,) in zip(numbers, automatic, strict=True)
         }
         self._n_clusters = _own_number(self.estimator, numbers)
         self.suggested_trim_ = self.suggested_trims_[self._n_clusters]
-        n, table = len(trims), table[: len(grid)].astype({"trim": float})
+        n, table = len(trims), _in_table(grid, fits).astype({"trim": float})
         table["moved"] = [_moved(fits[i - 1], fits[i]) if i % n else np.nan for i in table.index]
         enough = table.n_clusters.map(
             {K: least_enough(trims, share) for K, share in self.suggested_trims_.items()}
@@ -199,11 +194,16 @@ class GridSearch(Search):
 
     def _search(self, X: np.ndarray, runner: Runner) -> None:
         axes = self._axes(X.shape[0], self._n_units(X.shape[1]))
-        names = ("n_clusters", "l1_bound", "trim")
-        grid = [dict(zip(names, setting, strict=True)) for setting in product(*axes)]
+        numbers, bounds, trims = axes
+        paths = [
+            [{"n_clusters": K, "l1_bound": bound, "trim": trim} for bound in bounds]
+            for K, trim in product(numbers, trims)
+        ]
         model = self._for_tasks().set_params(n_features=None)
-        fits, table = _fit_all("Settings", grid, X, model, runner)
-        shape = tuple(map(len, axes))
+        found = fit_paths("Settings", paths, X, model, runner, describe_fit)
+        shape = len(numbers), len(bounds), len(trims)
+        grid, fits = _by_bound(paths, shape), _by_bound(found, shape)
+        table = _in_table(grid, fits)
         table["cer_bound"] = _moved_along(fits, shape, axis=1)
         table["cer_trim"] = _moved_along(fits, shape, axis=2)
         table["consensus"] = _consensus(fits, len(axes[0]))
@@ -213,9 +213,8 @@ class GridSearch(Search):
         self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
         own, self.n_stable_ = _own_number(self.estimator, axes[0]), None
         if self.choose_clusters:
-            self.n_stable_ = Stability(self._for_arrays(), axes[0], n_jobs=self.n_jobs).choose(
-                X, runner
-            )
+            search = Stability(self._for_arrays(), axes[0], n_jobs=self.n_jobs)
+            self.n_stable_ = search.choose(X, runner).n_clusters
             own = self.n_stable_ if self.n_stable_ in axes[0] else own
         best = agreed[axes[0].index(own)]
         self.table_ = table.assign(chosen=np.arange(len(table)) == best)
@@ -223,6 +222,15 @@ class GridSearch(Search):
 
     def _chosen(self) -> dict[str, Any]:
         return {**self.best_params_, "n_features": None}
+
+
+def _by_bound(paths: list[list], shape: tuple[int, int, int]) -> list:
+    """Order what is by number, trim and bound by number, bound and trim."""
+    n_numbers, n_bounds, n_trims = shape
+    return [
+        paths[i * n_trims + k][j]
+        for i, j, k in product(range(n_numbers), range(n_bounds), range(n_trims))
+    ]
 
 
 def check_trims(trims: Any) -> list[float]:
@@ -236,45 +244,12 @@ def check_trims(trims: Any) -> list[float]:
     return shares
 
 
-def _fit_all(
-    name: str, grid: list[dict], X: np.ndarray, model: Any, runner: Runner
-) -> tuple[list[Result], Any]:
-    """Fit with all settings; return the results, and a table with a row a setting."""
+def _in_table(settings: list[dict], fits: list[Result]) -> Any:
+    """Return a frame with a row a setting."""
     import pandas as pd
 
-    work = partial(_fit, X, grid, model, runner.seed)
-    fits = runner.run(name, work, [(i,) for i in range(len(grid))])
-    figures = {f: [np.asarray(fit[f]).item() for fit in fits] for f in FIGURES}
-    return fits, pd.DataFrame(grid).assign(**figures)
-
-
-def _fit(X: np.ndarray, grid: list[dict], estimator: Any, seed: int, key: Key) -> Result:
-    """Fit with one of the settings; the seed is the same for all, so that they can be compared."""
-    model = fit_quietly(configured(estimator, seed_of(seed), **grid[key[0]]), X)
-    return {
-        "labels": model.labels_,
-        "trimmed": model.trimmed_,
-        "outliers": model.outliers_,
-        "weights": model.feature_weights_,
-        "n_trim": model.n_trim_,
-        "share": model.trim_,
-        "objective": model.objective_ / np.count_nonzero(~model.trimmed_),
-        "inertia": model.inertia_,
-        "within": model.inertia_ / np.count_nonzero(~model.trimmed_weighted_),
-        "n_features": count_active(model.feature_groups, model.feature_weights_),
-        "n_outliers": np.count_nonzero(model.outliers_),
-        "silhouette": _silhouette(model, X),
-    }
-
-
-FIGURES = ["n_trim", "objective", "inertia", "within", "n_features", "n_outliers", "silhouette"]
-
-
-def _silhouette(model: Any, X: np.ndarray) -> float:
-    """Mean revised silhouette of the cases that are not outliers."""
-    if model.n_clusters == 1 or model.outliers_.all():
-        return np.nan
-    return float(revised_silhouette(model, X).values[~model.outliers_].mean())
+    figures = {name: [np.asarray(fit[name]).item() for fit in fits] for name in FIGURES}
+    return pd.DataFrame(settings).assign(**figures)
 
 
 def _moved(a: Result, b: Result) -> float:

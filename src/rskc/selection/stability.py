@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rskc.arrays import to_dense, to_numpy
 from rskc.fitted import by_column, predictor_of
+from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.halves import COLUMNS, Fits, best_match, fit_all, fit_halves
 from rskc.selection.runner import Key, Runner
@@ -37,6 +38,14 @@ HALVES = 0.5
 LIKELY = 0.1
 # A half has at least this number of cases for each cluster.
 CASES_A_CLUSTER = 3
+
+
+class Choice(NamedTuple):
+    """A number of clusters, and why."""
+
+    n_clusters: int
+    reason: str
+    fit: Result | None  # to all cases that were searched on; None for one cluster
 
 
 @dataclass(eq=False, repr=False)
@@ -178,12 +187,13 @@ class Stability(Search):
             together += labels[:, None] == labels
         return together / len(self.half_labels_)
 
-    def choose(self, X: np.ndarray, runner: Runner) -> int:
-        """Return the number of clusters that is chosen, as a part of another search."""
+    def choose(self, X: np.ndarray, runner: Runner) -> Choice:
+        """Choose the number of clusters, as a part of another search."""
         self._groups = self._groups_of(X.shape[1])
         self._search(X, runner)
+        fits = self._fits
         del self._fits, self._sample, self._seed
-        return self.n_clusters_
+        return Choice(self.n_clusters_, self.reason_, None if fits is None else fits.full)
 
     def _check(self, n: int, p: int) -> None:
         self._numbers(n)

@@ -1,0 +1,162 @@
+"""``rskc explore``: every choice of clusters, features and trimming on one page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument
+
+from rskc.cli._app import command, seconds_since_start
+from rskc.cli._console import Console, bold
+from rskc.cli._options import (
+    RESULTS,
+    SEARCH,
+    Basics,
+    Reading,
+    Searching,
+    Standardizing,
+    clusters_option,
+    flag,
+    numbers_or_auto,
+    option,
+    out_option,
+    shares_or_auto,
+    some_clusters,
+)
+from rskc.cli._output import check_no_file, stem_of
+from rskc.cli._repeat import fit_command, run_of
+from rskc.cli._tables import Data, grouped, read
+from rskc.cli._work import run_search
+from rskc.wording import cleaned, count
+
+
+@dataclass(frozen=True)
+class ExploredSettings:
+    """Settings of which all combinations are fitted."""
+
+    clusters: Any = clusters_option(
+        None,
+        "Numbers of clusters, such as 2-6; else 2-8, or 2 more than are chosen.",
+        "NUMBERS",
+        parser=some_clusters,
+    )
+    n_features: Any = option(
+        SEARCH,
+        "auto",
+        "How many numbers of features (8 is usual), or which: 5,20,100.",
+        parser=numbers_or_auto,
+        metavar="NUMBERS",
+    )
+    trims: Any = option(
+        SEARCH,
+        "auto",
+        "Shares to trim; auto: 0, 0.05, 0.1, or the share that is found.",
+        parser=shares_or_auto,
+        metavar="SHARES",
+    )
+    splits: int = option(
+        SEARCH, 2, "Splits into halves, fitted with every setting; 0: none.", metavar="NUMBER"
+    )
+
+
+@dataclass(frozen=True)
+class ExplorerFile:
+    """Where the page is written, and its heading."""
+
+    out: Path | None = out_option(None, "The page; else TABLE-explorer.html, here.", "FILE")
+    title: str | None = option(RESULTS, None, "Heading of the page.", metavar="TEXT")
+    force: bool = flag(RESULTS, "Replace a page that is there.", "--force")
+
+
+_table = Argument(metavar="TABLE", help="A row a case, in one file.", show_default=False)
+
+
+@command(
+    "explore",
+    "rskc explore table.csv",
+    "rskc explore genes.csv -k 2-5 --n-features 10,50,200 --trims 0,0.1 --out genes.html",
+)
+def explore(
+    table: Annotated[Path, _table],
+    settings: ExploredSettings,
+    reading: Reading,
+    standardizing: Standardizing,
+    basics: Basics,
+    searching: Searching,
+    page: ExplorerFile,
+    console: Console,
+) -> None:
+    """Fit many settings, and leave one page with sliders to compare them on.
+
+    It works offline and can be mailed.
+    """
+    out = page.out if page.out is not None else Path(f"{stem_of(table)}-explorer.html")
+    check_no_file(out, page.force)
+    data = grouped(read(table, reading, standardizing, console), basics.groups)
+    search = exploration(settings, basics, searching)
+    search.estimator.set_params(feature_groups=data.feature_groups)
+    search, warned = explored(search, data, console)
+    with console.busy("Writing the page"):
+        write_explorer(out, search, data, page.title)
+    choice, n = search.choice_, search.axes_.n_settings
+    console.print("", bold(f"{count(n, 'setting')} of {count(len(data.X), 'case')}."))
+    console.print(choice.reason)
+    console.note(*data.notes, *warned)
+    console.print(f"Time: {seconds_since_start():.1f} s")
+    console.print("", f"The page is in {cleaned(out, 2000)}: open it in a browser", soft_wrap=True)
+    console.print_json(
+        {
+            "file": str(out),
+            "n_settings": n,
+            "n_clusters": search.axes_.n_clusters,
+            "n_features": search.axes_.n_features,
+            "trims": search.axes_.trims,
+            "chosen": choice.n_clusters,
+            "reason": choice.reason,
+            "notes": data.notes,
+        }
+    )
+
+
+def exploration(settings: ExploredSettings, basics: Basics, searching: Searching) -> Any:
+    """Make the search."""
+    from rskc.explorer.grid import Exploration
+
+    return Exploration(
+        basics.estimator(2),
+        "auto" if settings.clusters is None else settings.clusters,
+        settings.n_features,
+        settings.trims,
+        n_splits=settings.splits,
+        **searching.arguments(basics.seed),
+    )
+
+
+def explored(search: Any, data: Data, console: Console) -> tuple[Any, list[Any]]:
+    """Fit all settings; return the search, and what there is to warn of."""
+    n, p = data.shape
+    used = n if search.max_samples is None else min(n, search.max_samples)
+    numbers, features, trims = search.planned(used, p)
+    halves = f", each with {count(2 * search.n_splits, 'half', 'halves')}" * (search.n_splits > 0)
+    console.print(
+        f"{count(len(numbers), 'number')} of clusters x {len(features)} of features x "
+        f"{count(len(trims), 'share')} to trim: {len(numbers) * len(features) * len(trims):,} fits "
+        f"to {count(used, 'case')}{halves} of them.",
+    )
+    return search, run_search(search, data.X, console)
+
+
+def write_explorer(path: Path, search: Any, data: Data, title: str | None) -> None:
+    """Write the page."""
+    from rskc.explorer import Explorer
+
+    Explorer(
+        search,
+        labels=data.table.labels,
+        case_names=list(data.X.index),
+        title=title or f"Clusters of {data.table.path.name}",
+        run=run_of(data),
+        command=lambda model: fit_command(data, model),
+    ).save(path)

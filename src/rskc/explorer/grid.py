@@ -1,0 +1,233 @@
+"""The grid of the explorer: the automatic choice, fits around it, and fits to half-samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+
+from rskc.arrays import is_dask, to_dense, to_numpy
+from rskc.exceptions import ParameterError
+from rskc.fitting import make_engine
+from rskc.groups import count_active
+from rskc.selection import Stability
+from rskc.selection.checkpoint import Result
+from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
+from rskc.selection.path import check_sparse
+from rskc.selection.runner import Runner
+from rskc.selection.search import Search, check_clusters, with_clusters
+from rskc.selection.settings import check_trims
+from rskc.selection.stability import CASES_A_CLUSTER
+from rskc.selection.subsample import draw_cases
+from rskc.validation import check_integer, is_integer, is_word
+
+# Numbers of clusters that are shown without being asked for, and how many more than are chosen.
+NUMBERS, BEYOND = range(2, 9), 2
+N_FEATURES, LEAST_FEATURES = 8, 2  # how many numbers of features, and the least
+TRIMS = (0.0, 0.05, 0.1)
+MOST_SETTINGS = 1000
+ROWS = 20_000  # of a large table, counted at a time
+
+
+class Axes(NamedTuple):
+    """The settings of which all combinations are fitted, each upwards."""
+
+    n_clusters: list[int]
+    n_features: list[int]
+    trims: list[float]
+
+    @property
+    def paths(self) -> list[list[dict[str, Any]]]:
+        """Settings along the number of features, a path for each number of clusters and trim."""
+        return [
+            [
+                {"n_clusters": K, "trim": trim, "n_features": number, "l1_bound": "auto"}
+                for number in self.n_features
+            ]
+            for K, trim in product(self.n_clusters, self.trims)
+        ]
+
+    @property
+    def n_settings(self) -> int:
+        """How many combinations there are."""
+        return len(self.n_clusters) * len(self.n_features) * len(self.trims)
+
+
+@dataclass(eq=False, repr=False)
+class Exploration(Search):
+    """The number of clusters by half-samples, and fits at many settings around that choice.
+
+    Parameters
+    ----------
+    estimator : RobustSparseKMeans
+        All other parameters.
+    n_clusters, n_features, trims, n_splits
+        As in :func:`explore`.
+    max_samples, random_state, n_jobs, checkpoint, progress
+        As in :class:`rskc.selection.Clest`.
+
+    Attributes
+    ----------
+    axes_ : Axes
+        The settings; all arrays below are in the order of its paths.
+    choice_ : Choice
+        The number of clusters that half-samples choose, and why.
+    fits_ : list of dict
+        Labels, flags, weights and figures of the fit at each setting.
+    halves_ : list of HalfSamples
+        Fits with each setting to half-samples.
+    sizes_ : list of ndarray
+        Cases in each cluster, of all the table, for each setting.
+    samples_used_ : ndarray of shape (n_samples_used_,)
+        Numbers of the cases that were searched on.
+    data_ : ndarray
+        These cases.
+    best_estimator_ : RobustSparseKMeans
+        The automatic fit to all the data, as ``rskc fit`` makes it.
+    """
+
+    n_clusters: Any = "auto"
+    n_features: Any = "auto"
+    trims: Any = "auto"
+    _: KW_ONLY
+    n_splits: int = 2
+
+    def _check(self, n: int, p: int) -> None:
+        check_sparse(self.estimator)
+        if hasattr(self, "encoder_"):
+            raise ValueError(
+                "The explorer draws numbers and X holds categories; leave these out, or make "
+                "numbers of them by rskc.categories.CategoryEncoder."
+            )
+        if self.n_splits != 0:
+            check_integer("n_splits", self.n_splits, 1, remedy=" or 0")
+        self._asked = self.planned(n, p)
+
+    def n_active(self, weights: np.ndarray) -> int:
+        """Return how many features, or groups of them, have weight."""
+        return count_active(self._groups, weights)
+
+    def planned(self, n: int, p: int) -> Axes:
+        """Return the settings for n cases by p features, before the automatic choice is known."""
+        most = n // 2 // CASES_A_CLUSTER
+        numbers = [K for K in NUMBERS if max(most, 2) >= K]
+        if not is_word(self.n_clusters, "auto"):
+            numbers = check_clusters(self.n_clusters, 2, n)
+        features = self._spaced_features(p)
+        trims = TRIMS if is_word(self.trims, "auto") else check_trims(self.trims)
+        axes = Axes(numbers, features, list(trims))
+        if axes.n_settings > MOST_SETTINGS:
+            raise ValueError(
+                f"{axes.n_settings:,} settings are more than the {MOST_SETTINGS:,} that a page can "
+                "hold; give fewer numbers of clusters, of features or shares to trim."
+            )
+        return axes
+
+    def _spaced_features(self, p: int) -> list[int]:
+        asked: Any = N_FEATURES if is_word(self.n_features, "auto") else self.n_features
+        if is_integer(asked):
+            number = check_integer("n_features", asked, 1)
+            spaced = np.geomspace(min(LEAST_FEATURES, p), p, number) if number > 1 else [p]
+            return sorted({round(float(each)) for each in spaced})
+        try:
+            numbers = sorted({check_integer("n_features", each, 1) for each in asked})
+        except TypeError:
+            words = "must be how many numbers of features, or the numbers."
+            raise ParameterError("n_features", self.n_features, words) from None
+        if not numbers or numbers[-1] > p:
+            words = f"must be numbers from 1 to the {p} features there are."
+            raise ParameterError("n_features", self.n_features, words)
+        return numbers
+
+    def _search(self, X: np.ndarray, runner: Runner) -> None:
+        search = Stability(self._for_arrays(), self.n_clusters, n_jobs=self.n_jobs)
+        runner.later = len(self._asked.paths) * (1 + self.n_splits)
+        self.choice_ = search.choose(X, runner)
+        runner.later = 0
+        self.axes_ = self._axes_around(X)
+        paths, model = self.axes_.paths, self._for_tasks()
+        more = len(paths) * self.n_splits
+        fits = fit_paths("Settings", paths, X, model, runner, _describe, more)
+        halves = fit_half_paths(paths, X, model, self.n_splits, runner)
+        self.fits_ = [dict(fit) for path in fits for fit in path]
+        self.halves_ = [half for path in halves for half in path]
+        self.data_, self._seed = X, runner.seed
+
+    def _axes_around(self, X: np.ndarray) -> Axes:
+        """Return the settings, with those that the automatic choice took among them."""
+        numbers, features, trims = self._asked
+        K, _, fit = self.choice_
+        if is_word(self.n_clusters, "auto"):
+            last = max(numbers[-1], min(K + BEYOND, X.shape[0] // 2 // CASES_A_CLUSTER))
+            distinct = make_engine(self._for_arrays(), X).distinct(last)
+            numbers = list(range(2, max(min(last, distinct), 2) + 1))
+        if fit is not None and is_word(self.n_features, "auto"):
+            features = _with(features, self.n_active(fit["weights"]), np.log)
+        if fit is not None and is_word(self.trims, "auto"):
+            trims = _with(trims, float(fit["share"]), np.asarray)
+        return Axes(numbers, features, trims)
+
+    def _chosen(self) -> dict[str, Any]:
+        return with_clusters(self.estimator, self.choice_.n_clusters)
+
+    def _refit(self, X: Any, searched_all: bool) -> None:
+        super()._refit(X, searched_all)
+        n, n_used = self.n_samples_, self.n_samples_used_
+        self.samples_used_ = np.arange(n) if n == n_used else draw_cases(n, n_used, self._seed)
+        del self._seed, self._asked
+        self.sizes_ = [
+            np.bincount(fit["labels"], minlength=len(fit["centers"])) for fit in self.fits_
+        ]
+        if n_used < n:
+            self.sizes_ = [np.zeros_like(sizes) for sizes in self.sizes_]
+            for rows in _blocks(X):
+                for sizes, fit in zip(self.sizes_, self.fits_, strict=True):
+                    sizes += np.bincount(_nearest(rows, fit), minlength=len(sizes))
+        for fit in self.fits_:
+            del fit["centers"]
+
+
+def _describe(model: Any, X: np.ndarray) -> Result:
+    return {**describe_fit(model, X), "centers": model.cluster_centers_}
+
+
+def _with(values: list, wanted: Any, scale: Any) -> list:
+    """Put a value among others, in place of the nearest; the first and the last one stay.
+
+    It is added where it is beyond the last one, or where there is none to be replaced.
+    """
+    inner = values[1:-1] if wanted < values[-1] else values[1:]
+    if wanted in values or not wanted:
+        return values
+    if inner:
+        nearest = min(inner, key=lambda value: abs(scale(value) - scale(wanted)))
+        values = [value for value in values if value != nearest]
+    return sorted([*values, wanted])
+
+
+def _blocks(X: Any) -> Iterator[np.ndarray]:
+    """Yield the rows of a table of any kind, some at a time."""
+    if is_dask(X):
+        array = X.to_dask_array() if hasattr(X, "columns") else X
+        for i in range(array.numblocks[0]):
+            yield np.asarray(array.blocks[i].compute(), float)
+        return
+    values = X.to_numpy() if hasattr(X, "columns") else X.tocsr() if issparse(X) else X
+    for first in range(0, values.shape[0], ROWS):
+        yield np.asarray(to_dense(to_numpy(values[first : first + ROWS])), float)
+
+
+def _nearest(rows: np.ndarray, fit: Result) -> np.ndarray:
+    """Return the nearest center of each case; missing cells are left out for all centers alike."""
+    used = np.flatnonzero(fit["weights"])
+    weights, centers = fit["weights"][used], fit["centers"][:, used]
+    cells = rows[:, used] - np.nan_to_num(centers).mean(axis=0)  # so that squares do not cancel
+    centers = np.nan_to_num(centers) - np.nan_to_num(centers).mean(axis=0)
+    observed = ~np.isnan(cells)
+    cells[~observed] = 0.0
+    parts = observed @ (weights * centers**2).T - 2 * cells @ (weights * centers).T
+    return parts.argmin(axis=1)

@@ -1,0 +1,361 @@
+"""From a grid of fits to the page."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from rskc.arrays import to_dense
+from rskc.estimator import RobustSparseKMeans
+from rskc.explorer.grid import Exploration
+from rskc.explorer.packing import Parcel, bits_for, packed, scaled
+from rskc.explorer.views import Scene, scene_of, spans
+from rskc.labels import read_one
+from rskc.pictures.palette import PALETTE, readable_on
+from rskc.selection.search import MAX_SAMPLES
+from rskc.snippets import snippet_of
+from rskc.validation import names_of_cases
+from rskc.webpage import Page, content_policy
+from rskc.wording import cleaned, count, exact_percent
+
+STATIC = Path(__file__).parent / "static"
+# The scripts, those that others need first.
+SCRIPTS = (
+    "data",
+    "state",
+    "dom",
+    "project",
+    "sliders",
+    "map",
+    "plane",
+    "tree",
+    "features",
+    "values",
+    "cases",
+    "compare",
+    "take",
+    "main",
+)
+DARK_PAPER = "#14171b"
+LONGEST_NAME = 120
+
+
+class Explorer(Page):
+    """Fits at many settings on one HTML page that needs no network.
+
+    Parameters
+    ----------
+    search : Exploration
+        A fitted one, as :func:`explore` makes it.
+    labels, case_names, title
+        As in :func:`explore`.
+    run : mapping, default=None
+        How the table was read: ``reader``, ``standardizer``, ``file`` and ``standardization``, as
+        :func:`rskc.report.make_report` takes them.
+    command : callable, default=None
+        Makes the command that fits a model to the table.
+
+    Attributes
+    ----------
+    search : Exploration
+        The fits.
+    html : str
+        The page.
+    """
+
+    def __init__(
+        self,
+        search: Exploration,
+        *,
+        labels: Any = None,
+        case_names: Any = None,
+        title: str | None = None,
+        run: Mapping[str, Any] | None = None,
+        command: Callable[[Any], str] | None = None,
+    ):
+        self.search, self.title = search, cleaned(title or "Explorer", 200)
+        parcel = Parcel()
+        scene = scene_of(search)
+        parcel.words |= {
+            "title": self.title,
+            **_words(search, scene),
+            **_repeating(search, run or {}, command),
+            "cases": _case_names(search, case_names),
+            "classes": _classes(search, labels),
+            "features": [cleaned(name, LONGEST_NAME) for name in scene.feature_names],
+        }
+        _add_views(parcel, search, scene)
+        self.html = _render(self.title, parcel)
+
+    def __repr__(self) -> str:
+        return f"<Explorer: {count(self.search.axes_.n_settings, 'setting')}, {self.title}>"
+
+
+def explore(
+    X: Any,
+    *,
+    n_clusters: Any = "auto",
+    n_features: Any = "auto",
+    trims: Any = "auto",
+    n_splits: int = 2,
+    estimator: RobustSparseKMeans | None = None,
+    labels: Any = None,
+    case_names: Any = None,
+    title: str | None = None,
+    max_samples: int | None = MAX_SAMPLES,
+    random_state: Any = 0,
+    n_jobs: int | None = -1,
+    checkpoint: Any = None,
+    progress: Any = True,
+) -> Explorer:
+    """Fit all combinations of clusters, features and trimming, and put them on one page to explore.
+
+    On the page three sliders choose a setting; clusters, their tree, features, cases and what
+    differs from another setting follow. It marks what the automatic fit chooses. It is one file
+    that opens without a network.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_samples, n_features)
+        The data, NaN for a missing cell.
+    n_clusters : int, iterable of int or "auto", default="auto"
+        Numbers of clusters. "auto": 2 to 8, and 2 more than half-samples choose.
+    n_features : int, iterable of int or "auto", default="auto"
+        Numbers of features that have weight, or how many numbers, spaced evenly on a logarithmic
+        scale. "auto": 8, among them that of the automatic fit.
+    trims : array-like or "auto", default="auto"
+        Shares of the cases to trim. "auto": 0, 0.05 and 0.1, one of which gives way to the share
+        of the automatic fit.
+    n_splits : int, default=2
+        Splits of the cases into halves, each of which is fitted with every setting: what the
+        agreement of cases, features and settings is counted over. 0 for none.
+    estimator : RobustSparseKMeans, default=None
+        All other parameters.
+    labels : array-like of shape (n_samples,), default=None
+        Known classes to compare clusters with.
+    case_names : array-like of shape (n_samples,), default=None
+        Names of the cases; None for the index of the frame, or numbers.
+    title : str, default=None
+        Heading of the page.
+    max_samples : int or None, default=5000
+        Most cases to fit. Of a larger table so many are drawn; clusters are counted over all.
+    random_state : int, RandomState or None, default=0
+        Seed.
+    n_jobs : int or None, default=-1
+        Fits at a time; -1 for one a core.
+    checkpoint : str, path or None, default=None
+        File that keeps finished fits, so that the same call goes on from there.
+    progress : bool or callable, default=True
+        Whether to show a bar; or a function of the finished and of all tasks.
+
+    Returns
+    -------
+    explorer : Explorer
+        With ``html`` and ``save(path)``; shows itself in a notebook.
+
+    Examples
+    --------
+    >>> import rskc
+    >>> from rskc.datasets import make_simulation
+    >>> data = make_simulation(n_samples=45, n_features=20, n_informative=8, random_state=0).data
+    >>> rskc.explore(data, n_clusters=[2, 3], n_features=[4, 8], n_splits=0)
+    <Explorer: 12 settings, Explorer>
+    """
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    for name, given in (("labels", labels), ("case_names", case_names)):
+        if given is not None:
+            _check_length(name, given, n)
+    model = RobustSparseKMeans(2, random_state=random_state) if estimator is None else estimator
+    search = Exploration(
+        model,
+        n_clusters,
+        n_features,
+        trims,
+        n_splits=n_splits,
+        max_samples=max_samples,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        progress=progress,
+    ).fit(X)
+    names = names_of_cases(X) if case_names is None else case_names
+    return Explorer(search, labels=labels, case_names=names, title=title)
+
+
+def _check_length(name: str, given: Any, n: int) -> None:
+    if len(given) != n:
+        raise ValueError(f"{name} has {len(given)} entries for {n} cases; give one for each.")
+
+
+# ---- Words
+
+
+def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
+    axes, n, n_used = search.axes_, search.n_samples_, search.n_samples_used_
+    n_halves = 2 * search.n_splits
+    budget = f"{count(axes.n_settings, 'setting')}, each fitted to {count(n_used, 'case')}"
+    budget += f" and to {count(n_halves, 'half', 'halves')} of them." if n_halves else "."
+    sample = ""
+    if n_used < n:
+        sample = (
+            f"The table has {n:,} cases. The fits, the points and the rows below are of {n_used:,} "
+            "drawn at random; sizes of clusters are those of all cases."
+        )
+    return {
+        "version": version("rskc"),
+        "n": n,
+        "n_shown": n_used,
+        "n_halves": n_halves,
+        "axes": [axes.n_clusters, axes.n_features, axes.trims],
+        "marked": scene.marked,
+        "start": scene.start,
+        "automatic": _automatic(search, scene),
+        "reason": search.choice_.reason,
+        "budget": budget,
+        "sample": sample,
+        "n_beyond": scene.n_beyond,
+        "colors": PALETTE,
+        "dark": [readable_on(DARK_PAPER, color) for color in PALETTE],
+    }
+
+
+def _automatic(search: Exploration, scene: Scene) -> str:
+    """Say what the automatic choice took, and how near the marked setting comes to it."""
+    K, _, fit = search.choice_
+    if fit is None:
+        return "The automatic choice is one cluster, that is, no clusters."
+    n_features, share = search.n_active(fit["weights"]), float(fit["share"])
+    text = (
+        f"The automatic choice took {count(K, 'cluster')}, {count(n_features, 'feature')} and "
+        f"trimmed {exact_percent(share)} of the cases."
+    )
+    if scene.marked is None:
+        return f"{text} That is not among the settings here."
+    _, features, trims = search.axes_
+    _, f, t = scene.marked
+    exact = features[f] == n_features and abs(trims[t] - share) < 1e-9
+    if not exact:
+        text += " The marks show the nearest setting here."
+    if scene.same is not None and scene.same < 1:
+        text += f" There, {scene.same:.0%} of the cases are in the same cluster as in its own fit."
+    return text
+
+
+def _repeating(
+    search: Exploration, run: Mapping[str, Any], command: Callable[[Any], str] | None
+) -> dict[str, Any]:
+    """Return how each view is repeated, as a command and in Python."""
+    n, p = search.n_samples_, search.n_features_in_
+    settings = [setting for path in search.axes_.paths for setting in path]
+    models = [clone(search.estimator).set_params(**setting) for setting in settings]
+    snippets = [snippet_of(model, n, p, run) for model in models]
+    first = snippets[0]
+    return {
+        "python": "\n".join([*first.imports, "", *first.lines]),
+        "models": [snippet.model for snippet in snippets],
+        "commands": [command(model) for model in models] if command else [],
+    }
+
+
+def _case_names(search: Exploration, names: Any) -> list[str]:
+    used = search.samples_used_
+    if names is None:
+        return [str(i) for i in used]
+    names = list(names)
+    _check_length("case_names", names, search.n_samples_)
+    return [cleaned(names[i], LONGEST_NAME) for i in used]
+
+
+def _classes(search: Exploration, labels: Any) -> dict[str, Any] | None:
+    if labels is None:
+        return None
+    codes, names = read_one(labels=labels)
+    _check_length("labels", codes, search.n_samples_)
+    own = codes[search.samples_used_]
+    return {"names": [cleaned(name, LONGEST_NAME) for name in names], "codes": own.tolist()}
+
+
+# ---- Numbers
+
+
+def _add_views(parcel: Parcel, search: Exploration, scene: Scene) -> None:
+    n_halves, K_of = 2 * search.n_splits, search.axes_.n_clusters
+    paths = len(search.axes_.n_features) * len(search.axes_.trims)
+    labels, flags, agreed = [], [], []
+    for s, view in enumerate(scene.views):
+        labels.append(packed(view.labels, bits_for(K_of[s // paths])))
+        flags.append(packed(view.trimmed + 2 * view.outliers.astype(int), 2))
+        agreed.append(packed(view.times_agreed, bits_for(n_halves + 1)))
+    parcel.add("labels", np.concatenate(labels))
+    parcel.add("flags", np.concatenate(flags))
+    parcel.add("agreed", np.concatenate(agreed))
+    parcel.add("features", np.concatenate([v.features for v in scene.views]).astype("<u4"))
+    parcel.add("weights", scaled(np.concatenate([v.weights for v in scene.views]), 0.0, 1.0))
+    parcel.add("selected", np.concatenate([v.times_selected for v in scene.views]).astype("u1"))
+    parcel.add("plane", scaled(scene.plane, 0.0, 1.0))
+    values = np.asarray(to_dense(search.data_[:, scene.shown]), float)
+    low, high = spans(values)
+    parcel.add("values", scaled(values, low, high).T)
+    parcel.words |= {
+        "n_weights": [len(view.features) for view in scene.views],
+        "sizes": [view.sizes.tolist() for view in scene.views],
+        "agreement": [_number(view.agreement) for view in scene.views],
+        **{
+            name: [_number(view.figures[name]) for view in scene.views]
+            for name in scene.views[0].figures
+        },
+        "shown": scene.shown.tolist(),
+        "spans": [[float(a), float(b)] for a, b in zip(low, high, strict=True)],
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
+# ---- The page
+
+
+def _render(title: str, parcel: Parcel) -> str:
+    script = _script()
+    slots = {
+        "title": html.escape(title),
+        "policy": html.escape(content_policy([script])),
+        "version": version("rskc"),
+        "style": _read("style.css"),
+        "script": script,
+        "data": parcel.text(),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], _read("page.html"))
+
+
+@cache
+def _script() -> str:
+    """Join the modules into one script: each is a function that returns what it exports."""
+    modules = [_as_function(name, _read(f"{name}.js")) for name in SCRIPTS]
+    return '"use strict";\n(() => {\nconst modules = {};\n' + "\n".join(modules) + "\n})();\n"
+
+
+def _as_function(name: str, text: str) -> str:
+    exported = re.findall(r"^export (?:async )?(?:function|class|const) (\w+)", text, re.MULTILINE)
+    text = re.sub(r"^export ", "", text, flags=re.MULTILINE)
+    text = re.sub(
+        r'^import (\{[^}]*\}) from "\./(\w+)\.js";',
+        lambda line: f"const {line[1]} = modules.{line[2]};",
+        text,
+        flags=re.MULTILINE,
+    )
+    return f"modules.{name} = (() => {{\n{text}return {{ {', '.join(exported)} }};\n}})();"
+
+
+@cache
+def _read(name: str) -> str:
+    return (STATIC / name).read_text("utf-8")

@@ -1,0 +1,181 @@
+// What the page knows, read from the compressed data at its end.
+
+/**
+ * @typedef {object} Weighted the features with weight in a setting, the largest first
+ * @property {Uint32Array} features their numbers
+ * @property {Float64Array} weights
+ * @property {Uint8Array} selected how many half-samples select them
+ */
+
+const MISSING = 65535;
+const MOST_OF_16_BITS = 65534;
+
+/**
+ * Read whole numbers of a few bits each.
+ * @param {Uint8Array} bytes
+ * @param {number} start first byte
+ * @param {number} n how many numbers
+ * @param {number} bits of each
+ * @returns {Uint8Array}
+ */
+export function unpacked(bytes, start, n, bits) {
+  const values = new Uint8Array(n);
+  const mask = (1 << bits) - 1;
+  for (let i = 0; i < n; i++) {
+    const bit = i * bits;
+    const place = start + (bit >> 3);
+    const pair = bytes[place] | ((bytes[place + 1] ?? 0) << 8);
+    values[i] = (pair >> (bit & 7)) & mask;
+  }
+  return values;
+}
+
+/** @param {number} n @returns {number} bits that tell n values apart */
+export function bitsFor(n) {
+  return Math.max(1, Math.ceil(Math.log2(n)));
+}
+
+/** All settings, cases and features. */
+export class Data {
+  /**
+   * @param {any} words
+   * @param {ArrayBuffer} buffer
+   * @param {number} start of the arrays
+   */
+  constructor(words, buffer, start) {
+    this.words = words;
+    this.n = words.n_shown;
+    /** @type {number[]} */
+    this.numbers = words.axes[0];
+    /** @type {number[]} */
+    this.counts = words.axes[1];
+    /** @type {number[]} */
+    this.trims = words.axes[2];
+    this.names = words.cases;
+    this.features = words.features;
+    this.halves = words.n_halves;
+    /** @type {(name: string) => Uint8Array} */
+    const bytes = (name) =>
+      new Uint8Array(buffer, start + words.arrays[name][0], words.arrays[name][1]);
+    const of16 = (/** @type {string} */ name) => {
+      const [place, length] = words.arrays[name];
+      return new Uint16Array(buffer, start + place, length / 2);
+    };
+    this.bytes = {
+      labels: bytes("labels"),
+      flags: bytes("flags"),
+      agreed: bytes("agreed"),
+    };
+    const [place, length] = words.arrays.features;
+    this.weighted = {
+      features: new Uint32Array(buffer, start + place, length / 4),
+      weights: of16("weights"),
+      selected: bytes("selected"),
+    };
+    this.plane = Float64Array.from(of16("plane"), (v) => v / MOST_OF_16_BITS);
+    this.cells = of16("values");
+    /** @type {number[]} */
+    const shown = words.shown;
+    this.shownAt = new Map(shown.map((j, i) => [j, i]));
+    this.cache = new Map();
+    this.starts = this.findStarts();
+  }
+
+  findStarts() {
+    const labels = [0];
+    const weights = [0];
+    const each = this.counts.length * this.trims.length;
+    for (let s = 0; s < this.numbers.length * each; s++) {
+      const bits = bitsFor(this.numbers[Math.floor(s / each)]);
+      labels.push(labels[s] + Math.ceil((this.n * bits) / 8));
+      weights.push(weights[s] + this.words.n_weights[s]);
+    }
+    return { labels, weights };
+  }
+
+  /** @param {number} k @param {number} f @param {number} t @returns {number} of the setting */
+  setting(k, f, t) {
+    return (k * this.trims.length + t) * this.counts.length + f;
+  }
+
+  /** @param {number} s @returns {number} of clusters */
+  numberOf(s) {
+    return this.numbers[Math.floor(s / (this.counts.length * this.trims.length))];
+  }
+
+  /**
+   * @param {string} key
+   * @param {() => any} make
+   */
+  kept(key, make) {
+    if (!this.cache.has(key)) this.cache.set(key, make());
+    return this.cache.get(key);
+  }
+
+  /** @param {number} s @returns {Uint8Array} the cluster of each case */
+  labels(s) {
+    const bits = bitsFor(this.numberOf(s));
+    return this.kept(`labels ${s}`, () =>
+      unpacked(this.bytes.labels, this.starts.labels[s], this.n, bits),
+    );
+  }
+
+  /** @param {number} s @returns {Uint8Array} 1: trimmed, 2: outlier, 3: both */
+  flags(s) {
+    const start = s * Math.ceil((this.n * 2) / 8);
+    return this.kept(`flags ${s}`, () => unpacked(this.bytes.flags, start, this.n, 2));
+  }
+
+  /** @param {number} s @returns {Float64Array} share of the half-samples that agree */
+  agreed(s) {
+    const bits = bitsFor(this.halves + 1);
+    const start = s * Math.ceil((this.n * bits) / 8);
+    return this.kept(`agreed ${s}`, () => {
+      const times = unpacked(this.bytes.agreed, start, this.n, bits);
+      return Float64Array.from(times, (v) => (this.halves ? v / this.halves : NaN));
+    });
+  }
+
+  /** @param {number} s @returns {Weighted} */
+  weights(s) {
+    const [first, last] = [this.starts.weights[s], this.starts.weights[s + 1]];
+    const { features, weights, selected } = this.weighted;
+    return this.kept(`weights ${s}`, () => ({
+      features: features.slice(first, last),
+      weights: Float64Array.from(weights.slice(first, last), (v) => v / MOST_OF_16_BITS),
+      selected: selected.slice(first, last),
+    }));
+  }
+
+  /** @param {number} s @returns {Map<number, number>} the weight of each feature that has one */
+  weightOf(s) {
+    return this.kept(`map ${s}`, () => {
+      const { features, weights } = this.weights(s);
+      return new Map(Array.from(features, (j, i) => [j, weights[i]]));
+    });
+  }
+
+  /** @param {number} j feature @returns {Float64Array | null} NaN where missing */
+  values(j) {
+    const place = this.shownAt.get(j);
+    if (place === undefined) return null;
+    return this.kept(`values ${j}`, () => {
+      const [low, high] = this.words.spans[place];
+      const cells = this.cells.subarray(place * this.n, (place + 1) * this.n);
+      return Float64Array.from(cells, (v) =>
+        v === MISSING ? NaN : low + ((high - low) * v) / MOST_OF_16_BITS,
+      );
+    });
+  }
+}
+
+/** @returns {Promise<Data>} */
+export async function readData() {
+  const text = document.getElementById("data")?.textContent ?? "";
+  const packed = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const buffer = await new Response(stream).arrayBuffer();
+  const length = new DataView(buffer).getUint32(0, true);
+  const words = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  return new Data(words, buffer, 8 + length);
+}

@@ -1,0 +1,203 @@
+"""What the page shows of a grid: clusters numbered alike, a plane for all, features and values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rskc.arrays import to_dense
+from rskc.explorer.grid import Exploration
+from rskc.fitted import feature_names
+from rskc.labels import count_shared, match_clusters
+from rskc.pictures.models import frame_of, principal_components, strongest
+from rskc.selection.settings import least_enough
+
+ROOM = 0.1  # of the range of the cases, on each side of the plane
+MOST_WEIGHTS = 1000  # of a setting, the largest ones
+MOST_IN_PLANE = 2000  # features that place the cases, those with the largest mean weights
+MOST_CELLS = 250_000  # of the table
+
+
+class View(NamedTuple):
+    """One setting; clusters have the numbers that they have on the page."""
+
+    labels: np.ndarray  # (n,)
+    trimmed: np.ndarray
+    outliers: np.ndarray
+    times_agreed: np.ndarray  # (n,) of the half-samples
+    features: np.ndarray  # numbers of those with weight, the largest first
+    weights: np.ndarray  # of these
+    times_selected: np.ndarray  # of these, by the half-samples
+    sizes: np.ndarray  # (K,) of all cases
+    agreement: float
+    figures: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All views, and what they have in common."""
+
+    views: list[View]
+    marked: list[int] | None  # the setting that the automatic choice took, or is nearest to it
+    start: list[int]  # what is shown first
+    same: float | None  # share of the cases with the same cluster in the automatic fit
+    plane: np.ndarray  # (n, 2) from 0 to 1
+    n_beyond: int  # cases outside of its frame, drawn on the edge
+    shown: np.ndarray  # features of which the page has the values, the largest weights first
+    feature_names: np.ndarray
+
+
+def scene_of(search: Exploration) -> Scene:
+    """Put together what the page shows."""
+    marked = _marked(search)
+    start = marked or [0, len(search.axes_.n_features) // 2, len(search.axes_.trims) // 2]
+    automatic = _automatic_labels(search) if marked else None
+    numbers = _numbered_alike(search, start, automatic)
+    views = [_view(search, s, numbers[s]) for s in range(len(search.fits_))]
+    same = None
+    if automatic is not None:
+        same = float((views[_place(search, start)].labels == automatic).mean())
+    weights = np.array([fit["weights"] for fit in search.fits_])
+    top = np.lexsort((-weights.mean(axis=0), -weights.max(axis=0)))
+    top = top[weights.max(axis=0)[top] > 0]
+    outlying = np.mean([fit["outliers"] for fit in search.fits_], axis=0) > 0.5
+    plane, n_beyond = _plane(search.data_, weights.mean(axis=0), outlying)
+    return Scene(
+        views,
+        marked,
+        start,
+        same,
+        plane,
+        n_beyond,
+        top[: max(1, MOST_CELLS // search.n_samples_used_)],
+        feature_names(search),
+    )
+
+
+def _place(search: Exploration, setting: list[int]) -> int:
+    """Return the number of a setting, given its places on the axes (clusters, features, trim)."""
+    k, f, t = setting
+    _, features, trims = search.axes_
+    return (k * len(trims) + t) * len(features) + f
+
+
+def _marked(search: Exploration) -> list[int] | None:
+    K, _, fit = search.choice_
+    numbers, features, trims = search.axes_
+    if fit is None or K not in numbers:
+        return None
+    n_features = max(1, search.n_active(fit["weights"]))
+    nearest = np.abs(np.log(features) - np.log(n_features)).argmin()
+    enough = least_enough(trims, float(fit["share"]))
+    return [numbers.index(K), int(nearest), trims.index(enough)]
+
+
+def _automatic_labels(search: Exploration) -> np.ndarray:
+    """Return the clusters of the automatic fit, of the cases that were searched on."""
+    fit = search.choice_.fit
+    assert fit is not None
+    if search.n_samples_used_ < search.n_samples_:
+        return fit["labels"]
+    return np.asarray(search.best_estimator_.labels_)
+
+
+# ---- Numbers of clusters
+
+
+def _numbered_alike(
+    search: Exploration, start: list[int], automatic: np.ndarray | None
+) -> list[np.ndarray]:
+    """Return for each setting the number on the page of each of its clusters.
+
+    Clusters that share their cases have the same number from view to view, as far as that goes.
+    From the start on, with the numbers of the automatic fit, more and fewer clusters are matched
+    one after another; settings with as many clusters are matched with these.
+    """
+    numbers, features, trims = search.axes_
+    labels = [np.asarray(fit["labels"], np.int64) for fit in search.fits_]
+    at_start = [_place(search, [k, *start[1:]]) for k in range(len(numbers))]
+    found: dict[int, np.ndarray] = {}
+    first, known = start[0], automatic
+    ways = range(first, len(numbers)), range(first - 1, -1, -1)
+    for way in ways:
+        if way.start != first:
+            known = found[at_start[first]][labels[at_start[first]]]
+        for k in way:
+            s = at_start[k]
+            found[s] = _match(labels[s], known, numbers[k])
+            known = found[s][labels[s]]
+    for k, K in enumerate(numbers):
+        reference = found[at_start[k]][labels[at_start[k]]]
+        for s in range(
+            _place(search, [k, 0, 0]), _place(search, [k, 0, 0]) + len(features) * len(trims)
+        ):
+            if s != at_start[k]:
+                found[s] = _match(labels[s], reference, K)
+    return [found[s] for s in range(len(labels))]
+
+
+def _match(labels: np.ndarray, known: np.ndarray | None, K: int) -> np.ndarray:
+    """Return new numbers of K clusters: those of the clusters known with which they share most."""
+    if known is None:
+        return np.arange(K)
+    return match_clusters(count_shared(labels, known, K, max(K, int(known.max()) + 1))[:, :K])
+
+
+# ---- One setting
+
+
+def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
+    fit, halves, K = search.fits_[s], search.halves_[s], len(numbers)
+    weights = fit["weights"]
+    features = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)][:MOST_WEIGHTS]
+    sizes = np.zeros(K, int)
+    sizes[numbers] = search.sizes_[s]
+    figures = ("silhouette", "objective", "n_outliers", "n_trim")
+    known = len(halves.labels) > 0
+    return View(
+        numbers[fit["labels"]],
+        np.asarray(fit["trimmed"]),
+        np.asarray(fit["outliers"]),
+        halves.times_agreed(fit["labels"], K) if known else np.zeros(len(fit["labels"]), int),
+        features,
+        weights[features],
+        halves.selected[:, features].sum(axis=0),
+        sizes,
+        halves.agreement(fit["outliers"]) if known else np.nan,
+        {name: float(fit[name]) for name in figures}
+        | {"n_features": float(np.count_nonzero(weights))},
+    )
+
+
+# ---- The plane
+
+
+def _plane(X: np.ndarray, weights: np.ndarray, outliers: np.ndarray) -> tuple[np.ndarray, int]:
+    """Place the cases (n, 2), each coordinate from 0 to 1, by the mean weights of all settings."""
+    used = strongest(weights, MOST_IN_PLANE)
+    cells = np.array(to_dense(X[:, used]), float)
+    regular = cells if outliers.all() else cells[~outliers]
+    with np.errstate(invalid="ignore"):
+        known = np.maximum((~np.isnan(regular)).sum(axis=0), 1)
+        means = np.nansum(regular, axis=0) / known
+    cells = np.where(np.isnan(cells), means, cells) * np.sqrt(weights[used])
+    if cells.shape[1] == 1:
+        cells = np.column_stack([cells, np.zeros(len(cells))])
+    center = (means * np.sqrt(weights[used]))[None]
+    center = np.pad(center, ((0, 0), (0, cells.shape[1] - center.shape[1])))
+    positions = principal_components(cells, outliers, center).transform(cells)
+    middle = positions[~outliers].mean(axis=0) if not outliers.all() else positions.mean(axis=0)
+    frame = frame_of(positions, np.zeros(len(cells), int), outliers, middle[None], ROOM)
+    placed = (np.clip(positions, frame.low, frame.high) - frame.low) / (frame.high - frame.low)
+    return placed, frame.n_beyond
+
+
+def spans(values: np.ndarray) -> tuple[Any, Any]:
+    """Return the least and the largest number of each column; 0 where nothing is observed."""
+    seen = ~np.isnan(values)
+    low = np.where(seen, values, np.inf).min(axis=0)
+    high = np.where(seen, values, -np.inf).max(axis=0)
+    known = seen.any(axis=0)
+    return np.where(known, low, 0.0), np.where(known, high, 0.0)

@@ -1,0 +1,184 @@
+"""Fits along paths of settings, and how far half-samples agree with them.
+
+What the grid search and the explorer share. A path is a list of settings that differ in their bound
+or number of features, from the least upwards: each fit makes its own restarts, and one more branch
+begins at the solution before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.metrics import adjusted_rand_score
+
+from rskc.exceptions import ParameterError
+from rskc.fitting import fit
+from rskc.groups import count_active
+from rskc.metrics import revised_silhouette
+from rskc.selection.checkpoint import Result
+from rskc.selection.cloud import with_few_starts
+from rskc.selection.halves import best_match
+from rskc.selection.runner import Key, Runner, rng_of, seed_of
+from rskc.selection.search import configured
+from rskc.solver import Warm
+from rskc.validation import is_integer
+
+Path = Sequence[dict[str, Any]]  # settings of an estimator
+Described = Callable[[Any, np.ndarray], Result]
+
+
+def fit_paths(
+    name: str,
+    paths: Sequence[Path],
+    X: np.ndarray,
+    estimator: Any,
+    runner: Runner,
+    described: Described,
+    more: int = 0,
+) -> list[list[Result]]:
+    """Fit with all settings, and return for each path what ``described`` says of its models."""
+    work = partial(_fit_path, X, paths, estimator, runner.seed, described)
+    results = runner.run(name, work, [(i,) for i in range(len(paths))], more)
+    return [_unstacked(result, len(path)) for result, path in zip(results, paths, strict=True)]
+
+
+def _fit_path(
+    X: np.ndarray,
+    paths: Sequence[Path],
+    estimator: Any,
+    seed: int,
+    described: Described,
+    key: Key,
+) -> Result:
+    """Fit along a path; the seed is the same for all, so that fits can be compared.
+
+    It is that of the estimator, if it has one, so that a fit with the same settings repeats it.
+    """
+    own = estimator.random_state
+    models = models_along(paths[key[0]], X, estimator, own if is_integer(own) else seed_of(seed))
+    return _stacked([described(model, X) for model in models])
+
+
+def models_along(path: Path, X: np.ndarray, estimator: Any, seed: int) -> list[Any]:
+    """Fit a model with each of the settings, from restarts and from the solution before."""
+    # A fit is of the cases that have a value; in a sparse table all have.
+    observed = np.ones(X.shape[0], bool) if issparse(X) else ~np.isnan(X).all(axis=1)
+    models: list[Any] = []
+    for setting in path:
+        model = configured(estimator, seed, **setting)
+        fit(model, X, [_as_warm(before, observed) for before in models[-1:]])
+        models.append(model)
+    return models
+
+
+def _as_warm(model: Any, observed: np.ndarray) -> Warm:
+    return Warm(model.labels_[observed], model.trimmed_weighted_[observed], model.feature_weights_)
+
+
+def describe_fit(model: Any, X: np.ndarray) -> Result:
+    """Return what tables and pages say of a fit."""
+    return {
+        "labels": model.labels_,
+        "trimmed": model.trimmed_,
+        "outliers": model.outliers_,
+        "weights": model.feature_weights_,
+        "n_trim": model.n_trim_,
+        "share": model.trim_,
+        "objective": model.objective_ / np.count_nonzero(~model.trimmed_),
+        "inertia": model.inertia_,
+        "within": model.inertia_ / np.count_nonzero(~model.trimmed_weighted_),
+        "n_features": count_active(model.feature_groups, model.feature_weights_),
+        "n_outliers": np.count_nonzero(model.outliers_),
+        "silhouette": _silhouette(model, X),
+    }
+
+
+FIGURES = ["n_trim", "objective", "inertia", "within", "n_features", "n_outliers", "silhouette"]
+
+
+def _silhouette(model: Any, X: np.ndarray) -> float:
+    """Mean revised silhouette of the cases that are not outliers."""
+    if model.n_clusters == 1 or model.outliers_.all():
+        return np.nan
+    return float(revised_silhouette(model, X).values[~model.outliers_].mean())
+
+
+# ---- Half-samples
+
+
+class HalfSamples(NamedTuple):
+    """Fits of one setting to halves of the cases."""
+
+    labels: np.ndarray  # (halves, n) clusters of all cases, two halves a split
+    selected: np.ndarray  # (halves, p) whether features have weight
+
+    def agreement(self, outliers: np.ndarray) -> float:
+        """Return the mean adjusted Rand index of the halves of a split, without outliers."""
+        pairs = zip(self.labels[::2], self.labels[1::2], strict=True)
+        clean = ~outliers
+        return float(np.mean([adjusted_rand_score(a[clean], b[clean]) for a, b in pairs]))
+
+    def times_agreed(self, labels: np.ndarray, K: int) -> np.ndarray:
+        """Return for each case (n,) how many halves give it the cluster that it has."""
+        matched = [best_match(labels, half, K)[half] for half in self.labels]
+        return (np.array(matched) == labels).sum(axis=0)
+
+
+def fit_half_paths(
+    paths: Sequence[Path], X: np.ndarray, estimator: Any, n_splits: int, runner: Runner
+) -> list[list[HalfSamples]]:
+    """Fit with all settings to the halves of the cases, split in the same way for all."""
+    if not n_splits:
+        return [
+            [HalfSamples(np.empty((0, X.shape[0]), int), np.empty((0, X.shape[1]), bool))] * len(p)
+            for p in paths
+        ]
+    keys = [(i, split) for i in range(len(paths)) for split in range(n_splits)]
+    work = partial(_fit_halves, X, paths, estimator, runner.seed)
+    results = iter(runner.run("Halves of the settings", work, keys))
+    found = []
+    for path in paths:
+        splits = [_unstacked(next(results), len(path)) for _ in range(n_splits)]
+        found.append(
+            [
+                HalfSamples(
+                    *(np.concatenate([split[j][name] for split in splits]) for name in HALF)
+                )
+                for j in range(len(path))
+            ]
+        )
+    return found
+
+
+HALF = ("labels", "selected")
+
+
+def _fit_halves(
+    X: np.ndarray, paths: Sequence[Path], estimator: Any, seed: int, key: Key
+) -> Result:
+    """Fit along a path to two halves of the cases; return clusters of all, and the features."""
+    i, split = key
+    order = rng_of(seed, split).permutation(X.shape[0])
+    halves = []
+    for number, cases in enumerate(np.array_split(order, 2)):
+        try:
+            half, few = X[np.sort(cases)], with_few_starts(configured(estimator, 0))
+            models = models_along(paths[i], half, few, seed_of(seed, i, split, number))
+            halves.append([(model.predict(X), model.feature_weights_ > 0) for model in models])
+        except ParameterError:  # fewer distinct cases than clusters: nothing comes back
+            nothing = np.zeros(X.shape[0], np.int32), np.zeros(X.shape[1], bool)
+            halves.append([nothing] * len(paths[i]))
+    labels, selected = (np.array([[one[k] for one in half] for half in halves]) for k in (0, 1))
+    return {"labels": labels.swapaxes(0, 1), "selected": selected.swapaxes(0, 1)}
+
+
+def _stacked(results: Sequence[Result]) -> Result:
+    return {name: np.array([result[name] for result in results]) for name in results[0]}
+
+
+def _unstacked(result: Result, n: int) -> list[Result]:
+    return [{name: values[j] for name, values in result.items()} for j in range(n)]

@@ -1,0 +1,308 @@
+"""The explorer without a browser: the grid, what the page shows of it, and how it is packed."""
+
+import base64
+import json
+import re
+import shlex
+import zlib
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+
+import rskc
+from rskc import RobustSparseKMeans
+from rskc.explorer import Explorer
+from rskc.explorer.grid import Exploration, _nearest, _with
+from rskc.explorer.packing import MISSING, bits_for, packed, scaled
+from rskc.explorer.views import _match, scene_of
+from rskc.metrics import classification_error_rate
+from rskc.selection.runner import Runner
+
+ALONE = {"n_jobs": 1, "progress": False}
+
+
+def corners(n=60, p=6, seed=0):
+    """Three clusters in two features; a case that is far off."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    X[:, 0] += 8 * (np.arange(n) % 3 == 1)
+    X[:, 1] += 8 * (np.arange(n) % 3 == 2)
+    X[7, 4] = 60
+    return X
+
+
+def explore(X, **how):
+    how = {"n_clusters": [2, 3, 4], "n_features": [2, 6], "trims": [0, 0.05], "n_splits": 1} | how
+    return rskc.explore(X, **ALONE | how)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    X = pd.DataFrame(corners(), columns=list("abcdef"))
+    return X.set_index(pd.Index([f"case {i}" for i in range(len(X))]))
+
+
+@pytest.fixture(scope="module")
+def page(frame):
+    return explore(frame, labels=np.arange(60) % 3, title="Corners")
+
+
+def opened(page):
+    """What a browser reads from the page: the words, and the arrays as bytes."""
+    text = re.search(r'id="data">([^<]*)<', page.html)[1]
+    content = zlib.decompress(base64.b64decode(text))
+    length = int.from_bytes(content[:8], "little")
+    words = json.loads(content[8 : 8 + length])
+    arrays = {
+        name: content[8 + length + first : 8 + length + first + size]
+        for name, (first, size) in words["arrays"].items()
+    }
+    return words, arrays
+
+
+# ---- The grid
+
+
+def test_all_combinations_are_fitted(page):
+    search = page.search
+    assert search.axes_.n_clusters == [2, 3, 4]
+    assert len(search.fits_) == len(search.halves_) == search.axes_.n_settings == 12
+    settings = [setting for path in search.axes_.paths for setting in path]
+    for setting, fit in zip(settings, search.fits_, strict=True):
+        assert len(np.unique(fit["labels"])) == setting["n_clusters"]
+        assert fit["n_features"] == setting["n_features"]
+        assert fit["n_trim"] == int(60 * setting["trim"])
+
+
+def test_the_marked_setting_is_that_of_the_automatic_fit(frame):
+    search = explore(frame, n_clusters=[2, 3], n_features="auto", trims="auto", n_splits=0).search
+    automatic = search.best_estimator_
+    assert search.choice_.n_clusters == 3
+    k, f, t = scene_of(search).marked
+    axes = search.axes_
+    assert axes.n_clusters[k] == 3
+    assert axes.n_features[f] == automatic.get_support().sum()
+    assert axes.trims[t] == pytest.approx(automatic.trim_)
+    same = RobustSparseKMeans(2, random_state=0)
+    by_hand = rskc.selection.Stability(same, [2, 3], random_state=0, **ALONE).fit(frame)
+    assert_array_equal(by_hand.best_estimator_.labels_, automatic.labels_)
+    assert by_hand.reason_ == search.choice_.reason
+
+
+def test_a_fit_with_the_settings_of_a_view_repeats_it(page, frame):
+    words, _ = opened(page)
+    for s, (fit, line) in enumerate(zip(page.search.fits_, words["models"], strict=True)):
+        if s % 5 == 0:
+            names = {"RobustSparseKMeans": RobustSparseKMeans}
+            model = eval(line.partition("=")[2], names).fit(frame)
+            assert classification_error_rate(model.labels_, fit["labels"]) == 0
+
+
+def test_the_same_for_any_number_of_jobs_and_after_a_break(page, frame, tmp_path, monkeypatch):
+    store, run, ran, steps = tmp_path / "explorer.db", Runner.run, [], []
+
+    def broken(self, name, work, keys, more=0):
+        if name.startswith("Halves of"):
+            raise KeyboardInterrupt
+        return run(self, name, work, keys, more)
+
+    def counted(self, name, work, keys, more=0):
+        ran.append(name)
+        return run(self, name, partial(noted, work, ran), keys, more)
+
+    same = {"labels": np.arange(60) % 3, "title": "Corners", "checkpoint": store}
+    monkeypatch.setattr(Runner, "run", broken)
+    with pytest.raises(KeyboardInterrupt):
+        explore(frame, **same)
+    monkeypatch.setattr(Runner, "run", counted)
+    resumed = explore(frame, **same, progress=lambda *counts: steps.append(counts))
+    assert resumed.html == page.html
+    assert [name for name in ran if isinstance(name, tuple)] == [(i, 0) for i in range(6)]
+    assert all(done <= total for done, total in steps)
+    monkeypatch.undo()
+    assert explore(frame, **same | {"checkpoint": None}, n_jobs=2).html == page.html
+
+
+def noted(work, ran, key):
+    ran.append(key)
+    return work(key)
+
+
+def test_what_the_automatic_choice_took_is_put_among_the_settings():
+    assert _with([2, 4, 8, 16], 5, np.log) == [2, 5, 8, 16]
+    assert _with([2, 4, 8, 16], 8, np.log) == [2, 4, 8, 16]
+    assert _with([2, 16], 5, np.log) == [2, 5, 16]
+    assert _with([2, 4, 8, 16], 1, np.log) == [1, 2, 8, 16]
+    assert _with([0.0, 0.05, 0.1], 0.2, np.asarray) == [0.0, 0.05, 0.2]
+    assert _with([0.0, 0.05, 0.1], 0.0, np.asarray) == [0.0, 0.05, 0.1]
+    assert _with([0.0, 0.05, 0.1], 0.09, np.asarray) == [0.0, 0.09, 0.1]
+
+
+def test_of_a_large_table_some_are_fitted_and_all_are_counted():
+    X = corners(600)
+    page = explore(X, max_samples=90, n_clusters=[3], case_names=[f"c{i}" for i in range(600)])
+    search, (words, _) = page.search, opened(page)
+    assert words["n_shown"] == len(search.data_) == 90
+    assert_array_equal(search.data_, X[search.samples_used_])
+    assert words["cases"] == [f"c{i}" for i in search.samples_used_]
+    assert all(sum(sizes) == 600 for sizes in words["sizes"])
+    assert sorted(words["sizes"][2]) == [200, 200, 200]  # two features, with trimming
+    assert "600 cases" in words["sample"]
+    assert "90 drawn at random" in words["sample"]
+
+
+def test_a_sparse_table_gives_the_page_of_the_dense_one():
+    X = np.round(np.abs(corners(40)) * (np.random.default_rng(1).random((40, 6)) < 0.7), 1)
+    how = {"n_clusters": [2, 3], "n_features": [2], "trims": [0, 0.1]}
+    assert explore(csr_array(X), **how).html == explore(X, **how).html
+
+
+def test_the_nearest_center_is_that_of_predict():
+    X = corners()
+    X[3, 0], X[5, 1] = np.nan, np.nan
+    model = RobustSparseKMeans(3, n_features=4, trim=0.05, random_state=0).fit(X)
+    fit = {"weights": model.feature_weights_, "centers": model.cluster_centers_}
+    assert_array_equal(_nearest(X, fit), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"n_features": [0, 3]}, "n_features"),
+        ({"n_features": [3, 7]}, "1 to the 6 features"),
+        ({"n_features": "many"}, "n_features"),
+        ({"trims": [0.6]}, "trims"),
+        ({"n_clusters": [1]}, "n_clusters"),
+        ({"n_splits": -1}, "n_splits"),
+        ({"n_clusters": range(2, 30), "n_features": 6, "trims": np.arange(20) / 50}, "more than"),
+        ({"labels": [1, 2]}, "labels"),
+        ({"case_names": ["a"]}, "case_names"),
+    ],
+)
+def test_refusals_name_the_parameter(frame, wrong, words):
+    with pytest.raises(ValueError, match=words):
+        explore(frame, **{"n_clusters": [2], "n_features": [2], "trims": [0]} | wrong)
+
+
+def test_of_no_clusters_nothing_is_marked():
+    X = np.random.default_rng(0).normal(size=(40, 6))
+    page = explore(X, n_clusters=[2, 3], n_splits=0)
+    words, _ = opened(page)
+    assert page.search.choice_.n_clusters == 1
+    assert words["marked"] is None
+    assert "one cluster" in words["automatic"]
+    assert words["agreement"] == [None] * 8
+
+
+@pytest.mark.parametrize("n", [3, 7])
+def test_tiny_tables(n):
+    X = np.random.default_rng(0).normal(size=(n, 1))
+    page = rskc.explore(X, trims=[0], **ALONE)
+    assert page.search.axes_.n_features == [1]
+    assert page.search.axes_.n_clusters[0] == 2
+
+
+# ---- What the page shows
+
+
+def test_clusters_keep_their_numbers():
+    a = np.array([0, 0, 1, 1, 2, 2])
+    assert_array_equal(_match(np.array([2, 2, 0, 0, 1, 1]), a, 3)[[2, 0, 1]], [0, 1, 2])
+    split = np.array([3, 3, 0, 0, 1, 2])
+    assert_array_equal(_match(split, a, 4)[[3, 0]], [0, 1])
+    assert sorted(_match(split, a, 4)) == [0, 1, 2, 3]
+    assert sorted(_match(np.array([0, 0, 1, 1, 1, 1]), a, 2)) == [0, 1]
+
+
+def test_views_have_the_numbers_of_the_automatic_fit(page):
+    scene = scene_of(page.search)
+    K3 = [view for view in scene.views if len(view.sizes) == 3]
+    own = page.search.best_estimator_.labels_
+    assert max((view.labels == own).mean() for view in K3) == 1
+    for view, fit in zip(scene.views, page.search.fits_, strict=True):
+        assert classification_error_rate(view.labels, fit["labels"]) == 0
+        assert_array_equal(np.bincount(view.labels, minlength=len(view.sizes)), view.sizes)
+        assert_allclose(view.weights, np.sort(fit["weights"][fit["weights"] > 0])[::-1])
+
+
+def test_half_samples_agree_where_clusters_are_real(page):
+    scene = scene_of(page.search)
+    by_number = {len(view.sizes): view for view in scene.views[::2]}
+    assert by_number[3].agreement > 0.9 > by_number[4].agreement
+    assert by_number[3].times_agreed.mean() > 1.9
+    assert set(by_number[3].times_selected[:2]) == {2}
+
+
+def test_the_plane_separates_the_clusters(page):
+    plane = scene_of(page.search).plane
+    assert plane.min() >= 0
+    assert plane.max() <= 1
+    true = np.arange(60) % 3
+    centers = np.array([np.median(plane[true == k], axis=0) for k in range(3)])
+    nearest = ((plane[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+    assert (nearest == true).mean() > 0.95
+
+
+# ---- Bytes
+
+
+def unpacked(content, n, bits):
+    each = np.unpackbits(np.frombuffer(content, np.uint8), bitorder="little")[: n * bits]
+    return (each.reshape(n, bits) << np.arange(bits)).sum(axis=1)
+
+
+def test_bits():
+    assert [bits_for(n) for n in (1, 2, 3, 4, 5, 8, 9)] == [1, 1, 2, 2, 3, 3, 4]
+    values = np.array([4, 0, 7, 1, 5])
+    assert len(packed(values, 3)) == 2
+    assert_array_equal(unpacked(packed(values, 3).tobytes(), 5, 3), values)
+
+
+def test_sixteen_bits():
+    values = scaled(np.array([-1.0, 0, 1, 2, 3, np.nan]), 0.0, 2.0)
+    assert values.tolist() == [0, 0, 32767, 65534, 65534, MISSING]
+    assert scaled(np.array([5.0]), 5.0, 5.0).tolist() == [0]
+
+
+def test_the_page_holds_the_fits(page):
+    words, arrays = opened(page)
+    scene = scene_of(page.search)
+    labels = np.concatenate([packed(v.labels, bits_for(len(v.sizes))) for v in scene.views])
+    assert arrays["labels"] == labels.tobytes()
+    first = unpacked(arrays["labels"][: -(-60 // 8)], 60, 1)
+    assert_array_equal(first, scene.views[0].labels)
+    weights = np.frombuffer(arrays["weights"], "<u2")[: words["n_weights"][0]] / 65534
+    assert_allclose(weights, scene.views[0].weights, atol=1e-5)
+    values = np.frombuffer(arrays["values"], "<u2").reshape(len(words["shown"]), 60)
+    low, high = words["spans"][0]
+    column = low + (high - low) * values[0] / 65534
+    assert_allclose(column, page.search.data_[:, words["shown"][0]], atol=(high - low) / 6e4)
+    assert words["features"] == list("abcdef")
+    assert words["classes"]["codes"][:4] == [0, 1, 2, 0]
+
+
+def test_the_page_fetches_nothing_and_runs_its_own_script_alone(page):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page.html)[1]
+    assert policy.startswith("default-src &#x27;none&#x27;; script-src &#x27;sha256-")
+    assert "unsafe-eval" not in policy
+    assert not re.search(r'(?:src|href)="', page.html)
+    assert page.html.count("<script") == 2
+
+
+def test_a_notebook_shows_it(page, tmp_path):
+    assert page._repr_html_().startswith("<iframe srcdoc=")
+    assert page.save(tmp_path / "page.html").read_text("utf-8") == page.html
+    assert repr(page) == "<Explorer: 12 settings, Corners>"
+
+
+def test_a_command_for_every_view(page):
+    made = Explorer(page.search, command=lambda model: shlex.join(["k", str(model.n_clusters)]))
+    assert opened(made)[0]["commands"] == ["k 2"] * 4 + ["k 3"] * 4 + ["k 4"] * 4
+
+
+def test_more_settings_than_a_search_are_asked_for_by_nobody():
+    assert Exploration(RobustSparseKMeans(2)).planned(90, 200).n_settings == 168
