@@ -11,6 +11,7 @@ NAMES = (
     "scaling",
     "memory",
     "missing",
+    "weights",
     "sparse",
     "answers",
     "selection",

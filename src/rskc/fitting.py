@@ -15,9 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc import outliers
-from rskc.arrays import warn_of_columns, warn_of_numbers
+from rskc.arrays import (
+    is_dask,
+    is_elsewhere,
+    merged_blocks,
+    to_numpy,
+    warn_of_columns,
+    warn_of_numbers,
+)
 from rskc.automatic import Found, Wishes, mass_of, solve_automatically
-from rskc.case_weights import Counting, counting_cases
+from rskc.case_weights import Counting, counting_cases, rows_of
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
@@ -85,7 +92,7 @@ def fit(
     vars(model).pop("sample_weight_", None)  # of an earlier fit
     if counting.weights is not None:
         model.sample_weight_ = counting.weights
-        _judge_others(model, X, counting)
+        _judge_others(model, X, engine, counting.weights == 0)
     model.warnings_ = [str(warning) for warning in found]
     model.warning_kinds_ = [warning.kind for warning in found]
     vars(model).pop("case_names_in_", None)  # of an earlier fit
@@ -94,13 +101,12 @@ def fit(
     return found
 
 
-def _judge_others(model: Any, X: Any, counting: Counting) -> None:
+def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
     """Give cases of weight 0, which took no part, labels and distances as ``predict`` would."""
-    assert counting.weights is not None
-    out = counting.weights == 0
     if not out.any():
         return
-    predictor, rest = predictor_of(model), X[out]
+    predictor, rest = predictor_of(model), rows_of(X, np.flatnonzero(out))
+    rest = to_numpy(rest) if is_elsewhere(rest) else rest  # a sparse matrix stays one
     weighted, unweighted = distances = predictor.both_distances(rest)
     far, far_unweighted = predictor.thresholds.flag(distances)
     found = {
@@ -108,15 +114,18 @@ def _judge_others(model: Any, X: Any, counting: Counting) -> None:
         "distances_": weighted,
         "unweighted_distances_": unweighted,
         "outliers_": far | far_unweighted,
-        "trimmed_": False,
-        "trimmed_weighted_": False,
-        "trimmed_unweighted_": False,
+        "trimmed_": np.zeros(rest.shape[0], bool),
+        "trimmed_weighted_": np.zeros(rest.shape[0], bool),
+        "trimmed_unweighted_": np.zeros(rest.shape[0], bool),
     }
     for name, values in found.items():
         own = getattr(model, name)
-        whole = np.empty(len(out), own.dtype)
-        whole[~out], whole[out] = own, values
-        setattr(model, name, whole)
+        if is_dask(own):
+            setattr(model, name, merged_blocks(own, out, values, X.chunks[0]))
+            continue
+        whole = np.empty(len(out), to_numpy(own).dtype)
+        whole[~out], whole[out] = to_numpy(own), values
+        setattr(model, name, engine.as_result(whole))
 
 
 def _solve(

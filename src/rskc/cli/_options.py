@@ -35,6 +35,8 @@ NAMES = {
     "None": "none",
     "id_column": "--id-column",
     "label_column": "--label-column",
+    "weight_column": "--weight-column",
+    "sample_weight": "--weight-column",
     "drop": "--drop",
     "use_columns": "--use-column",
     "text_columns": "--text-columns",
@@ -193,6 +195,12 @@ class Reading:
         "Known classes, to compare with.",
         metavar="NAME",
     )
+    weight_column: str | None = option(
+        TABLE,
+        None,
+        "What each case counts; no feature.",
+        metavar="NAME",
+    )
     drop: list[str] | None = option(TABLE, None, "Column to leave out; repeatable.", metavar="NAME")
     use_column: list[str] | None = option(
         TABLE,
@@ -241,6 +249,7 @@ class Reading:
         return {
             "id_column": self.id_column,
             "label_column": self.label_column,
+            "weight_column": self.weight_column,
             "drop": list(self.drop or []),
             "use_columns": list(self.use_column or []),
             "features_in_rows": self.features_in_rows,

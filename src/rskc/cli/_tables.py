@@ -173,7 +173,7 @@ def _read(
         scaling = how if isinstance(how, Scaling) else fit_scaling(how, table.data)
         X = scaling.apply(table.data)
     sideways = sideways_note(table, len(table.data), arguments.get("features_in_rows", False))
-    notes = [*notes_of(table), *sideways, *map(str, warned)]
+    notes = [*notes_of(table), *sideways, *weight_note(arguments), *map(str, warned)]
     if table.categories and not isinstance(how, Scaling) and how.standardize == "auto":
         notes.append(
             "Numbers were standardized by column, since a category counts like a standardized "
@@ -191,6 +191,12 @@ def grouped(data: Data, path: Path | None) -> Data:
     found = read_gmt(path, data.X.columns)
     notes = [*data.notes, f"{path.name}: {found.words()}"]
     return replace(data, groups_file=path, feature_groups=found.groups, notes=notes)
+
+
+def weight_note(arguments: Mapping[str, Any]) -> list[str]:
+    """Say that cases do not all count the same."""
+    name = arguments.get("weight_column")
+    return [] if name is None else [f"Column {shortened(name, 60)!r} says what each case counts."]
 
 
 def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:

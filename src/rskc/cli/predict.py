@@ -175,6 +175,7 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
     free: dict[str, Any] = {
         "id_column": None,
         "label_column": None,
+        "weight_column": None,
         "drop": [],
         "text_columns": "drop",
         "categorical": list(categories),

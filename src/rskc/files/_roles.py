@@ -41,6 +41,7 @@ class Wanted:
     date_columns: str = "drop"
     categorical: Sequence[str] = ()  # categories whatever they hold
     features_in_rows: bool = False
+    weights: str | None = None
 
 
 class Roles(NamedTuple):
@@ -53,11 +54,16 @@ class Roles(NamedTuple):
     set_aside: tuple[SetAside, ...] = ()
     matrix: Any = None
     categories: Mapping[int, Any] = MappingProxyType({})  # series of text
+    weights: np.ndarray | None = None  # (n,) what cases count
 
 
 def find_roles(layout: Layout, source: Source, wanted: Wanted) -> Roles:
     """Say what each column is for, and make numbers of the features."""
     roles = _roles_by_name(layout, source, wanted)
+    if wanted.weights is not None:
+        number = source.names.index(wanted.weights)
+        cells = find_numbers(layout, source, [number], Wanted()).matrix
+        roles = roles._replace(weights=cells[:, 0].astype(np.float64))
     if source.cells is not None:  # features and nothing else
         columns = np.array(roles.features) - source.frame.width
         every = len(columns) == source.cells.shape[1]
@@ -128,6 +134,7 @@ def _roles_by_name(layout: Layout, source: Source, wanted: Wanted) -> Roles:
     """Give the columns that are named their roles, and check the names."""
     use = () if wanted.use == "all" else wanted.use
     asked = {"id_column": [wanted.ids], "label_column": [wanted.labels]}
+    asked["weight_column"] = [wanted.weights]
     asked |= {"drop": list(wanted.drop), "use_columns": list(use)}
     asked |= {"categorical": list(wanted.categorical)}
     for parameter, names in asked.items():
@@ -151,7 +158,8 @@ def _roles_by_name(layout: Layout, source: Source, wanted: Wanted) -> Roles:
             name=shown(twice[0]),
         )
     label = source.names.index(wanted.labels) if wanted.labels is not None else None
-    kept = [j for j in kept if j != label]
+    weight = source.names.index(wanted.weights) if wanted.weights is not None else None
+    kept = [j for j in kept if j not in (label, weight)]
     id_number = _id_number(layout, source, wanted, kept)
     features = [j for j in kept if j != id_number and not _is_nothing(layout, source, j)]
     if not features:

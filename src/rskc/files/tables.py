@@ -84,6 +84,8 @@ class Table:
         Digest of its bytes; None where only some of it was read.
     where : callable
         Names the place of a case, by its number: "line 17", or "row 16" in formats without lines.
+    weights : ndarray of shape (n_cases,) or None
+        The weight column: what each case counts.
     """
 
     data: pd.DataFrame
@@ -99,6 +101,7 @@ class Table:
     sha256: str | None
     where: Callable[[int], str] = row_number
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    weights: np.ndarray | None = None
 
 
 def read_table(
@@ -118,6 +121,7 @@ def read_table(
     separator: str | None = None,
     encoding: str = "utf-8",
     header: bool = True,
+    weight_column: str | None = None,
 ) -> Table:
     """Read a table from a file.
 
@@ -166,6 +170,9 @@ def read_table(
     header : bool, default=True
         Whether the first line of text or of a sheet has the names of the columns; without, they
         are x0, x1, ....
+    weight_column : str or None, default=None
+        Column of numbers that say what each case counts, for ``sample_weight``. It is returned
+        apart, and no feature.
 
     Returns
     -------
@@ -198,6 +205,8 @@ def read_table(
     )
     if features_in_rows and label_column is not None:
         raise layout.error("{label_column} cannot be used when features are in rows")
+    if features_in_rows and weight_column is not None:
+        raise layout.error("{weight_column} cannot be used when features are in rows")
     digest = _digest(layout)
     source = _read(layout)
     wanted = Wanted(
@@ -209,6 +218,7 @@ def read_table(
         date_columns,
         categorical,
         features_in_rows,
+        weight_column,
     )
     roles = find_roles(layout, source, wanted)
     return _table(layout, source, roles, features_in_rows, digest)
@@ -323,6 +333,7 @@ def _table(
         sha256=digest,
         where=row_number if features_in_rows else source.where,
         categories=values,
+        weights=roles.weights,
     )
 
 

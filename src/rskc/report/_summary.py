@@ -317,13 +317,16 @@ def _snippet(facts: Facts, run: Mapping[str, Any]) -> str:
     """Write Python that repeats the run, given the data."""
     made = snippet_of(facts.model, facts.n, facts.p, run)
     labels = ", labels=table.labels" if made.reader else ""
+    weights = ""
+    if hasattr(facts.model, "sample_weight_"):
+        weights = f", sample_weight={'table.weights' if made.reader else '...'}"
     lines = [
         *made.imports,
         "from rskc.report import make_report",
         "",
         *made.lines,
         made.model,
-        "model.fit(X)",
+        f"model.fit(X{weights})",
         f'make_report(model, X{labels}).save("report.html")',
     ]
     return "\n".join(lines)
