@@ -17,6 +17,7 @@ NAMES = (
     "selection",
     "choice",
     "number",
+    "mixed",
     "explorer",
     "helpers",
     "blocks",

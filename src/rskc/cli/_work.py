@@ -190,9 +190,10 @@ def _largest_cell_named(data: Data) -> Iterator[None]:
     except OverflowedError:
         if not hasattr(data.X, "iloc") or hasattr(data.X, "dask") or is_sparse(data.X):
             raise
-        cells = np.abs(data.X.to_numpy())
+        numbers = data.X.select_dtypes("number")
+        cells = np.abs(numbers.to_numpy())
         case, column = np.unravel_index(np.nanargmax(cells), cells.shape)
-        name = shortened(str(data.X.columns[column]), 60)
+        name = shortened(str(numbers.columns[column]), 60)
         where = named_cases(data.table, [int(case)])[0]
         place = f"column {name!r}, case {where}"
         raise OverflowedError(float(cells[case, column]), place) from None

@@ -168,7 +168,10 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
         If a package is not installed.
     """
     layout = _layout(Path(path), how)
-    check_choice("text_columns", how.get("text_columns", "refuse"), ("refuse", "drop"))
+    choices = ("refuse", "drop", "categories")
+    check_choice("text_columns", how.get("text_columns", "refuse"), choices)
+    if how.get("categorical"):
+        raise layout.error("categories cannot be read in blocks; use {read_table}")
     if how.get("features_in_rows"):
         raise layout.error(
             "features in rows cannot be read in blocks, of which each needs them all"
@@ -177,6 +180,8 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
     asked = {"ids": "id_column", "labels": "label_column", "drop": "drop", "use": "use_columns"}
     asked |= {"text_columns": "text_columns", "weights": "weight_column"}
     given = {field: how[name] for field, name in asked.items() if name in how}
+    if given.get("text_columns") == "categories":
+        given["text_columns"] = "refuse"  # a block does not know the categories of the others
     roles = find_roles(layout, source, Wanted(**given))
     names = source.names
     return BlockTable(
