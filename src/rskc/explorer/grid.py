@@ -100,6 +100,11 @@ class Exploration(Search):
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
+        if hasattr(self, "encoder_"):
+            raise ValueError(
+                "The explorer draws numbers and X holds categories; leave these out, or make "
+                "numbers of them by rskc.categories.CategoryEncoder."
+            )
         if self.n_splits != 0:
             check_integer("n_splits", self.n_splits, 1, remedy=" or 0")
         self._asked = self.planned(n, p)
