@@ -1,4 +1,4 @@
-"""Peak memory of a fit on 1,000,000 x 50, as a multiple of the data."""
+"""Peak memory of a fit on 1,000,000 x 50 and other tables, as a multiple of the data."""
 
 import subprocess
 import sys
@@ -11,11 +11,11 @@ from rskc import RobustSparseKMeans
 def memory(kind):
     status = open("/proc/self/status").read()
     return int(status.split(kind)[1].split()[0]) / 1024
-n, p = 1_000_000, 50
+n, p = {shape}
 X = np.random.default_rng(0).standard_normal((n, p))
 X[:, :10] += (1.5 * (np.arange(n) % 5 - 2))[:, None]
 {change}
-RobustSparseKMeans(5, n_init=1, max_iter=2, trim=.1).fit(X[:1000])  # what importing takes
+RobustSparseKMeans(5, n_init=1, max_iter=2, trim=.1).fit(X[:1000, :50])  # what importing takes
 data = X.nbytes / 2**20
 base = memory("VmRSS:") - data
 open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
@@ -38,23 +38,34 @@ FITS = {
     "5% missing: trimmed K-means": ("trim=.1, l1_bound=None", MISSING),
     "5% missing: every weight above 0": ("trim=.1, l1_bound=7", MISSING),
 }
+OTHERS = {
+    "20,000 x 1,000: robust and sparse": ("trim=.1, l1_bound=10", (20_000, 1000)),
+    "20,000 x 1,000: the defaults": ("", (20_000, 1000)),
+    "500 x 40,000: K-means": ("trim=0, l1_bound=None", (500, 40_000)),
+    "500 x 40,000: the defaults": ("", (500, 40_000)),
+}
 
 
 def main() -> None:
     if not sys.platform.startswith("linux"):
         print("\nPeak memory is read from /proc, which this system does not have.")
         return
-    rows = []
-    for name, (options, change) in FITS.items():
-        peak, data, seconds = peak_of(options, change)
-        rows.append((name, f"{data:.0f}", f"{peak:.0f}", f"{peak / data:.2f}", f"{seconds:.1f}"))
+    rows = [_row(name, *peak_of(*fit)) for name, fit in FITS.items()]
+    rows += [_row(name, *peak_of(how, shape=shape)) for name, (how, shape) in OTHERS.items()]
     header = ("1,000,000 x 50, K=5, 10 starts", "data MB", "peak MB", "peak / data", "s")
     print_table("Peak memory, the data included", header, rows)
 
 
-def peak_of(options: str, change: str = "") -> tuple[float, float, float]:
+def _row(name: str, peak: float, data: float, seconds: float) -> tuple[str, ...]:
+    return name, f"{data:.0f}", f"{peak:.0f}", f"{peak / data:.2f}", f"{seconds:.1f}"
+
+
+def peak_of(
+    options: str, change: str = "", shape: tuple[int, int] = (1_000_000, 50)
+) -> tuple[float, float, float]:
     """Peak and data in MB, and the seconds of a fit, in a process of its own."""
     code = CODE.replace("{options}", options).replace("{change}", change)
+    code = code.replace("{shape}", str(shape))
     command = [sys.executable, "-W", "ignore", "-c", code]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     peak, data, seconds = map(float, output.split())

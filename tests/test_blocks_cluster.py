@@ -24,7 +24,10 @@ CONFIG = {
     "distributed.scheduler.allowed-failures": 10,
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
-    "distributed.comm.timeouts.connect": "120s",  # of a busy machine
+    # On a busy machine a worker that was killed may need more than the usual 15 seconds to start
+    # again, after which the cluster would go on without it.
+    "distributed.comm.timeouts.connect": "120s",
+    "distributed.deploy.lost-worker-timeout": "120s",
 }
 
 
@@ -46,6 +49,7 @@ def started():
 @pytest.fixture
 def client(started):
     """The client of both workers: one that an earlier test killed has been started again."""
+    started.cluster.scale(2)
     started.wait_for_workers(2, timeout=120)
     return started
 

@@ -243,7 +243,10 @@ def test_hostile_names_do_no_harm(here, frame):
     ("args", "words"),
     [
         (("fit", "no.csv", "-k", "3"), "no such file"),
-        (("fit", "table.csv", "-k", "3", "--use-column", "group"), "(text, such as 'a' in line 2)"),
+        (
+            ("fit", "table.csv", "-k", "3", "--use-column", "group", "--text-columns", "refuse"),
+            "(text, such as 'a' in line 2)",
+        ),
         ((*FIT[:3], "300", *FIT[4:]), "--clusters=300 is more than"),
         ((*FIT, "--l1-bound", "0.2"), "--l1-bound=0.2"),
         ((*FIT, "--n-features", "99"), "--n-features=99"),

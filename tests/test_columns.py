@@ -191,21 +191,22 @@ def test_days_as_numbers_are_left_out_and_said(put):
     )
 
 
-def test_text_is_set_aside_by_its_name_and_else_refused_by_name(put):
+def test_text_is_set_aside_by_its_name_and_else_refused_by_name_if_asked(put):
     words = np.array(["x", "y"])[GROUP]
     put(frame(label=words, cls=words).assign(case=[f"P{i}" for i in range(N)]))
     result = run("fit", "t.csv", "-k", "2", "--no-report")
     assert "Column 'label' is named like known classes: it was left out" in flat(result.stderr)
     assert "Column 'cls' is named like known classes and was left out." in flat(result.stderr)
     assert labels("t-rskc").case[0] == "P0"
-    told = refused("fit", put(frame(city=words)), "-k", "2", "--force")
+    how = ("-k", "2", "--force", "--text-columns", "refuse")
+    told = refused("fit", put(frame(city=words)), *how)
     assert "this column holds no numbers: 'city' (text, such as 'x' in line 2)" in told
     assert "by --drop 'city'" in told
     assert "by --label-column 'city'" in told
     unique = [f"x{i}" for i in range(N)]
-    told = refused("fit", put(frame().assign(city=unique)), "-k", "2", "--force")
+    told = refused("fit", put(frame().assign(city=unique)), *how)
     assert "or name the cases by --id-column 'city'" in told
-    told = refused("fit", put(frame(city=words, town=words)), "-k", "2", "--force")
+    told = refused("fit", put(frame(city=words, town=words)), *how)
     assert "leave them out by --text-columns drop" in told
 
 

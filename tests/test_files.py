@@ -273,7 +273,7 @@ def test_text_columns_are_left_out_when_asked(put):
     assert "'sex', 'when'" in words
     table = read_table(path, text_columns="drop")
     assert list(table.data.columns) == ["a"]
-    assert table.dropped == {"sex": "text", "when": "text"}
+    assert table.dropped == {"sex": "text", "when": "dates"}
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.99])

@@ -105,6 +105,7 @@ def test_round_trips_are_exact(name, path):
 def test_all_that_a_fit_leaves_is_saved():
     """A new fitted attribute must be given a place in the file."""
     data = named()
+    data["kind"] = np.resize(["u", "v"], len(data))
     groups = {"both": list(data.columns[:2])}
     model = fitted(data, feature_groups=groups)
     model.fit(data, sample_weight=np.arange(1, 1 + len(data))).set_output(transform="pandas")
@@ -296,7 +297,7 @@ def test_files_from_before_there_were_kinds_of_warnings_are_read(saved_bytes, pa
 
 
 # What files have that were saved before the data could decide about features and trimming.
-NEW_PARAMS = ("outlier_rule", "reweight", "feature_groups")
+NEW_PARAMS = ("outlier_rule", "reweight", "feature_groups", "categorical", "ordinal")
 NEW_ATTRIBUTES = ("unweighted_outlier_threshold_", "outlier_cutoff_", "trim_")
 
 

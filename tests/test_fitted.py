@@ -20,7 +20,7 @@ def model():
 
 
 def test_the_table_describes_what_a_fit_leaves(model):
-    lengths = {"n": 90, "K": 3, "p": 6, "i": model.n_iter_}
+    lengths = {"n": 90, "K": 3, "p": 6, "q": 6, "i": model.n_iter_}
     for name, attribute in ATTRIBUTES.items():
         if attribute.optional and not hasattr(model, name):
             continue

@@ -19,8 +19,8 @@ HEAVY = ("matplotlib", "dask", "torch", "polars", "pandas", "typer")
 LAYERS = (
     {"wording", "atomic", "worker"},
     {"exceptions", "columns", "snippets", "webpage"},
-    {"engines", "groups"},
-    {"solver", "arrays", "versions"},
+    {"engines", "groups", "frames"},
+    {"solver", "arrays", "versions", "categories"},
     {"validation", "feature_tests", "outliers"},
     {"automatic", "case_weights", "designs"},
     {"fitted", "fit_warnings", "labels", "datasets", "preprocessing"},

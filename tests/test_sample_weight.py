@@ -5,25 +5,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from engine_kinds import KINDS
+from engine_kinds import KINDS, to_strict
 from rskc import RobustSparseKMeans
+from rskc.arrays import to_numpy
 from rskc.datasets import make_figure1
 from rskc.engines import Assignment, Frame
 from rskc.engines.masses import unit_of, weighted_median
+from skips import skip_without
 from test_passes import whole, whole_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
-WEIGHTED = ("compiled", "numpy", "sparse", "sparse, dense tables")
-KINDS = {name: kind for name, kind in KINDS.items() if name in WEIGHTED}
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=15)
+few = settings(max_examples=6)
 K = 3
 
 
@@ -118,6 +119,13 @@ def test_sums_follow_from_one_grouping_to_the_next(kind, seed, m):
         assert_same_sums(sums, table.sums(grouping.groups, K))
 
 
+def for_seeds(table, array):
+    """Bring an array to where starts are drawn: blocks gather it."""
+    if table.seeding_table() is table:
+        return array
+    return getattr(table.arrays, "gathered", table.arrays.to_numpy)(array)
+
+
 @each_kind
 @few
 @given(seed=seeds, m=st.integers(0, 12))
@@ -135,7 +143,9 @@ def test_totals_medians_and_draws_are_those_of_copies(kind, seed, m):
         assert len(seeds.cases_at(uniforms)[0]) == 4
     assert_allclose(found[0], found[1])
     drawn = [
-        table.seeding_table().arrays.draw(cost, grouping.groups, uniforms)
+        table.seeding_table().arrays.draw(
+            for_seeds(table, cost), for_seeds(table, grouping.groups), uniforms
+        )
         for table, grouping, cost in zip(tables, groupings, costs, strict=True)
     ]
     assert_array_equal(drawn[0], twins.case_of[drawn[1]])
@@ -168,7 +178,7 @@ def test_a_move_that_gains_is_made_by_mass(kind):
     for name, masses in (("heavy", np.array([5.0, 1.0, 1.0])), ("alike", None)):
         engine = kind.engine(X, frame=frame, **({} if masses is None else {"masses": masses}))
         found = engine.table(np.ones((1, 1))).single_moves(kind.brought(engine, groups), 2)
-        moved[name] = kind.numpy(engine.arrays.to_numpy(found.groups))[0]
+        moved[name] = engine.arrays.to_numpy(found.groups)[0]
     assert_array_equal(moved["alike"], [0, 0, 1])
     assert_array_equal(moved["heavy"], [0, 1, 1])
 
@@ -354,6 +364,63 @@ def test_a_sample_of_very_many_cases_goes_by_mass():
     found = clone(model).fit(X, sample_weight=weights)
     sizes = np.bincount(found.labels_, weights)
     assert_array_equal(np.sort(sizes), np.sort(np.bincount(labels, weights)))
+
+
+def in_blocks(X):
+    skip_without("dask")
+    import dask.array as da
+
+    return da.from_array(X, chunks=(17, X.shape[1]))
+
+
+PLACES = {"blocks": in_blocks, "device": to_strict, "sparse": csr_array}
+
+
+@pytest.mark.parametrize(
+    ("place", "missing"),
+    [("blocks", 0.0), ("blocks", 0.1), ("device", 0.0), ("device", 0.1), ("sparse", 0.0)],
+)
+@pytest.mark.parametrize("method", ["robust and sparse", "trimmed"])
+def test_fits_elsewhere_are_those_in_memory(place, missing, method, monkeypatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    (X, start), weights = table(11, missing=missing), np.random.default_rng(11).uniform(0.2, 3, 45)
+    X[::2, 3:] = 0  # so that a sparse matrix stays one
+    weights[[2, 9]] = 0
+    one = fitted(X, start, weights, **METHODS[method])
+    elsewhere = PLACES[place](X)
+    with config_context(array_api_dispatch=place == "device"):
+        other = fitted(elsewhere, start, weights, **METHODS[method])
+        found = {name: to_numpy(getattr(other, name)) for name in RESULTS}
+    for name in ("labels_", "trimmed_", "outliers_"):
+        assert_array_equal(found[name], getattr(one, name), err_msg=name)
+    assert_allclose(found["distances_"], one.distances_, rtol=1e-9)
+    assert_allclose(other.objective_, one.objective_, rtol=1e-9)
+    assert_array_equal(other.sample_weight_, weights)
+
+
+def test_a_table_too_large_for_one_block_is_searched_by_a_sample():
+    rng = np.random.default_rng(12)
+    labels = np.arange(33_000) % 3
+    X = rng.normal(size=(33_000, 2)) + 12 * np.eye(3, 2)[labels]
+    weights = rng.uniform(0.5, 2, len(X))
+    model = RobustSparseKMeans(3, trim=0.05, l1_bound=None, random_state=0)
+    one = clone(model).fit(X, sample_weight=weights)
+    skip_without("dask")
+    import dask.array as da
+
+    other = clone(model).fit(da.from_array(X, chunks=(9000, 2)), sample_weight=weights)
+    assert_array_equal(other.labels_.compute(), one.labels_)
+    assert_allclose(other.inertia_, one.inertia_, rtol=1e-9)
+
+
+def test_blocks_know_how_many_weights_they_need():
+    X, start = table(0)
+    blocks = in_blocks(X)[np.arange(45) < 40]
+    unknown = blocks[blocks[:, 0] > -1e9]  # lengths of its chunks are not known
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(45,\); it must have shape"):
+        fitted(unknown, start, np.arange(1.0, 46.0), trim=0.1)
+    with pytest.raises(ValueError, match=r"call X.compute_chunk_sizes\(\) first"):
+        fitted(unknown, start, np.arange(40.0), trim=0.1)
 
 
 # ---- scikit-learn

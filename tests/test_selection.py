@@ -234,7 +234,7 @@ def test_one_cluster_is_fitted_with_equal_weights():
         ({"n_clusters": (2, 2.5)}, "n_clusters=2.5"),
         ({"n_clusters": ()}, "n_clusters is empty"),
         ({"n_clusters": "two"}, "n_clusters='two' must be"),
-        ({"n_clusters": 21}, "n_clusters=21 is more than the 20 cases"),
+        ({"n_clusters": 21}, "n_clusters=21 is more than 20 cases, as many as"),
         ({"n_splits": 0}, "n_splits=0"),
         ({"n_references": 0}, "n_references=0"),
         ({"rule": "best"}, "rule='best' must be one of 'agreement', 'paper'"),
@@ -741,7 +741,7 @@ def test_prediction_strength_with_missing_values():
 @pytest.mark.parametrize(
     ("params", "told"),
     [
-        ({"n_clusters": 31}, "n_clusters=31 is more than the 30 cases"),
+        ({"n_clusters": 31}, "n_clusters=31 is more than 30 cases, as many as"),
         ({"n_splits": 1}, "n_splits=1"),
         ({"threshold": -1}, "threshold=-1"),
     ],

@@ -195,6 +195,17 @@ def _callers_level() -> int:
     return level
 
 
+def merged_blocks(own: Any, out: np.ndarray, values: np.ndarray, chunks: tuple) -> Any:
+    """Return a Dask array with values in memory for the cases ``out``, and its own for others."""
+    import dask.array as da
+
+    whole = np.zeros(len(out), own.dtype)
+    whole[out] = values
+    there = own[np.maximum(np.cumsum(~out) - 1, 0)].rechunk((chunks,))
+    mask, others = (da.from_array(part, chunks=(chunks,)) for part in (out, whole))
+    return da.where(mask, others, there)
+
+
 def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = None) -> Any:
     """Apply a function of NumPy rows to each block, when it is computed.
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.arrays import is_on_device
 from rskc.engines.masses import unit_of
 from rskc.validation import check_sample_weight
 
@@ -25,7 +26,7 @@ class Counting(NamedTuple):
         """Return an array without the cases of weight 0, which do not take part in a fit."""
         if self.weights is None or self.weights.all():
             return array
-        return array[self.weights > 0]
+        return rows_of(array, np.flatnonzero(self.weights))
 
     def names(self, names: np.ndarray | None) -> np.ndarray | None:
         """Return the names of these cases; their numbers, where some are left out."""
@@ -34,12 +35,27 @@ class Counting(NamedTuple):
         return names if names is None else self.of(names)
 
 
+def rows_of(array: Any, numbers: np.ndarray) -> Any:
+    """Return some cases of an array of any kind, of that kind."""
+    if not is_on_device(array):
+        return array[numbers]
+    from array_api_compat import array_namespace, device
+
+    xp = array_namespace(array)
+    return xp.take(array, xp.asarray(numbers, device=device(array)), axis=0)
+
+
 def counting_cases(X: Any, sample_weight: Any) -> Counting:
     """Check the weights of cases, and find their unit."""
     if sample_weight is None:
         return Counting(None, None, 1.0)
     n = X.shape[0]
     weights = check_sample_weight(sample_weight, None if np.isnan(n) else int(n))
+    if np.isnan(n) and not weights.all():
+        raise ValueError(
+            "sample_weight is 0 for some cases, and the lengths of the chunks of X are not known; "
+            "call X.compute_chunk_sizes() first, or leave these cases out."
+        )
     own = weights[weights > 0]
     unit, whole = unit_of(own)
     masses = np.rint(own / unit) if whole else own / unit

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from rskc.wording import count, quoted
 
@@ -187,7 +186,7 @@ def spreads_of(matrix: Any) -> Spreads | None:
     is compared with one that a tenth of the columns are below: of thousands, a few hardly vary.
     """
     rows = matrix[:: matrix.shape[0] // SAMPLE + 1]
-    rows = rows.toarray() if issparse(rows) else rows
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows  # a help need not load SciPy
     if rows.shape[1] < 2 or len(rows) < FEWEST:
         return None
     with np.errstate(all="ignore"):

@@ -51,6 +51,14 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         and all others are alone. Bound and ``n_features`` are then over groups, and the features
         that differ are tested by groups. Each of the m features of a group has the weight of the
         group divided by m: a group of m copies counts like one of them.
+    categorical : sequence of str or int, default=None
+        Columns of X whose numbers stand for categories, by name or number. Of a data frame the
+        columns of text, of true and false, and of categorical types are categories anyway. Each
+        becomes a group of indicators with one weight, scaled so that it counts like a standardized
+        number; see :class:`rskc.categories.CategoryEncoder`. A missing category is missing, and
+        one that ``predict`` has not seen is none of the known ones, with a warning.
+    ordinal : sequence of str or int, or mapping, default=None
+        Columns whose categories have an order and are coded by rank; a mapping gives the order.
     reweight : bool, default=False
         Whether the reweighting step follows a fit with a given ``trim``: centers, between sums and
         weights are made anew of the cases that are no outliers by either distance, and so are
@@ -98,7 +106,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     labels_ : ndarray of shape (n_samples,)
         Cluster of each case, trimmed or not: that of its nearest center.
     cluster_centers_ : ndarray of shape (n_clusters, n_features_in_)
-        Means, in the space of the data, of the cases that the weighted rule keeps.
+        Means, in the space of the data, of the cases that the weighted rule keeps. With categories
+        they have a column for each indicator, as ``encoder_.get_feature_names_out()`` names them;
+        ``features_frame`` has the shares of the categories.
     feature_weights_ : ndarray of shape (n_features_in_,)
         Weights of the features.
     group_names_, group_weights_ : ndarray of shape (n_groups,)
@@ -161,6 +171,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Number of missing cells.
     n_features_in_ : int
         Number of features.
+    encoder_ : CategoryEncoder
+        How categories became numbers, if X had any.
     feature_names_in_ : ndarray of str
         Names of the features, if X had any.
     case_names_in_ : ndarray of object of shape (n_samples,)
@@ -220,6 +232,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         l1_bound: float | str | None = "auto",
         n_features: int | None = None,
         feature_groups: Any = None,
+        categorical: Any = None,
+        ordinal: Any = None,
         reweight: bool = False,
         init: Any = "auto",
         n_init: int | str = "auto",
@@ -236,6 +250,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self.l1_bound = l1_bound
         self.n_features = n_features
         self.feature_groups = feature_groups
+        self.categorical = categorical
+        self.ordinal = ordinal
         self.reweight = reweight
         self.init = init
         self.n_init = n_init
@@ -289,7 +305,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Its columns: ``feature``, the name, or x0, x1, ...; ``weight``; ``rank``, 1 for the largest
         weight, ties in the order of the data; ``selected``, whether the weight is above 0; with
         ``feature_groups``, ``group`` and ``group_weight``; and the centers ``center_0``,
-        ``center_1``, ....
+        ``center_1``, ...: of a category the shares in words, of an ordinal one the mean rank.
         """
         check_is_fitted(self, "cluster_centers_")
         return features_frame(model_to_numpy(self))

@@ -25,13 +25,13 @@ class Attribute(NamedTuple):
     """What a fitted attribute holds."""
 
     types: str  # those of an array as NumPy writes them; else that of Python
-    axes: str = ""  # n cases, K clusters, p features, g groups, i iterations
+    axes: str = ""  # n cases, K clusters, p features, q numbers, g groups, i iterations
     optional: bool = False
 
 
 ATTRIBUTES = {
     "labels_": Attribute("i4 i8", "n"),
-    "cluster_centers_": Attribute("f4 f8", "Kp"),
+    "cluster_centers_": Attribute("f4 f8", "Kq"),
     "feature_weights_": Attribute("f8", "p"),
     "group_names_": Attribute("O", "g", optional=True),  # with feature_groups
     "group_weights_": Attribute("f8", "g", optional=True),
@@ -63,6 +63,7 @@ ATTRIBUTES = {
     "n_features_enough_": Attribute("int", optional=True),
     "warnings_": Attribute("list"),
     "warning_kinds_": Attribute("list", optional=True),  # earlier files have none
+    "encoder_": Attribute("CategoryEncoder", optional=True),  # of tables with categories
     "_frame": Attribute("Frame"),
     "_sklearn_output_config": Attribute("dict", optional=True),  # of set_output
 }
@@ -72,6 +73,24 @@ def feature_names(model: Any) -> np.ndarray:
     """Return the names of the features; x0, x1, ... where the data had none."""
     numbered = np.array([f"x{j}" for j in range(model.n_features_in_)], dtype=object)
     return getattr(model, "feature_names_in_", numbered)
+
+
+def number_names(model: Any) -> np.ndarray:
+    """Return the names of the numbers that are clustered: of a category, one for each category."""
+    encoder = getattr(model, "encoder_", None)
+    return feature_names(model) if encoder is None else encoder.get_feature_names_out()
+
+
+def number_weights(model: Any) -> np.ndarray:
+    """Return the weights (q,) of these numbers: the indicators of a category share one."""
+    weights, encoder = to_numpy(model.feature_weights_), getattr(model, "encoder_", None)
+    return weights if encoder is None else weights[encoder.columns]
+
+
+def by_column(model: Any, values: np.ndarray) -> np.ndarray:
+    """Return values (..., q) of numbers that are the same within columns as (..., p) of columns."""
+    encoder = getattr(model, "encoder_", None)
+    return values if encoder is None else values[..., encoder.first]
 
 
 class Units(NamedTuple):
@@ -213,7 +232,7 @@ def predictor_of(model: Any) -> Predictor:
     """Return the part of a fitted model that predicts."""
     return Predictor(
         to_numpy(model.cluster_centers_),
-        to_numpy(model.feature_weights_),
+        number_weights(model),
         model._frame,
         thresholds_of(model),
         check_n_threads(model.n_threads),

@@ -15,13 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc import outliers
-from rskc.arrays import warn_of_columns, warn_of_numbers
+from rskc.arrays import (
+    is_dask,
+    is_elsewhere,
+    merged_blocks,
+    to_numpy,
+    warn_of_columns,
+    warn_of_numbers,
+)
 from rskc.automatic import Found, Wishes, mass_of, solve_automatically
-from rskc.case_weights import Counting, counting_cases
+from rskc.case_weights import Counting, counting_cases, rows_of
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
-from rskc.fitted import predictor_of
+from rskc.fitted import by_column, number_names, predictor_of
 from rskc.groups import FeatureGroups, check_groups, count_active
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.problem import Rival
@@ -80,10 +87,12 @@ def fit(
         judged = _judge(model, engine, made.solution)
         found = list(_warnings(model, engine, made, judged, names))
         _store(model, engine, made, judged, counting)
+        if hasattr(model, "encoder_"):  # a missing category is one cell
+            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())
     vars(model).pop("sample_weight_", None)  # of an earlier fit
     if counting.weights is not None:
         model.sample_weight_ = counting.weights
-        _judge_others(model, X, counting)
+        _judge_others(model, X, engine, counting.weights == 0)
     model.warnings_ = [str(warning) for warning in found]
     model.warning_kinds_ = [warning.kind for warning in found]
     vars(model).pop("case_names_in_", None)  # of an earlier fit
@@ -92,13 +101,12 @@ def fit(
     return found
 
 
-def _judge_others(model: Any, X: Any, counting: Counting) -> None:
+def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
     """Give cases of weight 0, which took no part, labels and distances as ``predict`` would."""
-    assert counting.weights is not None
-    out = counting.weights == 0
     if not out.any():
         return
-    predictor, rest = predictor_of(model), X[out]
+    predictor, rest = predictor_of(model), rows_of(X, np.flatnonzero(out))
+    rest = to_numpy(rest) if is_elsewhere(rest) else rest  # a sparse matrix stays one
     weighted, unweighted = distances = predictor.both_distances(rest)
     far, far_unweighted = predictor.thresholds.flag(distances)
     found = {
@@ -106,15 +114,18 @@ def _judge_others(model: Any, X: Any, counting: Counting) -> None:
         "distances_": weighted,
         "unweighted_distances_": unweighted,
         "outliers_": far | far_unweighted,
-        "trimmed_": False,
-        "trimmed_weighted_": False,
-        "trimmed_unweighted_": False,
+        "trimmed_": np.zeros(rest.shape[0], bool),
+        "trimmed_weighted_": np.zeros(rest.shape[0], bool),
+        "trimmed_unweighted_": np.zeros(rest.shape[0], bool),
     }
     for name, values in found.items():
         own = getattr(model, name)
-        whole = np.empty(len(out), own.dtype)
-        whole[~out], whole[out] = own, values
-        setattr(model, name, whole)
+        if is_dask(own):
+            setattr(model, name, merged_blocks(own, out, values, X.chunks[0]))
+            continue
+        whole = np.empty(len(out), to_numpy(own).dtype)
+        whole[~out], whole[out] = to_numpy(own), values
+        setattr(model, name, engine.as_result(whole))
 
 
 def _solve(
@@ -132,7 +143,8 @@ def validated_for_fit(model: Any, X: Any) -> Any:
     """Check the data of a fit, and remember their features in the model."""
     checked = validated(model, X, reset=True, dtype=PRECISIONS)
     warn_of_columns(X)
-    warn_of_numbers(X, checked)
+    if not hasattr(model, "encoder_"):
+        warn_of_numbers(X, checked)
     return checked
 
 
@@ -204,8 +216,11 @@ def make_problem(model: Any, engine: Engine) -> Problem:
 
 
 def groups_of(model: Any, p: int) -> FeatureGroups | None:
-    """Return the groups of the p features of a fit."""
-    return check_groups(model.feature_groups, getattr(model, "feature_names_in_", None), p)
+    """Return the groups of the p features of a fit; indicators of a category are one."""
+    names, encoder = getattr(model, "feature_names_in_", None), getattr(model, "encoder_", None)
+    if encoder is not None:
+        return encoder.groups(model.feature_groups, names)
+    return check_groups(model.feature_groups, names, p)
 
 
 def check_trim(trim: Any) -> float | None:
@@ -265,8 +280,9 @@ def overflow_explained(
         place = ""
         if isinstance(X, np.ndarray):
             case, feature = np.unravel_index(np.nanargmax(np.abs(X)), X.shape)
-            names = getattr(model, "feature_names_in_", None)
-            place = f"feature {feature}" if names is None else f"feature {names[feature]!r:.80}"
+            place = f"feature {feature}"
+            if hasattr(model, "feature_names_in_"):
+                place = f"feature {number_names(model)[feature]!r:.80}"
             # Without a name it is perhaps the number within a sample of a search.
             place += "" if case_names is None else f" of case {case_names[case]!r:.80}"
         raise OverflowedError(engine.largest_cell(), place) from None
@@ -341,7 +357,8 @@ def _on_missing(
     """Warn of features and cases of which little is observed."""
     dead = np.flatnonzero(engine.equal_weights()[0] == 0)
     if len(dead):
-        dead_names = getattr(model, "feature_names_in_", np.arange(engine.n_features))[dead]
+        known = hasattr(model, "feature_names_in_") or hasattr(model, "encoder_")
+        dead_names = (number_names(model) if known else np.arange(engine.n_features))[dead]
         yield _warning(
             "unobserved features",
             features=count(len(dead), "feature has", "features have"),
@@ -397,7 +414,7 @@ def _store(model: Any, engine: Engine, made: Found, judged: _Judged, counting: C
     model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
     model.labels_ = engine.returned(solution.labels, 0)
     model.cluster_centers_ = engine.as_result(solution.centers)
-    model.feature_weights_ = engine.as_result(solution.weights)
+    model.feature_weights_ = engine.as_result(by_column(model, solution.weights))
     model.trimmed_weighted_ = engine.returned(out, True)
     model.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
     model.trimmed_ = model.trimmed_weighted_ | model.trimmed_unweighted_
@@ -432,15 +449,17 @@ def _store_features(model: Any, engine: Engine, made: Found) -> None:
         statistics, p_values = features.tests
         if groups is not None:  # each feature has the test of its group
             statistics, p_values = statistics[groups.numbers], p_values[groups.numbers]
-        model.feature_statistics_ = engine.as_result(statistics)
-        model.feature_p_values_ = engine.as_result(p_values)
+        model.feature_statistics_ = engine.as_result(by_column(model, statistics))
+        model.feature_p_values_ = engine.as_result(by_column(model, p_values))
         model.n_features_different_ = features.n_different
         model.n_features_enough_ = features.n_enough
     if groups is not None:
         own_weights = groups.weights_of(solution.weights)
+    if model.feature_groups is not None:
+        assert groups is not None
         model.group_names_ = groups.names
         model.group_weights_ = engine.as_result(own_weights)
-        model.feature_group_ = groups.numbers
+        model.feature_group_ = by_column(model, groups.numbers)
     model.l1_bound_ = problem.l1_bound
     if problem.n_features is not None:
         model.l1_bound_ = float(own_weights.sum())

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.arrays import to_numpy, to_numpy_pair
-from rskc.fitted import feature_names
+from rskc.arrays import to_numpy_pair
+from rskc.fitted import number_names, number_weights
 from rskc.validation import check_integer, check_real, short_repr, validated
 
 __all__ = ["MarkerEffects", "marker_effects"]
@@ -104,7 +104,17 @@ def marker_effects(model: Any, X: Any) -> MarkerEffects:
         raise ValueError(
             f"X has {table.shape[0]} cases and the model was fitted to {n}; give the data of fit."
         )
-    return effects_between(table, regular_clusters(model), len(model.cluster_centers_))
+    return effects_of(model, table)
+
+
+def effects_of(model: Any, table: np.ndarray) -> MarkerEffects:
+    """Compute the effects in the checked data of the fit; of an indicator, means are shares."""
+    encoder, K = getattr(model, "encoder_", None), len(model.cluster_centers_)
+    if encoder is None:
+        return effects_between(table, regular_clusters(model), K)
+    return effects_between(
+        table / encoder.units, regular_clusters(model), K, np.flatnonzero(encoder.indicators)
+    )
 
 
 def regular_clusters(model: Any) -> np.ndarray:
@@ -112,8 +122,13 @@ def regular_clusters(model: Any) -> np.ndarray:
     return np.where(model.trimmed_ | model.outliers_, -1, model.labels_)
 
 
-def effects_between(table: Any, clusters: np.ndarray, K: int) -> MarkerEffects:
-    """Compute the effects in a table (n, p), which may be sparse; -1 leaves a case out."""
+def effects_between(
+    table: Any, clusters: np.ndarray, K: int, indicators: Any = ()
+) -> MarkerEffects:
+    """Compute the effects in a table (n, p), which may be sparse; -1 leaves a case out.
+
+    Of the features that are ``indicators`` no cell is outlying: 0 and 1 are all there is.
+    """
     kept = np.flatnonzero(clusters >= 0)
     kept = kept[np.argsort(clusters[kept], kind="stable")]
     ends = np.cumsum(np.bincount(clusters[kept], minlength=K))
@@ -126,20 +141,24 @@ def effects_between(table: Any, clusters: np.ndarray, K: int) -> MarkerEffects:
         some = slice(first, min(p, first + step))
         cells = table[:, some].toarray()[kept] if sparse else table[kept, some]
         cells = np.ascontiguousarray(cells.T, dtype=np.float64)  # a row a feature
-        for whole, part in zip(made, _effects(cells, ends), strict=True):
+        cut = ~np.isin(np.arange(first, some.stop), indicators)
+        for whole, part in zip(made, _effects(cells, ends, cut), strict=True):
             whole[..., some] = part
     return made
 
 
-def _effects(cells: np.ndarray, ends: np.ndarray) -> MarkerEffects:
-    """Compute the effects of features (p, n) whose cases are sorted by cluster."""
+def _effects(cells: np.ndarray, ends: np.ndarray, cut: np.ndarray) -> MarkerEffects:
+    """Compute the effects of features (p, n) whose cases are sorted by cluster.
+
+    Outlying cells are cut of the features of a mask (p,).
+    """
     # From their least value on: the mean of a constant feature is then exact.
     least = np.fmin.reduce(cells, axis=1, initial=np.inf)
     least[~np.isfinite(least)] = 0.0
     cells -= least[:, None]
     parts = np.split(cells, ends[:-1], axis=1)
     for part in parts:
-        _cut(part)
+        _cut(part, cut)
     counts = np.array([np.count_nonzero(~np.isnan(part), axis=1) for part in parts])
     totals = np.array([np.nansum(part, axis=1) for part in parts])
     n, total = counts.sum(axis=0), totals.sum(axis=0)
@@ -162,7 +181,7 @@ def _effects(cells: np.ndarray, ends: np.ndarray) -> MarkerEffects:
     return MarkerEffects(effects, separations, means + least, others + least, scales)
 
 
-def _cut(part: np.ndarray) -> None:
+def _cut(part: np.ndarray, cut: np.ndarray) -> None:
     """Bring cells (p, n) of a cluster that are far from its median nearer, in place."""
     if part.shape[1] == 0:
         return
@@ -173,7 +192,7 @@ def _cut(part: np.ndarray) -> None:
     medians = middle.mean(axis=1, keepdims=True)
     away = np.sort(np.abs(some - medians), axis=1)
     exceeded = np.take_along_axis(away, (SHARE_WITHIN * last).astype(int)[:, None], axis=1)
-    most = CUT / NORMAL_WITHIN * exceeded
+    most = np.where(cut[:, None], CUT / NORMAL_WITHIN * exceeded, np.inf)
     np.clip(part, medians - most, medians + most, out=part)
 
 
@@ -194,14 +213,19 @@ def markers_frame(
 
     most = None if n_top is None else check_integer("n_top", n_top, 1, remedy=" or None")
     least = check_real("min_effect", min_effect, 0)
-    weights, names = to_numpy(model.feature_weights_), feature_names(model)
-    probabilities = _check_probabilities(selection_probabilities, len(weights))
+    weights, names = number_weights(model), number_names(model)
+    probabilities = _check_probabilities(selection_probabilities, model.n_features_in_)
+    encoder = getattr(model, "encoder_", None)
+    place = np.arange(len(weights)) if encoder is None else encoder.columns
     frames = []
     for k, effects in enumerate(found.effects):
         strength = np.fmax(np.abs(effects), found.separations[k])
         strength[weights == 0] = np.nan
-        order = np.argsort(-strength, kind="stable")
-        order = order[strength[order] >= least][:most]
+        # Of two categories both are as strong: the one that the cluster has is named.
+        order = np.argsort(-strength * (1 + 1e-9 * (effects > 0)), kind="stable")
+        order = order[strength[order] >= least]
+        _, first = np.unique(place[order], return_index=True)  # one category of each column
+        order = order[np.sort(first)][:most]
         columns = {
             "cluster": np.full(len(order), k),
             "rank": np.arange(1, len(order) + 1),
@@ -215,7 +239,7 @@ def markers_frame(
             "weight": weights[order],
         }
         if probabilities is not None:
-            columns["selection_probability"] = probabilities[order]
+            columns["selection_probability"] = probabilities[place[order]]
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
 

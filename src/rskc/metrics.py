@@ -106,14 +106,15 @@ def sensitivity(true: Any, labels: Any) -> Any:
     largest_first = np.lexsort((-counts, pairs // K))
     _, first = np.unique((pairs // K)[largest_first], return_index=True)
     best = largest_first[first]
-    return pd.DataFrame(
-        {
-            "class": classes.names,
-            "size": sizes,
-            "cluster": clusters.names[pairs[best] % K],
-            "sensitivity": counts[best] / sizes,
-        }
-    ).infer_objects()
+    # As objects: the text of pandas 3 holds no half characters.
+    names = {"class": classes.names, "cluster": clusters.names[pairs[best] % K]}
+    frame = pd.DataFrame({name: pd.Series(part, dtype=object) for name, part in names.items()})
+    frame.insert(1, "size", sizes)
+    frame["sensitivity"] = counts[best] / sizes
+    try:
+        return frame.infer_objects()
+    except UnicodeEncodeError:
+        return frame
 
 
 class RevisedSilhouette(NamedTuple):

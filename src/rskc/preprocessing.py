@@ -10,7 +10,8 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rskc.arrays import to_dense
+from rskc.arrays import is_dask, to_dense
+from rskc.frames import NUMBERS, kinds_of
 from rskc.validation import check_choice
 from rskc.wording import count, listed
 
@@ -213,6 +214,8 @@ class ColumnStandardizer(_Standardizer):
         -------
         self : ColumnStandardizer
         """
+        if (numbers := _numeric(X)) is not None:
+            return self._fit_some(X, numbers)
         X = self._validate(X, reset=True)
         center, spread, scale = self._measured(X)
         concentrated = (scale == 0) & (spread > 0)
@@ -257,13 +260,38 @@ class ColumnStandardizer(_Standardizer):
         Returns
         -------
         X : ndarray or sparse matrix of shape (n_samples, n_features)
-            A standardized copy; float32 stays float32.
+            A standardized copy; float32 stays float32. Of a data frame that also holds other
+            columns than numbers, a frame in which these are as they were.
         """
         check_is_fitted(self)
+        if (numbers := _numeric(X)) is not None:
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return self._transform_some(X, numbers)
         X = self._validate(X, reset=False)
         if issparse(X):
             return self._scaled(X, 1 / self.scale_)
         return ((X - self.center_) / self.scale_).astype(X.dtype, copy=False)
+
+    def _fit_some(self, X: Any, numbers: list[int]) -> ColumnStandardizer:
+        """Find centers and scales of the columns of numbers."""
+        own = ColumnStandardizer(self.center, self.scale)
+        self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
+        if numbers:
+            own.fit(_columns(X, numbers))
+            self.center_[numbers], self.scale_[numbers] = own.center_, own.scale_
+        validate_data(self, X, reset=True, skip_check_array=True)
+        return self
+
+    def _transform_some(self, X: Any, numbers: list[int]) -> Any:
+        """Return a frame of the same kind, with its numbers standardized and all else as it is."""
+        if not numbers:
+            return X
+        part = np.asarray(_columns(X, numbers), dtype=np.float64)
+        made = (part - self.center_[numbers]) / self.scale_[numbers]
+        names = [X.columns[j] for j in numbers]
+        if not hasattr(X, "iloc"):  # of polars
+            return X.with_columns(**{name: made[:, i] for i, name in enumerate(names)})
+        return X.assign(**{name: made[:, i] for i, name in enumerate(names)})
 
     def inverse_transform(self, X: Any) -> Any:
         """Undo the standardization.
@@ -298,6 +326,20 @@ class ColumnStandardizer(_Standardizer):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _numeric(X: Any) -> list[int] | None:
+    """Return the columns of numbers of a frame that has others too; else None."""
+    if getattr(X, "columns", None) is None or getattr(X, "dtypes", None) is None or is_dask(X):
+        return None
+    kinds = kinds_of(X)
+    if not set(kinds) - {NUMBERS}:
+        return None
+    return [j for j, kind in enumerate(kinds) if kind == NUMBERS]
+
+
+def _columns(X: Any, places: list[int]) -> Any:
+    return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
 
 
 def standardize_rows(X: np.ndarray, center: str, scale: str) -> tuple[np.ndarray, np.ndarray]:

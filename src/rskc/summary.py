@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.fitted import case_names, feature_names, thresholds_of, units_of
+from rskc.fitted import by_column, case_names, feature_names, thresholds_of, units_of
 from rskc.metrics import revised_silhouette
 from rskc.outliers import Distances
 from rskc.validation import is_word, validated
@@ -75,6 +75,9 @@ def features_frame(model: Any) -> Any:
     import pandas as pd
 
     weights, centers = model.feature_weights_, model.cluster_centers_
+    if hasattr(model, "encoder_"):
+        described = model.encoder_.describe(centers)
+        centers = [pd.Series(center, dtype=object) for center in described]
     columns = {
         "feature": feature_names(model),
         "weight": weights,
@@ -120,7 +123,7 @@ def observed_share(model: Any, X: Any) -> np.ndarray:
     """Return the share of the weight that is observed of each case."""
     used = np.flatnonzero(model.feature_weights_)
     weights = model.feature_weights_[used]
-    cells = validated(model, X, False, weights.dtype)[:, used]
+    cells = by_column(model, validated(model, X, False, weights.dtype))[:, used]
     if issparse(cells):  # nothing is missing
         return np.ones(cells.shape[0])
     return np.where(np.isnan(cells), 0, weights).sum(axis=1) / weights.sum()

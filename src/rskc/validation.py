@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from rskc.arrays import (
@@ -22,10 +22,11 @@ from rskc.arrays import (
     is_on_device,
     to_numpy,
 )
+from rskc.categories import find_encoder
 from rskc.engines.sparse import has_nan
 from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
-from rskc.wording import listed, shortened
+from rskc.frames import NUMBERS, kinds_of, refusal
 
 PRECISIONS = [np.float64, np.float32]  # of a fit; a prediction has that of the centers
 
@@ -191,6 +192,11 @@ def names_of_cases(X: Any) -> np.ndarray | None:
 
 def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
     """Check a table of any kind: numbers, two-dimensional, finite or NaN, with known features."""
+    asked = getattr(estimator, "estimator", estimator)  # a search asks what its estimator asks
+    if reset:
+        _find_encoder(estimator, asked, X)
+    if (encoder := getattr(estimator, "encoder_", None)) is not None:
+        return _encoded(estimator, encoder, X, reset, dtype)
     if is_dask(X):
         check_collection(X)
         # A dataframe without rows tells the names, and nothing is computed.
@@ -222,38 +228,40 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
     return checked
 
 
+def _find_encoder(estimator: Any, asked: Any, X: Any) -> None:
+    """Give an estimator that takes categories the encoder of a table that has some."""
+    vars(estimator).pop("encoder_", None)  # of an earlier fit
+    if not hasattr(asked, "categorical"):
+        return
+    if is_elsewhere(X) or issparse(X) or isinstance(X, NamedMatrix):
+        if asked.categorical is not None or asked.ordinal is not None:
+            raise ValueError("Categories need a table in memory that is dense: a data frame.")
+        return
+    encoder = find_encoder(X, asked.categorical, asked.ordinal)
+    if encoder is not None:
+        estimator.encoder_ = encoder
+
+
+def _encoded(estimator: Any, encoder: Any, X: Any, reset: bool, dtype: Any) -> np.ndarray:
+    """Check a table with categories, and return it as numbers."""
+    if is_elsewhere(X):
+        raise ValueError("The model was fitted to categories, which need a table in memory.")
+    X = X if hasattr(X, "columns") else np.asarray(X)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    kind = np.float64 if isinstance(dtype, list) else dtype
+    made = encoder.transform(X)
+    return check_array(made, dtype=kind, order="C", ensure_all_finite="allow-nan", input_name="X")
+
+
 def _check_columns(X: Any) -> None:
     """Refuse the columns of a data frame that hold no numbers, by their names."""
-    columns, dtypes = getattr(X, "columns", None), getattr(X, "dtypes", None)
-    if columns is None or dtypes is None:
+    if getattr(X, "columns", None) is None or getattr(X, "dtypes", None) is None:
         return
-    bad = {
-        name: kind
-        for j, (name, dtype) in enumerate(zip(columns, dtypes, strict=True))
-        if (kind := _not_numbers(str(dtype).lower(), X, j))
-    }
-    if not bad:
-        return
-    name, kind = next(iter(bad.items()))
-    what, them = f"Column {name!r} of X holds {kind}", "it"
-    if len(bad) > 1:
-        named = listed([f"{shortened(name, 60)!r} ({kind})" for name, kind in bad.items()])
-        what, them = f"Columns of X hold no numbers: {named}", "them"
-    raise ValueError(f"{what}; leave {them} out, or make numbers of {them} first.")
-
-
-def _not_numbers(dtype: str, X: Any, j: int) -> str:
-    """Say what a column holds if it is not numbers, by the name of its type; else ""."""
-    if dtype.startswith(("datetime", "date", "timedelta", "duration", "time", "period")):
-        return "dates"
-    if not dtype.startswith(("object", "str", "string", "category", "categorical", "enum")):
-        return ""
-    column = X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
-    try:
-        np.asarray(column.dropna() if hasattr(column, "dropna") else column.drop_nulls(), float)
-    except (TypeError, ValueError):
-        return "categories" if dtype.startswith(("cat", "enum")) else "text"
-    return ""
+    flags = [str(dtype).lower().startswith("bool") for dtype in X.dtypes]  # 0 and 1
+    kinds = zip(X.columns, kinds_of(X), flags, strict=True)
+    bad = {name: kind for name, kind, is_flag in kinds if kind != NUMBERS and not is_flag}
+    if bad:
+        raise ValueError(refusal(bad))
 
 
 def _on_device(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:

@@ -19,7 +19,7 @@ from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import EngineOptions, Reading, Standardizing
 from rskc.cli._output import write_others
 from rskc.cli._results import Counts, Result
-from rskc.cli._tables import Data, Scaling, fit_scaling, notes_of, sideways_note
+from rskc.cli._tables import Data, Scaling, fit_scaling, notes_of, sideways_note, weight_note
 from rskc.cli._work import memory_of_blocks
 from rskc.wording import count
 
@@ -150,7 +150,7 @@ def read_blocks(
         of_columns = standardizing.standardize == "columns"
         frame = _drawn(table) if of_columns else None
         scaling = fit_scaling(standardizing, frame)
-    notes = [str(each) for each in warned]
+    notes = [*weight_note(arguments), *(str(each) for each in warned)]
     if frame is not None and len(frame) < table.n_cases:
         notes.append(
             f"Columns are standardized by {len(frame):,} of the {table.n_cases:,} cases, drawn at "

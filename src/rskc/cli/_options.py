@@ -35,9 +35,13 @@ NAMES = {
     "None": "none",
     "id_column": "--id-column",
     "label_column": "--label-column",
+    "weight_column": "--weight-column",
+    "sample_weight": "--weight-column",
     "drop": "--drop",
     "use_columns": "--use-column",
     "text_columns": "--text-columns",
+    "date_columns": "--dates",
+    "categorical": "--categorical",
     'text_columns="drop"': "--text-columns drop",
     "missing_values": "--missing",
     "decimal": "--decimal",
@@ -191,6 +195,12 @@ class Reading:
         "Known classes, to compare with.",
         metavar="NAME",
     )
+    weight_column: str | None = option(
+        TABLE,
+        None,
+        "What each case counts; no feature.",
+        metavar="NAME",
+    )
     drop: list[str] | None = option(TABLE, None, "Column to leave out; repeatable.", metavar="NAME")
     use_column: list[str] | None = option(
         TABLE,
@@ -210,11 +220,17 @@ class Reading:
         metavar="MARKER",
     )
     decimal: str = option(TABLE, ".", 'Decimal mark, "." or ",".', metavar="MARK")
-    text_columns: Literal["refuse", "drop"] = option(
+    text_columns: Literal["categories", "refuse", "drop"] = option(
         TABLE,
-        "refuse",
-        "refuse (usual) or drop those of text.",
+        "categories",
+        "categories (few values), refuse or drop.",
         metavar="HOW",
+    )
+    categorical: list[str] | None = option(
+        TABLE, None, "Categories, though numbers; repeatable.", metavar="NAME"
+    )
+    dates: Literal["drop", "numbers"] = option(
+        TABLE, "drop", "drop (usual), or numbers: count in days.", metavar="HOW"
     )
     sheet: str | None = option(TABLE, None, "Sheet of an .xlsx; else the first.", metavar="NAME")
     separator: str | None = option(
@@ -233,12 +249,15 @@ class Reading:
         return {
             "id_column": self.id_column,
             "label_column": self.label_column,
+            "weight_column": self.weight_column,
             "drop": list(self.drop or []),
             "use_columns": list(self.use_column or []),
             "features_in_rows": self.features_in_rows,
             "missing_values": [*MISSING_VALUES, *(self.missing or [])],
             "decimal": self.decimal,
             "text_columns": self.text_columns,
+            "categorical": list(self.categorical or []),
+            "date_columns": self.dates,
             "sheet": self.sheet,
             "separator": SEPARATORS.get(self.separator or "", self.separator),
             "encoding": self.encoding,
@@ -284,10 +303,10 @@ class Rereading:
 class Standardizing:
     """Whether rows or columns are standardized first."""
 
-    standardize: Literal["none", "rows", "columns"] = option(
+    standardize: Literal["auto", "none", "rows", "columns"] = option(
         None,
-        "none",
-        "columns (units differ), rows, or none.",
+        "auto",
+        "columns (units differ), rows, none; else by kind.",
         metavar="WHAT",
     )
     scale: Literal["robust", "classic"] = option(

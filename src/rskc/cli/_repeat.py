@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 from pathlib import Path
 from typing import Any
 
 from rskc.cli._options import SEPARATORS, Reading
 from rskc.cli._tables import Data
+
+# Arguments of read_table that are lists, and the options that are repeated for them.
+REPEATED = {"drop": "--drop", "use_columns": "--use-column", "categorical": "--categorical"}
 
 
 def explore_command(data: Data) -> str:
@@ -58,7 +62,13 @@ def run_of(data: Data) -> dict[str, Any]:
 
 def read_call(path: Path, reading: dict[str, Any]) -> str:
     """Return the call of ``read_table`` that reads the table, as one writes it in Python."""
-    usual = Reading().arguments()
+    from rskc.files import read_table
+
+    usual = {
+        name: [] if parameter.default == () else parameter.default
+        for name, parameter in inspect.signature(read_table).parameters.items()
+    }
+    usual["missing_values"] = list(usual["missing_values"])
     given = [f"{name}={value!r}" for name, value in reading.items() if value != usual.get(name)]
     return f"read_table({', '.join([repr(str(path)), *given])})"
 
@@ -71,9 +81,11 @@ def _reading_options(reading: dict[str, Any]) -> list[str]:
         if name == "missing_values":
             known = usual["missing_values"]
             words += [word for mark in value if mark not in known for word in ("--missing", mark)]
-        elif name in ("drop", "use_columns") and not isinstance(value, str):
-            option = "--drop" if name == "drop" else "--use-column"
+        elif name in REPEATED and not isinstance(value, str):
+            option = REPEATED[name]
             words += [word for column in value for word in (option, column)]
+        elif name == "date_columns":
+            words += ["--dates", value]
         elif name == "features_in_rows":
             words.append("--features-in-rows")
         elif name == "header":

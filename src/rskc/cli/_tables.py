@@ -39,7 +39,12 @@ class Scaling:
                 "the table is sparse, and --standardize rows would fill it: use --standardize "
                 "columns, which leaves 0 at 0, or standardize before the table is written."
             )
-        return frame if self.of == "none" else _framed(frame, self._standardizer().transform)
+        if self.of == "none":
+            return frame
+        standardizer = self._standardizer()
+        if has_categories(frame):
+            standardizer.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+        return _framed(frame, standardizer.transform)
 
     def apply_to_block(self, frame: Any) -> Any:
         """Standardize a block; without a warning on constant rows, whose numbers it cannot know."""
@@ -94,6 +99,8 @@ def _framed(frame: Any, transform: Any) -> Any:
     if is_sparse(frame):
         values = transform(frame.sparse.to_coo().tocsr())
         return pd.DataFrame.sparse.from_spmatrix(values, **names)
+    if has_categories(frame):
+        return transform(frame)
     return pd.DataFrame(transform(frame.to_numpy()), **names, copy=False)
 
 
@@ -102,10 +109,28 @@ def is_sparse(frame: Any) -> bool:
     return all(hasattr(dtype, "fill_value") for dtype in frame.dtypes)
 
 
+def has_categories(frame: Any) -> bool:
+    """Whether a frame holds categories beside numbers, or nothing else."""
+    return any(str(dtype) == "category" for dtype in set(frame.dtypes))
+
+
 def fit_scaling(asked: Standardizing, frame: Any) -> Scaling:
-    """Find centers and scales of the columns, if it is these; may warn of some of them."""
-    if asked.standardize != "columns":
-        return Scaling(asked.standardize, asked.scale)
+    """Find centers and scales of the columns, if it is these; may warn of some of them.
+
+    Numbers beside categories are standardized unless somebody says otherwise: a category counts
+    like a standardized number.
+    """
+    of = asked.standardize
+    mixed = frame is not None and has_categories(frame)
+    if mixed and of == "rows":
+        raise ValueError(
+            "--standardize rows compares cells along a row, and some hold categories; use "
+            "--standardize columns, or leave these out by --text-columns drop."
+        )
+    if of == "auto":
+        of = "columns" if mixed else "none"
+    if of != "columns":
+        return Scaling(of, asked.scale)
     from rskc.preprocessing import ColumnStandardizer
 
     fitted = ColumnStandardizer(*SCALES[asked.scale]).fit(frame)
@@ -148,7 +173,12 @@ def _read(
         scaling = how if isinstance(how, Scaling) else fit_scaling(how, table.data)
         X = scaling.apply(table.data)
     sideways = sideways_note(table, len(table.data), arguments.get("features_in_rows", False))
-    notes = [*notes_of(table), *sideways, *map(str, warned)]
+    notes = [*notes_of(table), *sideways, *weight_note(arguments), *map(str, warned)]
+    if table.categories and not isinstance(how, Scaling) and how.standardize == "auto":
+        notes.append(
+            "Numbers were standardized by column, since a category counts like a standardized "
+            "number; to leave them as they are, add --standardize none."
+        )
     return Data(table, X, X.shape, scaling, arguments, notes, time.perf_counter() - start)
 
 
@@ -163,12 +193,22 @@ def grouped(data: Data, path: Path | None) -> Data:
     return replace(data, groups_file=path, feature_groups=found.groups, notes=notes)
 
 
+def weight_note(arguments: Mapping[str, Any]) -> list[str]:
+    """Say that cases do not all count the same."""
+    name = arguments.get("weight_column")
+    return [] if name is None else [f"Column {shortened(name, 60)!r} says what each case counts."]
+
+
 def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     """Say what someone who thinks the table is just numbers would like to know.
 
     Of a sample nothing is said that holds of all cases only.
     """
     yield from map(_on_column, table.set_aside)
+    for name, values in getattr(table, "categories", {}).items():
+        known = listed([shortened(value, 24) for value in values], 4)
+        read_as = count(len(values), "category", "categories")
+        yield f"Column {shortened(name, 60)!r} was read as {read_as}: {known}."
     yield from left_out(table)
     if is_sample:
         return
@@ -187,9 +227,10 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
 
 def _on_cells(table: Any) -> Iterator[str]:
     """Say what the numbers themselves suggest."""
-    code = code_of_missing(table.data.to_numpy())
+    numbers = table.data.select_dtypes("number")
+    code = code_of_missing(numbers.to_numpy())
     if code is not None:
-        which = quoted([table.data.columns[j] for j in code.columns], 6)
+        which = quoted([numbers.columns[j] for j in code.columns], 6)
         remedy = "leave these cells empty."
         if {".csv", ".tsv", ".txt"} & set(table.path.suffixes):
             remedy = f"add --missing {code.value:g} (as the file writes it)."
@@ -197,7 +238,11 @@ def _on_cells(table: Any) -> Iterator[str]:
             f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, apart from all others: "
             f"if it stands for a missing cell, {remedy}"
         )
-    copies = copies_among(table.data.to_numpy()[~table.data.isna().all(axis=1)])
+    cells = numbers.to_numpy()
+    if table.categories:
+        codes = [table.data[name].cat.codes for name in table.categories]
+        cells = np.column_stack([cells, *codes])
+    copies = copies_among(cells[~table.data.isna().all(axis=1)])
     if len(copies):
         yield (
             f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others, "
@@ -250,4 +295,10 @@ def left_out(table: Any) -> Iterator[str]:
     if dropped:
         which = listed(f"{name!r} ({why})" for name, why in dropped.items())
         hold = "it holds" if len(dropped) == 1 else "they hold"
-        yield f"Left out, since {hold} no numbers: {which}."
+        text = f"Left out, since {hold} no numbers: {which}"
+        remedies = []
+        if "dates" in dropped.values():
+            remedies.append("to count dates in days, add --dates numbers")
+        if any(why.startswith("text with") for why in dropped.values()):
+            remedies.append("to cluster by text of many values, add --categorical NAME")
+        yield "; ".join([text, *remedies]) + "."

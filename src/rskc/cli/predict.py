@@ -116,7 +116,7 @@ def _predict_table(
 
     saved, scaling = _opened(model)
     with console.busy(f"Reading {path.name}"):
-        table = _read_like_fit(read_table, saved.extra, path, rereading)
+        table = _read_like_fit(read_table, saved, path, rereading)
     X, notes = matched(table, saved.model, scaling)
     with console.busy("Predicting"), recorded_warnings() as warned:
         frame = _clusters(saved.model, scaling.apply(X))
@@ -143,7 +143,7 @@ def _predict_blocks(
     from rskc.files import open_blocks, write_csv_parts
 
     saved, scaling = _opened(model)
-    table = _read_like_fit(open_blocks, saved.extra, path, rereading)
+    table = _read_like_fit(open_blocks, saved, path, rereading)
     _, notes = matched(table.head(), saved.model, scaling)
     tally = Tally()
 
@@ -164,27 +164,49 @@ def _opened(model: Path) -> tuple[Any, Scaling]:
     return saved, Scaling.from_extra(saved.extra.get("scaling"), saved.model.n_features_in_)
 
 
-def _read_like_fit(read: Callable, extra: dict[str, Any], path: Path, rereading: Rereading) -> Any:
-    """Read a table as that of the fit; it need not have ids or labels because that had."""
+def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading) -> Any:
+    """Read a table as that of the fit; it need not have ids or labels because that had.
+
+    Nor categories that have no weight.
+    """
     from rskc.files import TableError
 
+    extra, categories = saved.extra, _categories(saved.model)
     free: dict[str, Any] = {
         "id_column": None,
         "label_column": None,
+        "weight_column": None,
         "drop": [],
         "text_columns": "drop",
+        "categorical": list(categories),
         "use_columns": "all",  # the model knows which
     }
     arguments = rereading.arguments({**extra.get("reading", {}), **free})
     ids = extra.get("id_column") or None
-    if ids is None or arguments["id_column"] is not None:
-        return read(path, **arguments)
-    try:
-        return read(path, **{**arguments, "id_column": ids})
-    except TableError as error:
-        if error.parameter != "id_column":
-            raise
-        return read(path, **arguments)
+    if arguments["id_column"] is None:
+        arguments["id_column"] = ids
+    without = {
+        "id_column": None if ids == arguments["id_column"] else arguments["id_column"],
+        "categorical": [name for name, weight in categories.items() if weight > 0],
+    }
+    while True:
+        try:
+            return read(path, **arguments)
+        except TableError as error:
+            name = error.parameter
+            if name not in without or arguments[name] == without[name]:
+                raise
+            arguments[name] = without[name]
+
+
+def _categories(model: Any) -> dict[str, float]:
+    """Return the columns of a model that hold categories, and their weights."""
+    if not hasattr(model, "encoder_"):
+        return {}
+    names = zip(
+        model.feature_names_in_, model.feature_weights_, model.encoder_.columns_, strict=True
+    )
+    return {str(name): float(weight) for name, weight, code in names if code.categories}
 
 
 def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:
@@ -225,12 +247,13 @@ def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:
 def _clusters(model: Any, X: Any) -> Any:
     import pandas as pd
 
-    from rskc.fitted import with_cases
+    from rskc.fitted import by_column, with_cases
     from rskc.prediction import judge_cases
     from rskc.summary import observed_share
 
     values = X if hasattr(model, "feature_names_in_") else X.to_numpy()
-    if (X.isna().all() & ~np.isnan(model.cluster_centers_).all(axis=0)).any():
+    known = ~np.isnan(by_column(model, model.cluster_centers_)).all(axis=0)
+    if (X.isna().all() & known).any():
         # A table of the selected features, or a few more: an unweighted distance over these few is
         # not what the threshold was made for.
         model = with_cases(model, unweighted_outlier_threshold_=np.inf)

@@ -9,12 +9,12 @@ import numpy as np
 
 from rskc.arrays import to_dense
 from rskc.displays import style
+from rskc.fitted import number_names, number_weights
 from rskc.pictures.models import (
     assign,
     by_distance,
     check_fitted,
     color_limits,
-    feature_names,
     standardize_cells,
     strongest,
     symmetric_limits,
@@ -108,7 +108,8 @@ class HeatmapDisplay:
         check_integer("n_top", n_top, 1)
         model, X = check_fitted(model, X)
         cases = assign(model, X)
-        support = strongest(model.feature_weights_)
+        weights = number_weights(model)
+        support = strongest(weights)
         features = support[:n_top]
         values = to_dense(table_of(model, X)[:, features]).astype(np.float64)
         display = cls(
@@ -117,8 +118,8 @@ class HeatmapDisplay:
             cases.distances,
             cases.outliers,
             names=cases.names,
-            feature_names=feature_names(model, features),
-            n_features=(len(support), model.n_features_in_),
+            feature_names=number_names(model)[features],
+            n_features=(len(support), len(weights)),
             standardized=standardize,
         )
         return display.plot(ax)

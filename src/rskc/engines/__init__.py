@@ -63,9 +63,9 @@ def engine_for(
     if type(X).__module__.startswith("dask."):
         from rskc.engines.blocks import blocks_engine
 
-        if masses is not None:
-            raise _unsupported("a Dask array")
-        return blocks_engine(X, missing=missing, drop_unobserved=drop_unobserved, **options)
+        return blocks_engine(
+            X, missing=missing, drop_unobserved=drop_unobserved, masses=masses, **options
+        )
     if issparse(X):
         if not (missing or is_full(X) or has_nan(X)):
             return _sparse_engine(X, masses, options)
@@ -83,7 +83,9 @@ def engine_for(
         n = X.shape[0]
         raise ValueError(f"X has no observed cell in any of its {n} cases; give it some data.")
     index = xp.nonzero(~unobserved)[0]
-    seen, own = xp.take(X, index, axis=0), {name: value[index] for name, value in own.items()}
+    if masses is not None:
+        own = {"masses": masses[_on_host(index, xp)]}
+    seen = xp.take(X, index, axis=0)
     engine = (incomplete if _has_missing(seen, xp) else complete)(seen, **own, **options)
     engine.leave_out(unobserved)
     return engine
@@ -105,20 +107,22 @@ def _kind_of(X: Any, weighted: bool) -> tuple[Any, Any, Any]:
         from rskc.engines.weighted import WeightedEngine, WeightedMissingEngine
 
         return np, WeightedEngine, WeightedMissingEngine
-    if weighted:
-        raise _unsupported("an array on a device")
     from array_api_compat import array_namespace
 
     from rskc.engines.device import DeviceEngine, DeviceMissingEngine
+    from rskc.engines.device.weighted import WeightedDeviceEngine, WeightedDeviceMissingEngine
 
+    if weighted:
+        return array_namespace(X), WeightedDeviceEngine, WeightedDeviceMissingEngine
     return array_namespace(X), DeviceEngine, DeviceMissingEngine
 
 
-def _unsupported(kind: str) -> ValueError:
-    return ValueError(
-        f"sample_weight is not supported for {kind} yet; give X as a NumPy array, or leave "
-        "sample_weight out."
-    )
+def _on_host(array: Any, xp: Any) -> np.ndarray:
+    if xp is np:
+        return np.asarray(array)
+    from rskc.engines.device.arrays import to_host
+
+    return to_host(array)
 
 
 def _has_missing(X: Any, xp: Any) -> bool:

@@ -29,6 +29,9 @@ class Parted:
     def __init__(self, array: Any, cut: np.ndarray, left: np.ndarray):
         self.array, self.cut, self.left = array, cut, left
 
+    def __len__(self) -> int:
+        return self.array.shape[0]
+
     def __or__(self, other: Any) -> Parted:
         return Parted(self.array | whole(other), *joined(self, other))
 
@@ -142,7 +145,7 @@ class WeightedCases:
         if not any(isinstance(part, Parted) for part in parts):
             return array
         slots = [
-            (part.cut, part.left) if isinstance(part, Parted) else no_slots(len(part))
+            (part.cut, part.left) if isinstance(part, Parted) else no_slots(part.shape[0])
             for part in parts
         ]
         width = max(cut.shape[1] for cut, _ in slots)
@@ -162,7 +165,7 @@ class WeightedCases:
         if not (isinstance(groups, Parted) or isinstance(out, Parted)):
             return array
         cut, left = joined(groups, out)
-        runs = len(array) if array.ndim == 2 else 1
+        runs = array.shape[0] if array.ndim == 2 else 1
         shape = runs, cut.shape[1]
         return Parted(array, np.broadcast_to(cut, shape), np.broadcast_to(left, shape))
 
@@ -170,21 +173,19 @@ class WeightedCases:
         return self._each(groups, super().trimmed)  # type: ignore[misc]
 
     def sizes(self, groups, K):
-        sizes, cuts = self._of_groups(whole(groups), K, self.masses)[:, 1:], self.cuts(groups)
+        sizes, cuts = self._of_groups(whole(groups), K, self.masses), self.cuts(groups)
+        sizes = np.array(sizes[:, 1:])
         np.subtract.at(sizes, (cuts.run, cuts.group), cuts.gone)
         return sizes
 
     def differ(self, groups, others):
         found = super().differ(whole(groups), whole(others))  # type: ignore[misc]
-        one, other = (_slots_in_order(array, len(found)) for array in (groups, others))
-        if one.shape != other.shape:
-            return found + (one.shape[1] != other.shape[1])
-        return found + (np.abs(one - other) > SAME_PART).any(axis=(1, 2))
+        return found + parts_differ(groups, others)
 
     def keys(self, groups, K, masks=None):
         arrays = whole(groups), K, None if masks is None else whole(masks)
         keys = super().keys(*arrays)  # type: ignore[misc]
-        parts = [_slots_in_order(each, len(keys)) for each in (groups, masks)]
+        parts = [slots_in_order(each, len(keys)) for each in (groups, masks)]
         return [
             key + b"".join(np.round(part[run], 6).tobytes() for part in parts)
             for run, key in enumerate(keys)
@@ -237,7 +238,17 @@ class WeightedCases:
         return median, weighted_median(xp.abs(costs - median), masses, xp)
 
 
-def _slots_in_order(array: Any, runs: int) -> np.ndarray:
+def parts_differ(groups: Any, others: Any) -> Any:
+    """Return whether runs differ in the cases that are trimmed in part: (runs,), or 0 for none."""
+    one, other = (joined(array, None) for array in (groups, others))
+    if one[0].shape != other[0].shape:
+        used = [(cut >= 0).sum(axis=1) for cut, _ in (one, other)]
+        return (used[0] != used[1]).astype(np.int64)
+    moved = (one[0] != other[0]) | ((one[0] >= 0) & (np.abs(one[1] - other[1]) > SAME_PART))
+    return moved.any(axis=1).astype(np.int64)
+
+
+def slots_in_order(array: Any, runs: int) -> np.ndarray:
     """Return numbers and parts (runs, slots, 2), those in use first."""
     if not isinstance(array, Parted):
         return np.empty((runs, 0, 2))

@@ -9,7 +9,7 @@ import numpy as np
 
 from rskc.engines.base import NO_MASS, BaseEngine, BaseTable, Sums
 from rskc.engines.interface import Farthest, Grouping, Moved
-from rskc.engines.masses import Parted, WeightedCases, weighted_median, whole
+from rskc.engines.masses import Parted, WeightedCases, parts_differ, weighted_median, whole
 from rskc.engines.memory import MemoryEngine, MemoryTable, NumpyCases, table_of_coordinates
 from rskc.engines.missing import MissingEngine, MissingSums, MissingTable
 from rskc.engines.sparse import SparseEngine, SparseTable
@@ -51,18 +51,28 @@ class WeightedOwner:
         found = np.searchsorted(self.ladder, positions, side="right")
         return np.minimum(found, len(self.ladder) - 1)
 
-    def correct(self, sums: Sums, before: Any, after: Any, rows_of: Callable) -> None:
-        """Put back into sums what was trimmed of cases before, and take out what is so after.
 
-        Clusters become empty that have no more than what rounding left in them.
-        """
-        for groups, sign in ((before, 1), (after, -1)):
-            cuts = self.arrays.cuts(groups)
-            if len(cuts.run):
-                places, gone = (cuts.run, cuts.group), sign * cuts.gone
-                np.add.at(sums.totals, places, gone[:, None] * rows_of(cuts.case))
-                np.add.at(sums.counts, places, gone)
+class WeightedSums(WeightedOwner):
+    """What engines and tables in memory do with sums: cases by mass, and parts of cases beside."""
+
+    def correct(self, sums: Sums, before: Any, after: Any, rows_of: Callable) -> None:
+        """Put back into sums what was trimmed of cases before, and take out what is so after."""
+        one, other = self.arrays.cuts(before), self.arrays.cuts(after)
+        parts = one, other._replace(gone=-other.gone)
+        run, case, group, gone = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+        if len(run):
+            np.add.at(sums.totals, (run, group), gone[:, None] * rows_of(case))
+            np.add.at(sums.counts, (run, group), gone)
+
+    def change(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
+        """Bring sums, or a part of them, from one grouping to another."""
+        raise NotImplementedError
+
+    def shift(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
+        """Bring sums from one grouping to another."""
+        moved = self.change(sums, before, after)
         without_rounding(sums)
+        return moved
 
 
 def without_rounding(sums: Sums) -> None:
@@ -72,7 +82,7 @@ def without_rounding(sums: Sums) -> None:
         sums.counts[empty], sums.totals[empty] = 0.0, 0.0
 
 
-class WeightedTableMixin(WeightedOwner, BaseTable):
+class WeightedTableMixin(WeightedSums, BaseTable):
     """A table in memory whose cases have masses."""
 
     blocks: Any
@@ -96,7 +106,7 @@ class WeightedTableMixin(WeightedOwner, BaseTable):
         self.shift(sums, np.full_like(whole(groups), -1), groups)
         return sums
 
-    def shift(self, sums, before, after):
+    def change(self, sums, before, after):
         moved = np.empty(len(whole(before)), np.int64)
         self.passes.shift_masses(
             self.rows,
@@ -112,7 +122,7 @@ class WeightedTableMixin(WeightedOwner, BaseTable):
             moved,
         )
         self.correct(sums, before, after, lambda cases: self._gather(cases, self.width))
-        return np.maximum(moved, self.arrays.differ(before, after))
+        return moved + parts_differ(before, after)
 
     def single_moves(self, groups, K, max_rounds=100):
         return self._move_masses(self.passes.move_masses, (), groups, K, max_rounds)
@@ -159,7 +169,14 @@ class WeightedMissingTable(WeightedTableMixin, MissingTable):
         return self._move_masses(passes, (self.scale,), groups, K, max_rounds)
 
 
-class WeightedEngineMixin(WeightedOwner, BaseEngine):
+def give_masses(table: Any, masses: np.ndarray) -> Any:
+    """Tell a table the masses of its cases, and return it."""
+    table.masses, table.total_mass = masses, float(masses.sum())
+    table.arrays = WeightedNumpyCases(masses)
+    return table
+
+
+class WeightedEngineMixin(WeightedSums, BaseEngine):
     """An engine in memory whose cases have masses."""
 
     passes: Any
@@ -189,13 +206,10 @@ class WeightedEngineMixin(WeightedOwner, BaseEngine):
 
     def sums(self, groups, K):
         sums = Sums.empty(len(whole(groups)), K, self.n_features)
-        self._shift(sums, np.full_like(whole(groups), -1), groups)
+        WeightedSums.shift(self, sums, np.full_like(whole(groups), -1), groups)
         return sums
 
-    def shift(self, sums, before, after):
-        return self._shift(sums, before, after)
-
-    def _shift(self, sums, before, after):
+    def change(self, sums, before, after):
         moved = np.empty(len(whole(before)), np.int64)
         location, factor, _ = self.frame
         self.passes.shift_masses(
@@ -212,7 +226,7 @@ class WeightedEngineMixin(WeightedOwner, BaseEngine):
             moved,
         )
         self.correct(sums, before, after, lambda cases: self.frame.place(self.X[cases]))
-        return np.maximum(moved, self.arrays.differ(before, after))
+        return moved + parts_differ(before, after)
 
     def farthest(self, distances, m):
         groups, largest = np.zeros(distances.shape, np.int32), distances.max(axis=1)
@@ -225,17 +239,11 @@ class WeightedEngineMixin(WeightedOwner, BaseEngine):
         return Farthest(Parted(groups < 0, cut, left), largest)
 
     def _table_of(self, cells, weights, place):
-        return self.with_masses(super()._table_of(cells, weights, place))
+        return give_masses(super()._table_of(cells, weights, place), self.masses)
 
     def _table_of_coordinates(self, coordinates, dtype):
         rows, options = coordinates.astype(dtype), (self.n_threads, self.passes, WeightedTable)
-        return self.with_masses(table_of_coordinates(rows, *options))
-
-    def with_masses(self, table):
-        """Tell a table the masses of its cases."""
-        table.masses, table.total_mass, table.ladder = self.masses, self.total_mass, self.ladder
-        table.arrays = self.arrays
-        return table
+        return give_masses(table_of_coordinates(rows, *options), self.masses)
 
 
 class WeightedEngine(WeightedEngineMixin, MemoryEngine):
@@ -269,10 +277,10 @@ class WeightedMissingEngine(WeightedEngineMixin, MissingEngine):
 class WeightedSparseTable(WeightedTableMixin, SparseTable):
     """Columns of a sparse matrix."""
 
-    def shift(self, sums, before, after):
+    def change(self, sums, before, after):
         moved = self.cells.shift(sums, whole(before), whole(after), self.masses)
         self.correct(sums, before, after, self.cells.rows)
-        return np.maximum(moved, self.arrays.differ(before, after))
+        return moved + parts_differ(before, after)
 
     def single_moves(self, groups, K, max_rounds=100):
         def moves_of(rows, block, weights, masses, *rest):
@@ -291,7 +299,7 @@ class WeightedSparseEngine(WeightedEngineMixin, SparseEngine):
         options |= {"masses": self.masses[cases], "dense_bytes": self.dense_bytes}
         return type(self)(self.X[cases], **options)
 
-    def _shift(self, sums, before, after):
+    def change(self, sums, before, after):
         moved = self.cells.shift(sums, whole(before), whole(after), self.masses)
         self.correct(sums, before, after, self.cells.rows)
-        return np.maximum(moved, self.arrays.differ(before, after))
+        return moved + parts_differ(before, after)

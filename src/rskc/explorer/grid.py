@@ -9,17 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import clone
 
 from rskc.arrays import is_dask, to_dense, to_numpy
 from rskc.exceptions import ParameterError
 from rskc.fitting import make_engine
 from rskc.groups import count_active
+from rskc.metrics import classification_error_rate
 from rskc.selection import Stability
 from rskc.selection.checkpoint import Result
 from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
 from rskc.selection.path import check_sparse
 from rskc.selection.runner import Runner
-from rskc.selection.search import Search, check_clusters, with_clusters
+from rskc.selection.search import Search, check_clusters, fit_quietly, with_clusters
 from rskc.selection.settings import check_trims
 from rskc.selection.stability import CASES_A_CLUSTER
 from rskc.selection.subsample import draw_cases
@@ -98,6 +100,11 @@ class Exploration(Search):
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
+        if hasattr(self, "encoder_"):
+            raise ValueError(
+                "The explorer draws numbers and X holds categories; leave these out, or make "
+                "numbers of them by rskc.categories.CategoryEncoder."
+            )
         if self.n_splits != 0:
             check_integer("n_splits", self.n_splits, 1, remedy=" or 0")
         self._asked = self.planned(n, p)
@@ -187,7 +194,10 @@ class Exploration(Search):
 
 
 def _describe(model: Any, X: np.ndarray) -> Result:
-    return {**describe_fit(model, X), "centers": model.cluster_centers_}
+    """Describe a fit, and say whether one from restarts alone finds the same clusters."""
+    alone = fit_quietly(clone(model), X)
+    repeats = classification_error_rate(alone.labels_, model.labels_) == 0
+    return {**describe_fit(model, X), "centers": model.cluster_centers_, "repeats": repeats}
 
 
 def _with(values: list, wanted: Any, scale: Any) -> list:

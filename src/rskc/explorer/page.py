@@ -262,6 +262,7 @@ def _repeating(
         "python": "\n".join([*first.imports, "", *first.lines]),
         "models": [snippet.model for snippet in snippets],
         "commands": [command(model) for model in models] if command else [],
+        "repeats": [bool(fit["repeats"]) for fit in search.fits_],
     }
 
 

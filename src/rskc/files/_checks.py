@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc.categories import CategoryEncoder
 from rskc.engines import Frame
 from rskc.estimator import RobustSparseKMeans
 from rskc.fitted import ATTRIBUTES
@@ -14,6 +15,8 @@ from rskc.validation import check_n_threads
 
 OTHER_KINDS = {
     "feature_groups": (list, dict),
+    "categorical": (list,),
+    "ordinal": (list, dict),
     "init": (np.ndarray, list, tuple),
     "random_state": (np.random.RandomState, np.random.Generator),
 }
@@ -36,7 +39,16 @@ def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustS
     _check_contents(attributes, axes["K"])
     _check_numbers(attributes, axes)
     _check_others(attributes)
-    attributes["_frame"] = _frame(attributes["_frame"], axes["p"])
+    n_numbers = axes["p"]
+    if "encoder_" in attributes:
+        names = attributes.get("feature_names_in_")
+        encoder = CategoryEncoder.from_plain(attributes["encoder_"], names)
+        if len(encoder.columns_) != axes["p"]:
+            raise ValueError("encoder_ does not fit the features")
+        attributes["encoder_"], n_numbers = encoder, len(encoder.columns)
+    if axes["q"] != n_numbers:
+        raise ValueError("cluster_centers_ do not fit the features")
+    attributes["_frame"] = _frame(attributes["_frame"], axes["q"])
     for name, value in attributes.items():
         setattr(model, name, value)
     return model
@@ -56,9 +68,9 @@ def _of_earlier_version(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a file of an earlier version means today.
 
-    It had no groups, and at first one rule for outliers.
+    It had no groups and categories, and at first one rule for outliers.
     """
-    params = {"feature_groups": None} | params
+    params = dict.fromkeys(("feature_groups", "categorical", "ordinal")) | params
     if "outlier_rule" in params:
         return params, attributes
     params = params | {"outlier_rule": "paper", "reweight": False}

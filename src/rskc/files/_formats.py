@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,9 @@ def read_mtx(layout: Layout) -> Source:
     """
     from scipy.io import mmread
 
+    new = {"spmatrix": False} if "spmatrix" in signature(mmread).parameters else {}
     try:
-        matrix = mmread(layout.path)
+        matrix = mmread(layout.path, **new)
     except (OSError, ValueError, EOFError, OverflowError) as error:
         raise damaged(layout, error) from error
     features = _names_beside(layout.path, "features.tsv", "genes.tsv")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.files._others import are_dates, observed, sort_others
 from rskc.files._source import Layout, Source, TableError, polars, shown
 from rskc.files._text import numbers
 from rskc.wording import quoted
@@ -44,7 +45,9 @@ def kind_of(layout: Layout, source: Source, j: int) -> str:
     if str(dtype) == "String" and source.parse:
         cells = _parsed(layout, series)
         n_bad, n_good = int(cells.bad.sum()), cells.numbers.count()
-        return "text" if n_bad > n_good else "numbers"
+        if n_bad <= n_good:
+            return "numbers"
+        return "dates" if are_dates(observed(layout, series)) else "text"
     if dtype.is_temporal():
         return "dates"
     words = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
@@ -52,26 +55,52 @@ def kind_of(layout: Layout, source: Source, j: int) -> str:
 
 
 class Numbers(NamedTuple):
-    """The columns that hold numbers, their cells, and what the others hold."""
+    """The columns that hold numbers, their cells, the categories, and what the others hold."""
 
     columns: list[int]
     matrix: np.ndarray
+    categories: dict[int, Any]  # series of text
     others: dict[str, str]
 
 
-def find_numbers(layout: Layout, source: Source, columns: list[int], text_columns: str) -> Numbers:
+def find_numbers(layout: Layout, source: Source, columns: list[int], wanted: Any) -> Numbers:
     """Make numbers of columns, without those that hold other things."""
+    forced = {j for j in columns if source.names[j] in wanted.categorical}
     others = [j for j in columns if not source.frame[str(j)].dtype.is_numeric()]
     kinds = {j: kind for j in others if (kind := kind_of(layout, source, j)) != "numbers"}
-    if kinds and text_columns == "refuse":
-        raise _refusal(layout, source, kinds)
-    columns = [j for j in columns if j not in kinds]
-    if not columns:
+    found = sort_others(layout, source, kinds, forced, wanted)
+    refused = {j: kinds[j] for j in found.left_out}
+    if refused and wanted.text_columns == "refuse":
+        raise _refusal(layout, source, refused)
+    text = {j: kind for j, kind in kinds.items() if kind == "text" and j not in forced}
+    if wanted.text_columns == "categories" and _are_numbers(layout, source, text):
+        raise _refusal(layout, source, text)
+    rest = {*found.categories, *found.left_out}
+    columns = [j for j in columns if j not in rest]
+    if not (columns or found.categories):
         raise layout.error("no column holds numbers")
-    parsed = {str(j): _column(layout, source, j) for j in others if j not in kinds}
-    matrix = _matrix(source.frame.select(map(str, columns)).with_columns(**parsed))
-    _check_finite(layout, source, columns, matrix)
-    return Numbers(columns, matrix, {source.names[j]: kind for j, kind in kinds.items()})
+    parsed = {
+        str(j): found.days[j] if j in found.days else _column(layout, source, j)
+        for j in others
+        if j in columns
+    }
+    matrix = np.empty((source.frame.height, 0))
+    if columns:
+        matrix = _matrix(source.frame.select(map(str, columns)).with_columns(**parsed))
+        _check_finite(layout, source, columns, matrix)
+    left_out = {source.names[j]: kind for j, kind in found.left_out.items()}
+    return Numbers(columns, matrix, found.categories, left_out)
+
+
+def _are_numbers(layout: Layout, source: Source, kinds: dict[int, str]) -> bool:
+    """Whether text is rather numbers that are written in another way."""
+    for j in kinds:
+        series = source.frame[str(j)]
+        cells = series.drop_nulls()
+        example = str(cells[0]) if len(cells) else ""
+        if _thousands(layout, series) or _decimal_comma(layout, source, example):
+            return True
+    return False
 
 
 def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableError:

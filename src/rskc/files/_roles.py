@@ -7,8 +7,9 @@ or classes (``rskc.columns``) are set aside, each with a word on it, unless they
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,10 @@ class Wanted:
     drop: Sequence[str] = ()
     use: Sequence[str] | str = ()  # features whatever they look like, or "all"
     text_columns: str = "refuse"
+    date_columns: str = "drop"
+    categorical: Sequence[str] = ()  # categories whatever they hold
     features_in_rows: bool = False
+    weights: str | None = None
 
 
 class Roles(NamedTuple):
@@ -49,20 +53,29 @@ class Roles(NamedTuple):
     dropped: dict[str, str]
     set_aside: tuple[SetAside, ...] = ()
     matrix: Any = None
+    categories: Mapping[int, Any] = MappingProxyType({})  # series of text
+    weights: np.ndarray | None = None  # (n,) what cases count
 
 
 def find_roles(layout: Layout, source: Source, wanted: Wanted) -> Roles:
     """Say what each column is for, and make numbers of the features."""
     roles = _roles_by_name(layout, source, wanted)
+    if wanted.weights is not None:
+        number = source.names.index(wanted.weights)
+        cells = find_numbers(layout, source, [number], Wanted()).matrix
+        roles = roles._replace(weights=cells[:, 0].astype(np.float64))
     if source.cells is not None:  # features and nothing else
         columns = np.array(roles.features) - source.frame.width
         every = len(columns) == source.cells.shape[1]
         return roles._replace(matrix=source.cells if every else source.cells[:, columns])
     if wanted.use != "all" and not wanted.features_in_rows:
-        roles = _without_text(layout, source, roles, wanted.use)
-    found = find_numbers(layout, source, roles.features, wanted.text_columns)
+        roles = _without_text(layout, source, roles, [*wanted.use, *wanted.categorical])
+    found = find_numbers(layout, source, roles.features, wanted)
     roles = roles._replace(
-        features=found.columns, dropped=roles.dropped | found.others, matrix=found.matrix
+        features=found.columns,
+        dropped=roles.dropped | found.others,
+        matrix=found.matrix,
+        categories=found.categories,
     )
     return roles if wanted.use == "all" else _without_numbers(source, roles, wanted)
 
@@ -88,12 +101,14 @@ def _without_text(layout: Layout, source: Source, roles: Roles, use: Collection[
 def _without_numbers(source: Source, roles: Roles, wanted: Wanted) -> Roles:
     """Set aside columns of numbers that are no measurements, if any others are left."""
     names = [source.names[j] for j in roles.features]
+    if not names:
+        return roles
     found = {
         j: column
         for j, column in recognize(names, roles.matrix).items()
         if names[j] not in wanted.use and (not wanted.features_in_rows or j == 0)
     }
-    if not found or len(found) == len(names):
+    if not found or (len(found) == len(names) and not roles.categories):
         return roles
     columns, matrix = roles.features, np.delete(roles.matrix, list(found), axis=1)
     for j, column in found.items():
@@ -119,7 +134,9 @@ def _roles_by_name(layout: Layout, source: Source, wanted: Wanted) -> Roles:
     """Give the columns that are named their roles, and check the names."""
     use = () if wanted.use == "all" else wanted.use
     asked = {"id_column": [wanted.ids], "label_column": [wanted.labels]}
+    asked["weight_column"] = [wanted.weights]
     asked |= {"drop": list(wanted.drop), "use_columns": list(use)}
+    asked |= {"categorical": list(wanted.categorical)}
     for parameter, names in asked.items():
         for name in names:
             if name is not None and name not in source.names:
@@ -141,7 +158,8 @@ def _roles_by_name(layout: Layout, source: Source, wanted: Wanted) -> Roles:
             name=shown(twice[0]),
         )
     label = source.names.index(wanted.labels) if wanted.labels is not None else None
-    kept = [j for j in kept if j != label]
+    weight = source.names.index(wanted.weights) if wanted.weights is not None else None
+    kept = [j for j in kept if j not in (label, weight)]
     id_number = _id_number(layout, source, wanted, kept)
     features = [j for j in kept if j != id_number and not _is_nothing(layout, source, j)]
     if not features:
@@ -161,7 +179,8 @@ def _id_number(layout: Layout, source: Source, wanted: Wanted, kept: list[int]) 
     kind = kind_of(layout, source, 0)
     if source.names[0] in wanted.use and wanted.use != "all":
         return None
-    return 0 if kind == "text" and first.n_unique() == len(first) else None
+    is_text = kind == "text" or (kind == "dates" and not first.dtype.is_temporal())
+    return 0 if is_text and first.n_unique() == len(first) else None
 
 
 def _is_nothing(layout: Layout, source: Source, j: int) -> bool:

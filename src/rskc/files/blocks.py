@@ -71,6 +71,18 @@ class BlockTable:
     label_column: str | None
     dropped: Mapping[str, str]
     set_aside: tuple[SetAside, ...]
+    weight_column: str | None = None
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """What each case counts, read from all pieces; None without a weight column."""
+        if self.weight_column is None:
+            return None
+        parts = (
+            _read_piece(piece, [self.weight_column], [], np.dtype(np.float64))
+            for piece in self.pieces
+        )
+        return np.concatenate([cells[:, 0] for cells, _ in parts])
 
     @property
     def n_cases(self) -> int:
@@ -156,15 +168,20 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
         If a package is not installed.
     """
     layout = _layout(Path(path), how)
-    check_choice("text_columns", how.get("text_columns", "refuse"), ("refuse", "drop"))
+    choices = ("refuse", "drop", "categories")
+    check_choice("text_columns", how.get("text_columns", "refuse"), choices)
+    if how.get("categorical"):
+        raise layout.error("categories cannot be read in blocks; use {read_table}")
     if how.get("features_in_rows"):
         raise layout.error(
             "features in rows cannot be read in blocks, of which each needs them all"
         )
     pieces, source = (_open_npy if layout.path.suffix == ".npy" else _open_parquet)(layout)
     asked = {"ids": "id_column", "labels": "label_column", "drop": "drop", "use": "use_columns"}
-    asked["text_columns"] = "text_columns"
+    asked |= {"text_columns": "text_columns", "weights": "weight_column"}
     given = {field: how[name] for field, name in asked.items() if name in how}
+    if given.get("text_columns") == "categories":
+        given["text_columns"] = "refuse"  # a block does not know the categories of the others
     roles = find_roles(layout, source, Wanted(**given))
     names = source.names
     return BlockTable(
@@ -176,6 +193,7 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
         label_column=None if roles.labels is None else names[roles.labels],
         dropped=roles.dropped,
         set_aside=roles.set_aside,
+        weight_column=how.get("weight_column"),
     )
 
 

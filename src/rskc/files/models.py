@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 import rskc
 from rskc.arrays import model_to_numpy
 from rskc.atomic import atomic_write
+from rskc.categories import as_plain as plain_columns
 from rskc.estimator import RobustSparseKMeans
 from rskc.files._checks import checked_model
 from rskc.files._codec import Unsavable, decode, encode, pack, unpack
@@ -163,6 +164,8 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
     given = model.get_params(deep=False)
     given["init"] = centers_to_numpy(given["init"])
     given["feature_groups"] = as_plain(given["feature_groups"])
+    for name in ("categorical", "ordinal"):
+        given[name] = plain_columns(given[name])
     params = {name: _encoded(f"{name}={value!r:.60}", value, add) for name, value in given.items()}
     attributes = {name: _encoded(name, value, add) for name, value in _attributes(model).items()}
     contents = {
@@ -189,6 +192,8 @@ def _encoded(what: str, value: Any, add: Any) -> Any:
 
 def _attributes(model: RobustSparseKMeans) -> dict[str, Any]:
     found = {name: vars(model)[name] for name in ATTRIBUTES if name in vars(model)}
+    if hasattr(model, "encoder_"):
+        found["encoder_"] = model.encoder_.to_plain()
     return found | {"_frame": model._frame._asdict()}
 
 

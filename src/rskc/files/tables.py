@@ -1,7 +1,7 @@
 """Reading tables: cases in rows (or in columns), features in columns (or in rows).
 
 Nothing is guessed that would change the numbers: a column of text, of dates or of true and false is
-named and refused, or left out and listed, and never turned into numbers.
+named and refused, left out and listed, or read as categories.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,6 +56,7 @@ class Table:
     ----------
     data : pandas.DataFrame of shape (n_cases, n_features)
         Numbers, NaN where a cell is missing; float32 if all columns of the file are, else float64.
+        Categories are of pandas' categorical type.
         Of a sparse matrix in the file its columns are sparse.
         Its index are the ids of the cases, as text, or row numbers; its columns the features.
     labels : ndarray of shape (n_cases,) or None
@@ -69,6 +70,8 @@ class Table:
     set_aside : tuple
         Columns that were recognized as ids or classes: ``name``, ``why``, their ``role`` ("names",
         "classes" or "left out") and whether they hold text, ``is_text``.
+    categories : dict
+        Columns of categories, and their values.
     constant : list of str
         Features with one value in all cases, or in all where there is one.
     empty : list of str
@@ -81,6 +84,8 @@ class Table:
         Digest of its bytes; None where only some of it was read.
     where : callable
         Names the place of a case, by its number: "line 17", or "row 16" in formats without lines.
+    weights : ndarray of shape (n_cases,) or None
+        The weight column: what each case counts.
     """
 
     data: pd.DataFrame
@@ -95,6 +100,8 @@ class Table:
     path: Path
     sha256: str | None
     where: Callable[[int], str] = row_number
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    weights: np.ndarray | None = None
 
 
 def read_table(
@@ -108,10 +115,13 @@ def read_table(
     missing_values: Sequence[str] = MISSING_VALUES,
     decimal: str = ".",
     text_columns: str = "refuse",
+    date_columns: str = "drop",
+    categorical: Sequence[str] = (),
     sheet: str | int | None = None,
     separator: str | None = None,
     encoding: str = "utf-8",
     header: bool = True,
+    weight_column: str | None = None,
 ) -> Table:
     """Read a table from a file.
 
@@ -142,9 +152,14 @@ def read_table(
         What stands for a missing cell, in addition to an empty one.
     decimal : {".", ","}, default="."
         Decimal mark of text.
-    text_columns : {"refuse", "drop"}, default="refuse"
-        What to do with columns of text, dates, or true and false. These are never turned into
-        numbers; write 0 and 1 if that is what is meant.
+    text_columns : {"refuse", "drop", "categories"}, default="refuse"
+        What to do with columns of text, or of true and false. "categories": those with few values
+        (30 at most, and no more than a third of the cases) are categories, others are left out.
+    date_columns : {"drop", "numbers"}, default="drop"
+        What to do with dates: "numbers" makes days since 1970 of them. "drop" leaves them out, or
+        refuses them where ``text_columns`` does so with text.
+    categorical : sequence of str, default=()
+        Columns that are categories whatever they hold: numbers, or text of many values.
     sheet : str, int or None, default=None
         Name or number of the sheet of an .xlsx; None for the first.
     separator : str or None, default=None
@@ -155,6 +170,9 @@ def read_table(
     header : bool, default=True
         Whether the first line of text or of a sheet has the names of the columns; without, they
         are x0, x1, ....
+    weight_column : str or None, default=None
+        Column of numbers that say what each case counts, for ``sample_weight``. It is returned
+        apart, and no feature.
 
     Returns
     -------
@@ -169,8 +187,11 @@ def read_table(
         If the format needs a package that is not installed.
     """
     check_choice("decimal", decimal, (".", ","))
-    check_choice("text_columns", text_columns, ("refuse", "drop"))
-    as_text = tuple(name for name in (id_column, label_column) if name is not None)
+    check_choice("text_columns", text_columns, ("refuse", "drop", "categories"))
+    check_choice("date_columns", date_columns, ("drop", "numbers"))
+    categorical = (categorical,) if isinstance(categorical, str) else categorical
+    sides = (id_column, label_column, *categorical)
+    as_text = tuple(name for name in sides if name is not None)
     layout = Layout(
         path=Path(path),
         missing_values=tuple(dict.fromkeys(["", *missing_values])),
@@ -184,6 +205,8 @@ def read_table(
     )
     if features_in_rows and label_column is not None:
         raise layout.error("{label_column} cannot be used when features are in rows")
+    if features_in_rows and weight_column is not None:
+        raise layout.error("{weight_column} cannot be used when features are in rows")
     digest = _digest(layout)
     source = _read(layout)
     wanted = Wanted(
@@ -191,8 +214,11 @@ def read_table(
         label_column,
         (drop,) if isinstance(drop, str) else drop,
         (use_columns,) if isinstance(use_columns, str) and use_columns != "all" else use_columns,
-        text_columns,
+        "refuse" if features_in_rows and text_columns == "categories" else text_columns,
+        date_columns,
+        categorical,
         features_in_rows,
+        weight_column,
     )
     roles = find_roles(layout, source, wanted)
     return _table(layout, source, roles, features_in_rows, digest)
@@ -272,7 +298,7 @@ def _table(
 ) -> Table:
     import pandas as pd
 
-    matrix = roles.matrix
+    matrix, texts = roles.matrix, roles.categories
     sparse = issparse(matrix)
     names = [source.names[j] for j in roles.features]
     ids = None if roles.ids is None else _ids(layout, source, roles.ids)
@@ -286,6 +312,11 @@ def _table(
     else:
         low, high = np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
         data = pd.DataFrame(matrix, index=ids, columns=names, copy=False)
+    if texts:
+        made = {source.names[j]: pd.Categorical(each.to_list()) for j, each in texts.items()}
+        order = [source.names[j] for j in sorted([*roles.features, *texts])]
+        data = pd.concat([data, pd.DataFrame(made, index=data.index)], axis=1)[order]
+    values = {source.names[j]: tuple(data[source.names[j]].cat.categories) for j in texts}
     return Table(
         data=data,
         labels=None if roles.labels is None else _labels(layout, source, roles.labels),
@@ -293,12 +324,16 @@ def _table(
         label_column=None if roles.labels is None else source.names[roles.labels],
         dropped=roles.dropped,
         set_aside=roles.set_aside,
-        constant=[names[j] for j in np.flatnonzero(low == high)],
+        constant=[names[j] for j in np.flatnonzero(low == high)]
+        + [name for name, own in values.items() if len(own) == 1],
         empty=[names[j] for j in np.flatnonzero(np.isnan(low))],
-        n_missing=int(np.count_nonzero(np.isnan(matrix.data if sparse else matrix))),
+        n_missing=int(np.count_nonzero(np.isnan(matrix.data if sparse else matrix)))
+        + sum(each.null_count() for each in texts.values()),
         path=layout.path,
         sha256=digest,
         where=row_number if features_in_rows else source.where,
+        categories=values,
+        weights=roles.weights,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rskc.atomic import atomic_write
 from rskc.files._source import needed
-from rskc.fitted import feature_names
+from rskc.fitted import number_names
 from rskc.markers import marker_effects
 
 # Text that begins so is run as a formula by spreadsheets (OWASP, "CSV injection"); some of them
@@ -104,7 +104,7 @@ def write_ranked_lists(model: Any, X: Any, folder: str | os.PathLike) -> list[Pa
     paths : list of Path
         The files; none of a cluster whose cases are all trimmed or outliers.
     """
-    effects, names = marker_effects(model, X).effects, feature_names(model)
+    effects, names = marker_effects(model, X).effects, number_names(model)
     if len(effects) == 1:
         raise ValueError(
             "One cluster has nothing to be compared with, so no features can be ranked for it."

@@ -9,6 +9,7 @@ from scipy.sparse import diags_array, issparse
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import to_dense, to_numpy_pair
+from rskc.fitted import number_names, number_weights
 from rskc.outliers import Distances, Thresholds
 from rskc.prediction import judge_cases
 from rskc.validation import validated
@@ -68,7 +69,7 @@ def check_seen(seen: np.ndarray) -> None:
 def table_of(model: Any, X: Any) -> Any:
     """Return X as an array of floats, NaN for a missing cell, or as a CSR matrix.
 
-    Its columns are those of the fit.
+    Its columns are those of the fit; a category is several, one for each of its categories.
     """
     return validated(model, X, False, model.cluster_centers_.dtype)
 
@@ -149,7 +150,8 @@ def plane_of(model: Any, X: Any, cases: AssignedCases, kind: str) -> Plane:
     kind : {"auto", "features", "pca"}
         As in ``ClusterDisplay.from_estimator``.
     """
-    features = strongest(model.feature_weights_)
+    weights = number_weights(model)
+    features = strongest(weights)
     by_features = kind == "features" or len(features) < (3 if kind == "auto" else 2)
     if by_features:
         features = features[:2]
@@ -161,13 +163,13 @@ def plane_of(model: Any, X: Any, cases: AssignedCases, kind: str) -> Plane:
         X = fill_with_centers(X, cases.labels, centers)
     centers = fill_with_centers(centers, np.arange(len(centers)), centers)
     if not by_features:
-        scale = np.sqrt(model.feature_weights_[features])
+        scale = np.sqrt(weights[features])
         weighted = X @ diags_array(scale, format="csr") if issparse(X) else X * scale
         return _by_components(weighted, centers * scale, cases.outliers, n_filled)
-    names = [cleaned(name, 40) for name in feature_names(model, features)]
+    names = [cleaned(name, 40) for name in number_names(model)[features]]
     if len(features) == 1:
         return _by_rank(X, centers, cases.labels, names[0], n_filled)
-    first, second = np.sqrt(model.feature_weights_[features]).tolist()
+    first, second = np.sqrt(weights[features]).tolist()
     return Plane(X, centers, (names[0], names[1]), n_filled, (first, second))
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.estimator import RobustSparseKMeans
-from rskc.fitted import thresholds_of
+from rskc.fitted import by_column, thresholds_of
 from rskc.labels import in_order, read_two
 from rskc.metrics import RevisedSilhouette, revised_silhouette
 from rskc.outliers import Distances, Thresholds
 from rskc.pictures import models as pictures
 from rskc.prediction import judge_cases
-from rskc.wording import cleaned
+from rskc.wording import cleaned, number
 
 # Distances may differ from those of the fit by rounding (float32), not by more than this share.
 ROUNDING = 0.01
@@ -48,7 +48,7 @@ class Facts:
     """A fitted model and its data; arrays of cases are in the order of the data."""
 
     model: Any
-    X: Any  # an array, or a CSR matrix
+    X: Any  # an array, or a CSR matrix; a category has a number for each of its categories
     n: int
     p: int
     K: int
@@ -67,6 +67,11 @@ class Facts:
     sizes: np.ndarray
     weights: np.ndarray
     support: np.ndarray  # features that have weight, the largest first
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The data by features (n, p): of a category the first indicator, missing or not."""
+        return by_column(self.model, self.X)
 
 
 def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
@@ -91,11 +96,11 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         raise ValueError(
             f"case_names has {len(names)} names for {table.shape[0]} cases; give one for each."
         )
-    (n, p), K = table.shape, len(model.cluster_centers_)
+    n, p, K = table.shape[0], model.n_features_in_, len(model.cluster_centers_)
     support = pictures.strongest(model.feature_weights_)
-    blind = np.zeros(table.shape[0], bool)
+    blind = np.zeros(n, bool)
     if len(support) and not issparse(table):
-        blind = np.isnan(table[:, support]).all(axis=1)
+        blind = np.isnan(by_column(model, table)[:, support]).all(axis=1)
     return Facts(
         model,
         table,
@@ -152,13 +157,26 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
         columns["group_weight"] = "Weight of the group", facts.model.group_weights_[group]
     if probabilities is not None:
         columns["probability"] = "Found again", probabilities[order].round(3)
-    for k in range(facts.K) if facts.K <= MOST_CENTERS else ():
-        columns[f"center_{k}"] = f"Center {k}", facts.centers[k, order]
+    for k, center in enumerate(_centers(facts)) if facts.K <= MOST_CENTERS else ():
+        columns[f"center_{k}"] = f"Center {k}", center[order]
     if facts.model.n_missing_:
-        missing = np.count_nonzero(np.isnan(facts.X), axis=0)
+        missing = np.count_nonzero(np.isnan(facts.columns), axis=0)
         columns["missing"] = "Missing cells", missing[order]
     keep = _fitting(columns, np.arange(facts.p), MOST_FOR_FEATURES)
     return _table(columns, keep, "features with the largest weights")
+
+
+def _centers(facts: Facts) -> Iterable[np.ndarray]:
+    """Return the centers by features; in words where there are categories."""
+    encoder = getattr(facts.model, "encoder_", None)
+    if encoder is None:
+        return facts.centers
+    described = encoder.describe(facts.centers)
+    words = [
+        [each if isinstance(each, str) else number(each, 4) for each in center]
+        for center in described
+    ]
+    return np.array([clean_names(center) for center in words], object)
 
 
 def cases_table(

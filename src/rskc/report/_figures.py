@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rskc.arrays import to_dense
-from rskc.fitted import units_of
+from rskc.fitted import number_names, number_weights, units_of
 from rskc.outliers import Distances
 from rskc.pictures import models as pictures
 from rskc.pictures.models import FLAGS, AssignedCases
@@ -216,13 +216,13 @@ def outliers(facts: Facts) -> dict[str, Any]:
 
 def cells(facts: Facts) -> dict[str, Any]:
     """Draw the cells of the features with the largest weights, standardized, cases by cluster."""
-    features = facts.support[:MOST_COLUMNS]
+    features = pictures.strongest(number_weights(facts.model), MOST_COLUMNS)
     values = to_dense(facts.X[:, features]).astype(np.float64)
     values = pictures.standardize_cells(values, facts.outliers)
     everyone = np.arange(facts.n)
     rows = chosen_cases(facts, everyone, MOST_ROWS)
     rows = rows[pictures.by_distance(facts.distances[rows], facts.labels[rows])]
-    names = clean_names((facts.feature_names[j] for j in features), CHART_WIDTH)
+    names = clean_names(number_names(facts.model)[features], CHART_WIDTH)
     m = len(features)
     return {
         "cells": {

@@ -10,9 +10,9 @@ import numpy as np
 from rskc.arrays import to_dense
 from rskc.columns import spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
-from rskc.fitted import units_of
+from rskc.fitted import number_names, units_of
 from rskc.labels import in_order, read_two
-from rskc.markers import effects_between, markers_frame, regular_clusters
+from rskc.markers import effects_of, markers_frame
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.pictures import models as pictures
 from rskc.report._facts import (
@@ -32,7 +32,7 @@ from rskc.snippets import LONGEST, in_python, parameters_of, snippet_of
 from rskc.summary import count_features
 from rskc.validation import is_word
 from rskc.versions import environment
-from rskc.wording import cleaned, count, number
+from rskc.wording import cleaned, count, number, percent
 
 MOST_MARKERS = 5  # of a cluster
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
@@ -53,6 +53,8 @@ MEANINGS = {
     "as differ between the clusters",
     "n_features": "wanted number of features, or of feature groups",
     "feature_groups": "features that share one weight",
+    "categorical": "columns whose numbers stand for categories",
+    "ordinal": "columns whose categories have an order",
     "init": "how starting centers are found",
     "n_init": "number of restarts",
     "max_iter": "most iterations",
@@ -150,7 +152,7 @@ def _data(facts: Facts) -> dict[str, Any]:
 
 def _spreads(facts: Facts) -> dict[str, Any] | None:
     """Return the features with the largest and with a small spread, and how much they differ."""
-    spreads = spreads_of(facts.X)
+    spreads = spreads_of(facts.columns)
     if spreads is None:
         return None
     largest, small = (facts.feature_names[j] for j in (spreads.largest, spreads.small))
@@ -211,20 +213,25 @@ def _cluster(facts: Facts, k: int) -> dict[str, Any]:
 
 def _markers(facts: Facts, probabilities: np.ndarray | None) -> list[dict[str, Any]]:
     """Return for each cluster the features that set it apart most, in words and numbers."""
-    found = effects_between(facts.X, regular_clusters(facts.model), facts.K)
+    found = effects_of(facts.model, facts.X)
     frame = markers_frame(facts.model, found, selection_probabilities=probabilities)
+    encoder = getattr(facts.model, "encoder_", None)
+    indicators = () if encoder is None else number_names(facts.model)[encoder.indicators]
     clusters = []
     for k in range(facts.K):
         own = frame[frame.cluster == k]
         rows = own.head(MOST_MARKERS).itertuples()
-        clusters.append({"cluster": k, "n": len(own), "top": [_marker(row) for row in rows]})
+        top = [_marker(row, row.feature in indicators) for row in rows]
+        clusters.append({"cluster": k, "n": len(own), "top": top})
     return clusters
 
 
-def _marker(row: Any) -> dict[str, Any]:
+def _marker(row: Any, is_share: bool) -> dict[str, Any]:
     words = f"{abs(row.effect):.1f} SD {'below' if row.effect < 0 else 'above'}"
     if row.separation > abs(row.effect):
         words = f"between them, {row.separation:.1f} SD from the nearest"
+    if is_share:
+        words = f"{percent(row.mean)} of the cluster, {percent(row.mean_of_others)} of the others"
     return {
         "feature": cleaned(row.feature),
         "words": words,
@@ -310,13 +317,16 @@ def _snippet(facts: Facts, run: Mapping[str, Any]) -> str:
     """Write Python that repeats the run, given the data."""
     made = snippet_of(facts.model, facts.n, facts.p, run)
     labels = ", labels=table.labels" if made.reader else ""
+    weights = ""
+    if hasattr(facts.model, "sample_weight_"):
+        weights = f", sample_weight={'table.weights' if made.reader else '...'}"
     lines = [
         *made.imports,
         "from rskc.report import make_report",
         "",
         *made.lines,
         made.model,
-        "model.fit(X)",
+        f"model.fit(X{weights})",
         f'make_report(model, X{labels}).save("report.html")',
     ]
     return "\n".join(lines)

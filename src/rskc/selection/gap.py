@@ -123,7 +123,7 @@ class GapL1(Search):
     def _search(self, X: np.ndarray, runner: Runner) -> None:
         clean = find_clean(configured(check_sparse(self._for_tasks()), runner.seed % 2**32), X)
         self._partial = not clean.kept.all()
-        sets = _Sets(X[clean.kept], X[clean.usual], runner.seed)
+        sets = _Sets(X[clean.kept], X[clean.usual], runner.seed, self._groups)
         n_units = self._n_units(X.shape[1])
         path = _GapPath(sets, clean.model, runner, self.n_permutations)
         if not is_integer(self.l1_bounds):
@@ -235,21 +235,21 @@ class _Sets:
     cells each contaminate 34% of the permuted ones.
     """
 
-    def __init__(self, X: np.ndarray, clean: np.ndarray, seed: int):
-        self.X, self.clean, self.seed = X, clean, seed
+    def __init__(self, X: np.ndarray, clean: np.ndarray, seed: int, groups: Any):
+        self.X, self.clean, self.seed, self.groups = X, clean, seed, groups
         self.kept: dict[int, np.ndarray] = {0: X}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"X": self.X, "clean": self.clean, "seed": self.seed, "kept": {0: self.X}}
+        return vars(self) | {"kept": {0: self.X}}
 
     def __getitem__(self, number: int) -> np.ndarray:
         if number in self.kept:
             return self.kept[number]
         rng = rng_of(self.seed, number)
-        drawn = permuted(self.clean, rng)
+        drawn = permuted(self.clean, rng, self.groups)
         while (lacking := self.X.shape[0] - drawn.shape[0]) > 0:
             # As many cases as the data have: fewer fit more closely, and seem to have clusters.
-            more = permuted(self.clean, rng)[:lacking]
+            more = permuted(self.clean, rng, self.groups)[:lacking]
             drawn = vstack([drawn, more], "csr") if issparse(more) else np.vstack([drawn, more])
         if _bytes_of(drawn) <= KEPT_BYTES:
             self.kept[number] = drawn

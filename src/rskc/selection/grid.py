@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.metrics import adjusted_rand_score
 
 from rskc.exceptions import ParameterError
 from rskc.fitting import fit
@@ -118,6 +117,8 @@ class HalfSamples(NamedTuple):
 
     def agreement(self, outliers: np.ndarray) -> float:
         """Return the mean adjusted Rand index of the halves of a split, without outliers."""
+        from sklearn.metrics import adjusted_rand_score  # a fit need not wait for it
+
         pairs = zip(self.labels[::2], self.labels[1::2], strict=True)
         clean = ~outliers
         return float(np.mean([adjusted_rand_score(a[clean], b[clean]) for a, b in pairs]))

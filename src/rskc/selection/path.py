@@ -13,7 +13,7 @@ import rskc.fitting as fitting
 from rskc.automatic import CLEAN_TRIM
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
-from rskc.fitted import feature_names
+from rskc.fitted import by_column, feature_names
 from rskc.groups import count_active
 from rskc.solver import Solution, Warm, solve_near, solve_path
 from rskc.validation import check_integer, check_real, is_integer, is_word
@@ -89,18 +89,21 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
     model = check_sparse(estimator)
     data = fitting.validated_for_fit(model, X)
     names, groups = feature_names(model), fitting.groups_of(model, data.shape[1])
-    model.set_params(feature_groups=groups)  # what follows has no names of features
+    # What follows has no names of features, and numbers for categories.
+    checked = model.set_params(feature_groups=groups, categorical=None, ordinal=None)
     bounds = check_bounds(l1_bounds, data.shape[1] if groups is None else len(groups))
     if is_word(model.trim, "auto"):
         model, kept, _ = find_clean(model, data)
         data = data[kept]
     solutions = solve_bounds(model, data, bounds)
     weights = np.array([solution.weights for solution in solutions])
+    n_features = np.array([count_active(groups, row) for row in weights])
+    weights = by_column(checked, weights)
     active = weights > 0
     return FeaturePath(
         l1_bounds=bounds,
         weights=weights,
-        n_features=np.array([count_active(groups, row) for row in weights]),
+        n_features=n_features,
         objective=np.array([solution.mean for solution in solutions]),
         entry=np.where(active.any(axis=0), bounds[active.argmax(axis=0)], np.nan),
         feature_names=names,

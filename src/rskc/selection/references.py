@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.arrays import to_dense
+from rskc.groups import FeatureGroups
 
 # Cells farther than this many MADs from the median of their column are drawn in to that distance
 # before the box is measured: one outlying cell would stretch it along an axis that nothing else
@@ -83,10 +84,20 @@ REFERENCES: dict[str, Callable[[np.ndarray], Reference]] = {
 }
 
 
-def permuted(X: Any, rng: np.random.Generator) -> Any:
-    """Permute each column on its own; a missing cell moves like any other cell."""
-    if not issparse(X):
+def permuted(X: Any, rng: np.random.Generator, groups: FeatureGroups | None = None) -> Any:
+    """Permute each column on its own; a missing cell moves like any other cell.
+
+    The indicators of a category are one column, and move together.
+    """
+    if issparse(X):
+        return _permuted_sparse(X, rng)
+    if groups is None or len(np.unique(groups.columns)) == X.shape[1]:
         return rng.permuted(X, axis=0)
+    orders = rng.permuted(np.tile(np.arange(len(X))[:, None], groups.columns[-1] + 1), axis=0)
+    return np.ascontiguousarray(np.take_along_axis(X, orders[:, groups.columns], axis=0))
+
+
+def _permuted_sparse(X: Any, rng: np.random.Generator) -> Any:
     X = X.tocsc(copy=True)
     X.sum_duplicates()
     for start, stop in pairwise(X.indptr):  # the stored cells of a column go to other rows

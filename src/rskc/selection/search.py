@@ -143,10 +143,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         return self._on_one_thread(model)
 
     def _groups_of(self, p: int) -> FeatureGroups | None:
-        """Return the groups of the estimator, which may name features."""
-        known = self.estimator.get_params(deep=False)
-        names = getattr(self, "feature_names_in_", None)
-        return check_groups(known.get("feature_groups"), names, p)
+        """Return the groups of the estimator, which may name features; a category is one too."""
+        given = self.estimator.get_params(deep=False).get("feature_groups")
+        names, encoder = getattr(self, "feature_names_in_", None), getattr(self, "encoder_", None)
+        return check_groups(given, names, p) if encoder is None else encoder.groups(given, names)
 
     def _n_units(self, p: int) -> int:
         return p if self._groups is None else len(self._groups)
@@ -154,7 +154,9 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     def _for_arrays(self) -> Any:
         """Return the estimator for tables of tasks, which have lost the names of features."""
         model = clone(self.estimator)
-        return model if self._groups is None else model.set_params(feature_groups=self._groups)
+        if self._groups is None:
+            return model
+        return model.set_params(feature_groups=self._groups, categorical=None, ordinal=None)
 
     def _on_one_thread(self, model: Any) -> Any:
         """Let a model use one thread, if several tasks run at a time."""

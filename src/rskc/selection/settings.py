@@ -11,7 +11,7 @@ import numpy as np
 
 from rskc.comparison import Judgment, compare
 from rskc.exceptions import ParameterError
-from rskc.fitted import feature_names
+from rskc.fitted import by_column, feature_names
 from rskc.metrics import classification_error_rate
 from rskc.selection.checkpoint import Result
 from rskc.selection.grid import FIGURES, describe_fit, fit_paths
@@ -208,7 +208,7 @@ class GridSearch(Search):
         table["cer_trim"] = _moved_along(fits, shape, axis=2)
         table["consensus"] = _consensus(fits, len(axes[0]))
         agreed = [_agreed(table, K) for K in axes[0]]
-        judged = [_judgment(fits[i], grid[i]["n_clusters"]) for i in agreed]
+        judged = [_judgment(self, fits[i], grid[i]["n_clusters"]) for i in agreed]
         named = np.arange(X.shape[0]), feature_names(self)
         self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
         own, self.n_stable_ = _own_number(self.estimator, axes[0]), None
@@ -296,8 +296,8 @@ def _agreed(table: Any, K: int) -> int:
     return int(own.sort_values(["n_features", "trim"], kind="stable").index[0])
 
 
-def _judgment(fit: Result, K: int) -> Judgment:
-    return Judgment(fit["labels"], fit["outliers"], fit["weights"], K)
+def _judgment(search: Any, fit: Result, K: int) -> Judgment:
+    return Judgment(fit["labels"], fit["outliers"], by_column(search, fit["weights"]), K)
 
 
 def _own_number(estimator: Any, numbers: list[int]) -> int:

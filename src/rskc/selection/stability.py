@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.arrays import to_dense, to_numpy
+from rskc.fitted import by_column, predictor_of
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.halves import COLUMNS, Fits, best_match, fit_all, fit_halves
@@ -316,7 +317,7 @@ class Stability(Search):
             n, p = sample.shape
             self.half_labels_ = np.zeros((2 * self.n_splits, n), np.int32)
             self.cluster_stability_, self.case_stability_ = np.ones(1), np.ones(n)
-            self.selection_probabilities_ = np.zeros(p)
+            self.selection_probabilities_ = by_column(self, np.zeros(p))
             return
         own = to_numpy(self.best_estimator_.labels_) if searched_all else self._predicted(sample)
         numbers = best_match(own, fits.full["labels"], fits.n_clusters)
@@ -324,10 +325,13 @@ class Stability(Search):
         self.cluster_stability_[numbers] = fits.cluster_stability
         self.half_labels_ = numbers[fits.matched_labels()].astype(np.int32)
         self.case_stability_ = (self.half_labels_ == numbers[fits.full["labels"]]).mean(axis=0)
-        self.selection_probabilities_ = np.mean([half["selected"] for half in fits.halves], axis=0)
+        selected = np.mean([half["selected"] for half in fits.halves], axis=0)
+        self.selection_probabilities_ = by_column(self, selected)
 
     def _predicted(self, sample: np.ndarray) -> np.ndarray:
         """Return the clusters of the chosen model; the sample has lost the names of features."""
+        if hasattr(self.best_estimator_, "encoder_"):  # and its categories are numbers
+            return predictor_of(self.best_estimator_).labels(sample)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             return to_numpy(self.best_estimator_.predict(sample))

@@ -12,6 +12,7 @@ from rskc.engines.base import case_numbers, sums_to_keys
 from rskc.engines.blocks.order import median
 from rskc.engines.blocks.plans import Blocks, Node, same
 from rskc.engines.empty import Candidates, candidates_needed, costliest, fill_from
+from rskc.engines.masses import Parted, joined, whole
 from rskc.engines.memory import NUMPY_CASES
 
 
@@ -47,6 +48,8 @@ class CaseArray:
 
 class BlockCases:
     """:class:`~rskc.engines.interface.Cases` for arrays in blocks."""
+
+    numpy: Any = NUMPY_CASES  # what is done with the arrays of a block
 
     def __init__(self, blocks: Blocks, lengths: np.ndarray):
         self.blocks, self.lengths = blocks, lengths
@@ -92,26 +95,29 @@ class BlockCases:
         return self.soon(_join, *parts)
 
     def without(self, groups, out):
-        return self.of(NUMPY_CASES.without, groups, out)
+        return self.of(self.numpy.without, groups, out)
 
     def trimmed(self, groups):
-        return self.of(NUMPY_CASES.trimmed, groups)
+        return self.of(self.numpy.trimmed, groups)
 
     def sizes(self, groups, K):
         return self.blocks.ask(partial(NUMPY_CASES.sizes, K=K), groups.node)
 
     def differ(self, groups, others):
-        return self.blocks.ask(NUMPY_CASES.differ, groups.node, others.node)
+        return self.blocks.ask(self.numpy.differ, groups.node, others.node)
 
     def keys(self, groups, K, masks=None):
         nodes = [groups.node] if masks is None else [groups.node, masks.node]
-        found = self.blocks.ask(partial(_key_sums, K=K, n=self.n), self.places, *nodes)
+        found = self.blocks.ask(partial(key_sums, K=K, n=self.n), self.places, *nodes)
         return sums_to_keys(found[0], found[1] if len(found) > 1 else None)
 
     def fill_empty(self, groups, counts, costs):
+        return self._filled(groups, counts, costs)
+
+    def _filled(self, groups: CaseArray, counts: np.ndarray, costs: CaseArray, *masses: Node):
         runs = np.flatnonzero((counts == 0).any(axis=1))
         wanted = [(int(run), candidates_needed(counts[run])) for run in runs]
-        nodes = self.places, groups.node, costs.node
+        nodes = self.places, groups.node, costs.node, *masses
         found = self.blocks.gather(partial(_candidates, wanted=wanted), *nodes)
         changes: list[list] = [[] for _ in self.lengths]
         for (run, most), parts in zip(wanted, zip(*found, strict=True), strict=True):
@@ -145,7 +151,7 @@ class BlockCases:
         return self.blocks.ask(NUMPY_CASES.total, costs.node, out.node)
 
     def cube_roots(self, costs, groups, factors):
-        return self.soon(partial(NUMPY_CASES.cube_roots, factors=factors), costs, groups)
+        return self.soon(partial(self.numpy.cube_roots, factors=factors), costs, groups)
 
     def spread(self, costs):
         middle = median(self.blocks, costs.node, self.n)
@@ -164,7 +170,8 @@ def _join(*parts):
     return np.concatenate(parts)
 
 
-def _key_sums(first, groups, masks=None, *, K, n):
+def key_sums(first, groups, masks=None, *, K, n):
+    """Return sums of the random numbers of cases, by group and over masks."""
     last = first + groups.shape[1]
     numbers = case_numbers(first, last, n)
     sums = np.array([np.bincount(row + 1, numbers, K + 1) for row in groups])
@@ -173,21 +180,29 @@ def _key_sums(first, groups, masks=None, *, K, n):
     return sums, (masks * case_numbers(n - last, n - first, n)[::-1]).sum(axis=1)
 
 
-def _candidates(first, groups, costs, wanted):
-    """Return the cases that cost most in some runs, by their numbers among all cases."""
-    found = (costliest(groups[run], costs[run], most) for run, most in wanted)
+def _candidates(first, groups, costs, masses=None, *, wanted):
+    """Return the cases that cost most in some runs, by their numbers among all cases.
+
+    Cases that are trimmed in part stay where they are.
+    """
+    array, (cut, _) = whole(groups), joined(groups, None)
+    found = []
+    for run, most in wanted:
+        own = array[run].copy()
+        own[cut[run % len(cut)][cut[run % len(cut)] >= 0]] = -1
+        found.append(costliest(own, costs[run], most, masses))
     return [own._replace(numbers=first + own.numbers) for own in found]
 
 
 def _changed(groups, changes):
-    groups = groups.copy()
+    array = whole(groups).copy()
     for run, case, k in changes:
-        groups[run, case] = k
-    return groups
+        array[run, case] = k
+    return Parted(array, groups.cut, groups.left) if isinstance(groups, Parted) else array
 
 
 def _first_members(first, groups, k, most):
-    return first + NUMPY_CASES.first_members(groups, k, most)
+    return first + NUMPY_CASES.first_members(whole(groups), k, most)
 
 
 def _deviations(costs, middle):

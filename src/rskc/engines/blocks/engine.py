@@ -56,6 +56,8 @@ class BlocksEngine(BaseEngine):
 
     searchable = False
     sums_type = Sums
+    table_type: Any = BlocksTable
+    weighted = False  # whether cases have masses
 
     def __init__(self, data: BlockData, n_threads: int = 1):
         super().__init__((data.n_cases, data.n_features), data.dtype, data.frame)
@@ -98,9 +100,13 @@ class BlocksEngine(BaseEngine):
         return self._gathered.get(key, lambda: self.data.rows(cases, self.node))
 
     def part(self, cases):
-        rows, options = np.ascontiguousarray(self.rows(cases)), {"n_threads": self.n_threads}
-        part = tasks.engine_of(rows, self.data.missing, frame=self.frame, **options)
+        part = self._engine_of_rows(np.ascontiguousarray(self.rows(cases)), cases)
         return self._sample.get(cases.tobytes(), partial(KnownCases, cases, part)).engine
+
+    def _engine_of_rows(self, rows: np.ndarray, cases: np.ndarray) -> MemoryEngine:
+        """Return the engine in memory of some cases."""
+        options = {"frame": self.frame, "n_threads": self.n_threads}
+        return tasks.engine_of(rows, self.data.missing, **options)
 
     def numbers(self, cases):
         return self.data.numbers(cases)
@@ -139,7 +145,7 @@ class BlocksEngine(BaseEngine):
         wide = self.blocks.make(partial(tasks.widened, dtype=self.float64), cells[0])
         recipe = self._recipe(weights, columns, self.float64)
         node = self.blocks.make(partial(tasks.table_of, recipe=recipe), wide)
-        return BlocksTable(self, node, recipe)
+        return self.table_type(self, node, recipe)
 
     def _columns_table(self, weights, dtype):
         columns, make = self._columns(weights), self.blocks.make
@@ -149,11 +155,12 @@ class BlocksEngine(BaseEngine):
             sides = [make(partial(tasks.sides_of, recipe=recipe), cells, keep=True)]
         node = make(partial(tasks.table_of, recipe=recipe), cells, *sides)
         moved = partial(tasks.changes_of_moved, recipe=recipe, columns=known.places)
-        return BlocksTable(self, node, recipe, None if cells.keep else (known.node, moved))
+        return self.table_type(self, node, recipe, None if cells.keep else (known.node, moved))
 
     def _recipe(self, weights, columns, dtype):
         own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return tasks.TableRecipe(place, own, dtype, self.data.missing, self.threads_a_task)
+        kind = self.data.missing, self.weighted
+        return tasks.TableRecipe(place, own, dtype, *kind, self.threads_a_task)
 
     def _size(self, columns, dtype):
         """Return the bytes of cells."""
@@ -247,7 +254,7 @@ class BlocksEngine(BaseEngine):
         sums.change(*self.blocks.ask(partial(tasks.taken_out, K=K), both, groups.node, far.node))
         return Remaining(far, kept, sums)
 
-    def cut(self, found: Selected, m: int) -> tuple[np.ndarray, Node]:
+    def cut(self, found: Selected, m: float) -> tuple[np.ndarray, Node]:
         """Return the values above which cases are cut off, and how many ties in each block."""
         values = np.where(np.isnan(found.values), np.inf, found.values).astype(found.values.dtype)
         return values, self.blocks.hold(list(found.cut(m)))
@@ -294,7 +301,12 @@ def blocks_engine(
     drop_unobserved: bool = False,
     frame: Any = None,
     n_threads: int = 1,
+    masses: np.ndarray | None = None,
 ) -> BlocksEngine:
     """Return the engine for a Dask array; one pass looks at what is in it."""
     data = BlockData(X, missing, drop_unobserved, frame)
+    if masses is not None:
+        from rskc.engines.blocks.weighted import weighted_engine
+
+        return weighted_engine(data, n_threads, masses)
     return (BlocksMissingEngine if data.missing else BlocksEngine)(data, n_threads)

@@ -4,6 +4,9 @@ A sample of the values brackets the wanted one; blocks count what lies above the
 what lies inside. Where that is too much, for instance because values tie or the sample misled, they
 return evenly spaced ones of those inside, and the bracket is narrowed with these. Every bracket is
 checked by counts, so that the result is exact whatever the values are; NaN is below everything.
+
+Where cases have masses, ranks are masses: the value of rank m is the one at which the mass m is
+reached from the largest downwards.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rskc.engines.blocks.plans import Blocks, Node
+
+# Masses that are off by less than this share are off by rounding.
+MASS_SLACK = 1e-11
 
 # Values in the first sample, and those that may come back from inside a bracket, of all blocks.
 SAMPLE, INSIDE = 2**14, 2**17
@@ -28,22 +34,25 @@ class Sampled(NamedTuple):
     """Evenly spaced values (rows, .) of a block, and what is known of all of them."""
 
     values: np.ndarray
-    counts: np.ndarray  # (rows,) values above -inf
+    counts: np.ndarray  # (rows,) values above -inf, or their mass
     largest: np.ndarray  # (rows,)
+    masses: np.ndarray | None = None  # (.,) of these values
 
 
 class InBracket(NamedTuple):
     """What a block knows of a bracket."""
 
-    above: int  # values above the bracket
-    inside: int
-    at_low: int  # those inside that equal its lower end
-    at_high: int
+    above: float  # values above the bracket: how many, or their mass
+    inside: float
+    at_low: float  # those inside that equal its lower end
+    at_high: float
     values: np.ndarray  # those inside, or evenly spaced ones of them, sorted upwards
+    complete: bool  # all of them
+    masses: np.ndarray | None = None  # of these values, if all are there
 
     @property
     def spacing(self) -> float:
-        """The number of values that each of those given stands for."""
+        """What each of those given stands for."""
         return self.inside / max(len(self.values), 1)
 
 
@@ -52,10 +61,10 @@ class Selected(NamedTuple):
 
     values: np.ndarray  # (rows,)
     above: np.ndarray  # (rows,)
-    ties: np.ndarray  # (blocks, rows)
+    ties: np.ndarray  # (blocks, rows): how many, or their mass
     largest: np.ndarray  # (rows,) the largest of all
 
-    def cut(self, m: int) -> np.ndarray:
+    def cut(self, m: float) -> np.ndarray:
         """Return how many of the ties (blocks, rows) are among the m largest: the first ones."""
         before = np.cumsum(self.ties, axis=0) - self.ties
         return np.clip(m - self.above - before, 0, self.ties)
@@ -64,15 +73,14 @@ class Selected(NamedTuple):
 class _Row:
     """The search for the value of one rank (1 for the largest) in one row."""
 
-    def __init__(self, rank: int, sample: np.ndarray, share: float):
-        self.rank, dtype = rank, sample.dtype.type
+    def __init__(self, rank: float, ordered: np.ndarray, place: float):
+        """Begin with a sample, sorted downwards, and about where in it the value belongs."""
+        self.rank, dtype = rank, ordered.dtype.type
         self.low, self.high = dtype(-np.inf), dtype(np.inf)
         self._floor, self._ceiling = self.low, self.high  # the value is known to lie between
         self.found: tuple | None = None
-        place = rank * share
-        margin = BRACKET_MARGIN * np.sqrt(place * max(1 - place / max(len(sample), 1), 0)) + 2
+        margin = BRACKET_MARGIN * np.sqrt(place * max(1 - place / max(len(ordered), 1), 0)) + 2
         below, above = int(np.ceil(place + margin)), int(np.floor(place - margin))
-        ordered = np.sort(sample)[::-1]
         if below < len(ordered):
             self.low = ordered[below]
         if 0 <= above < len(ordered):
@@ -90,18 +98,19 @@ class _Row:
                 return
             self._ceiling = np.nextafter(self.low, -np.inf, dtype=self.low.dtype)
             self.low, self.high = self._floor, self._ceiling
-        elif all(len(part.values) == part.inside for part in parts):
-            self._finish([part.values for part in parts], above)
+        elif all(part.complete for part in parts):
+            self.finish([part.values for part in parts], above, [part.masses for part in parts])
         else:
             self._narrow(parts, above, inside)
 
-    def _finish(self, inside: list[np.ndarray], above: int) -> None:
+    def finish(self, inside: list[np.ndarray], above: float, masses: list) -> None:
+        """Find the value among those inside, of all blocks."""
         ordered = np.sort(np.concatenate(inside))[::-1]
-        value = ordered[self.rank - above - 1]
+        value = ordered[int(self.rank - above) - 1]
         above += int(np.count_nonzero(ordered > value))
         self.found = value, above, [int(np.count_nonzero(part == value)) for part in inside]
 
-    def _narrow(self, parts: list[InBracket], above: int, inside: int) -> None:
+    def _narrow(self, parts: list[InBracket], above: float, inside: float) -> None:
         at_low = sum(part.at_low for part in parts)
         if self.rank <= above + sum(part.at_high for part in parts):
             self.found = self.high, above, [part.at_high for part in parts]
@@ -110,7 +119,7 @@ class _Row:
         else:
             self._bracket(parts, self.rank - above)
 
-    def _bracket(self, parts: list[InBracket], rank: int) -> None:
+    def _bracket(self, parts: list[InBracket], rank: float) -> None:
         """Narrow the bracket, whose ends are ruled out, around a rank among the values inside."""
         self._floor = np.nextafter(self.low, np.inf, dtype=self.low.dtype)
         self._ceiling = np.nextafter(self.high, -np.inf, dtype=self.high.dtype)
@@ -131,72 +140,119 @@ class _Row:
             self.low = max(self.low, values[last])
 
 
+class _MassRow(_Row):
+    """The same by mass."""
+
+    def finish(self, inside: list[np.ndarray], above: float, masses: list) -> None:
+        """Find the value at which the rank is reached."""
+        values, own = np.concatenate(inside), np.concatenate(masses)
+        order = np.argsort(-values, kind="stable")
+        reached = above + np.cumsum(own[order])
+        place = np.searchsorted(reached, self.rank * (1 - MASS_SLACK))
+        value = values[order[min(int(place), len(order) - 1)]]
+        above += float(own[values > value].sum())
+        pairs = zip(inside, masses, strict=True)
+        self.found = value, above, [float(mass[part == value].sum()) for part, mass in pairs]
+
+
 def select(
-    blocks: Blocks, node: Node, n: int, ranks: Callable[[np.ndarray], np.ndarray]
+    blocks: Blocks,
+    node: Node,
+    n: int,
+    ranks: Callable[[np.ndarray], np.ndarray],
+    masses: Node | None = None,
 ) -> Selected:
     """Find the values of given ranks (rows,), 1 for the largest, in the rows (rows, n) of a node.
 
-    ``ranks`` gets the number of values above -inf in each row. A rank of 0 gives NaN.
+    ``ranks`` gets the number of values above -inf in each row, or their mass. A rank of 0 gives
+    NaN.
     """
     step = max(1, -(-n // SAMPLE))
-    sampled = blocks.gather(partial(sample, step=step), node)
+    nodes = [node] if masses is None else [node, masses]
+    sampled = blocks.gather(partial(sample, step=step), *nodes)
     rows = [np.concatenate(row) for row in zip(*(part.values for part in sampled), strict=True)]
     wanted = ranks(np.sum([part.counts for part in sampled], axis=0))
-    searches = [_Row(int(rank), row, 1 / step) for rank, row in zip(wanted, rows, strict=True)]
+    own = None if masses is None else np.concatenate([part.masses for part in sampled])
+    searches = [_begin(rank, row, step, own) for rank, row in zip(wanted, rows, strict=True)]
     for r, search in enumerate(searches):
         if search.rank == 0:
             search.found = np.nan, 0, [0] * len(sampled)
         elif step == 1:
-            search._finish([part.values[r] for part in sampled], 0)
-    _search(blocks, node, searches)
+            inside = [part.values[r] for part in sampled]
+            search.finish(inside, 0, [part.masses for part in sampled])
+    _search(blocks, nodes, searches)
     values, above, ties = zip(*(search.found for search in searches if search.found), strict=True)
     largest = np.max([part.largest for part in sampled], axis=0)
     return Selected(np.array(values), np.array(above), np.array(ties).T, largest)
 
 
-def _search(blocks: Blocks, node: Node, searches: list[_Row]) -> None:
+def _begin(rank: float, values: np.ndarray, step: int, masses: np.ndarray | None) -> _Row:
+    if masses is None:
+        return _Row(int(rank), np.sort(values)[::-1], int(rank) / step)
+    order = np.argsort(-values, kind="stable")
+    place = np.searchsorted(step * np.cumsum(masses[order]), rank)
+    return _MassRow(float(rank), values[order], float(place))
+
+
+def _search(blocks: Blocks, nodes: list[Node], searches: list[_Row]) -> None:
     most = max(LEAST_INSIDE, INSIDE // len(blocks))
     while True:
         open_rows = [r for r, search in enumerate(searches) if search.found is None]
         if not open_rows:
             return
         brackets = [(r, searches[r].low, searches[r].high) for r in open_rows]
-        found = blocks.gather(partial(look_inside, brackets=brackets, most=most), node)
+        found = blocks.gather(partial(look_inside, brackets=brackets, most=most), *nodes)
         for r, parts in zip(open_rows, zip(*found, strict=True), strict=True):
             searches[r].learn(list(parts))
 
 
-def median(blocks: Blocks, node: Node, n: int) -> float:
+def median(blocks: Blocks, node: Node, n: int, masses: Node | None = None) -> float:
     """Return the median of the finite values of a node, n at most; 0 if there are none."""
     pair = blocks.make(_finite_twice, node)
-    middle = select(blocks, pair, n, lambda counts: (counts + [2, 1]) // 2 * (counts > 0))
+    if masses is None:
+        middle = select(blocks, pair, n, lambda counts: (counts + [2, 1]) // 2 * (counts > 0))
+    else:  # just before and just behind half the mass
+        slack = 3 * MASS_SLACK
+        middle = select(blocks, pair, n, lambda own: own / 2 * [1 - slack, 1 + slack], masses)
     return float(np.mean(middle.values)) if middle.values[0] > -np.inf else 0.0
 
 
 # ---- What is done with a block
 
 
-def sample(values: np.ndarray, step: int) -> Sampled:
+def sample(values: np.ndarray, masses: np.ndarray | None = None, *, step: int) -> Sampled:
     """Take every value of each row that a step leads to."""
-    counts = np.count_nonzero(values > -np.inf, axis=1)
-    return Sampled(values[:, ::step].copy(), counts, values.max(axis=1))
+    some, finite = values[:, ::step].copy(), values > -np.inf
+    if masses is None:
+        return Sampled(some, np.count_nonzero(finite, axis=1), values.max(axis=1))
+    return Sampled(some, finite @ masses, values.max(axis=1), masses[::step].copy())
 
 
-def look_inside(values: np.ndarray, brackets: list, most: int) -> list[InBracket]:
+def look_inside(
+    values: np.ndarray, masses: np.ndarray | None = None, *, brackets: list, most: int
+) -> list[InBracket]:
     """Count the values of some rows above and inside brackets, and return some of those inside."""
-    return [_in_bracket(values[r], low, high, most) for r, low, high in brackets]
+    return [_in_bracket(values[r], masses, low, high, most) for r, low, high in brackets]
 
 
-def _in_bracket(values: np.ndarray, low: float, high: float, most: int) -> InBracket:
-    inside = values[(values >= low) & (values <= high)]
-    above, ends = int(np.count_nonzero(values > high)), (inside == low, inside == high)
-    at_low, at_high = (int(np.count_nonzero(end)) for end in ends)
-    found = len(inside)
-    if found > most:
-        # The middle of each of equal parts.
-        places = ((np.arange(most) + 0.5) * (found / most)).astype(np.int64)
-        inside = np.sort(inside)[places]
-    return InBracket(above, found, at_low, at_high, inside)
+def _in_bracket(
+    values: np.ndarray, masses: np.ndarray | None, low: float, high: float, most: int
+) -> InBracket:
+    within = (values >= low) & (values <= high)
+    parts = values > high, within, values == low, values == high
+    inside = values[within]
+    if masses is None:
+        above, number, at_low, at_high = (int(np.count_nonzero(part)) for part in parts)
+        found = InBracket(above, number, at_low, at_high, inside, True)
+    else:
+        mass_above, mass, mass_low, mass_high = (float(masses[part].sum()) for part in parts)
+        own = masses[within]
+        found = InBracket(mass_above, mass, mass_low, mass_high, inside, True, own)
+    if len(inside) <= most:
+        return found
+    # The middle of each of equal parts.
+    places = ((np.arange(most) + 0.5) * (len(inside) / most)).astype(np.int64)
+    return found._replace(values=np.sort(inside)[places], complete=False, masses=None)
 
 
 def _finite_twice(values: np.ndarray) -> np.ndarray:

@@ -60,16 +60,21 @@ class BlocksTable(BaseTable):
 
     def trim(self, assignment, m):
         groups = self._groups(assignment, m)
-        (within,) = self.blocks.ask(tasks.within, groups.node, assignment.costs.node)
+        (within,) = self.blocks.ask(same, self._within(groups, assignment.costs))
         return Grouping(groups, within)
 
-    def _groups(self, assignment: Assignment, m: int) -> CaseArray:
+    def _groups(self, assignment: Assignment, m: float) -> CaseArray:
         labels, costs = assignment.labels.node, assignment.costs.node
-        groups = labels
-        if m > 0:
-            values, ties = self.engine.cut(select_largest(self.engine, costs, m), m)
-            groups = self.blocks.make_soon(partial(tasks.trim, values=values), labels, costs, ties)
+        groups = self._cut(labels, costs, m) if m > 0 else labels
         return self.exclude(CaseArray(self.blocks, groups))
+
+    def _cut(self, labels: Node, costs: Node, m: float) -> Node:
+        values, ties = self.engine.cut(select_largest(self.engine, costs, m), m)
+        return self.blocks.make_soon(partial(tasks.trim, values=values), labels, costs, ties)
+
+    def _within(self, groups: CaseArray, costs: CaseArray) -> Node:
+        """Return the costs of kept cases summed, as the only item of a tuple."""
+        return self.blocks.make(tasks.within, groups.node, costs.node)
 
     def exclude(self, groups):
         if not self.recipe.missing:
@@ -81,8 +86,7 @@ class BlocksTable(BaseTable):
     def regroup(self, assignment, m, sums, before):
         groups = self._groups(assignment, m)
         moved = self._shifted(sums, before, groups)
-        within = self.blocks.make(tasks.within, groups.node, assignment.costs.node)
-        *change, kept = self.blocks.ask(add, moved, within)
+        *change, kept = self.blocks.ask(add, moved, self._within(groups, assignment.costs))
         return Regrouping(groups, kept, sums.change(*change))
 
     def sums(self, groups, K):
@@ -119,7 +123,7 @@ class RotatedTable(BlocksTable):
 
     def __init__(self, engine: Any, rows: np.ndarray, dtype: np.dtype):
         self.rows = rows.astype(dtype)
-        recipe = tasks.TableRecipe(None, np.ones((1, rows.shape[1])), dtype, False, 1)
+        recipe = tasks.TableRecipe(None, np.ones((1, rows.shape[1])), dtype, False, False, 1)
         parts = engine.blocks.hold(np.split(self.rows, engine.arrays.firsts[1:]))
         node = engine.blocks.make(table_of_coordinates, parts)
         super().__init__(engine, node, recipe)
@@ -128,6 +132,6 @@ class RotatedTable(BlocksTable):
         return table_of_coordinates(self.rows)
 
 
-def select_largest(engine: Any, node: Node, m: int) -> Selected:
+def select_largest(engine: Any, node: Node, m: float) -> Selected:
     """Find the least of the m largest values of each run."""
     return select(engine.blocks, node, engine.n_cases, lambda counts: np.full(len(counts), m))

@@ -11,6 +11,7 @@ from rskc.engines.base import Place, Sums
 from rskc.engines.interface import Listed
 from rskc.engines.memory import PASSES, MemoryEngine, MemoryTable
 from rskc.engines.missing import MissingEngine, MissingTable
+from rskc.engines.weighted import WeightedMissingTable, WeightedTable
 from rskc.exceptions import not_numpy
 
 # ---- The data
@@ -186,11 +187,14 @@ class TableRecipe(NamedTuple):
     weights: np.ndarray  # (1 or runs, columns)
     dtype: np.dtype
     missing: bool
+    weighted: bool  # whether cases have masses
     n_threads: int
 
     def table_of_cells(self, cells: tuple) -> MemoryTable:
-        """Return the table of cells that are laid out."""
+        """Return the table of cells that are laid out; its cases get their masses later."""
         made = MissingTable if self.missing else MemoryTable
+        if self.weighted:
+            made = WeightedMissingTable if self.missing else WeightedTable
         blocks, rows = cells
         return made(blocks, rows, self.weights, self.n_threads, PASSES, self.place)
 

@@ -98,8 +98,11 @@ class DeviceEngine(BaseEngine):
         return to_host(self.arrays.xp.take(array, self.arrays.asarray(cases), axis=0))
 
     def part(self, cases):
-        rows = self.arrays.xp.take(self.X, self.arrays.asarray(cases), axis=0)
-        return DeviceEngine(rows, frame=self.frame, passes=self.passes)
+        return type(self)(self._taken(cases), frame=self.frame, passes=self.passes)
+
+    def _taken(self, cases):
+        """Return some of the data, on the device."""
+        return self.arrays.xp.take(self.X, self.arrays.asarray(cases), axis=0)
 
     def returned(self, array, unobserved):
         if self.seen is None:

@@ -85,11 +85,10 @@ class DeviceMissingEngine(MissingEngineMixin, DeviceEngine):
     def rows(self, cases):
         return np.where(self._on_host(self.observed, cases), super().rows(cases), np.nan)
 
-    def part(self, cases):
+    def _taken(self, cases):
         xp, index = self.arrays.xp, self.arrays.asarray(cases)
         rows, marks = (xp.take(array, index, axis=0) for array in (self.X, self.observed))
-        rows = xp.where(marks, rows, xp.full_like(rows, float("nan")))
-        return DeviceMissingEngine(rows, frame=self.frame, passes=self.passes)
+        return xp.where(marks, rows, xp.full_like(rows, float("nan")))
 
     def _parts(self, columns, dtype):
         xp = self.arrays.xp
@@ -123,7 +122,9 @@ class DeviceMissingEngine(MissingEngineMixin, DeviceEngine):
 
     def factored(self, groups, weights, K):
         """Return sums (runs, K, p) of f x, and of f over observed cells; f is a case's factor."""
-        factors = self._factors(weights)
+        return self._factored(groups, self._factors(weights), K)
+
+    def _factored(self, groups, factors, K):
         xp, runs = self.arrays.xp, groups.shape[0]
         first = xp.zeros((runs * K, self.n_features), dtype=xp.float64, device=self.arrays.device)
         zeroth = xp.zeros_like(first)

@@ -6,13 +6,15 @@ that work arrays stay small; sums over cases are in double precision.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace, device
 
 # Cells of the work arrays of a chunk: many for a GPU, few enough for the cache of a CPU.
 CPU_CELLS, GPU_CELLS = 2**20, 2**26
+# Masses that are off by less than this share of what is trimmed are off by rounding.
+MASS_SLACK = 1e-11
 
 
 class DeviceFrame(NamedTuple):
@@ -74,29 +76,73 @@ def largest(costs: Any, m: int) -> Any:
     return above | (ties & (rank <= need))
 
 
-def sums(X: Any, groups: Any, K: int, frame: DeviceFrame | None = None) -> tuple[Any, Any]:
-    """Sum the cases of each group in double precision: totals (runs, K, q), counts (runs, K)."""
+def largest_masses(costs: Any, masses: Any, m: float) -> tuple[Any, Any, Any]:
+    """Return a mask (runs, n) of the cases of largest cost, until the mass m is gone.
+
+    Also the numbers (runs,) of the cases that go in part, -1 for none, and what is left of them.
+    """
+    xp, n, slack = array_namespace(costs), costs.shape[1], MASS_SLACK * m
+    order = xp.argsort(-costs, axis=1, stable=True)
+    gone = xp.cumulative_sum(
+        xp.reshape(xp.take(masses, xp.reshape(order, (-1,))), order.shape), axis=1
+    )
+    n_whole = xp.sum(xp.astype(gone <= m + slack, xp.int64), axis=1, keepdims=True)
+    numbers = xp.arange(n, dtype=order.dtype, device=device(costs))[None, :]
+    here = numbers == n_whole  # of the first case, in this order, that is not gone as a whole
+    last = xp.sum(xp.where(here, order, xp.zeros_like(order)), axis=1, keepdims=True)
+    bar = xp.max(
+        xp.where(numbers == last, costs, xp.full_like(costs, -float("inf"))), axis=1, keepdims=True
+    )
+    mask = (costs > bar) | ((costs == bar) & (numbers < last)) | (n_whole == n)
+    before = xp.sum(xp.where(numbers == n_whole - 1, gone, xp.zeros_like(gone)), axis=1)
+    rest, own = m - before, xp.take(masses, last[:, 0])
+    some = (rest > slack) & (n_whole[:, 0] < n)
+    cut = xp.where(some, last[:, 0], -xp.ones_like(last[:, 0]))
+    return mask, cut, own - rest
+
+
+def sums(
+    X: Any, groups: Any, K: int, frame: DeviceFrame | None = None, masses: Any = None
+) -> tuple[Any, Any]:
+    """Sum the cases of each group in double precision: totals (runs, K, q), counts (runs, K).
+
+    ``masses`` (runs, n) are what cases count, None for 1.
+    """
     xp, runs = array_namespace(X), groups.shape[0]
     totals = xp.zeros((runs * K, X.shape[1]), dtype=xp.float64, device=device(X))
     counts = xp.zeros((runs * K,), dtype=xp.float64, device=device(X))
     for rows in chunks(X, runs * K + X.shape[1]):
         own = members(groups[:, rows], K)
+        if masses is not None:
+            own = xp.reshape(own, (runs, K, -1)) * masses[:, None, rows]
+            own = xp.reshape(own, (runs * K, -1))
         totals += own @ read(X, rows, frame)
         counts += xp.sum(own, axis=1)
     return xp.reshape(totals, (runs, K, -1)), xp.reshape(counts, (runs, K))
 
 
 def shift(
-    X: Any, before: Any, after: Any, K: int, frame: DeviceFrame | None = None
+    X: Any,
+    before: Any,
+    after: Any,
+    K: int,
+    frame: DeviceFrame | None = None,
+    masses: Sequence[Any] | None = None,
 ) -> tuple[Any, Any, Any]:
-    """Return what totals and counts change by between groupings, and how many cases moved."""
+    """Return what totals and counts change by between groupings, and how many cases moved.
+
+    ``masses`` are those (runs, n) before and after, None for 1.
+    """
     xp, changed = array_namespace(X), before != after
+    if masses is not None:
+        changed = changed | (masses[0] != masses[1])
     moved = xp.sum(xp.astype(changed, xp.int64), axis=1)
     cases = xp.nonzero(xp.any(changed, axis=0))[0]
     rows = xp.take(X, cases, axis=0)
     # Cases that stay in one run while they move in another leave and enter the same group.
-    left, left_counts = sums(rows, xp.take(before, cases, axis=1), K, frame)
-    joined, joined_counts = sums(rows, xp.take(after, cases, axis=1), K, frame)
+    own = [None if masses is None else xp.take(masses[i], cases, axis=1) for i in (0, 1)]
+    left, left_counts = sums(rows, xp.take(before, cases, axis=1), K, frame, own[0])
+    joined, joined_counts = sums(rows, xp.take(after, cases, axis=1), K, frame, own[1])
     return joined - left, joined_counts - left_counts, moved
 
 

@@ -10,6 +10,12 @@ export function makeTake(store) {
     const lines = `${python}\n${models[store.s]}\nmodel.fit(X)`;
     const blocks = [block("In Python", lines)];
     if (commands.length) blocks.unshift(block("At a terminal", commands[store.s]));
+    if (!data.words.repeats[store.s]) {
+      const text =
+        "A fit from scratch ends at other clusters here: those of this view were found from a " +
+        "neighboring setting. The files have them.";
+      blocks.unshift(element("p", { class: "warn", id: "other" }, text));
+    }
     byId("take").replaceChildren(...blocks);
   };
   byId("take-labels").addEventListener("click", () => {

@@ -1,0 +1,87 @@
+"""Columns of a file that hold no numbers: categories, dates, and what is left out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rskc.columns import are_classes
+from rskc.files._source import Layout, Source, polars
+from rskc.wording import count
+
+# Dates as text: those that sort, of which numbers can be made, and those of one country or another.
+ISO = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
+OTHER_DATES = r"^\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})$"
+MICROSECONDS = 24 * 3600 * 1_000_000  # of a day
+
+
+class Others(NamedTuple):
+    """What becomes of columns that hold no numbers, by number."""
+
+    categories: dict[int, Any]  # series of text, null where missing
+    days: dict[int, Any]  # series of numbers
+    left_out: dict[int, str]  # what they hold
+
+
+def are_dates(cells: Any) -> bool:
+    """Whether all cells of text that are there look like dates."""
+    seen = cells.drop_nulls()
+    if len(seen) == 0:
+        return False
+    return bool(seen.str.contains(ISO).all() or seen.str.contains(OTHER_DATES).all())
+
+
+def observed(layout: Layout, series: Any) -> Any:
+    """Return cells of any type as text, null where missing."""
+    pl = polars()
+    if series.dtype.is_float() and (series == series.floor()).all():
+        series = series.cast(pl.Int64)
+    cells = series.cast(pl.String).str.strip_chars()
+    missing = cells.is_in(list(layout.missing_values)).fill_null(True)
+    return pl.select(pl.when(~missing).then(cells)).to_series()
+
+
+def sort_others(
+    layout: Layout, source: Source, kinds: dict[int, str], forced: set[int], wanted: Any
+) -> Others:
+    """Decide on columns by what they hold (``kinds``); those that are ``forced`` are categories."""
+    found = Others({}, {}, {})
+    for j in sorted({*kinds, *forced}):
+        series, kind = source.frame[str(j)], kinds.get(j, "numbers")
+        if kind == "dates" and j not in forced and wanted.date_columns == "numbers":
+            found.days[j] = _days(layout, source, j)
+            continue
+        is_text = kind in ("text", "true and false")
+        if j not in forced and not (is_text and wanted.text_columns == "categories"):
+            found.left_out[j] = kind
+            continue
+        cells = observed(layout, series)
+        n, n_distinct = cells.count(), cells.drop_nulls().n_unique()
+        if j in forced or n_distinct == 1 or are_classes(n, n_distinct):
+            found.categories[j] = cells
+        else:
+            found.left_out[j] = f"{kind} with {count(n_distinct, 'value')} in {count(n, 'case')}"
+    return found
+
+
+def _days(layout: Layout, source: Source, j: int) -> Any:
+    """Return dates as days since 1970, and times as parts of a day."""
+    pl = polars()
+    series = source.frame[str(j)]
+    if str(series.dtype) == "String":
+        cells = observed(layout, series)
+        if not cells.drop_nulls().str.contains(ISO).all():
+            raise layout.error(
+                "dates become numbers if they are written as 2024-12-31, and {name} has others, "
+                "such as {cell}",
+                name=repr(source.names[j]),
+                cell=repr(cells.drop_nulls()[0]),
+            )
+        hours = cells.str.slice(11, 2).cast(pl.Float64, strict=False).fill_null(0.0)
+        minutes = cells.str.slice(14, 2).cast(pl.Float64, strict=False).fill_null(0.0)
+        days = cells.str.slice(0, 10).str.to_date().cast(pl.Int32).cast(pl.Float64)
+        return days + hours / 24 + minutes / 1440
+    if str(series.dtype).startswith("Date"):
+        return series.cast(pl.Datetime("us")).cast(pl.Int64).cast(pl.Float64) / MICROSECONDS
+    if str(series.dtype) == "Time":
+        series = series.cast(pl.Duration("us"))
+    return series.dt.total_microseconds().cast(pl.Float64) / MICROSECONDS

@@ -1,0 +1,76 @@
+"""Columns of data frames, of pandas and polars alike, and what they hold (internal)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rskc.wording import shortened
+
+NUMBERS, CATEGORY = "numbers", "category"
+# Types of columns, by the beginnings of their names.
+DATES = ("datetime", "date", "timedelta", "duration", "time", "period")
+TEXT = ("object", "str", "string")
+CATEGORIES = ("category", "categorical", "enum", "bool")
+
+
+def column_names(X: Any) -> list[str]:
+    """Return the names of the columns, x0, x1, ... of an array."""
+    names = getattr(X, "columns", None)
+    return [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names]
+
+
+def column(X: Any, j: int) -> Any:
+    """Return a column of a frame of pandas or polars, or of an array."""
+    return X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+
+
+def kinds_of(X: Any) -> list[str]:
+    """Return what columns of a table hold: "numbers", "category", "dates" or "mixed"."""
+    dtypes = getattr(X, "dtypes", None)
+    if dtypes is None:
+        dtypes = ["object" if X.dtype.kind in "OUS" else "numbers"] * X.shape[1]
+    return [_kind(str(dtype).lower(), X, j) for j, dtype in enumerate(dtypes)]
+
+
+def _kind(dtype: str, X: Any, j: int) -> str:
+    if dtype.startswith(DATES):
+        return "dates"
+    if dtype.startswith(CATEGORIES):
+        return CATEGORY
+    if not dtype.startswith(TEXT):
+        return NUMBERS
+    seen = [value for value in cells_of(column(X, j)) if not is_missing(value)]
+    if seen and all(isinstance(value, bool | np.bool_) for value in seen):
+        return CATEGORY
+    try:
+        np.asarray(seen, float)
+    except (TypeError, ValueError):
+        if any(hasattr(value, "isoformat") for value in seen):
+            return "dates"
+        return CATEGORY if all(isinstance(value, str) for value in seen) else "mixed"
+    return NUMBERS
+
+
+def refusal(bad: Mapping[str, str]) -> str:
+    """Say which columns hold what is no number and no category."""
+    words = {"mixed": "both numbers and text", "category": "text"}
+    kinds = {name: words.get(kind, kind) for name, kind in bad.items()}
+    name, kind = next(iter(kinds.items()))
+    what, them = f"Column {name!r} of X holds {kind}", "it"
+    if len(kinds) > 1:
+        named = [f"{shortened(name, 60)!r} ({kind})" for name, kind in kinds.items()]
+        what, them = f"Columns of X hold no numbers: {', '.join(named[:5])}", "them"
+    return f"{what}; leave {them} out, or make numbers of {them} first."
+
+
+def cells_of(values: Any) -> list[Any]:
+    """Return the cells of a column."""
+    return values.to_list() if hasattr(values, "to_list") else list(values)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell is missing: None, NaN, NA."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value

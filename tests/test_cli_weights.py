@@ -1,0 +1,77 @@
+"""Case weights in the command line: ``--weight-column``."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from typer.testing import CliRunner
+
+from rskc import RobustSparseKMeans
+from rskc.cli._commands import app
+from rskc.datasets import make_figure1
+from rskc.files import load
+
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
+
+
+@pytest.fixture
+def people(tmp_path):
+    """A table with a column of weights, as text and as Parquet."""
+    data = make_figure1(n_samples=45, n_features=6, random_state=13)
+    frame = pd.DataFrame(data.data, columns=list("abcdef"))
+    frame["people"] = np.random.default_rng(13).integers(0, 5, len(frame))
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    return tmp_path, frame
+
+
+def run_fit(folder, name, *options):
+    out = folder / "out"
+    words = ["fit", str(folder / name), "-k", "3", "--out", str(out), "--force", "--no-report"]
+    result = CliRunner().invoke(app, [*words, *options])
+    return result, out
+
+
+def test_the_command_line_has_a_weight_column(people):
+    folder, frame = people
+    result, out = run_fit(folder, "people.csv", "--weight-column", "people")
+    assert result.exit_code == 0, result.output
+    assert "Column 'people' says what each case counts." in " ".join(result.output.split())
+    model, X = load(out / "model.rskc"), frame.drop(columns="people")
+    expected = RobustSparseKMeans(3, random_state=0).fit(X, sample_weight=frame["people"])
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert_allclose(model.objective_, expected.objective_)
+    assert_array_equal(model.sample_weight_, frame["people"])
+    assert_array_equal(pd.read_csv(out / "labels.csv")["cluster"], expected.labels_)
+
+
+def test_weights_in_blocks_are_those_of_the_table(people):
+    folder, frame = people
+    frame.to_parquet(folder / "people.parquet")
+    options = [
+        "--weight-column",
+        "people",
+        "--engine",
+        "dask",
+        "--trim",
+        "0.1",
+        "--l1-bound",
+        "1.7",
+    ]
+    result, out = run_fit(folder, "people.parquet", *options)
+    assert result.exit_code == 0, result.output
+    expected = RobustSparseKMeans(3, random_state=0, trim=0.1, l1_bound=1.7)
+    expected.fit(frame.drop(columns="people"), sample_weight=frame["people"])
+    assert_array_equal(pd.read_csv(out / "labels.csv")["cluster"], expected.labels_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--weight-column", "peple"], "there is no column 'peple', given as --weight-column"),
+        (["--weight-column", "people", "-k", "auto"], "searches do not take weights yet"),
+    ],
+)
+def test_the_command_line_refuses_weights_in_one_sentence(people, options, message):
+    result, _ = run_fit(people[0], "people.csv", *options)
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
