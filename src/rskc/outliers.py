@@ -214,8 +214,7 @@ def reweight(
         those of them that the unweighted distance flags.
     """
     arrays, K = engine.arrays, problem.n_clusters
-    table = engine.table(weights[None])
-    labels = arrays.only(table.assign(table.place(centers[None])).labels)
+    labels = engine.nearest(centers, weights)
     groups = arrays.as_run(labels if members is None else members)
     solution: Solution | None = None
     for _ in range(MOST_ROUNDS):
