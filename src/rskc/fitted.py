@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_array
 
-from rskc.arrays import by_blocks, is_dask, to_numpy
+from rskc.arrays import by_blocks, is_dask, is_on_device, to_numpy
 from rskc.engines import Engine, Frame, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.outliers import Distances, Thresholds, distances_to, even_weights
@@ -144,7 +144,17 @@ class Predictor:
 
     def labels(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
-        return self._nearest(self._engine(X))
+        found = None
+        if is_on_device(X):
+            from rskc.engines.device import quick_look
+
+            found = quick_look(X, self.frame, self.weights, self.centers)
+        if found is None:
+            return self._nearest(self._engine(X))
+        labels, doubtful = found
+        if len(doubtful):
+            labels[doubtful] = self._nearest(self._engine(X[doubtful]))
+        return labels
 
     def squared(self, X: Any) -> Any:
         """Return the weighted squared distances (n, K) of cases to centers."""

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from array_api_compat import device, is_torch_array
+from array_api_compat import array_namespace, device, is_torch_array
 
 from rskc.engines.base import BaseEngine, Frame, Sums, sample_steps
 from rskc.engines.device import passes_array
@@ -24,7 +24,7 @@ from rskc.engines.interface import Farthest
 WORK_SHARE = 8
 # ... or this much, where that is not known.
 UNKNOWN_WORK_BYTES = 2**30
-# Centers among which a single look finds the nearest.
+# Centers among which one look finds the nearest.
 MOST_QUICK = 128
 
 
@@ -37,6 +37,21 @@ def passes_for(X: Any) -> ModuleType:
             return passes_array
         return kernels
     return passes_array
+
+
+def quick_look(X: Any, frame: Frame, weights: np.ndarray, centers: np.ndarray) -> Any:
+    """Find the nearest centers (n,) in one look at X, and the numbers of the cases in doubt.
+
+    In doubt are those that are nearly as near to another of the centers (K, p), given in the space
+    of the data, and those with a cell that is not finite. None where X is of another kind, or too
+    many are in doubt.
+    """
+    passes = passes_for(X)
+    single = hasattr(passes, "nearest") and X.dtype == array_namespace(X).float32
+    if not single or len(centers) > MOST_QUICK or np.isnan(centers).any():
+        return None
+    labels, unsure = passes.nearest(X, frame, weights, frame.place(centers))
+    return None if 2 * len(unsure) > len(X) else (labels, unsure)
 
 
 class DeviceEngine(BaseEngine):
@@ -172,19 +187,6 @@ class DeviceEngine(BaseEngine):
         weights = self.equal_weights() if weights is None else weights
         parts = self.arrays.asarray(weights), labels, self.arrays.asarray(centers)
         return self.passes.own_distances(self.X, *self.device_frame, *parts)
-
-    def nearest(self, centers, weights):
-        """Look once at all cases in single precision, and again at those that are in doubt."""
-        quick = getattr(self.passes, "nearest", None)
-        if quick is None or self.dtype != np.float32 or len(centers) > MOST_QUICK:
-            return super().nearest(centers, weights)
-        labels, unsure = quick(self.X, self.frame, weights, self.place(centers))
-        if len(unsure) > self.n_cases // 2:  # single precision does not hold such data
-            return super().nearest(centers, weights)
-        if len(unsure):
-            again = BaseEngine.nearest(self.part(to_host(unsure)), centers, weights)
-            labels[unsure] = again
-        return labels
 
     def squared(self, centers, weights):
         return self.arrays.xp.astype(self._to_all(centers, weights) * self.unit, self.X.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import array_namespace
 
-from rskc.engines.base import BaseEngine, sample_steps
+from rskc.engines.base import sample_steps
 from rskc.engines.device import passes_array
 from rskc.engines.device.arrays import fetch, to_host
 from rskc.engines.device.engine import DeviceEngine
@@ -62,7 +62,6 @@ class DeviceMissingEngine(MissingEngineMixin, DeviceEngine):
     """Passes over an array (n, p) on a device in which NaN marks a missing cell."""
 
     table_type = DeviceMissingTable
-    nearest = BaseEngine.nearest  # a single look does not know missing cells
 
     def __init__(self, X, *, frame=None, **options):
         self.observed = ~array_namespace(X).isnan(X)
