@@ -50,7 +50,7 @@ def nearest(X, frame, weights, centers):
     sent = torch.asarray(np.append(lines, constants), device=X.device)  # one copy, not three
     labels = torch.empty(n, dtype=torch.int32, device=X.device)
     unsure = torch.empty(n, dtype=torch.bool, device=X.device)
-    BM, warps, stages = (32, 2, 1) if BN <= 32 else (128, 8, 3)
+    BM, warps, stages = (64, 2, 1) if BN <= 32 else (128, 8, 3)
     _nearest_kernel[(triton.cdiv(n, BM),)](
         X, sent, labels, unsure, n, p, float(squares.max()), most, ROUNDING,
         BM=BM, BN=BN, BK=32, UNIT=unit(p), num_warps=warps, num_stages=stages,
