@@ -102,6 +102,15 @@ def _same_scheduler() -> Iterator[None]:
     assert _scheduler() == before
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _closed_figures() -> Iterator[None]:
+    """Close the figures of a module: later ones look whether they themselves leave one behind."""
+    yield
+    plt = sys.modules.get("matplotlib.pyplot")
+    if plt is not None:
+        plt.close("all")
+
+
 def _scheduler() -> Any:
     """Return the scheduler in the configuration of Dask, if Dask is imported."""
     dask = sys.modules.get("dask")

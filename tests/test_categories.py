@@ -294,6 +294,7 @@ def test_searches_take_categories(frame):
         )
         gap = GapL1(model, 3, n_permutations=2, **how).fit(frame)
         grid = GridSearch(model, [2, 3], 2, [0], **how).fit(frame)
+    assert stable.nearly == stable.threshold  # a cloud has no clumps, and categories do
     for search in (stable, sampled):
         assert search.selection_probabilities_.shape == (5,)
         assert_array_equal(search.predict(frame), search.best_estimator_.labels_)

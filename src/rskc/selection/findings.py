@@ -180,6 +180,7 @@ def _(search: Stability) -> Finding:
         for row, value in zip(table.rows, search.table_[name], strict=True):
             row[place] = write(value)
     suggestion = f"Half-samples suggest {clusters(K)}. " if table.rows else ""
+    nearly = f", or to {search.nearly:g} if no two neighboring clusters look like one"
     return Finding(
         title="How many clusters: half-samples",
         headline=f"{suggestion}{search.reason_}",
@@ -188,10 +189,10 @@ def _(search: Stability) -> Finding:
         rule="All cases are clustered, and again and again both halves of them. A cluster comes "
         "back to 1 if a half finds the same cases, to 0 if none of them; the figure is the median "
         "over the halves. A number is stable if its worst cluster comes back to "
-        f"{search.threshold:g}, or to {search.nearly:g} if no two neighboring clusters look like "
-        "one. The largest stable number is chosen whose clusters are more compact than those of "
-        f"made-up data of one cloud (p at most {search.level:g}; – where not compared). Stable is "
-        "not the same as real: see what the clusters mean.",
+        f"{search.threshold:g}{nearly if search.nearly < search.threshold else ''}. The largest "
+        "stable number is chosen whose clusters are more compact than those of made-up data of one "
+        f"cloud (p at most {search.level:g}; – where not compared). Stable is not the same as "
+        "real: see what the clusters mean.",
         sample=_sample(search),
         suggests={"n_clusters": K},
         table=table,

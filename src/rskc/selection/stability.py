@@ -155,8 +155,12 @@ class Stability(Search):
 
     @property
     def nearly(self) -> float:
-        """The stability below which a number is out of the question."""
-        return min(NEARLY, self.threshold)
+        """The stability below which a number is out of the question.
+
+        Clusters of categories are told from a cloud in any case, for it has no clumps: with
+        categories all clusters must come back.
+        """
+        return self.threshold if hasattr(self, "encoder_") else min(NEARLY, self.threshold)
 
     def selection_bound(self, threshold: float = 0.75) -> float:
         """Return how many false features to expect among those of a selection probability.
