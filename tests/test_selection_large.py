@@ -237,7 +237,7 @@ def test_a_wrong_number_of_cases_is_refused(value):
 
 def test_too_small_a_part_is_refused_and_leaves_no_checkpoint(tmp_path):
     path = tmp_path / "checkpoint"
-    with pytest.raises(ValueError, match="n_clusters=4 is more than the 3 cases"):
+    with pytest.raises(ValueError, match="n_clusters=4 is more than 3 cases, as many as"):
         make("Clest", max_samples=11, checkpoint=path).fit(corners())
     assert not path.exists()
 
