@@ -93,7 +93,8 @@ def write_explorers(app, error):
 
         data = read_table(TUMOURS, id_column="sample").data
         X = RowStandardizer().set_output(transform="pandas").fit_transform(data)
-        explore(X, labels=read_column(RECEPTOR, "ER"), title="Breast cancer: 78 tumours").save(page)
+        classes = read_column(Path(RECEPTOR), "ER")
+        explore(X, labels=classes, title="Breast cancer: 78 tumours").save(page)
 
 
 def setup(app):
