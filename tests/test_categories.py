@@ -419,7 +419,13 @@ def test_a_mixed_table_without_an_option(table):
     features = pd.read_csv("t-rskc/features.csv")
     assert features.feature.tolist() == ["size", "noise", "color", "letter", "smoker", "code"]
     assert features.set_index("feature").loc["smoker", "center_0"].split()[0] in ("yes", "no")
+    size = pd.read_csv("t.csv")["size"]  # centers and means are in the units of the file
     labels = pd.read_csv("t-rskc/labels.csv")
+    of_size = features.set_index("feature").loc["size", "center_0"]
+    kept = ~labels.trimmed & (labels.cluster == 0)
+    assert float(of_size) == pytest.approx(size[kept.to_numpy()].mean())
+    markers = pd.read_csv("t-rskc/markers.csv").query("cluster == 0").set_index("feature")
+    assert markers.loc["size", "mean"] == pytest.approx(float(of_size), rel=0.05)
     assert labels.case[0] == "P0"
     summary = json.loads(Path("t-rskc/summary.json").read_text())
     assert summary["standardization"]["of"] == "columns"

@@ -20,6 +20,7 @@ from rskc.cli._options import NAMES
 from rskc.cli._repeat import explore_command, fit_command, run_of
 from rskc.cli._tables import Data, named_cases
 from rskc.exceptions import FitWarning
+from rskc.summary import in_units
 from rskc.wording import cleaned, count, listed, on_outliers
 
 TOP = 10
@@ -119,7 +120,7 @@ class Result:
     @cached_property
     def features(self) -> Any:
         """A row a feature; after a search by half-samples, with how often these select it."""
-        frame, search = self.model.features_frame(), self.stability
+        frame, search = in_units(self.model.features_frame(), self.data.units), self.stability
         if search is None:
             return frame
         return frame.assign(selection_probability=search.selection_probabilities_)
@@ -147,7 +148,8 @@ class Result:
         """A row a marker."""
         search = self.stability
         probabilities = None if search is None else search.selection_probabilities_
-        return self.model.markers_frame(self.data.X, selection_probabilities=probabilities)
+        frame = self.model.markers_frame(self.data.X, selection_probabilities=probabilities)
+        return in_units(frame, self.data.units)
 
     @cached_property
     def counts(self) -> Counts:
@@ -214,6 +216,7 @@ class Result:
             searches=self.searches,
             labels=data.table.labels,
             run={name: value for name, value in run.items() if value is not None},
+            units=data.units,
         )
 
     @cached_property

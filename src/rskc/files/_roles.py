@@ -55,6 +55,7 @@ class Roles(NamedTuple):
     matrix: Any = None
     categories: Mapping[int, Any] = MappingProxyType({})  # series of text
     weights: np.ndarray | None = None  # (n,) what cases count
+    written: Mapping[str, str] = MappingProxyType({})  # what stood beside numbers
 
 
 def find_roles(layout: Layout, source: Source, wanted: Wanted) -> Roles:
@@ -76,6 +77,7 @@ def find_roles(layout: Layout, source: Source, wanted: Wanted) -> Roles:
         dropped=roles.dropped | found.others,
         matrix=found.matrix,
         categories=found.categories,
+        written=found.written,
     )
     return roles if wanted.use == "all" else _without_numbers(source, roles, wanted)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from rskc.metrics import RevisedSilhouette, revised_silhouette
 from rskc.outliers import Distances, Thresholds
 from rskc.pictures import models as pictures
 from rskc.prediction import judge_cases
+from rskc.summary import features_frame, in_units
 from rskc.wording import cleaned, number
 
 # Distances may differ from those of the fit by rounding (float32), not by more than this share.
@@ -67,6 +68,7 @@ class Facts:
     sizes: np.ndarray
     weights: np.ndarray
     support: np.ndarray  # features that have weight, the largest first
+    units: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of columns
 
     @property
     def columns(self) -> np.ndarray:
@@ -168,13 +170,13 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
 
 def _centers(facts: Facts) -> Iterable[np.ndarray]:
     """Return the centers by features; in words where there are categories."""
-    encoder = getattr(facts.model, "encoder_", None)
-    if encoder is None:
-        return facts.centers
-    described = encoder.describe(facts.centers)
+    frame = in_units(features_frame(facts.model), facts.units)
+    centers = [frame[f"center_{k}"].to_numpy() for k in range(facts.K)]
+    if not hasattr(facts.model, "encoder_"):
+        return centers
     words = [
         [each if isinstance(each, str) else number(each, 4) for each in center]
-        for center in described
+        for center in centers
     ]
     return np.array([clean_names(center) for center in words], object)
 
