@@ -204,6 +204,18 @@ def test_numbers_with_units_are_named(put):
     assert "holds no numbers: 'note'" in flat(refused(*FIT, "--text-columns", "refuse"))
 
 
+def test_predict_refuses_another_unit(put):
+    put(frame(mass=[f"{7 * i % 40} kg" for i in range(N)]))
+    run(*FIT, "--no-report")
+    put(frame(mass=[f"{7 * i % 40} KG" for i in range(N)]))
+    run("predict", "t-rskc", "t.csv", "--out", "out.csv")
+    put(frame(mass=[f"{7 * i % 40} lb" for i in range(N)]))
+    told = refused("predict", "t-rskc", "t.csv", "--out", "out2.csv")
+    assert "'t.csv': column 'mass' is in lb, and was in kg in the fit; write it in kg." in flat(
+        told
+    )
+
+
 def test_decimal_commas_are_announced_and_repeated(put):
     put(frame(mass=[i + 0.5 for i in range(N)]), sep=";", decimal=",")
     told = flat(run(*FIT, "--no-report").output)

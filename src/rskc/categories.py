@@ -230,6 +230,18 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         """Return a center (K, features) by columns: numbers, mean ranks, and shares in words."""
         return [list(self._described(center)) for center in centers]
 
+    def by_category(self, numbers: np.ndarray) -> np.ndarray:
+        """Return coded cases (n, features) by columns: the place of a category, or the number."""
+        made = np.array(numbers[:, self.first], np.float64)
+        for j, (code, first) in enumerate(zip(self.columns_, self.first, strict=True)):
+            if code.kind == ORDINAL:
+                made[:, j] = np.round(made[:, j] / code.scales[0] + code.center) - 1
+            elif code.kind == CATEGORY:
+                missing = np.isnan(made[:, j])
+                own = np.nan_to_num(numbers[:, first : first + code.width])
+                made[:, j] = np.where(missing, np.nan, own.argmax(axis=1))
+        return made
+
     def to_plain(self) -> list[list[Any]]:
         """Return how columns become numbers, in lists of text and numbers."""
         return [[kind, list(c), list(s), center] for kind, c, s, center in self.columns_]

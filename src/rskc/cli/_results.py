@@ -20,7 +20,6 @@ from rskc.cli._options import NAMES
 from rskc.cli._repeat import explore_command, fit_command, run_of
 from rskc.cli._tables import Data, named_cases
 from rskc.exceptions import FitWarning
-from rskc.summary import in_units
 from rskc.wording import cleaned, count, listed, on_outliers
 
 TOP = 10
@@ -120,6 +119,8 @@ class Result:
     @cached_property
     def features(self) -> Any:
         """A row a feature; after a search by half-samples, with how often these select it."""
+        from rskc.summary import in_units
+
         frame, search = in_units(self.model.features_frame(), self.data.units), self.stability
         if search is None:
             return frame
@@ -146,6 +147,8 @@ class Result:
     @cached_property
     def markers(self) -> Any:
         """A row a marker."""
+        from rskc.summary import in_units
+
         search = self.stability
         probabilities = None if search is None else search.selection_probabilities_
         frame = self.model.markers_frame(self.data.X, selection_probabilities=probabilities)

@@ -222,7 +222,9 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     if table.decimal == ",":
         yield "Commas were read as decimal marks; if they are none, add --decimal ."
     if table.written:
-        which = listed((f"{shortened(name, 60)!r} ({how})" for name, how in table.written.items()), 8)
+        which = listed(
+            (f"{shortened(name, 60)!r} ({how})" for name, how in table.written.items()), 8
+        )
         yield f"Read as numbers: {which}."
     for name, values in table.categories.items():
         if len(values) == 1:

@@ -10,8 +10,8 @@ import numpy as np
 from rskc.files._others import are_dates, observed, sort_others
 from rskc.files._source import Layout, Source, TableError, polars, shown
 from rskc.files._text import numbers
-from rskc.files._written import Written, written_numbers
-from rskc.wording import count, quoted
+from rskc.files._written import HowWritten, Written, written_numbers
+from rskc.wording import quoted
 
 
 class Cells(NamedTuple):
@@ -74,7 +74,7 @@ class Numbers(NamedTuple):
     matrix: np.ndarray
     categories: dict[int, Any]  # series of text
     others: dict[str, str]
-    written: dict[str, str]
+    written: dict[str, HowWritten]
 
 
 def find_numbers(layout: Layout, source: Source, columns: list[int], wanted: Any) -> Numbers:
@@ -99,22 +99,13 @@ def find_numbers(layout: Layout, source: Source, columns: list[int], wanted: Any
         cells = Cells(found.days[j], None) if j in found.days else _column(layout, source, j)
         parsed[str(j)] = cells.numbers
         if cells.written is not None:
-            written[source.names[j]] = _described(cells.written)
+            written[source.names[j]] = cells.written.how
     matrix = np.empty((source.frame.height, 0))
     if columns:
         matrix = _matrix(source.frame.select(map(str, columns)).with_columns(**parsed))
         _check_finite(layout, source, columns, matrix)
     left_out = {source.names[j]: kind for j, kind in found.left_out.items()}
     return Numbers(columns, matrix, found.categories, left_out, written)
-
-
-def _described(written: Written) -> str:
-    """Say what stood beside the numbers of a column."""
-    example, n_limits = written.limits
-    words = [f"in {written.unit}"] if written.unit else []
-    if n_limits:
-        words.append(f"{count(n_limits, 'cell')} such as {example} as the limit")
-    return "; ".join(words) or "with marks between thousands"
 
 
 def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rskc.files._source import polars
+from rskc.wording import count
 
 CURRENCY = r"(?:US\$|[$€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|INR)\b)"
 # Words and signs that no other number follows: not the 80 of 120/80, nor the 24 of 18-24. An
@@ -15,12 +16,25 @@ FIRST = 100  # cells that are looked at before all of them are
 ENOUGH = 3
 
 
+class HowWritten(NamedTuple):
+    """What was written beside the numbers of a column."""
+
+    unit: str = ""
+    limit: str = ""  # the first of the cells such as <5
+    n_limits: int = 0
+
+    def __str__(self) -> str:
+        words = [f"in {self.unit}"] if self.unit else []
+        if self.n_limits:
+            words.append(f"{count(self.n_limits, 'cell')} such as {self.limit} as the limit")
+        return "; ".join(words) or "with marks between thousands"
+
+
 class Written(NamedTuple):
-    """A column of text as numbers, and what was written beside them."""
+    """A column of text as numbers."""
 
     numbers: Any  # series, null where a cell is missing
-    unit: str
-    limits: tuple[str, int]  # the first of the cells such as <5, and how many there are
+    how: HowWritten
 
 
 def written_numbers(cells: Any, decimal: str, separator: str | None) -> Written | None:
@@ -41,18 +55,22 @@ def written_numbers(cells: Any, decimal: str, separator: str | None) -> Written 
     size = body.cast(pl.Float64)
     values = parts.select(pl.when(signs).then(-size).otherwise(size)).to_series()
     units = parts.filter(values != 0).select(
-        (pl.col("before") + pl.col("after")).str.to_lowercase().str.strip_chars_end("s. ")
-    )
-    if units.to_series().n_unique() > 1:
+        (pl.col("before") + pl.col("after")).str.strip_chars()
+    ).to_series()  # fmt: skip
+    if len({same_unit(unit) for unit in units.unique()}) > 1:
         return None
     limits = seen.filter(parts["limit"] != "")
     if 2 * len(limits) > len(seen):  # categories such as <18 and >65
         return None
     made = pl.select(pl.when(cells.is_not_null()).then(0.0)).to_series()
     made = made.scatter(cells.is_not_null().arg_true(), values)
-    beside = parts.filter(values != 0).select((pl.col("before") + pl.col("after")).str.strip_chars())
-    unit = beside.to_series()[0] if beside.height else ""
-    return Written(made, unit, (limits[0] if len(limits) else "", len(limits)))
+    unit = units[0] if len(units) else ""
+    return Written(made, HowWritten(unit, limits[0] if len(limits) else "", len(limits)))
+
+
+def same_unit(unit: str) -> str:
+    """Return what units that are the same have in common: day and days, KG and kg."""
+    return unit.casefold().rstrip("s. ")
 
 
 def _parts(cells: Any, decimal: str) -> Any:

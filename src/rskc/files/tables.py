@@ -23,11 +23,11 @@ from scipy.sparse import issparse
 
 from rskc.files._formats import of_columns, read_excel, read_h5ad, read_mtx, read_npy, read_npz
 from rskc.files._numbers import all_are_numbers, cell_error
+from rskc.files._others import observed
 from rskc.files._roles import Roles, SetAside, Wanted, find_roles
 from rskc.files._source import Layout, Source, TableError, near, polars, row_number, shown
-from rskc.files._others import observed
 from rskc.files._text import SEPARATORS, read_text
-from rskc.files._written import shows_decimal_comma
+from rskc.files._written import HowWritten, same_unit, shows_decimal_comma
 from rskc.validation import check_choice
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class Table:
     categories : dict
         Columns of categories, and their values.
     written : dict
-        Columns of numbers that were written with units or marks, and how: "in kg".
+        Columns of numbers that were written with units or marks, and how: ``unit``, the first
+        ``limit`` such as <5, and ``n_limits``.
     decimal : str
         The decimal mark, "." or ",".
     constant : list of str
@@ -109,7 +110,7 @@ class Table:
     where: Callable[[int], str] = row_number
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     weights: np.ndarray | None = None
-    written: Mapping[str, str] = field(default_factory=dict)
+    written: Mapping[str, HowWritten] = field(default_factory=dict)
     decimal: str = "."
 
 
@@ -296,6 +297,16 @@ def _by_commas(layout: Layout, source: Source) -> tuple[Layout, Source]:
         return layout, source
     again = _read(commas)  # 1.234 may be a thousand
     return (commas, again) if all_are_numbers(commas, again, pointed) else (layout, source)
+
+
+def other_units(table: Table, units: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the columns that have another unit than one that is known, with both."""
+    found = {name: (how.unit, units.get(name, "")) for name, how in table.written.items()}
+    return {
+        name: (own, known)
+        for name, (own, known) in found.items()
+        if own and known and same_unit(own) != same_unit(known)
+    }
 
 
 def is_many_files(path: Path) -> bool:
