@@ -349,9 +349,9 @@ def _program(root: Node, made: dict[int, Any]) -> tuple[list[Node], Program]:
     """Return what makes a node, and the leaves, held or made by others, that it starts from."""
     found: dict[int, Node] = {}
     _visit(root, made, found)
-    leaves, order = [], []
-    for node in found.values():
-        (leaves if node.held is not None or id(node) in made else order).append(node)
+    known = {key for key, node in found.items() if node.held is not None or key in made}
+    leaves = [node for key, node in found.items() if key in known]
+    order = [node for key, node in found.items() if key not in known]
     places = {id(node): place for place, node in enumerate([*leaves, *order])}
     steps: Program = []
     for node in order:
