@@ -67,7 +67,7 @@ function drawValues(store, colors) {
     const at = (/** @type {number} */ place) => LEFT + 4 + (place + 0.5) * room;
     values.forEach((value, i) => {
       // Kept apart from the shares, which stand on the right.
-      if (!Number.isNaN(value)) dot(i, at(value) + (scatter(i, 40503 * 65537) - 0.2) * room * 0.5);
+      if (!Number.isNaN(value)) dot(i, at(value) + (scatter(i, 2246822519) - 0.2) * room * 0.5);
     });
     pen.globalAlpha = 1;
     drawCategories(pen, colors, names, groups, at, room, height);
