@@ -16,7 +16,6 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
-import rskc
 from model_files import refusal, rewritten, setting
 from rskc import ColumnStandardizer, RobustSparseKMeans, load, save
 from rskc.categories import CategoryEncoder
@@ -25,7 +24,7 @@ from rskc.displays import ClusterDisplay, HeatmapDisplay, WeightsDisplay
 from rskc.files import read_table, write_ranked_lists
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability, feature_path
-from rskc.selection.references import permuted
+from rskc.selection.references import SteppedReference, permuted
 
 N = 120
 CLASS = np.repeat([0, 1, 2], N // 3)
@@ -186,11 +185,6 @@ def test_tables_that_are_not_in_memory_have_no_categories(frame, model):
         model.predict(blocks)
 
 
-def test_the_explorer_takes_numbers_only(frame):
-    with pytest.raises(ValueError, match="The explorer draws numbers and X holds categories"):
-        rskc.explore(frame, n_clusters=[2], n_splits=0)
-
-
 # ---- Fits
 
 
@@ -283,6 +277,43 @@ def test_models_come_back_from_their_files(frame, model, tmp_path):
 # ---- Searches, markers, pictures, pages
 
 
+def test_a_stepped_cloud_has_the_categories_of_the_data(frame):
+    encoder = CategoryEncoder().fit(frame)
+    X = encoder.transform(frame)
+    X[3, encoder.columns == 2] = np.nan
+    for is_even in (False, True):
+        cloud = SteppedReference.of(X, encoder.columns, is_even)
+        drawn = cloud.draw(np.random.default_rng(0))
+        assert_array_equal(np.isnan(drawn), np.isnan(X))
+        for j in np.flatnonzero(np.bincount(encoder.columns) > 1):
+            own, other = X[:, encoder.columns == j], drawn[:, encoder.columns == j]
+            assert_allclose(np.sort(own, axis=0), np.sort(other, axis=0))  # as frequent
+            assert set((np.nan_to_num(other) > 0).sum(axis=1)) <= {0, 1}
+        numbers = np.bincount(encoder.columns)[encoder.columns] == 1
+        assert_allclose(drawn[:, numbers].std(axis=0), X[:, numbers].std(axis=0), rtol=0.3)
+
+
+def test_steps_of_one_cloud_keep_their_correlation():
+    rng = np.random.default_rng(0)
+    f = rng.normal(size=2000)
+    X = CategoryEncoder().fit_transform(pd.DataFrame({"x": f, "b": f + rng.normal(size=2000) > 0}))
+    drawn = SteppedReference.of(X, np.array([0, 1, 1]), False).draw(rng)
+    own, found = (np.corrcoef(cells[:, 0], cells[:, 2])[0, 1] for cells in (X, drawn))
+    assert 0.8 * own < found < 1.1 * own  # without the strengthening it is 0.8, the root of 2 / pi
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.9, 3)])
+def test_columns_in_clumps_are_no_clusters(share, expected):
+    rng = np.random.default_rng(1)
+    kind, n = np.arange(120) % 3, 120
+    other = rng.integers(0, 3, (n, 4))
+    letters = np.where(rng.random((n, 4)) < share, kind[:, None], other)
+    table = pd.DataFrame(np.array(list("abc"))[letters], columns=list("pqrs"))
+    table["x"] = rng.normal(size=n)
+    how = {"n_splits": 2, "n_references": 5, "n_jobs": 1, "progress": False, "random_state": 0}
+    assert Stability(RobustSparseKMeans(n_init=5), [2, 3], **how).fit(table).n_clusters_ == expected
+
+
 def test_searches_take_categories(frame):
     model = RobustSparseKMeans(3, n_init=5, trim=0.02)
     how = {"random_state": 0, "n_jobs": 1, "progress": False}
@@ -294,7 +325,6 @@ def test_searches_take_categories(frame):
         )
         gap = GapL1(model, 3, n_permutations=2, **how).fit(frame)
         grid = GridSearch(model, [2, 3], 2, [0], **how).fit(frame)
-    assert stable.nearly == stable.threshold  # a cloud has no clumps, and categories do
     for search in (stable, sampled):
         assert search.selection_probabilities_.shape == (5,)
         assert_array_equal(search.predict(frame), search.best_estimator_.labels_)
