@@ -11,7 +11,7 @@ from rskc.categories import CategoryEncoder
 from rskc.markers import marker_effects
 from rskc.metrics import revised_silhouette
 from rskc.selection import Stability
-from skips import skip_without
+from skips import CLI, skip_without
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
@@ -175,7 +175,7 @@ def test_frames_and_summary_have_weights(weighted):
 
 
 def test_the_report_says_what_cases_weigh(weighted):
-    skip_without("jinja2")
+    skip_without("jinja2", "vl_convert")
     from rskc.report import make_report, summarize
 
     model, X, weights = weighted
@@ -232,7 +232,7 @@ def test_pictures_have_weights(weighted):
 
 
 def test_counts_of_the_command_line_go_by_weight(tmp_path):
-    skip_without("typer")
+    skip_without(*CLI)
     from typer.testing import CliRunner
 
     from rskc.cli._commands import app
