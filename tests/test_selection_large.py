@@ -207,7 +207,7 @@ def test_the_part_depends_on_the_seed():
     assert not tables[0].equals(tables[1])
 
 
-def test_the_same_part_for_any_number_of_jobs():
+def test_the_same_part_for_any_number_of_jobs(in_processes):
     X = corners()
     one, two = (make("Clest", max_samples=150, n_jobs=n).fit(X) for n in (1, 2))
     assert_same_choice(one, two)
