@@ -10,6 +10,7 @@ from rskc import RobustSparseKMeans
 from rskc.cli._commands import app
 from rskc.datasets import make_figure1
 from rskc.files import load
+from rskc.selection.search import Search
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
@@ -64,14 +65,40 @@ def test_weights_in_blocks_are_those_of_the_table(people):
     assert_array_equal(pd.read_csv(out / "labels.csv")["cluster"], expected.labels_)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--weight-column", "peple"], "there is no column 'peple', given as --weight-column"),
-        (["--weight-column", "people", "-k", "auto"], "searches do not take weights yet"),
-    ],
-)
-def test_the_command_line_refuses_weights_in_one_sentence(people, options, message):
-    result, _ = run_fit(people[0], "people.csv", *options)
+def test_a_weight_column_that_is_none_is_named(people):
+    result, _ = run_fit(people[0], "people.csv", "--weight-column", "peple")
     assert result.exit_code == 1
-    assert message in " ".join(result.output.split())
+    text = " ".join(result.output.split())
+    assert "there is no column 'peple', given as --weight-column" in text
+
+
+SEARCHES = {
+    "fit": ["--out", "o", "--no-report"],
+    "select-k": ["--clusters", "2,3", "--splits", "2", "--references", "3"],
+    "select-k --method strength": ["--clusters", "2,3", "--splits", "2"],
+    "select-l1": ["-k", "3", "--bounds", "1.3,2", "--permutations", "2"],
+    "select-trim": ["-k", "3", "--trims", "0,0.1"],
+    "compare": ["-k", "2,3", "--bounds", "1.5,2", "--trims", "0"],
+}
+
+
+@pytest.mark.parametrize("command", SEARCHES)
+def test_searches_of_the_command_line_go_by_weight(people, command, monkeypatch):
+    folder, frame = people
+    monkeypatch.chdir(folder)
+    seen = []
+    fit = Search.fit
+
+    def watched(search, X, y=None, sample_weight=None):
+        seen.append(sample_weight)
+        return fit(search, X, y, sample_weight)
+
+    monkeypatch.setattr(Search, "fit", watched)
+    words = [*command.split(), "people.csv", "--weight-column", "people", *SEARCHES[command]]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    assert "Column 'people' says what each case counts." in text
+    assert_array_equal(seen[0], frame["people"])
+    if command != "fit":
+        assert "Cases count by their weights." in text

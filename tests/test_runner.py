@@ -34,6 +34,7 @@ from rskc.selection import runner as runner_module
 from rskc.selection.checkpoint import Checkpoint, NoCheckpoint
 from rskc.selection.references import PcaReference, UniformReference, permuted
 from rskc.selection.runner import Runner
+from rskc.selection.subsample import Sample
 
 SILENT = {"progress": False, "n_jobs": 1}
 MODEL = RobustSparseKMeans(3, trim=0.05, l1_bound=2, n_init=3)
@@ -300,7 +301,7 @@ def test_without_a_seed_a_search_goes_on_with_that_of_the_checkpoint(tmp_path):
     resumed = small_clest(random_state=None, checkpoint=path).fit(blobs())
     assert stored_seed(path) == seed
     search._groups = None
-    search._search(blobs(), Runner(NoCheckpoint({"seed": seed}), 1, False))
+    search._search(Sample(blobs()), Runner(NoCheckpoint({"seed": seed}), 1, False))
     assert_array_equal(resumed.observed_cers_, search.observed_cers_)
     assert_array_equal(resumed.reference_cers_, search.reference_cers_)
     other = tmp_path / "other"

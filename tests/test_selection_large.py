@@ -12,7 +12,7 @@ from rskc import RobustSparseKMeans
 from rskc.report._searches import sections_of
 from rskc.selection import Clest, GapL1, GridSearch, PredictionStrength, TrimCurves
 from rskc.selection.search import MAX_SAMPLES
-from rskc.selection.subsample import draw_cases, gather, with_length
+from rskc.selection.subsample import draw, draw_cases, gather, with_length
 from rskc.validation import PRECISIONS, validated
 from skips import skip_without
 
@@ -123,7 +123,7 @@ def test_few_of_very_many_cases_take_little_memory():
 
 def test_a_table_that_is_small_enough_is_itself():
     X = corners()
-    assert gather(X, len(X), 0) is X
+    assert gather(X, draw(len(X), None, len(X), 0).cases) is X
 
 
 @EVERY_KIND
@@ -131,11 +131,11 @@ def test_the_same_cases_of_every_kind_of_table(kind):
     X = corners()
     search = Clest(MODEL)
     table = validated(search, KINDS[kind](X), reset=True, dtype=PRECISIONS)
-    found = gather(with_length(table), 37, 5)
+    found = gather(with_length(table), draw(len(X), None, 37, 5).cases)
     assert isinstance(found, np.ndarray)
     assert found.flags.c_contiguous
     assert_array_equal(found, X[draw_cases(len(X), 37, 5)])
-    assert_array_equal(gather(with_length(table), len(X), 5), X)
+    assert_array_equal(gather(with_length(table), None), X)
 
 
 def test_only_the_wanted_rows_of_dask_travel_and_other_blocks_are_not_read():
@@ -151,7 +151,7 @@ def test_only_the_wanted_rows_of_dask_travel_and_other_blocks_are_not_read():
 
     table = array.map_blocks(block, chunks=((10,) * 100, (1,)), dtype=float)
     read.clear()  # Dask may have tried it
-    found = gather(table, 5, 3)
+    found = gather(table, draw(1000, None, 5, 3).cases)
     assert_array_equal(found[:, 0], draw_cases(1000, 5, 3))
     assert len(read) <= 5
 

@@ -56,10 +56,31 @@ def counting_cases(X: Any, sample_weight: Any) -> Counting:
             "sample_weight is 0 for some cases, and the lengths of the chunks of X are not known; "
             "call X.compute_chunk_sizes() first, or leave these cases out."
         )
-    own = weights[weights > 0]
-    unit, whole = unit_of(own)
-    masses = np.rint(own / unit) if whole else own / unit
+    masses, unit = _in_units(weights[weights > 0])
     return Counting(weights, None if (masses == 1).all() else masses, unit)
+
+
+def masses_of(weights: np.ndarray) -> np.ndarray:
+    """Return checked weights (n,) in units, 0 for a case that takes no part."""
+    masses, counted = np.zeros(len(weights)), weights > 0
+    masses[counted] = _in_units(weights[counted])[0]
+    return masses
+
+
+def _in_units(weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return weights above 0 in units, and the unit; whole numbers where they are copies."""
+    if len(weights) == 0:
+        return weights, 1.0
+    unit, whole = unit_of(weights)
+    return np.rint(weights / unit) if whole else weights / unit, unit
+
+
+def mean_by_weight(values: np.ndarray, weights: np.ndarray | None) -> float:
+    """Return the mean of values; NaN of those that have no weight."""
+    if weights is None:
+        return float(values.mean()) if len(values) else np.nan
+    total = weights.sum()
+    return float(values @ weights / total) if total > 0 else np.nan
 
 
 def count_of(share: float, n: int) -> int:

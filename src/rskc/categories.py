@@ -101,7 +101,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         self.categorical = categorical
         self.ordinal = ordinal
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the categories of the columns, and their shares.
 
         Parameters
@@ -110,6 +110,9 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
             The table.
         y : ignored
             There for the scikit-learn interface.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each case counts in the shares; None if all count the same. Categories of cases of
+            weight 0 are not seen.
 
         Returns
         -------
@@ -121,6 +124,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         orders = _orders(self.ordinal, names)
         asked = {*_places("categorical", self.categorical, names), *orders}
         kinds = kinds_of(X)
+        weights = _weights(sample_weight, X.shape[0])
         self.columns_ = []
         for j, name in enumerate(names):
             kind = kinds[j]
@@ -132,7 +136,9 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
             texts, order = _texts(column(X, j)), None
             if j in orders:
                 order = orders[j] or _order_of_type(column(X, j))
-            self.columns_.append(_code(name, texts, j in orders, order))
+            counted = np.array([text is not None for text in texts]) & (weights > 0)
+            seen = texts[counted].tolist(), weights[counted]
+            self.columns_.append(_code(name, *seen, j in orders, order))
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -363,10 +369,24 @@ def _order_of_type(values: Any) -> list[str] | None:
     return None
 
 
-def _code(name: str, texts: np.ndarray, is_ordinal: bool, order: list[str] | None) -> ColumnCode:
-    """Return how a column of categories becomes numbers."""
-    seen = [text for text in texts if text is not None]
-    found = dict.fromkeys(sorted(set(seen)), 0)
+def _weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return what cases count; 1 if all count the same."""
+    if sample_weight is None:
+        return np.ones(n)
+    try:
+        weights = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        weights = np.empty(0)
+    if weights.shape != (n,) or not (weights >= 0).all() or np.isinf(weights).any():
+        raise ValueError(f"sample_weight must hold {n} numbers, one for each case, 0 or more.")
+    return weights
+
+
+def _code(
+    name: str, seen: list[str], weights: np.ndarray, is_ordinal: bool, order: list[str] | None
+) -> ColumnCode:
+    """Return how a column of categories becomes numbers, given the cells that are not missing."""
+    found = dict.fromkeys(sorted(set(seen)), 0.0)
     short = shortened(name, 60)
     if is_ordinal:
         if order is None:
@@ -379,8 +399,9 @@ def _code(name: str, texts: np.ndarray, is_ordinal: bool, order: list[str] | Non
             raise ValueError(f"ordinal does not have {quoted(extra)} of column {short!r}.")
         places = {text: i + 1 for i, text in enumerate(order)}
         ranks = np.array([places[text] for text in seen], float)
-        deviation = ranks.std() if len(ranks) else 0.0
-        center = float(ranks.mean()) if len(ranks) else 0.0
+        center = float(np.average(ranks, weights=weights)) if len(ranks) else 0.0
+        spread = np.average((ranks - center) ** 2, weights=weights) if len(ranks) else 0.0
+        deviation = np.sqrt(spread)
         return ColumnCode(ORDINAL, tuple(order), (1 / deviation if deviation else 1.0,), center)
     if len(found) > 2 and 2 * len(found) >= len(seen):
         raise ValueError(
@@ -388,10 +409,10 @@ def _code(name: str, texts: np.ndarray, is_ordinal: bool, order: list[str] | Non
             f"{count(len(seen), 'case')}: they name the cases rather than group them; leave the "
             "column out."
         )
-    for text in seen:
-        found[text] += 1
-    spread = max(len(found) - 1, 1)
-    scales = tuple(float(np.sqrt(len(seen) / (n * spread))) for n in found.values())
+    for text, weight in zip(seen, weights.tolist(), strict=True):
+        found[text] += weight
+    total, spread = sum(found.values()), max(len(found) - 1, 1)
+    scales = tuple(float(np.sqrt(total / (own * spread))) for own in found.values())
     return ColumnCode(CATEGORY, tuple(found), scales)
 
 
@@ -411,11 +432,13 @@ def _coded(code: ColumnCode, texts: np.ndarray) -> tuple[np.ndarray, list[str]]:
     return part, unknown
 
 
-def find_encoder(X: Any, categorical: Any, ordinal: Any) -> CategoryEncoder | None:
+def find_encoder(
+    X: Any, categorical: Any, ordinal: Any, sample_weight: Any = None
+) -> CategoryEncoder | None:
     """Return the fitted encoder of a table in memory, None if all its columns are numbers."""
     given = categorical is not None or ordinal is not None
     is_frame = getattr(X, "columns", None) is not None and hasattr(X, "dtypes")
     if not given and not (is_frame and set(kinds_of(X)) - {NUMBERS}):
         return None
-    encoder = CategoryEncoder(categorical, ordinal).fit(X)
+    encoder = CategoryEncoder(categorical, ordinal).fit(X, sample_weight=sample_weight)
     return encoder if any(code.kind != NUMBERS for code in encoder.columns_) else None

@@ -14,7 +14,7 @@ from rskc.exceptions import ComparisonError
 from rskc.fitted import feature_names
 from rskc.labels import count_shared, match_clusters
 from rskc.metrics import classification_error_rate
-from rskc.validation import names_of_cases
+from rskc.validation import check_sample_weight, names_of_cases
 from rskc.wording import cleaned, count, listed
 
 __all__ = ["SolutionComparison", "compare_solutions"]
@@ -132,7 +132,9 @@ def _names(names: Sequence[Any]) -> str:
     return f"{len(names):,} ({listed(first, MOST_NAMES, len(names))})"
 
 
-def compare_solutions(a: Any, b: Any, X: Any = None) -> SolutionComparison:
+def compare_solutions(
+    a: Any, b: Any, X: Any = None, sample_weight: Any = None
+) -> SolutionComparison:
     """Put two solutions for the same cases side by side.
 
     Parameters
@@ -142,6 +144,9 @@ def compare_solutions(a: Any, b: Any, X: Any = None) -> SolutionComparison:
     X : array-like or data frame of shape (n_samples, n_features), default=None
         Cases to compare the models on: clusters and outliers are those that ``predict`` and
         ``is_outlier`` give. None for the cases of the fits, which must be the same.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each case counts in the error rates, and when clusters are matched; cases are counted.
+        None for the weights of the fits, where X is None and both had the same.
 
     Returns
     -------
@@ -171,7 +176,19 @@ def compare_solutions(a: Any, b: Any, X: Any = None) -> SolutionComparison:
     named = a if hasattr(a, "case_names_in_") else b
     names = names_of_cases(X) if X is not None else getattr(named, "case_names_in_", None)
     names = np.arange(len(first.labels)) if names is None else names
-    return compare(first, second, names, feature_names(a if hasattr(a, "feature_names_in_") else b))
+    features = feature_names(a if hasattr(a, "feature_names_in_") else b)
+    if sample_weight is None and X is None:
+        sample_weight = _weights_of_both(a, b)
+    weights = None
+    if sample_weight is not None:
+        weights = check_sample_weight(sample_weight, len(first.labels))
+    return compare(first, second, names, features, weights)
+
+
+def _weights_of_both(a: Any, b: Any) -> np.ndarray | None:
+    one, other = (getattr(model, "sample_weight_", None) for model in (a, b))
+    same = one is not None and other is not None and np.array_equal(one, other)
+    return one if same else None
 
 
 def _check_features(a: Any, b: Any) -> None:
@@ -225,12 +242,18 @@ def _of_fit(a: Any, b: Any) -> tuple[Judgment, Judgment]:
     return first, second
 
 
-def compare(a: Judgment, b: Judgment, cases: Any, features: Any) -> SolutionComparison:
-    """Compare two judgments of the same cases and features."""
+def compare(
+    a: Judgment, b: Judgment, cases: Any, features: Any, weights: np.ndarray | None = None
+) -> SolutionComparison:
+    """Compare two judgments of the same cases and features.
+
+    Clusters are matched, and error rates computed, by the weights of the cases; cases are counted.
+    """
     import pandas as pd
 
-    counts = count_shared(a.labels, b.labels, a.n_clusters, b.n_clusters)
-    pairs = enumerate(match_clusters(counts).tolist())
+    both = a.labels, b.labels, a.n_clusters, b.n_clusters
+    counts = count_shared(*both)
+    pairs = enumerate(match_clusters(count_shared(*both, weights)).tolist())
     matches = {i: j for i, j in pairs if j >= 0 and counts[i, j]}
     expected = np.array([matches.get(k, -1) for k in range(a.n_clusters)])
     moved = expected[a.labels] != b.labels
@@ -245,14 +268,20 @@ def compare(a: Judgment, b: Judgment, cases: Any, features: Any) -> SolutionComp
             "outlier_b": b.outliers[shown],
         }
     )
-    regular = ~(a.outliers | b.outliers)
+    counted = np.ones(len(a.labels), bool) if weights is None else weights > 0
     cer, cer_regular = (
-        classification_error_rate(a.labels[mask], b.labels[mask]) if mask.sum() > 1 else np.nan
-        for mask in (np.ones(len(regular), bool), regular)
+        _error_rate(a, b, mask, weights) for mask in (counted, counted & ~(a.outliers | b.outliers))
     )
     table = pd.DataFrame(counts)
     table.index.name, table.columns.name = "a", "b"
     return SolutionComparison(table, matches, cer, cer_regular, frame, _features(a, b, features))
+
+
+def _error_rate(a: Judgment, b: Judgment, mask: np.ndarray, weights: np.ndarray | None) -> float:
+    if mask.sum() < 2:
+        return np.nan
+    own = None if weights is None else weights[mask]
+    return classification_error_rate(a.labels[mask], b.labels[mask], own)
 
 
 def _features(a: Judgment, b: Judgment, names: np.ndarray) -> Any:

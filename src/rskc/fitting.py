@@ -74,7 +74,7 @@ def fit(
 ) -> list[FitWarning]:
     """Fit a model, from known solutions too, and return what there is to warn of."""
     case_names = names_of_cases(X)
-    X = validated_for_fit(model, X)
+    X = validated_for_fit(model, X, sample_weight)
     counting = counting_cases(X, sample_weight)
     own, names = counting.of(X), counting.names(case_names)
     with solver_settings(model.verbose):
@@ -139,9 +139,9 @@ def _solve(
     return Found(solve(engine, problem, starts, warm), problem, None)
 
 
-def validated_for_fit(model: Any, X: Any) -> Any:
+def validated_for_fit(model: Any, X: Any, sample_weight: Any = None) -> Any:
     """Check the data of a fit, and remember their features in the model."""
-    checked = validated(model, X, reset=True, dtype=PRECISIONS)
+    checked = validated(model, X, reset=True, dtype=PRECISIONS, sample_weight=sample_weight)
     warn_of_columns(X)
     if not hasattr(model, "encoder_"):
         warn_of_numbers(X, checked)

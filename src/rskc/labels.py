@@ -87,10 +87,38 @@ def in_order(labels: Labels) -> Labels:
 # Two partitions into numbered clusters
 
 
-def count_shared(labels: np.ndarray, others: np.ndarray, K: int, L: int) -> np.ndarray:
-    """Count the cases (K, L) that clusters of one partition share with those of another."""
+def count_shared(
+    labels: np.ndarray, others: np.ndarray, K: int, L: int, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Count the cases (K, L) that clusters of one partition share with those of another.
+
+    Or add up their weights.
+    """
     pairs = labels.astype(np.int64) * L + others
-    return np.bincount(pairs, minlength=K * L).reshape(K, L)
+    return np.bincount(pairs, weights, minlength=K * L).reshape(K, L)
+
+
+def adjusted_rand_index(
+    labels: np.ndarray, others: np.ndarray, weights: np.ndarray | None = None
+) -> float:
+    """Return how far two partitions agree: 1 if they are the same, 0 on average by chance.
+
+    A pair of cases counts the product of their weights. Copies of one case are no pair: they are
+    together in any partition.
+    """
+    K, L = (int(each.max(initial=0)) + 1 for each in (labels, others))
+    shared = count_shared(labels, others, K, L, weights).astype(np.float64)
+    same, first, second, every = (
+        (each**2).sum() for each in (shared, shared.sum(axis=1), shared.sum(axis=0), shared.sum())
+    )
+    itself = len(labels) if weights is None else (weights**2).sum()
+    # Pairs that are together in both, in one of the two only, and in neither.
+    both, one, other = same - itself, first - same, second - same
+    neither = every - first - second + same
+    if max(one, other) <= 1e-12 * every:
+        return 1.0
+    chance = (both + other) * (other + neither) + (both + one) * (one + neither)
+    return float(2 * (both * neither - one * other) / chance)
 
 
 def match_clusters(shared: np.ndarray) -> np.ndarray:

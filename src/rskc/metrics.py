@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.arrays import to_numpy
+from rskc.case_weights import masses_of
 from rskc.labels import in_order, read_two
-from rskc.validation import check_integer, short_repr
+from rskc.validation import check_integer, check_sample_weight, short_repr
 
 __all__ = [
     "FeatureAgreement",
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 
-def classification_error_rate(a: Any, b: Any) -> float:
+def classification_error_rate(a: Any, b: Any, sample_weight: Any = None) -> float:
     """Share of the pairs of cases that are together in one partition and apart in the other.
 
     This is 1 - Rand index: 0 for equal partitions, however their clusters are named, and at most 1.
@@ -35,6 +36,9 @@ def classification_error_rate(a: Any, b: Any) -> float:
     a, b : array-like of shape (n_samples,)
         Labels of the same cases, at least two of them. Any type: numbers, strings, objects.
         Missing labels (None, NaN, NA) are together.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each case counts; None if all count the same. A case of weight 3 is as three copies of
+        it, and multiplying all weights changes nothing.
 
     Returns
     -------
@@ -55,15 +59,17 @@ def classification_error_rate(a: Any, b: Any) -> float:
     0.5
     """
     first, second = read_two(a=a, b=b)
-    n = len(first.codes)
-    if n < 2:
-        raise ValueError(f"{n} labels make no pair of cases; at least 2 are needed.")
+    masses = _masses(sample_weight, len(first.codes))
+    n_cases = len(first.codes) if masses is None else int(np.count_nonzero(masses))
+    if n_cases < 2:
+        raise ValueError(f"{n_cases} labels make no pair of cases; at least 2 are needed.")
+    n = n_cases if masses is None else float(masses.sum())
     both = first.codes * len(second.names) + second.codes
-    apart = _joined_pairs(first.codes) + _joined_pairs(second.codes) - 2 * _joined_pairs(both)
-    return apart / (n * (n - 1))
+    joined = [_joined_pairs(codes, masses) for codes in (first.codes, second.codes, both)]
+    return max(joined[0] + joined[1] - 2 * joined[2], 0) / (n * (n - 1))
 
 
-def sensitivity(true: Any, labels: Any) -> Any:
+def sensitivity(true: Any, labels: Any, sample_weight: Any = None) -> Any:
     """For each true class, find the cluster that holds most of it, and the share it holds.
 
     R's RSKC calls this ``Sensitivity``. Look at the clusters too: if all cases are in one cluster,
@@ -75,13 +81,16 @@ def sensitivity(true: Any, labels: Any) -> Any:
         True class of each case. Any type; missing ones (None, NaN, NA) are one class, the last.
     labels : array-like of shape (n_samples,)
         Cluster of each case. Any type.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each case counts; None if all count the same.
 
     Returns
     -------
     table : pandas.DataFrame
         A row a class, in sorted order, or as first seen if the classes have none: ``class``,
         ``size``, ``cluster`` and ``sensitivity``. Of clusters that hold equally many the first in
-        that order is named.
+        that order is named. With weights also ``weight``, that of the class, of which
+        ``sensitivity`` is a share; ``size`` is the number of cases.
 
     Raises
     ------
@@ -102,7 +111,10 @@ def sensitivity(true: Any, labels: Any) -> Any:
     if len(classes.codes) == 0:
         raise ValueError("true and labels have no cases; at least one is needed.")
     K, sizes = len(clusters.names), np.bincount(classes.codes)
-    pairs, counts = np.unique(classes.codes * K + clusters.codes, return_counts=True)
+    weights = _weights(sample_weight, len(classes.codes))
+    totals = sizes if weights is None else np.bincount(classes.codes, weights)
+    pairs, places = np.unique(classes.codes * K + clusters.codes, return_inverse=True)
+    counts = np.bincount(places, weights)
     largest_first = np.lexsort((-counts, pairs // K))
     _, first = np.unique((pairs // K)[largest_first], return_index=True)
     best = largest_first[first]
@@ -110,7 +122,9 @@ def sensitivity(true: Any, labels: Any) -> Any:
     names = {"class": classes.names, "cluster": clusters.names[pairs[best] % K]}
     frame = pd.DataFrame({name: pd.Series(part, dtype=object) for name, part in names.items()})
     frame.insert(1, "size", sizes)
-    frame["sensitivity"] = counts[best] / sizes
+    if weights is not None:
+        frame.insert(2, "weight", totals)
+    frame["sensitivity"] = _share(counts[best], totals)
     try:
         return frame.infer_objects()
     except UnicodeEncodeError:
@@ -191,7 +205,9 @@ def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
     return RevisedSilhouette(values, nearest, second, a, b)
 
 
-def silhouette_means(silhouette: RevisedSilhouette, outliers: Any = None) -> Any:
+def silhouette_means(
+    silhouette: RevisedSilhouette, outliers: Any = None, sample_weight: Any = None
+) -> Any:
     """Average the revised silhouette over each cluster, with and without its outliers.
 
     Parameters
@@ -200,13 +216,16 @@ def silhouette_means(silhouette: RevisedSilhouette, outliers: Any = None) -> Any
         What ``revised_silhouette`` gives.
     outliers : array-like of bool of shape (n_samples,) or None, default=None
         Cases to set apart, such as ``model.outliers_``; None for no case.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each case counts in the means; None if all count the same.
 
     Returns
     -------
     table : pandas.DataFrame
         A row a cluster, numbered as in ``silhouette.nearest``: ``cluster``, ``size``,
         ``n_outliers``, ``mean``, ``mean_without_outliers`` and ``mean_of_outliers``; a mean over no
-        case is NaN.
+        case is NaN. With weights also ``weight``, that of the cluster; ``size`` and ``n_outliers``
+        are numbers of cases.
 
     Raises
     ------
@@ -234,19 +253,25 @@ def silhouette_means(silhouette: RevisedSilhouette, outliers: Any = None) -> Any
             f"{apart.dtype} of shape {apart.shape}."
         )
     K = int(max(clusters.max(initial=-1), silhouette.second.max(initial=-1))) + 1
-    sizes, sums = _per_cluster(clusters, values, K)
-    n_apart, sum_apart = _per_cluster(clusters[apart], values[apart], K)
-    _, sum_kept = _per_cluster(clusters[~apart], values[~apart], K)
-    return pd.DataFrame(
+    weights = _weights(sample_weight, len(values))
+    own = np.ones(len(values)) if weights is None else weights
+    parts = np.ones(len(values), bool), ~apart, apart
+    totals = [np.bincount(clusters[part], own[part], minlength=K) for part in parts]
+    sums = [np.bincount(clusters[part], (own * values)[part], minlength=K) for part in parts]
+    every, kept, outlying = map(_share, sums, totals)
+    frame = pd.DataFrame(
         {
             "cluster": np.arange(K),
-            "size": sizes,
-            "n_outliers": n_apart,
-            "mean": _share(sums, sizes),
-            "mean_without_outliers": _share(sum_kept, sizes - n_apart),
-            "mean_of_outliers": _share(sum_apart, n_apart),
+            "size": np.bincount(clusters, minlength=K),
+            "n_outliers": np.bincount(clusters[apart], minlength=K),
+            "mean": every,
+            "mean_without_outliers": kept,
+            "mean_of_outliers": outlying,
         }
     )
+    if weights is not None:
+        frame.insert(2, "weight", totals[0])
+    return frame
 
 
 def feature_precision(weights: Any, true_features: Any, n_top: int | None = None) -> int:
@@ -352,22 +377,26 @@ def feature_agreement(a: Any, b: Any) -> FeatureAgreement:
     return FeatureAgreement(n_a, n_b, n_both, *shares.tolist())
 
 
-def _joined_pairs(codes: np.ndarray) -> int:
+def _weights(sample_weight: Any, n: int) -> np.ndarray | None:
+    return None if sample_weight is None else check_sample_weight(sample_weight, n)
+
+
+def _masses(sample_weight: Any, n: int) -> np.ndarray | None:
+    return None if sample_weight is None else masses_of(check_sample_weight(sample_weight, n))
+
+
+def _joined_pairs(codes: np.ndarray, masses: np.ndarray | None) -> Any:
     """Count the ordered pairs of cases, each case with itself too, that share a code."""
-    few = codes.max() < 4 * len(codes)
-    sizes = np.bincount(codes) if few else np.unique(codes, return_counts=True)[1]
-    return int(sizes @ sizes)
+    if codes.max() >= 4 * len(codes):
+        codes = np.unique(codes, return_inverse=True)[1]
+    sizes = np.bincount(codes, masses)
+    return int(sizes @ sizes) if masses is None else float(sizes @ sizes)
 
 
 def _least(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Find the column of the least entry of each row, and that entry."""
     columns = distances.argmin(axis=1)
     return columns, np.take_along_axis(distances, columns[:, None], axis=1)[:, 0]
-
-
-def _per_cluster(clusters: np.ndarray, values: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Count the cases of each cluster and add their values up."""
-    return np.bincount(clusters, minlength=K), np.bincount(clusters, values, minlength=K)
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -300,12 +300,12 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     mixture = 1 + (solution.objective / max(solution.n_kept, 1)) / (solution.inertia / n_members)
     # Features that a center has no value of are left out.
     columns = np.flatnonzero((solution.weights > 0) & ~np.isnan(solution.centers).any(axis=0))
-    roots = np.sqrt(solution.weights[columns])
+    roots, frame = np.sqrt(solution.weights[columns]), engine.frame.of_columns(columns)
 
     def coordinates(cases: np.ndarray) -> np.ndarray:
-        return engine.frame.place(engine.rows(cases))[:, columns] * roots
+        return frame.place(engine.rows(cases)[:, columns]) * roots
 
-    centers = engine.frame.place(solution.centers)[:, columns] * roots
+    centers = frame.place(solution.centers[:, columns]) * roots
     some = _some(copies, MOST_SUSPECTS)
     members, labels = _members(engine, solution)
     points = coordinates(members)

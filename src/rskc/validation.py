@@ -190,11 +190,14 @@ def names_of_cases(X: Any) -> np.ndarray | None:
     return names
 
 
-def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
-    """Check a table of any kind: numbers, two-dimensional, finite or NaN, with known features."""
+def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: Any = None) -> Any:
+    """Check a table of any kind: numbers, two-dimensional, finite or NaN, with known features.
+
+    The shares of categories go by the weights of the cases.
+    """
     asked = getattr(estimator, "estimator", estimator)  # a search asks what its estimator asks
     if reset:
-        _find_encoder(estimator, asked, X)
+        _find_encoder(estimator, asked, X, sample_weight)
     if (encoder := getattr(estimator, "encoder_", None)) is not None:
         return _encoded(estimator, encoder, X, reset, dtype)
     if is_dask(X):
@@ -228,7 +231,7 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:
     return checked
 
 
-def _find_encoder(estimator: Any, asked: Any, X: Any) -> None:
+def _find_encoder(estimator: Any, asked: Any, X: Any, sample_weight: Any) -> None:
     """Give an estimator that takes categories the encoder of a table that has some."""
     vars(estimator).pop("encoder_", None)  # of an earlier fit
     if not hasattr(asked, "categorical"):
@@ -237,7 +240,7 @@ def _find_encoder(estimator: Any, asked: Any, X: Any) -> None:
         if asked.categorical is not None or asked.ordinal is not None:
             raise ValueError("Categories need a table in memory that is dense: a data frame.")
         return
-    encoder = find_encoder(X, asked.categorical, asked.ordinal)
+    encoder = find_encoder(X, asked.categorical, asked.ordinal, sample_weight)
     if encoder is not None:
         estimator.encoder_ = encoder
 

@@ -142,7 +142,6 @@ def fit_model(estimator: Any, data: Data, command: list[str], console: Console) 
 
 def fit_searched(searches: list[Any], data: Data, command: list[str], console: Console) -> Result:
     """Run searches, each with the estimator that the one before has chosen."""
-    check_unweighted(data)
     start = time.perf_counter()
     found: list[Any] = []
     warned: list[Any] = []
@@ -153,22 +152,13 @@ def fit_searched(searches: list[Any], data: Data, command: list[str], console: C
         if found:
             search.set_params(estimator=found[-1].best_estimator_)
         with _largest_cell_named(data):
-            warned = run_search(search, data.X, console)
+            warned = run_search(search, data, console)
         found.append(search)
     seconds = time.perf_counter() - start
     return Result(data, found[-1].best_estimator_, found, warned, seconds, command)
 
 
-def check_unweighted(data: Data) -> None:
-    """Refuse case weights for searches, which draw cases without them."""
-    if data.table.weights is not None:
-        raise ValueError(
-            "--weight-column is for a fit with given settings: searches do not take weights yet. "
-            "Give --clusters, and no --l1-bound choose; or leave --weight-column out."
-        )
-
-
-def run_search(search: Any, X: Any, console: Console) -> list[Any]:
+def run_search(search: Any, data: Data, console: Console) -> list[Any]:
     """Run one search; return the warnings of the model that it chose."""
     try:
         with (
@@ -176,7 +166,7 @@ def run_search(search: Any, X: Any, console: Console) -> list[Any]:
             recorded_warnings() as warned,
             checkpoint_noted(search.checkpoint),
         ):
-            search.set_params(progress=update).fit(X)
+            search.set_params(progress=update).fit(data.X, sample_weight=data.table.weights)
     finally:
         search.set_params(progress=False)
     return warned

@@ -28,7 +28,7 @@ from rskc.cli._options import (
 from rskc.cli._output import check_no_file, stem_of
 from rskc.cli._repeat import fit_command, run_of
 from rskc.cli._tables import Data, grouped, read
-from rskc.cli._work import check_unweighted, run_search
+from rskc.cli._work import run_search
 from rskc.wording import cleaned, count
 
 
@@ -95,7 +95,6 @@ def explore(
     out = page.out if page.out is not None else Path(f"{stem_of(table)}-explorer.html")
     check_no_file(out, page.force)
     data = grouped(read(table, reading, standardizing, console), basics.groups)
-    check_unweighted(data)
     search = exploration(settings, basics, searching)
     search.estimator.set_params(feature_groups=data.feature_groups)
     search, warned = explored(search, data, console)
@@ -146,7 +145,7 @@ def explored(search: Any, data: Data, console: Console) -> tuple[Any, list[Any]]
         f"{count(len(trims), 'share')} to trim: {len(numbers) * len(features) * len(trims):,} fits "
         f"to {count(used, 'case')}{halves} of them.",
     )
-    return search, run_search(search, data.X, console)
+    return search, run_search(search, data, console)
 
 
 def write_explorer(path: Path, search: Any, data: Data, title: str | None) -> None:

@@ -78,6 +78,10 @@ class Frame(NamedTuple):
         """Bring points from the space of the data into the frame."""
         return (points - self.location) * self.factor
 
+    def of_columns(self, columns: np.ndarray) -> Frame:
+        """Return the frame of some of the columns."""
+        return Frame(self.location[columns], self.factor, self.limits[columns])
+
 
 def sample_steps(n: int, p: int) -> tuple[int, int]:
     """Return the steps between the rows that a frame is made of: the few, and the many."""
@@ -92,8 +96,8 @@ class Place(NamedTuple):
 
     def centers(self, centers: np.ndarray) -> np.ndarray:
         """Bring centers (runs, K, p) from the space of the data into that of the table."""
-        placed, limits = self.frame.place(centers), self.frame.limits[self.columns]
-        return np.clip(placed[:, :, self.columns], -limits, limits)
+        own = self.frame.of_columns(self.columns)
+        return np.clip(own.place(centers[:, :, self.columns]), -own.limits, own.limits)
 
 
 def above_0(counts: np.ndarray) -> np.ndarray:

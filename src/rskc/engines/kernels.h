@@ -49,6 +49,8 @@ static void rskc_prefetch(const void *start, size_t bytes) {
 /* For trimming: values that are looked at first, and buckets that all are then sorted into. */
 #define RSKC_SAMPLE 32
 #define RSKC_BUCKETS 1024
+/* Up to so many are looked for one after the other. */
+#define RSKC_FEW_LARGEST 4
 /* Masses that are off by less than this share of what is trimmed are off by rounding. */
 #define RSKC_MASS_SLACK 1e-11
 /* Less mass than this, where a case has about 1, is none. */

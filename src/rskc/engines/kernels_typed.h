@@ -149,11 +149,38 @@ static void NAME(buckets)(const T *RSKC_RESTRICT values, int64_t n, BITS low, BI
     }
 }
 
+/* The largest of the values below the bar, as whole numbers; *times = how often it occurs. */
+RSKC_CLONES
+static BITS NAME(largest_below)(const T *RSKC_RESTRICT values, int64_t n, BITS bar, int64_t *times) {
+    BITS top = 0, found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        BITS v = NAME(bits)(values[i]);
+        v &= -(BITS)(v < bar); /* a mask, since compilers vectorize that */
+        top = v > top ? v : top;
+    }
+    for (int64_t i = 0; i < n; i++) found += NAME(bits)(values[i]) == top;
+    *times = (int64_t)found;
+    return top;
+}
+
+/* The m-th largest, for small m: the largest, the next, and so on. */
+static T NAME(one_of_largest)(const T *values, int64_t n, int64_t m, int64_t *spare) {
+    BITS bar = ~(BITS)0;
+    int64_t times = 0;
+    for (*spare = -m; *spare < 0 && bar > 0; *spare += times) {
+        bar = NAME(largest_below)(values, n, bar, &times);
+    }
+    T value;
+    memcpy(&value, &bar, sizeof(T));
+    return value;
+}
+
 /* The m-th largest of values >= 0 (m >= 1); *spare = how many of those equal to it are not among
    the m largest. A few values say how to cut their range into buckets, the values are counted, and
    those of the one bucket in question are ordered. Work space: n + 1 values, n whole numbers. */
 static T NAME(mth_largest)(const T *values, int64_t n, int64_t m, T *inside, int32_t *bucket,
                            int64_t *spare) {
+    if (m <= RSKC_FEW_LARGEST) return NAME(one_of_largest)(values, n, m, spare);
     int64_t counts[RSKC_BUCKETS], found = 0, above = 0;
     BITS low = ~(BITS)0, high = 0;
     int shift = 0, size = n < RSKC_BUCKETS ? RSKC_BUCKETS / 16 : RSKC_BUCKETS, own = size - 1;

@@ -18,7 +18,9 @@ def usable_threads(wanted: int | None) -> int:
     a fork it is one: the threads of OpenMP stay behind in the parent, and the child would wait for
     them without end.
     """
-    most = 1 if _forks else max(1, min(PASSES.max_threads(), joblib.cpu_count()))
+    if wanted == 1 or _forks:
+        return 1  # counting the CPUs takes longer than a pass
+    most = max(1, min(PASSES.max_threads(), joblib.cpu_count()))
     return most if wanted is None else min(wanted, most)
 
 

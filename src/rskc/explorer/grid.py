@@ -24,7 +24,7 @@ from rskc.selection.runner import Runner
 from rskc.selection.search import Search, check_clusters, fit_quietly, with_clusters
 from rskc.selection.settings import check_trims
 from rskc.selection.stability import CASES_A_CLUSTER
-from rskc.selection.subsample import draw_cases
+from rskc.selection.subsample import Sample
 from rskc.validation import check_integer, is_integer, is_word
 
 # Numbers of clusters that are shown without being asked for, and how many more than are chosen.
@@ -145,19 +145,19 @@ class Exploration(Search):
             raise ParameterError("n_features", self.n_features, words)
         return numbers
 
-    def _search(self, X: np.ndarray, runner: Runner) -> None:
+    def _search(self, sample: Sample, runner: Runner) -> None:
         search = Stability(self._for_arrays(), self.n_clusters, n_jobs=self.n_jobs)
         runner.later = len(self._asked.paths) * (1 + self.n_splits)
-        self.choice_ = search.choose(X, runner)
+        self.choice_ = search.choose(sample, runner)
         runner.later = 0
-        self.axes_ = self._axes_around(X)
+        self.axes_ = self._axes_around(sample.X)
         paths, model = self.axes_.paths, self._for_tasks()
         more = len(paths) * self.n_splits
-        fits = fit_paths("Settings", paths, X, model, runner, _describe, more)
-        halves = fit_half_paths(paths, X, model, self.n_splits, runner)
+        fits = fit_paths("Settings", paths, sample, model, runner, _describe, more)
+        halves = fit_half_paths(paths, sample, model, self.n_splits, runner)
         self.fits_ = [dict(fit) for path in fits for fit in path]
         self.halves_ = [half for path in halves for half in path]
-        self.data_, self._seed = X, runner.seed
+        self.data_ = sample.X
 
     def _axes_around(self, X: np.ndarray) -> Axes:
         """Return the settings, with those that the automatic choice took among them."""
@@ -176,11 +176,11 @@ class Exploration(Search):
     def _chosen(self) -> dict[str, Any]:
         return with_clusters(self.estimator, self.choice_.n_clusters)
 
-    def _refit(self, X: Any, searched_all: bool) -> None:
-        super()._refit(X, searched_all)
+    def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
+        super()._refit(X, counted, searched_all)
         n, n_used = self.n_samples_, self.n_samples_used_
-        self.samples_used_ = np.arange(n) if n == n_used else draw_cases(n, n_used, self._seed)
-        del self._seed, self._asked
+        self.samples_used_ = self._drawn.numbers
+        del self._asked
         self.sizes_ = [
             np.bincount(fit["labels"], minlength=len(fit["centers"])) for fit in self.fits_
         ]
@@ -193,11 +193,11 @@ class Exploration(Search):
             del fit["centers"]
 
 
-def _describe(model: Any, X: np.ndarray) -> Result:
+def _describe(model: Any, sample: Sample) -> Result:
     """Describe a fit, and say whether one from restarts alone finds the same clusters."""
-    alone = fit_quietly(clone(model), X)
+    alone = fit_quietly(clone(model), sample)
     repeats = classification_error_rate(alone.labels_, model.labels_) == 0
-    return {**describe_fit(model, X), "centers": model.cluster_centers_, "repeats": repeats}
+    return {**describe_fit(model, sample), "centers": model.cluster_centers_, "repeats": repeats}
 
 
 def _with(values: list, wanted: Any, scale: Any) -> list:

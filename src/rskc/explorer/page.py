@@ -109,6 +109,7 @@ def explore(
     estimator: RobustSparseKMeans | None = None,
     labels: Any = None,
     case_names: Any = None,
+    sample_weight: Any = None,
     title: str | None = None,
     max_samples: int | None = MAX_SAMPLES,
     random_state: Any = 0,
@@ -143,6 +144,8 @@ def explore(
         Known classes to compare clusters with.
     case_names : array-like of shape (n_samples,), default=None
         Names of the cases; None for the index of the frame, or numbers.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each case counts in all fits; None if all count the same. The page counts cases.
     title : str, default=None
         Heading of the page.
     max_samples : int or None, default=5000
@@ -185,7 +188,7 @@ def explore(
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         progress=progress,
-    ).fit(X)
+    ).fit(X, sample_weight=sample_weight)
     names = names_of_cases(X) if case_names is None else case_names
     return Explorer(search, labels=labels, case_names=names, title=title)
 
@@ -257,9 +260,12 @@ def _repeating(
     settings = [setting for path in search.axes_.paths for setting in path]
     models = [clone(search.estimator).set_params(**setting) for setting in settings]
     snippets = [snippet_of(model, n, p, run) for model in models]
-    first = snippets[0]
+    first, weights = snippets[0], ""
+    if hasattr(search.best_estimator_, "sample_weight_"):
+        weights = f", sample_weight={'table.weights' if first.reader else '...'}"
     return {
         "python": "\n".join([*first.imports, "", *first.lines]),
+        "fit": f"model.fit(X{weights})",
         "models": [snippet.model for snippet in snippets],
         "commands": [command(model) for model in models] if command else [],
         "repeats": [bool(fit["repeats"]) for fit in search.fits_],

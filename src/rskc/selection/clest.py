@@ -18,6 +18,7 @@ from rskc.selection.search import (
     fit_quietly,
     with_clusters,
 )
+from rskc.selection.subsample import Sample
 from rskc.validation import check_choice, check_integer, check_real
 
 DATA, REFERENCE = 0, 1
@@ -150,12 +151,12 @@ class Clest(Search):
         check_choice("rule", self.rule, tuple(RULES))
         check_real("level", self.level, 0, 1)
 
-    def _search(self, X: np.ndarray, runner: Runner) -> None:
-        numbers = check_clusters(self.n_clusters, 2, X.shape[0] // 3)
+    def _search(self, sample: Sample, runner: Runner) -> None:
+        numbers = check_clusters(self.n_clusters, 2, sample.shape[0] // 3)
         kinds = [(DATA, b) for b in range(self.n_splits)]
         kinds += [(REFERENCE, b) for b in range(self.n_references)]
-        reference = REFERENCES[self.reference](X)
-        work = partial(_split_error, X, reference, self._for_tasks(), runner.seed)
+        reference = REFERENCES[self.reference](sample.X, sample.masses)
+        work = partial(_split_error, sample, reference, self._for_tasks(), runner.seed)
         results = runner.run("Clest", work, [(*kind, K) for kind in kinds for K in numbers])
         cers = np.array([result["cer"] for result in results]).reshape(-1, len(numbers))
         self.observed_cers_, self.reference_cers_ = np.split(cers, [self.n_splits])
@@ -219,7 +220,7 @@ def agreement_rule(table: Any, level: float, n_references: int) -> Any:
 RULES = {"agreement": agreement_rule, "paper": paper_rule}
 
 
-def _split_error(X: np.ndarray, reference: Reference, estimator: Any, seed: int, key: Key) -> dict:
+def _split_error(sample: Sample, reference: Reference, estimator: Any, seed: int, key: Key) -> dict:
     """CER of one split of the data, or of a reference set, for one number of clusters.
 
     The split and the set are the same for every number of clusters.
@@ -227,9 +228,10 @@ def _split_error(X: np.ndarray, reference: Reference, estimator: Any, seed: int,
     kind, number, K = key
     rng = rng_of(seed, kind, number)
     if kind == REFERENCE:
-        X = reference.draw(rng).astype(X.dtype, copy=False)
-    test, learning = np.split(rng.permutation(X.shape[0]), [X.shape[0] // 3])
+        sample = sample.replaced(reference.draw(rng).astype(sample.X.dtype, copy=False))
+    n = sample.shape[0]
+    test, learning = map(sample.take, np.split(rng.permutation(n), [n // 3]))
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
-    predicted = fit_quietly(models[0], X[learning]).predict(X[test])
-    found = fit_quietly(models[1], X[test]).labels_
-    return {"cer": classification_error_rate(predicted, found)}
+    predicted = fit_quietly(models[0], learning).predict(test.X)
+    found = fit_quietly(models[1], test).labels_
+    return {"cer": classification_error_rate(predicted, found, test.weights)}

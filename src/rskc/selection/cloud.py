@@ -13,6 +13,7 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.references import NormalReference, PcaReference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
+from rskc.selection.subsample import Sample
 from rskc.validation import is_word
 
 # Restarts of the fits to half-samples and references, where the estimator has "auto".
@@ -38,11 +39,12 @@ NOT_COMPARED = CloudPValues(np.nan, np.nan, np.nan)
 
 
 def compare_with_cloud(
-    cells: np.ndarray, labels: np.ndarray, K: int, estimator: Any, n_references: int, runner: Runner
+    sample: Sample, labels: np.ndarray, K: int, estimator: Any, n_references: int, runner: Runner
 ) -> CloudPValues:
     """Compare clusters of cells, and each of them with its nearest one, with those of one cloud."""
-    work = partial(_cluster_index, cells, labels, estimator, runner.seed)
-    sets = [(K, 0, 0), *((K, *pair) for pair in nearest_pairs(cells, labels, K))]
+    work = partial(_cluster_index, sample, labels, estimator, runner.seed)
+    pairs = nearest_pairs(sample.X, labels, K, sample.weights)
+    sets = [(K, 0, 0), *((K, *pair) for pair in pairs)]
     own = [(*cases, DATA, 0) for cases in sets]
     drawn = [
         (*cases, kind, r)
@@ -62,11 +64,15 @@ def compare_with_cloud(
     )
 
 
-def nearest_pairs(cells: np.ndarray, labels: np.ndarray, K: int) -> list[tuple[int, int]]:
+def nearest_pairs(
+    cells: np.ndarray, labels: np.ndarray, K: int, weights: np.ndarray | None = None
+) -> list[tuple[int, int]]:
     """Return each cluster and the one with the nearest center, every pair once."""
     known = [k for k in range(K) if (labels == k).any()]
     filled = np.where(np.isnan(cells), np.nanmean(cells, axis=0), cells)
-    centers = np.array([filled[labels == k].mean(axis=0) for k in known])
+    own = np.ones(len(labels)) if weights is None else weights
+    members = [labels == k for k in known]
+    centers = np.array([np.average(filled[m], axis=0, weights=own[m]) for m in members])
     distances = ((centers[:, None] - centers) ** 2).sum(axis=2)
     np.fill_diagonal(distances, np.inf)
     pairs = enumerate(distances.argmin(axis=1)) if len(known) > 2 else ()
@@ -74,7 +80,7 @@ def nearest_pairs(cells: np.ndarray, labels: np.ndarray, K: int) -> list[tuple[i
 
 
 def _cluster_index(
-    cells: np.ndarray, labels: np.ndarray, estimator: Any, seed: int, key: Key
+    sample: Sample, labels: np.ndarray, estimator: Any, seed: int, key: Key
 ) -> Result:
     """Return the sum of squares within clusters over that in total, of the data or a reference.
 
@@ -82,18 +88,23 @@ def _cluster_index(
     """
     K, first, second, kind, _ = key
     if first != second:
-        K, cells = 2, cells[(labels == first) | (labels == second)]
+        K, sample = 2, sample.take((labels == first) | (labels == second))
     if kind != DATA:
-        cells = CLOUDS[kind].of(cells).draw(rng_of(seed, *key))
+        cloud = CLOUDS[kind].of(sample.X, sample.masses)
+        sample = sample.replaced(cloud.draw(rng_of(seed, *key)))
     try:
         model = configured(estimator, seed_of(seed, *key), n_clusters=K)
-        labels = fit_quietly(with_few_starts(model), cells).labels_
+        labels = fit_quietly(with_few_starts(model), sample).labels_
     except ParameterError:  # fewer distinct cases than clusters
         return dict.fromkeys(INDICES, 0.0)
-    return {name: cluster_index(cells, labels, name == "plane") for name in INDICES}
+    return {
+        name: cluster_index(sample.X, labels, name == "plane", sample.masses) for name in INDICES
+    }
 
 
-def cluster_index(cells: np.ndarray, labels: np.ndarray, in_plane: bool) -> float:
+def cluster_index(
+    cells: np.ndarray, labels: np.ndarray, in_plane: bool, masses: np.ndarray | None = None
+) -> float:
     """Return the sum of squares within clusters over that in total.
 
     Either of all features, or in the plane (line, space) in which the centers lie: across it there
@@ -103,17 +114,20 @@ def cluster_index(cells: np.ndarray, labels: np.ndarray, in_plane: bool) -> floa
     """
     _, labels = np.unique(labels, return_inverse=True)
     members = np.eye(labels.max() + 1)[labels]
+    own = np.ones(len(cells)) if masses is None else masses
     observed = ~np.isnan(cells)
-    counts = np.maximum(members.T @ observed, 1)
-    centers = members.T @ np.where(observed, cells, 0.0) / counts
+    counts = (members.T * own) @ observed
+    sums = (members.T * own) @ np.where(observed, cells, 0.0)
+    centers = sums / np.where(counts > 0, counts, 1)
     cells = np.where(observed, cells, centers[labels])
-    around_mean, around_centers = cells - cells.mean(axis=0), cells - centers[labels]
+    mean = cells.mean(axis=0) if masses is None else own @ cells / own.sum()
+    around_mean, around_centers = cells - mean, cells - centers[labels]
     if in_plane:
-        _, sizes, axes = np.linalg.svd(centers - cells.mean(axis=0), full_matrices=False)
+        _, sizes, axes = np.linalg.svd(centers - mean, full_matrices=False)
         plane = axes[sizes > 1e-9 * sizes[0]].T
         around_mean, around_centers = around_mean @ plane, around_centers @ plane
-    total = max((around_mean**2).sum(), np.finfo(float).tiny)
-    return float((around_centers**2).sum() / total)
+    total = max((own @ around_mean**2).sum(), np.finfo(float).tiny)
+    return float((own @ around_centers**2).sum() / total)
 
 
 def _p_values(indices: np.ndarray, n_sets: int) -> list[float]:

@@ -342,8 +342,17 @@ def clusters(K: int) -> str:
 
 
 def _sample(search: Any) -> str:
+    """Say which cases were searched on, and that they do not all count the same."""
     n, n_used = search.n_samples_, search.n_samples_used_
-    return f"Searched on {n_used:,} of the {n:,} cases, drawn at random." if n_used < n else ""
+    weights = getattr(search.best_estimator_, "sample_weight_", None)
+    if weights is None:
+        return f"Searched on {n_used:,} of the {n:,} cases, drawn at random." if n_used < n else ""
+    which = ""
+    if n_used < np.count_nonzero(weights):
+        which = f"Searched on {n_used:,} of the {n:,} cases, drawn in proportion to their weights. "
+    elif n_used < n:
+        which = f"Searched on the {n_used:,} of {n:,} cases that have a weight above 0. "
+    return f"{which}Cases count by their weights."
 
 
 def _table(search: Any, columns: dict[str, str]) -> TextTable:

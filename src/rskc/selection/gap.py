@@ -25,6 +25,7 @@ from rskc.selection.path import (
 from rskc.selection.references import permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import Search, configured
+from rskc.selection.subsample import Sample
 from rskc.solver import Solution, Warm
 from rskc.validation import check_choice, check_integer, is_integer
 
@@ -120,11 +121,13 @@ class GapL1(Search):
         check_integer("n_permutations", self.n_permutations, 2)
         check_choice("rule", self.rule, ("1se", "largest"))
 
-    def _search(self, X: np.ndarray, runner: Runner) -> None:
-        clean = find_clean(configured(check_sparse(self._for_tasks()), runner.seed % 2**32), X)
+    def _search(self, sample: Sample, runner: Runner) -> None:
+        model = configured(check_sparse(self._for_tasks()), runner.seed % 2**32)
+        clean = find_clean(model, sample)
         self._partial = not clean.kept.all()
-        sets = _Sets(X[clean.kept], X[clean.usual], runner.seed, self._groups)
-        n_units = self._n_units(X.shape[1])
+        kept, usual = sample.take(clean.kept), sample.take(clean.usual)
+        sets = _Sets(kept, usual, runner.seed, self._groups)
+        n_units = self._n_units(sample.shape[1])
         path = _GapPath(sets, clean.model, runner, self.n_permutations)
         if not is_integer(self.l1_bounds):
             path.solve(check_bounds(self.l1_bounds, n_units))
@@ -141,11 +144,11 @@ class GapL1(Search):
         self.table_["chosen"] = self.table_.l1_bound == self._chosen()["l1_bound"]
         self._warm = _warm(path.found[self._chosen()["l1_bound"]][0])
 
-    def _refit(self, X: Any, searched_all: bool) -> None:
+    def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
         """Fit from restarts and, if it is a partition of all cases, from the path's solution."""
         warm = [self._warm] if searched_all and not self._partial else []
         del self._warm, self._partial
-        for warning in fit(self.best_estimator_, X, warm):
+        for warning in fit(self.best_estimator_, X, warm, **counted):
             warnings.warn(warning, stacklevel=3)
 
     def _chosen(self) -> dict[str, Any]:
@@ -232,28 +235,29 @@ class _Sets:
     """The data (number 0) and permutations of clean cases, drawn where needed; small ones are kept.
 
     A permutation spreads the cells of outlying cases over all others: 8% of rows with 5 outlying
-    cells each contaminate 34% of the permuted ones.
+    cells each contaminate 34% of the permuted ones. The weights are those of the data.
     """
 
-    def __init__(self, X: np.ndarray, clean: np.ndarray, seed: int, groups: Any):
-        self.X, self.clean, self.seed, self.groups = X, clean, seed, groups
-        self.kept: dict[int, np.ndarray] = {0: X}
+    def __init__(self, data: Sample, clean: Sample, seed: int, groups: Any):
+        self.data, self.clean, self.seed, self.groups = data, clean, seed, groups
+        self.kept: dict[int, Sample] = {0: data}
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"kept": {0: self.X}}
+        return vars(self) | {"kept": {0: self.data}}
 
-    def __getitem__(self, number: int) -> np.ndarray:
+    def __getitem__(self, number: int) -> Sample:
         if number in self.kept:
             return self.kept[number]
-        rng = rng_of(self.seed, number)
-        drawn = permuted(self.clean, rng, self.groups)
-        while (lacking := self.X.shape[0] - drawn.shape[0]) > 0:
+        rng, clean = rng_of(self.seed, number), self.clean
+        drawn = permuted(clean.X, rng, self.groups, clean.weights)
+        while (lacking := self.data.shape[0] - drawn.shape[0]) > 0:
             # As many cases as the data have: fewer fit more closely, and seem to have clusters.
-            more = permuted(self.clean, rng, self.groups)[:lacking]
+            more = permuted(clean.X, rng, self.groups, clean.weights)[:lacking]
             drawn = vstack([drawn, more], "csr") if issparse(more) else np.vstack([drawn, more])
+        found = self.data.replaced(drawn)
         if _bytes_of(drawn) <= KEPT_BYTES:
-            self.kept[number] = drawn
-        return drawn
+            self.kept[number] = found
+        return found
 
 
 def _bytes_of(table: Any) -> int:

@@ -14,39 +14,42 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
+from rskc.case_weights import mean_by_weight
 from rskc.exceptions import ParameterError
 from rskc.fitting import fit
 from rskc.groups import count_active
+from rskc.labels import adjusted_rand_index
 from rskc.metrics import revised_silhouette
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import with_few_starts
 from rskc.selection.halves import best_match
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import configured
+from rskc.selection.subsample import Sample
 from rskc.solver import Warm
 from rskc.validation import is_integer
 
 Path = Sequence[dict[str, Any]]  # settings of an estimator
-Described = Callable[[Any, np.ndarray], Result]
+Described = Callable[[Any, Sample], Result]
 
 
 def fit_paths(
     name: str,
     paths: Sequence[Path],
-    X: np.ndarray,
+    sample: Sample,
     estimator: Any,
     runner: Runner,
     described: Described,
     more: int = 0,
 ) -> list[list[Result]]:
     """Fit with all settings, and return for each path what ``described`` says of its models."""
-    work = partial(_fit_path, X, paths, estimator, runner.seed, described)
+    work = partial(_fit_path, sample, paths, estimator, runner.seed, described)
     results = runner.run(name, work, [(i,) for i in range(len(paths))], more)
     return [_unstacked(result, len(path)) for result, path in zip(results, paths, strict=True)]
 
 
 def _fit_path(
-    X: np.ndarray,
+    sample: Sample,
     paths: Sequence[Path],
     estimator: Any,
     seed: int,
@@ -58,18 +61,21 @@ def _fit_path(
     It is that of the estimator, if it has one, so that a fit with the same settings repeats it.
     """
     own = estimator.random_state
-    models = models_along(paths[key[0]], X, estimator, own if is_integer(own) else seed_of(seed))
-    return _stacked([described(model, X) for model in models])
+    own_seed = own if is_integer(own) else seed_of(seed)
+    models = models_along(paths[key[0]], sample, estimator, own_seed)
+    return _stacked([described(model, sample) for model in models])
 
 
-def models_along(path: Path, X: np.ndarray, estimator: Any, seed: int) -> list[Any]:
+def models_along(path: Path, sample: Sample, estimator: Any, seed: int) -> list[Any]:
     """Fit a model with each of the settings, from restarts and from the solution before."""
+    X = sample.X
     # A fit is of the cases that have a value; in a sparse table all have.
     observed = np.ones(X.shape[0], bool) if issparse(X) else ~np.isnan(X).all(axis=1)
     models: list[Any] = []
     for setting in path:
         model = configured(estimator, seed, **setting)
-        fit(model, X, [_as_warm(before, observed) for before in models[-1:]])
+        warm = [_as_warm(before, observed) for before in models[-1:]]
+        fit(model, X, warm, sample.weights)
         models.append(model)
     return models
 
@@ -78,8 +84,13 @@ def _as_warm(model: Any, observed: np.ndarray) -> Warm:
     return Warm(model.labels_[observed], model.trimmed_weighted_[observed], model.feature_weights_)
 
 
-def describe_fit(model: Any, X: np.ndarray) -> Result:
-    """Return what tables and pages say of a fit."""
+def describe_fit(model: Any, sample: Sample) -> Result:
+    """Return what tables and pages say of a fit.
+
+    Sums per case are per unit of weight, where cases have weights; one that is trimmed in part does
+    not count.
+    """
+    weights = np.ones(sample.shape[0]) if sample.weights is None else sample.weights
     return {
         "labels": model.labels_,
         "trimmed": model.trimmed_,
@@ -87,23 +98,25 @@ def describe_fit(model: Any, X: np.ndarray) -> Result:
         "weights": model.feature_weights_,
         "n_trim": model.n_trim_,
         "share": model.trim_,
-        "objective": model.objective_ / np.count_nonzero(~model.trimmed_),
+        "objective": model.objective_ / weights[~model.trimmed_].sum(),
         "inertia": model.inertia_,
-        "within": model.inertia_ / np.count_nonzero(~model.trimmed_weighted_),
+        "within": model.inertia_ / weights[~model.trimmed_weighted_].sum(),
         "n_features": count_active(model.feature_groups, model.feature_weights_),
         "n_outliers": np.count_nonzero(model.outliers_),
-        "silhouette": _silhouette(model, X),
+        "silhouette": _silhouette(model, sample),
     }
 
 
 FIGURES = ["n_trim", "objective", "inertia", "within", "n_features", "n_outliers", "silhouette"]
 
 
-def _silhouette(model: Any, X: np.ndarray) -> float:
+def _silhouette(model: Any, sample: Sample) -> float:
     """Mean revised silhouette of the cases that are not outliers."""
     if model.n_clusters == 1 or model.outliers_.all():
         return np.nan
-    return float(revised_silhouette(model, X).values[~model.outliers_].mean())
+    regular, weights = ~model.outliers_, sample.weights
+    values = revised_silhouette(model, sample.X).values[regular]
+    return mean_by_weight(values, None if weights is None else weights[regular])
 
 
 # ---- Half-samples
@@ -114,60 +127,53 @@ class HalfSamples(NamedTuple):
 
     labels: np.ndarray  # (halves, n) clusters of all cases, two halves a split
     selected: np.ndarray  # (halves, p) whether features have weight
+    weights: np.ndarray | None = None  # (n,) of the cases
 
     def agreement(self, outliers: np.ndarray) -> float:
         """Return the mean adjusted Rand index of the halves of a split, without outliers."""
-        from sklearn.metrics import adjusted_rand_score  # a fit need not wait for it
-
-        pairs = zip(self.labels[::2], self.labels[1::2], strict=True)
-        clean = ~outliers
-        return float(np.mean([adjusted_rand_score(a[clean], b[clean]) for a, b in pairs]))
+        clean, halves = ~outliers, self.labels[:, ~outliers]
+        weights = None if self.weights is None else self.weights[clean]
+        pairs = zip(halves[::2], halves[1::2], strict=True)
+        return float(np.mean([adjusted_rand_index(a, b, weights) for a, b in pairs]))
 
     def times_agreed(self, labels: np.ndarray, K: int) -> np.ndarray:
         """Return for each case (n,) how many halves give it the cluster that it has."""
-        matched = [best_match(labels, half, K)[half] for half in self.labels]
+        matched = [best_match(labels, half, K, self.weights)[half] for half in self.labels]
         return (np.array(matched) == labels).sum(axis=0)
 
 
 def fit_half_paths(
-    paths: Sequence[Path], X: np.ndarray, estimator: Any, n_splits: int, runner: Runner
+    paths: Sequence[Path], sample: Sample, estimator: Any, n_splits: int, runner: Runner
 ) -> list[list[HalfSamples]]:
     """Fit with all settings to the halves of the cases, split in the same way for all."""
     if not n_splits:
-        return [
-            [HalfSamples(np.empty((0, X.shape[0]), int), np.empty((0, X.shape[1]), bool))] * len(p)
-            for p in paths
-        ]
+        n, p = sample.shape
+        nothing = HalfSamples(np.empty((0, n), int), np.empty((0, p), bool))
+        return [[nothing] * len(path) for path in paths]
     keys = [(i, split) for i in range(len(paths)) for split in range(n_splits)]
-    work = partial(_fit_halves, X, paths, estimator, runner.seed)
+    work = partial(_fit_halves, sample, paths, estimator, runner.seed)
     results = iter(runner.run("Halves of the settings", work, keys))
     found = []
     for path in paths:
         splits = [_unstacked(next(results), len(path)) for _ in range(n_splits)]
-        found.append(
-            [
-                HalfSamples(
-                    *(np.concatenate([split[j][name] for split in splits]) for name in HALF)
-                )
-                for j in range(len(path))
-            ]
-        )
+        joined = [
+            {name: np.concatenate([split[j][name] for split in splits]) for name in splits[0][j]}
+            for j in range(len(path))
+        ]
+        found.append([HalfSamples(**half, weights=sample.masses) for half in joined])
     return found
 
 
-HALF = ("labels", "selected")
-
-
 def _fit_halves(
-    X: np.ndarray, paths: Sequence[Path], estimator: Any, seed: int, key: Key
+    sample: Sample, paths: Sequence[Path], estimator: Any, seed: int, key: Key
 ) -> Result:
     """Fit along a path to two halves of the cases; return clusters of all, and the features."""
-    i, split = key
+    (i, split), X = key, sample.X
     order = rng_of(seed, split).permutation(X.shape[0])
     halves = []
     for number, cases in enumerate(np.array_split(order, 2)):
         try:
-            half, few = X[np.sort(cases)], with_few_starts(configured(estimator, 0))
+            half, few = sample.take(np.sort(cases)), with_few_starts(configured(estimator, 0))
             models = models_along(paths[i], half, few, seed_of(seed, i, split, number))
             halves.append([(model.predict(X), model.feature_weights_ > 0) for model in models])
         except ParameterError:  # fewer distinct cases than clusters: nothing comes back

@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.base import clone
 
 from rskc.exceptions import ParameterError
-from rskc.labels import count_shared, match_clusters
+from rskc.labels import adjusted_rand_index, count_shared, match_clusters
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import NOT_COMPARED, with_few_starts
 from rskc.selection.runner import Key, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
+from rskc.selection.subsample import Sample
 
 # A feature counts as selected by a half if its test passes at this level. Many tests are made, but
 # of noise hardly any feature is selected by most of the halves.
@@ -22,8 +23,8 @@ SELECTED = 0.07
 class Fits:
     """Fits with a number of clusters: to all cases, and to the halves of each split."""
 
-    def __init__(self, n_clusters: int, full: Result):
-        self.n_clusters, self.full = n_clusters, full
+    def __init__(self, n_clusters: int, full: Result, weights: np.ndarray | None = None):
+        self.n_clusters, self.full, self.weights = n_clusters, full, weights
         self.splits: list[Result] = []
         self.cloud = NOT_COMPARED
 
@@ -41,11 +42,12 @@ class Fits:
     @property
     def agreements(self) -> list[float]:
         """Adjusted Rand index of the halves of each split, over the cases that are no outliers."""
-        from sklearn.metrics import adjusted_rand_score  # slow to import
-
         clean = ~self.full["outliers"]
+        weights = None if self.weights is None else self.weights[clean]
         return [
-            adjusted_rand_score(split["first_labels"][clean], split["second_labels"][clean])
+            adjusted_rand_index(
+                split["first_labels"][clean], split["second_labels"][clean], weights
+            )
             for split in self.splits
         ]
 
@@ -53,10 +55,9 @@ class Fits:
     def cluster_stability(self) -> np.ndarray:
         """The median Jaccard index (K,) of each cluster of the fit to all cases."""
         clean = ~self.full["outliers"]
-        own = self.full["labels"][clean]
-        found = [
-            jaccard_indices(own, half["labels"][clean], self.n_clusters) for half in self.halves
-        ]
+        own, K = self.full["labels"][clean], self.n_clusters
+        weights = None if self.weights is None else self.weights[clean]
+        found = [jaccard_indices(own, half["labels"][clean], K, weights) for half in self.halves]
         return np.median(found, axis=0)
 
     @property
@@ -67,7 +68,8 @@ class Fits:
     def matched_labels(self) -> np.ndarray:
         """Return the labels of the halves, numbered as those of the fit to all cases."""
         own, K = self.full["labels"], self.n_clusters
-        return np.array([best_match(own, h["labels"], K)[h["labels"]] for h in self.halves])
+        found = [half["labels"] for half in self.halves]
+        return np.array([best_match(own, half, K, self.weights)[half] for half in found])
 
     def figures(self) -> tuple:
         """Return a row of the table."""
@@ -98,38 +100,42 @@ COLUMNS = (
 )
 
 
-def jaccard_indices(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
+def jaccard_indices(
+    labels: np.ndarray, others: np.ndarray, K: int, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Return for each of K clusters the largest Jaccard index with a cluster of another fit."""
-    shared = count_shared(labels, others, K, K)
+    shared = count_shared(labels, others, K, K, weights)
     either = shared.sum(axis=1, keepdims=True) + shared.sum(axis=0) - shared
-    return (shared / np.maximum(either, 1)).max(axis=1)
+    return (shared / np.where(either > 0, either, 1)).max(axis=1)
 
 
-def best_match(labels: np.ndarray, others: np.ndarray, K: int) -> np.ndarray:
+def best_match(
+    labels: np.ndarray, others: np.ndarray, K: int, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Return which cluster (K,) of a fit each cluster of another is, by the cases they share."""
-    return match_clusters(count_shared(others, labels, K, K))
+    return match_clusters(count_shared(others, labels, K, K, weights))
 
 
-def fit_all(X: np.ndarray, estimator: Any, key: Key) -> Result:
+def fit_all(sample: Sample, estimator: Any, key: Key) -> Result:
     """Cluster all cases."""
+    n, p = sample.shape
     try:
-        model = fit_quietly(clone(estimator).set_params(n_clusters=key[0]), X)
+        model = fit_quietly(clone(estimator).set_params(n_clusters=key[0]), sample)
     except ParameterError as error:
         if error.parameter != "n_clusters":
             raise
-        return _of_no_clusters(X)  # fewer distinct cases than clusters
+        return _of_no_clusters(n, p)  # fewer distinct cases than clusters
     return {
         "labels": model.labels_,
-        "outliers": np.asarray(getattr(model, "outliers_", np.zeros(X.shape[0], bool))),
-        "weights": getattr(model, "feature_weights_", np.ones(X.shape[1])),
+        "outliers": np.asarray(getattr(model, "outliers_", np.zeros(n, bool))),
+        "weights": getattr(model, "feature_weights_", np.ones(p)),
         "share": getattr(model, "trim_", 0.0),
         "n_different": getattr(model, "n_features_different_", np.nan),
         "n_enough": getattr(model, "n_features_enough_", np.nan),
     }
 
 
-def _of_no_clusters(X: np.ndarray) -> Result:
-    n, p = X.shape
+def _of_no_clusters(n: int, p: int) -> Result:
     return {
         "labels": np.zeros(n, np.int32),
         "outliers": np.zeros(n, bool),
@@ -140,27 +146,29 @@ def _of_no_clusters(X: np.ndarray) -> Result:
     }
 
 
-def fit_halves(X: np.ndarray, cases: np.ndarray, estimator: Any, seed: int, key: Key) -> Result:
+def fit_halves(sample: Sample, cases: np.ndarray, estimator: Any, seed: int, key: Key) -> Result:
     """Cluster the two halves of some cases, split in the same way for every number of clusters."""
     K, split = key
     halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
     result: dict[str, Any] = {}
     for i, name in enumerate(("first", "second")):
         half, own_seed = np.sort(halves[i]), seed_of(seed, *key, i)
-        labels, selected = _predict_from(X, half, estimator, own_seed, K)
+        labels, selected = _predict_from(sample, half, estimator, own_seed, K)
         result |= {f"{name}_labels": labels, f"{name}_selected": selected}
     return result
 
 
 def _predict_from(
-    X: np.ndarray, half: np.ndarray, estimator: Any, seed: int, K: int
+    sample: Sample, half: np.ndarray, estimator: Any, seed: int, K: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cluster some cases; return the clusters of all, and which features have weight."""
+    n, p = sample.shape
+    model = with_few_starts(configured(estimator, seed, n_clusters=K))
     try:
-        model = fit_quietly(with_few_starts(configured(estimator, seed, n_clusters=K)), X[half])
+        fit_quietly(model, sample.take(half))
     except ParameterError:  # fewer distinct cases than clusters: nothing comes back
-        return np.zeros(X.shape[0], np.int32), np.zeros(X.shape[1], bool)
-    return model.predict(X).astype(np.int32), _selected(model, X.shape[1])
+        return np.zeros(n, np.int32), np.zeros(p, bool)
+    return model.predict(sample.X).astype(np.int32), _selected(model, p)
 
 
 def _selected(model: Any, p: int) -> np.ndarray:

@@ -11,10 +11,13 @@ from sklearn.base import clone
 
 import rskc.fitting as fitting
 from rskc.automatic import CLEAN_TRIM
+from rskc.case_weights import counting_cases
+from rskc.engines import Engine
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
 from rskc.fitted import by_column, feature_names
 from rskc.groups import count_active
+from rskc.selection.subsample import Sample
 from rskc.solver import Solution, Warm, solve_near, solve_path
 from rskc.validation import check_integer, check_real, is_integer, is_word
 
@@ -59,7 +62,9 @@ class FeaturePath:
         return frame.sort_values(order, ascending=[True, False], kind="stable")
 
 
-def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
+def feature_path(
+    estimator: Any, X: Any, l1_bounds: Any = 20, sample_weight: Any = None
+) -> FeaturePath:
     """Follow the weights of the features along the L1 bound.
 
     Parameters
@@ -71,6 +76,8 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
     l1_bounds : int or array-like, default=20
         The bounds, or how many: these are then spaced evenly on a logarithmic scale up to
         sqrt(n_features).
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each case counts, as in ``fit``; None if all count the same.
 
     Returns
     -------
@@ -87,15 +94,17 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
     array([2, 2])
     """
     model = check_sparse(estimator)
-    data = fitting.validated_for_fit(model, X)
+    data = fitting.validated_for_fit(model, X, sample_weight)
+    counting = counting_cases(data, sample_weight)
+    sample = Sample(counting.of(data), counting.masses)
     names, groups = feature_names(model), fitting.groups_of(model, data.shape[1])
     # What follows has no names of features, and numbers for categories.
     checked = model.set_params(feature_groups=groups, categorical=None, ordinal=None)
     bounds = check_bounds(l1_bounds, data.shape[1] if groups is None else len(groups))
     if is_word(model.trim, "auto"):
-        model, kept, _ = find_clean(model, data)
-        data = data[kept]
-    solutions = solve_bounds(model, data, bounds)
+        model, kept, _ = find_clean(model, sample)
+        sample = sample.take(kept)
+    solutions = solve_bounds(model, sample, bounds)
     weights = np.array([solution.weights for solution in solutions])
     n_features = np.array([count_active(groups, row) for row in weights])
     weights = by_column(checked, weights)
@@ -111,29 +120,36 @@ def feature_path(estimator: Any, X: Any, l1_bounds: Any = 20) -> FeaturePath:
 
 
 def solve_bounds(
-    model: RobustSparseKMeans, X: np.ndarray, bounds: Iterable[float]
+    model: RobustSparseKMeans, sample: Sample, bounds: Iterable[float]
 ) -> list[Solution]:
     """Solve for each of the bounds, upwards, each from the one before."""
+    X = sample.X
     with fitting.solver_settings(model.verbose):
-        engine = fitting.make_engine(model, X)
+        engine = fitting.make_engine(model, X, sample.masses)
         problem = fitting.make_problem(model, engine)
         problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
         starts = fitting.make_starts(model, X, engine, problem)
         with fitting.overflow_explained(model, engine, X):
             solutions = list(solve_path(engine, problems, starts))
             fitting.check_finite(solutions[-1])
-    return solutions
+    return [_plain(solution, engine) for solution in solutions]
 
 
 def solve_between(
-    model: RobustSparseKMeans, X: np.ndarray, bound: float, neighbors: list[Warm]
+    model: RobustSparseKMeans, sample: Sample, bound: float, neighbors: list[Warm]
 ) -> Solution:
     """Solve for a bound from the solutions for its neighbors."""
     with fitting.solver_settings(model.verbose):
-        engine = fitting.make_engine(model, X)
+        engine = fitting.make_engine(model, sample.X, sample.masses)
         problem = replace(fitting.make_problem(model, engine), l1_bound=bound, n_features=None)
-        with fitting.overflow_explained(model, engine, X):
-            return solve_near(engine, problem, neighbors)
+        with fitting.overflow_explained(model, engine, sample.X):
+            return _plain(solve_near(engine, problem, neighbors), engine)
+
+
+def _plain(solution: Solution, engine: Engine) -> Solution:
+    """Return a solution with a plain mask, whether a case is trimmed in part or not."""
+    trimmed = engine.arrays.to_numpy(solution.trimmed_weighted)
+    return replace(solution, trimmed_weighted=trimmed)
 
 
 def check_sparse(estimator: Any) -> RobustSparseKMeans:
@@ -153,13 +169,13 @@ class CleanCases(NamedTuple):
     usual: np.ndarray  # (n,) neither trimmed nor outliers
 
 
-def find_clean(model: RobustSparseKMeans, X: np.ndarray) -> CleanCases:
+def find_clean(model: RobustSparseKMeans, sample: Sample) -> CleanCases:
     """Fit a model once; where the data are to decide what is trimmed, they do it here."""
     once = clone(model)
-    fitting.fit(once, X)
+    fitting.fit(once, sample.X, sample_weight=sample.weights)
     usual = ~(once.trimmed_ | once.outliers_)
     if not is_word(model.trim, "auto"):
-        return CleanCases(model, np.ones(X.shape[0], bool), usual)
+        return CleanCases(model, np.ones(sample.shape[0], bool), usual)
     return CleanCases(clone(model).set_params(trim=CLEAN_TRIM), ~once.trimmed_, usual)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
 
 from rskc.arrays import to_dense
+from rskc.engines.masses import weighted_median
 from rskc.groups import FeatureGroups
+from rskc.selection.subsample import evenly_drawn
 
 # Cells farther than this many MADs from the median of their column are drawn in to that distance
 # before the box is measured: one outlying cell would stretch it along an axis that nothing else
@@ -37,9 +39,9 @@ class UniformReference:
     n_cases: int
 
     @classmethod
-    def of(cls, X: np.ndarray) -> UniformReference:
+    def of(cls, X: np.ndarray, masses: np.ndarray | None = None) -> UniformReference:
         """Measure the box of some data."""
-        filled, missing = _filled(X)
+        filled, missing = _filled(X, masses)
         return cls(filled.min(axis=0), filled.max(axis=0), missing, X.shape[0])
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
@@ -64,12 +66,10 @@ class PcaReference:
     n_cases: int
 
     @classmethod
-    def of(cls, X: np.ndarray) -> PcaReference:
+    def of(cls, X: np.ndarray, masses: np.ndarray | None = None) -> PcaReference:
         """Measure the box of some data."""
-        filled, missing = _filled(X)
-        mean = filled.mean(axis=0)
-        left, sizes, axes = _singular(filled - mean)
-        scores = left * sizes
+        filled, missing = _filled(X, masses)
+        mean, scores, _, axes = _principal(filled, masses)
         return cls(mean, axes, scores.min(axis=0), scores.max(axis=0), missing, X.shape[0])
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
@@ -78,32 +78,52 @@ class PcaReference:
         return _with_missing(scores @ self.axes + self.mean, self.missing)
 
 
-REFERENCES: dict[str, Callable[[np.ndarray], Reference]] = {
+REFERENCES: dict[str, Callable[[np.ndarray, np.ndarray | None], Reference]] = {
     "pca": PcaReference.of,
     "uniform": UniformReference.of,
 }
 
 
-def permuted(X: Any, rng: np.random.Generator, groups: FeatureGroups | None = None) -> Any:
+def permuted(
+    X: Any,
+    rng: np.random.Generator,
+    groups: FeatureGroups | None = None,
+    weights: np.ndarray | None = None,
+) -> Any:
     """Permute each column on its own; a missing cell moves like any other cell.
 
-    The indicators of a category are one column, and move together.
+    The indicators of a category are one column, and move together. Where cases have weights, a cell
+    comes as often as its share of the weight asks for, whichever cases it comes to.
     """
     if issparse(X):
-        return _permuted_sparse(X, rng)
-    if groups is None or len(np.unique(groups.columns)) == X.shape[1]:
+        return _permuted_sparse(X, rng, weights)
+    n, p = X.shape
+    single = groups is None or len(np.unique(groups.columns)) == p
+    if single and weights is None:
         return rng.permuted(X, axis=0)
-    orders = rng.permuted(np.tile(np.arange(len(X))[:, None], groups.columns[-1] + 1), axis=0)
-    return np.ascontiguousarray(np.take_along_axis(X, orders[:, groups.columns], axis=0))
+    columns = np.arange(p) if groups is None or single else groups.columns
+    drawn = [np.repeat(np.arange(n), _copies(n, weights, rng)) for _ in range(columns[-1] + 1)]
+    orders = rng.permuted(np.column_stack(drawn), axis=0)
+    return np.ascontiguousarray(np.take_along_axis(X, orders[:, columns], axis=0))
 
 
-def _permuted_sparse(X: Any, rng: np.random.Generator) -> Any:
+def _permuted_sparse(X: Any, rng: np.random.Generator, weights: np.ndarray | None) -> Any:
     X = X.tocsc(copy=True)
     X.sum_duplicates()
+    n, columns = X.shape[0], []
     for start, stop in pairwise(X.indptr):  # the stored cells of a column go to other rows
-        X.indices[start:stop] = rng.choice(X.shape[0], stop - start, replace=False)
-    X.has_sorted_indices = False
-    return X.tocsr()
+        values = X.data[start:stop]
+        if weights is not None:
+            values = np.repeat(values, _copies(n, weights, rng)[X.indices[start:stop]])
+        columns.append((values, rng.choice(n, len(values), replace=False)))
+    values, rows = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    ends = np.cumsum([0, *(len(own) for own, _ in columns)])
+    return type(X)((values, rows, ends), shape=X.shape).tocsr()
+
+
+def _copies(n: int, weights: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+    """Return how often the cells of each case come into a column."""
+    return np.ones(n, int) if weights is None else evenly_drawn(weights, n, rng)
 
 
 @dataclass(frozen=True)
@@ -117,11 +137,10 @@ class NormalReference:
     n_cases: int
 
     @classmethod
-    def of(cls, X: np.ndarray) -> NormalReference:
+    def of(cls, X: np.ndarray, masses: np.ndarray | None = None) -> NormalReference:
         """Measure the axes of some data."""
-        filled, missing = _filled(X)
-        mean = filled.mean(axis=0)
-        _, sizes, axes = _singular(filled - mean)
+        filled, missing = _filled(X, masses)
+        mean, _, sizes, axes = _principal(filled, masses)
         return cls(mean, axes, sizes / np.sqrt(max(X.shape[0] - 1, 1)), missing, X.shape[0])
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
@@ -130,23 +149,49 @@ class NormalReference:
         return _with_missing(scores @ self.axes + self.mean, self.missing)
 
 
-def _singular(centered: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+class Components(NamedTuple):
+    """The principal axes of some data."""
+
+    mean: np.ndarray  # (p,)
+    scores: np.ndarray  # (n, rank)
+    sizes: np.ndarray  # (rank,) singular values: of n cases that count the same
+    axes: np.ndarray  # (rank, p)
+
+
+def _principal(X: np.ndarray, masses: np.ndarray | None) -> Components:
+    mean = X.mean(axis=0) if masses is None else masses @ X / masses.sum()
+    centered = X - mean
     if not np.isfinite(centered).all():
         raise ValueError("The squares of X overflow: its cells are too large. Rescale its columns.")
-    return np.linalg.svd(centered, full_matrices=False)
+    if masses is None:
+        left, sizes, axes = np.linalg.svd(centered, full_matrices=False)
+        return Components(mean, left * sizes, sizes, axes)
+    roots = np.sqrt(masses / masses.mean())
+    _, sizes, axes = np.linalg.svd(centered * roots[:, None], full_matrices=False)
+    return Components(mean, centered @ axes.T, sizes, axes)
 
 
-def _filled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def _filled(X: np.ndarray, masses: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
     """Clip outlying cells and fill missing ones with the median; return their mask, if any."""
     X = to_dense(X)
     missing = np.isnan(X)
     missing = missing if missing.any() else None
     known = np.where(missing.all(axis=0), 0.0, X) if missing is not None else X
-    median = np.nanmedian(known, axis=0)
-    mad = 1.4826 * np.nanmedian(np.abs(known - median), axis=0)
+    median = _medians(known, masses)
+    mad = 1.4826 * _medians(np.abs(known - median), masses)
     reach = np.where(mad > 0, OUTLYING_MADS * mad, np.inf)
     drawn_in = np.clip(known, median - reach, median + reach)
     return np.where(np.isnan(drawn_in), median, drawn_in), missing
+
+
+def _medians(X: np.ndarray, masses: np.ndarray | None) -> np.ndarray:
+    """Return the median of the observed cells of each column."""
+    if masses is None:
+        return np.nanmedian(X, axis=0)
+    seen = ~np.isnan(X)
+    return np.array(
+        [weighted_median(X[own, j], masses[own]) for j, own in enumerate(seen.T)], float
+    )
 
 
 def _with_missing(X: np.ndarray, missing: np.ndarray | None) -> np.ndarray:

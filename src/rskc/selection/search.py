@@ -12,8 +12,15 @@ import joblib
 import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import issparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.metadata_routing import (
+    UNUSED,
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
@@ -21,8 +28,16 @@ from rskc.fitting import fit
 from rskc.groups import FeatureGroups, as_plain, check_groups
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
-from rskc.selection.subsample import check_max_samples, gather, with_length
-from rskc.validation import PRECISIONS, check_integer, check_seed, is_integer, is_word, validated
+from rskc.selection.subsample import Sample, check_max_samples, draw, gather, with_length
+from rskc.validation import (
+    PRECISIONS,
+    check_integer,
+    check_sample_weight,
+    check_seed,
+    is_integer,
+    is_word,
+    validated,
+)
 from rskc.wording import count
 
 # The most cases of a table that a search works on by default. All of a large table are no better:
@@ -54,7 +69,11 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     checkpoint: Any = None
     progress: Any = True
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    # Weights are for the estimator, which says by metadata routing whether it takes them.
+    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
+    __metadata_request__fit_predict = {"sample_weight": UNUSED}  # noqa: RUF012
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Search, decide, and fit the model that was chosen.
 
         Parameters
@@ -64,6 +83,11 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             that are searched on are read into memory; the chosen model is fitted to X as it is.
         y : ignored
             There for the scikit-learn interface.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each case counts, in fits and in all that compares them; None if all count the
+            same. When cases are split, a case goes into one part as a whole, with its weight. Of a
+            table of more than ``max_samples`` cases, they are drawn in proportion to weight. Cases
+            of weight 0 are not searched on.
 
         Returns
         -------
@@ -71,26 +95,32 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         """
         check_clusterer(self.estimator)
         most = check_max_samples(self.max_samples)
-        table = with_length(validated(self, X, reset=True, dtype=PRECISIONS))
+        given = self._routed(sample_weight)
+        table = with_length(validated(self, X, reset=True, dtype=PRECISIONS, sample_weight=given))
         n, p = map(int, table.shape)
-        n_used = n if most is None else min(n, most)
+        weights = None if given is None else check_sample_weight(given, n)
+        if weights is not None and (weights == weights[0]).all():
+            weights = None
+        n_used = n if weights is None else int(np.count_nonzero(weights))
+        n_used = n_used if most is None else min(n_used, most)
         self._groups = self._groups_of(p)
         self._check(n_used, self._n_units(p))
         jobs = self.n_jobs
         if jobs is not None and (not is_integer(jobs) or jobs == 0):
             raise ParameterError("n_jobs", jobs, "must be None or an integer other than 0.")
         with open_store(self.checkpoint, self._identity()) as store:
-            data = gather(table, n_used, int(store.identity["seed"]))
-            cells = (data.data, data.indices, data.indptr) if issparse(data) else data
-            store.claim("data", f"{data.shape} {data.dtype} {joblib.hash(cells)}")
+            self._drawn = draw(n, weights, most, int(store.identity["seed"]))
+            sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
+            store.claim("data", _hash_of(sample))
             with closing(Runner(store, jobs, self.progress)) as runner:
-                self._search(data, runner)
-        self.n_samples_, self.n_samples_used_ = n, n_used
+                self._search(sample, runner)
+        self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
         model = clone(self.estimator).set_params(**self._chosen())
         if model.get_params().get("random_state", 0) is None:
             model.set_params(random_state=runner.seed % 2**32)
         self.best_estimator_ = model
-        self._refit(X, searched_all=data is table)
+        self._refit(X, {} if given is None else {"sample_weight": given}, sample.X is table)
+        del self._drawn
         return self
 
     def predict(self, X: Any) -> Any:
@@ -98,9 +128,31 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 
-    def fit_predict(self, X: Any, y: Any = None) -> Any:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Search, and return the clusters of the chosen model."""
-        return self.fit(X).best_estimator_.labels_
+        return self.fit(X, sample_weight=sample_weight).best_estimator_.labels_
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return which metadata the estimator asks for, see scikit-learn's user guide."""
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        mapping.add(caller="fit_predict", callee="fit")
+        router = MetadataRouter(owner=type(self).__name__)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
+
+    def _routed(self, sample_weight: Any) -> Any:
+        """Return the weights that the estimator is to have; refuse them if it takes none."""
+        if sample_weight is None:
+            return None
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=sample_weight)
+            return routed.estimator.fit["sample_weight"]
+        if not has_fit_parameter(self.estimator, "sample_weight"):
+            raise TypeError(
+                f"sample_weight was given, and the fit of {type(self.estimator).__name__} takes "
+                "none; leave it out, or use an estimator that takes it, such as "
+                "RobustSparseKMeans."
+            )
+        return sample_weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -116,7 +168,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         """
         raise NotImplementedError
 
-    def _search(self, X: np.ndarray, runner: Runner) -> None:
+    def _search(self, sample: Sample, runner: Runner) -> None:
         """Run the tasks, and store the table and the decision."""
         raise NotImplementedError
 
@@ -124,9 +176,12 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         """Return the parameters of the model that was chosen."""
         raise NotImplementedError
 
-    def _refit(self, X: Any, searched_all: bool) -> None:
-        """Fit the chosen model to all the data, which may be those that were searched on."""
-        self.best_estimator_.fit(X)
+    def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
+        """Fit the chosen model to all the data, which may be those that were searched on.
+
+        ``counted`` has ``sample_weight``, if it was given.
+        """
+        self.best_estimator_.fit(X, **counted)
 
     def _for_tasks(self) -> Any:
         """Return the estimator for tasks that compare fits at settings that are given.
@@ -189,12 +244,14 @@ def configured(estimator: Any, seed: int, **params: Any) -> Any:
     return clone(estimator).set_params(**params)
 
 
-def fit_quietly(model: Any, X: np.ndarray) -> Any:
+def fit_quietly(model: Any, sample: Sample) -> Any:
     """Fit a model of a task; warnings of rskc's own would be about a part of the data."""
-    if not isinstance(model, RobustSparseKMeans):
-        return model.fit(X)
-    fit(model, X)
-    return model
+    if isinstance(model, RobustSparseKMeans):
+        fit(model, sample.X, sample_weight=sample.weights)
+        return model
+    if sample.weights is None:
+        return model.fit(sample.X)
+    return model.fit(sample.X, sample_weight=sample.weights)
 
 
 def check_clusterer(estimator: Any) -> None:
@@ -232,6 +289,14 @@ def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
             "or give more cases.",
         )
     return numbers
+
+
+def _hash_of(sample: Sample) -> str:
+    """Return what tells the data of a search from others."""
+    X = sample.X
+    cells = (X.data, X.indices, X.indptr) if issparse(X) else X
+    text = f"{X.shape} {X.dtype} {joblib.hash(cells)}"
+    return text if sample.weights is None else f"{text} weights {joblib.hash(sample.weights)}"
 
 
 def _as_text(value: Any) -> str:

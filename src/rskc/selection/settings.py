@@ -12,6 +12,7 @@ import numpy as np
 from rskc.comparison import Judgment, compare
 from rskc.exceptions import ParameterError
 from rskc.fitted import by_column, feature_names
+from rskc.labels import adjusted_rand_index
 from rskc.metrics import classification_error_rate
 from rskc.selection.checkpoint import Result
 from rskc.selection.grid import FIGURES, describe_fit, fit_paths
@@ -19,6 +20,7 @@ from rskc.selection.path import check_bounds, check_sparse
 from rskc.selection.runner import Runner
 from rskc.selection.search import Search, check_clusters
 from rskc.selection.stability import Stability
+from rskc.selection.subsample import Sample
 from rskc.validation import check_choice, check_real, is_real
 
 TRIMS = tuple(np.round(np.arange(0, 0.21, 0.02), 2).tolist())
@@ -92,12 +94,12 @@ class TrimCurves(Search):
         asked = self.estimator.n_clusters if self.n_clusters is None else self.n_clusters
         return check_clusters(asked, 1, n)
 
-    def _search(self, X: np.ndarray, runner: Runner) -> None:
-        numbers, trims = self._numbers(X.shape[0]), check_trims(self.trims)
+    def _search(self, sample: Sample, runner: Runner) -> None:
+        numbers, trims = self._numbers(sample.shape[0]), check_trims(self.trims)
         grid = [{"n_clusters": K, "trim": trim} for K, trim in product(numbers, trims)]
         found_by_distances = [{"n_clusters": K, "trim": "auto"} for K in numbers]
         paths = [[setting] for setting in grid + found_by_distances]
-        found = fit_paths("Trimming", paths, X, self._for_tasks(), runner, describe_fit)
+        found = fit_paths("Trimming", paths, sample, self._for_tasks(), runner, describe_fit)
         fits, automatic = [fit for (fit,) in found[: len(grid)]], found[len(grid) :]
         self.suggested_trims_ = {
             K: float(fit["share"]) for K, (fit,) in zip(numbers, automatic, strict=True)
@@ -105,7 +107,9 @@ class TrimCurves(Search):
         self._n_clusters = _own_number(self.estimator, numbers)
         self.suggested_trim_ = self.suggested_trims_[self._n_clusters]
         n, table = len(trims), _in_table(grid, fits).astype({"trim": float})
-        table["moved"] = [_moved(fits[i - 1], fits[i]) if i % n else np.nan for i in table.index]
+        table["moved"] = [
+            _moved(fits[i - 1], fits[i], sample.weights) if i % n else np.nan for i in table.index
+        ]
         enough = table.n_clusters.map(
             {K: least_enough(trims, share) for K, share in self.suggested_trims_.items()}
         )
@@ -192,29 +196,29 @@ class GridSearch(Search):
             return numbers, [None], trims
         return numbers, check_bounds(self.l1_bounds, p).tolist(), trims
 
-    def _search(self, X: np.ndarray, runner: Runner) -> None:
-        axes = self._axes(X.shape[0], self._n_units(X.shape[1]))
+    def _search(self, sample: Sample, runner: Runner) -> None:
+        axes = self._axes(sample.shape[0], self._n_units(sample.shape[1]))
         numbers, bounds, trims = axes
         paths = [
             [{"n_clusters": K, "l1_bound": bound, "trim": trim} for bound in bounds]
             for K, trim in product(numbers, trims)
         ]
         model = self._for_tasks().set_params(n_features=None)
-        found = fit_paths("Settings", paths, X, model, runner, describe_fit)
+        found = fit_paths("Settings", paths, sample, model, runner, describe_fit)
         shape = len(numbers), len(bounds), len(trims)
         grid, fits = _by_bound(paths, shape), _by_bound(found, shape)
         table = _in_table(grid, fits)
-        table["cer_bound"] = _moved_along(fits, shape, axis=1)
-        table["cer_trim"] = _moved_along(fits, shape, axis=2)
-        table["consensus"] = _consensus(fits, len(axes[0]))
+        table["cer_bound"] = _moved_along(fits, shape, 1, sample.weights)
+        table["cer_trim"] = _moved_along(fits, shape, 2, sample.weights)
+        table["consensus"] = _consensus(fits, len(axes[0]), sample.weights)
         agreed = [_agreed(table, K) for K in axes[0]]
         judged = [_judgment(self, fits[i], grid[i]["n_clusters"]) for i in agreed]
-        named = np.arange(X.shape[0]), feature_names(self)
+        named = self._drawn.numbers, feature_names(self), sample.weights
         self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
         own, self.n_stable_ = _own_number(self.estimator, axes[0]), None
         if self.choose_clusters:
             search = Stability(self._for_arrays(), axes[0], n_jobs=self.n_jobs)
-            self.n_stable_ = search.choose(X, runner).n_clusters
+            self.n_stable_ = search.choose(sample, runner).n_clusters
             own = self.n_stable_ if self.n_stable_ in axes[0] else own
         best = agreed[axes[0].index(own)]
         self.table_ = table.assign(chosen=np.arange(len(table)) == best)
@@ -252,41 +256,43 @@ def _in_table(settings: list[dict], fits: list[Result]) -> Any:
     return pd.DataFrame(settings).assign(**figures)
 
 
-def _moved(a: Result, b: Result) -> float:
+def _moved(a: Result, b: Result, weights: np.ndarray | None = None) -> float:
     """CER of two partitions over the cases that neither trims."""
     kept = ~(a["trimmed"] | b["trimmed"])
     if np.count_nonzero(kept) < 2:
         return np.nan
-    return classification_error_rate(a["labels"][kept], b["labels"][kept])
+    own = None if weights is None else weights[kept]
+    return classification_error_rate(a["labels"][kept], b["labels"][kept], own)
 
 
-def _moved_along(fits: list[Result], shape: tuple[int, ...], axis: int) -> np.ndarray:
+def _moved_along(
+    fits: list[Result], shape: tuple[int, ...], axis: int, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Mean CER of each partition to its neighbors along one axis of the grid."""
     numbers = np.arange(len(fits)).reshape(shape)
     sums, counts = np.zeros(len(fits)), np.zeros(len(fits))
     lower, upper = (np.delete(numbers, end, axis=axis).ravel() for end in (-1, 0))
     for i, j in zip(lower, upper, strict=True):
-        sums[[i, j]] += _moved(fits[i], fits[j])
+        sums[[i, j]] += _moved(fits[i], fits[j], weights)
         counts[[i, j]] += 1
     return np.divide(sums, counts, out=np.full(len(fits), np.nan), where=counts > 0)
 
 
-def _consensus(fits: list[Result], n_numbers: int) -> np.ndarray:
+def _consensus(fits: list[Result], n_numbers: int, weights: np.ndarray | None = None) -> np.ndarray:
     """Mean adjusted Rand index of each partition to those with as many clusters."""
     means = []
     for own in np.array_split(np.arange(len(fits)), n_numbers):
         alike = np.ones((len(own), len(own)))
         for i, j in combinations(range(len(own)), 2):
-            alike[i, j] = alike[j, i] = _alike(fits[own[i]], fits[own[j]])
+            alike[i, j] = alike[j, i] = _alike(fits[own[i]], fits[own[j]], weights)
         means.append((alike.sum(axis=1) - 1) / max(len(own) - 1, 1))
     return np.concatenate(means)
 
 
-def _alike(a: Result, b: Result) -> float:
-    from sklearn.metrics import adjusted_rand_score  # slow to import
-
+def _alike(a: Result, b: Result, weights: np.ndarray | None) -> float:
     kept = ~(a["trimmed"] | b["trimmed"])
-    return adjusted_rand_score(a["labels"][kept], b["labels"][kept])
+    own = None if weights is None else weights[kept]
+    return adjusted_rand_index(a["labels"][kept], b["labels"][kept], own)
 
 
 def _agreed(table: Any, K: int) -> int:

@@ -16,7 +16,7 @@ from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.halves import COLUMNS, Fits, best_match, fit_all, fit_halves
 from rskc.selection.runner import Key, Runner
 from rskc.selection.search import Search, check_clusters, with_clusters
-from rskc.selection.subsample import draw_cases
+from rskc.selection.subsample import Sample
 from rskc.validation import check_integer, check_real, is_word
 
 # "auto" tries up to this number of clusters first. It goes on, to twice as many, while one of the
@@ -191,12 +191,12 @@ class Stability(Search):
             together += labels[:, None] == labels
         return together / len(self.half_labels_)
 
-    def choose(self, X: np.ndarray, runner: Runner) -> Choice:
+    def choose(self, sample: Sample, runner: Runner) -> Choice:
         """Choose the number of clusters, as a part of another search."""
-        self._groups = self._groups_of(X.shape[1])
-        self._search(X, runner)
+        self._groups = self._groups_of(sample.shape[1])
+        self._search(sample, runner)
         fits = self._fits
-        del self._fits, self._sample, self._seed
+        del self._fits, self._sample
         return Choice(self.n_clusters_, self.reason_, None if fits is None else fits.full)
 
     def _check(self, n: int, p: int) -> None:
@@ -214,26 +214,27 @@ class Stability(Search):
             return list(range(2, min(FIRST_NUMBERS, most) + 1))
         return [K for K in check_clusters(self.n_clusters, 1, n // 2) if K > 1]
 
-    def _search(self, X: np.ndarray, runner: Runner) -> None:
-        model = self._as_asked(runner.seed)
+    def _search(self, sample: Sample, runner: Runner) -> None:
+        model, n = self._as_asked(runner.seed), sample.shape[0]
         fits: dict[int, Fits] = {}
-        numbers, few = self._numbers(X.shape[0]), min(FIRST_SPLITS, self.n_splits)
+        numbers, few = self._numbers(n), min(FIRST_SPLITS, self.n_splits)
         while numbers:
             keys: list[Key] = [(K,) for K in numbers]
             later = len(numbers) * self.n_splits
-            results = runner.run("All cases", partial(fit_all, X, model), keys, later)
-            fits |= {K: Fits(K, full) for K, full in zip(numbers, results, strict=True)}
+            results = runner.run("All cases", partial(fit_all, sample, model), keys, later)
+            pairs = zip(numbers, results, strict=True)
+            fits |= {K: Fits(K, full, sample.masses) for K, full in pairs}
             # Outlying in most of the fits: one of many clusters may consist of outlying cases.
             flagged = np.mean([fit.full["outliers"] for fit in fits.values()], axis=0)
-            work = partial(fit_halves, X, np.flatnonzero(flagged <= 0.5), model, runner.seed)
+            work = partial(fit_halves, sample, np.flatnonzero(flagged <= 0.5), model, runner.seed)
             for splits in (range(few), range(few, self.n_splits)):
                 keys = [(K, split) for K in numbers for split in splits]
                 later -= len(keys)
                 for key, result in zip(keys, runner.run("Halves", work, keys, later), strict=True):
                     fits[key[0]].splits.append(result)
                 numbers = [K for K in numbers if fits[K].stability >= self.nearly - FAR_BELOW]
-            numbers = self._more(fits, X.shape[0])
-        self._decide(X, fits, runner)
+            numbers = self._more(fits, n)
+        self._decide(sample, fits, runner)
 
     def _more(self, fits: dict[int, Fits], n: int) -> list[int]:
         """Return further numbers to try, where "auto" has not come to an end."""
@@ -254,15 +255,15 @@ class Stability(Search):
             model.set_params(random_state=seed % 2**32)
         return self._on_one_thread(model)
 
-    def _decide(self, X: np.ndarray, fits: dict[int, Fits], runner: Runner) -> None:
+    def _decide(self, sample: Sample, fits: dict[int, Fits], runner: Runner) -> None:
         import pandas as pd
 
-        self.n_clusters_, self._sample, self._seed = 1, X, runner.seed
+        self.n_clusters_, self._sample = 1, sample
         candidates = [K for K in sorted(fits, reverse=True) if fits[K].stability >= self.nearly]
         likely = []  # stable numbers, of which the largest is chosen if there are clusters at all
         for K in candidates:
             if self.n_references:
-                self._compare(X, fits[K], runner)
+                self._compare(sample, fits[K], runner)
             if self._is_stable(fits[K]) and not fits[K].cloud.p_value > max(LIKELY, self.level):
                 likely.append(K)
                 if not fits[K].cloud.p_value > self.level:
@@ -288,11 +289,11 @@ class Stability(Search):
             return True
         return fit.stability >= self.nearly and fit.cloud.pair <= APART
 
-    def _compare(self, X: np.ndarray, fit: Fits, runner: Runner) -> None:
+    def _compare(self, sample: Sample, fit: Fits, runner: Runner) -> None:
         """Compare the clusters, and each with its nearest one, with one cloud."""
         weights, clean = fit.full["weights"], ~fit.full["outliers"]
-        used = np.flatnonzero(weights > 0)
-        cells = to_dense(X[clean][:, used]) * np.sqrt(weights[used])
+        used, regular = np.flatnonzero(weights > 0), sample.take(clean)
+        cells = regular.replaced(to_dense(regular.X[:, used]) * np.sqrt(weights[used]))
         labels = fit.full["labels"][clean]
         model = self._without_choices(runner.seed)
         fit.cloud = compare_with_cloud(
@@ -309,22 +310,20 @@ class Stability(Search):
     def _chosen(self) -> dict[str, Any]:
         return with_clusters(self.estimator, self.n_clusters_)
 
-    def _refit(self, X: Any, searched_all: bool) -> None:
+    def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
         """Fit the chosen model, and number what is known of its clusters and cases as it does."""
-        super()._refit(X, searched_all)
-        fits, sample, seed = self._fits, self._sample, self._seed
-        del self._fits, self._sample, self._seed
-        self.samples_used_ = np.arange(self.n_samples_)
-        if not searched_all and self.n_samples_used_ < self.n_samples_:
-            self.samples_used_ = draw_cases(self.n_samples_, self.n_samples_used_, seed)
+        super()._refit(X, counted, searched_all)
+        fits, sample = self._fits, self._sample
+        del self._fits, self._sample
+        self.samples_used_ = self._drawn.numbers
         if fits is None:
             n, p = sample.shape
             self.half_labels_ = np.zeros((2 * self.n_splits, n), np.int32)
             self.cluster_stability_, self.case_stability_ = np.ones(1), np.ones(n)
             self.selection_probabilities_ = by_column(self, np.zeros(p))
             return
-        own = to_numpy(self.best_estimator_.labels_) if searched_all else self._predicted(sample)
-        numbers = best_match(own, fits.full["labels"], fits.n_clusters)
+        own = to_numpy(self.best_estimator_.labels_) if searched_all else self._predicted(sample.X)
+        numbers = best_match(own, fits.full["labels"], fits.n_clusters, sample.masses)
         self.cluster_stability_ = np.empty(fits.n_clusters)
         self.cluster_stability_[numbers] = fits.cluster_stability
         self.half_labels_ = numbers[fits.matched_labels()].astype(np.int32)
@@ -332,13 +331,13 @@ class Stability(Search):
         selected = np.mean([half["selected"] for half in fits.halves], axis=0)
         self.selection_probabilities_ = by_column(self, selected)
 
-    def _predicted(self, sample: np.ndarray) -> np.ndarray:
+    def _predicted(self, X: np.ndarray) -> np.ndarray:
         """Return the clusters of the chosen model; the sample has lost the names of features."""
         if hasattr(self.best_estimator_, "encoder_"):  # and its categories are numbers
-            return predictor_of(self.best_estimator_).labels(sample)
+            return predictor_of(self.best_estimator_).labels(X)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            return to_numpy(self.best_estimator_.predict(sample))
+            return to_numpy(self.best_estimator_.predict(X))
 
     def _reason(self, fits: dict[int, Fits]) -> str:
         """Say why the number was chosen."""

@@ -17,6 +17,7 @@ from rskc.selection.search import (
     fit_quietly,
     with_clusters,
 )
+from rskc.selection.subsample import Sample
 from rskc.validation import check_integer, check_real
 
 
@@ -84,9 +85,9 @@ class PredictionStrength(Search):
         check_integer("n_splits", self.n_splits, 2)
         check_real("threshold", self.threshold, 0)
 
-    def _search(self, X: np.ndarray, runner: Runner) -> None:
-        numbers = check_clusters(self.n_clusters, 1, X.shape[0] // 2)
-        work = partial(_split_strength, X, self._for_tasks(), runner.seed)
+    def _search(self, sample: Sample, runner: Runner) -> None:
+        numbers = check_clusters(self.n_clusters, 1, sample.shape[0] // 2)
+        work = partial(_split_strength, sample, self._for_tasks(), runner.seed)
         keys = [(b, K) for b in range(self.n_splits) for K in numbers]
         results = runner.run("Prediction strength", work, keys)
         strengths = np.array([result["strength"] for result in results])
@@ -114,25 +115,32 @@ class PredictionStrength(Search):
         return with_clusters(self.estimator, self.n_clusters_)
 
 
-def _split_strength(X: np.ndarray, estimator: Any, seed: int, key: Key) -> Result:
+def _split_strength(sample: Sample, estimator: Any, seed: int, key: Key) -> Result:
     """Prediction strength of one split, the same for every number of clusters."""
     number, K = key
     if K == 1:
         return {"strength": 1.0}
-    first, second = np.array_split(rng_of(seed, number).permutation(X.shape[0]), 2)
+    halves = np.array_split(rng_of(seed, number).permutation(sample.shape[0]), 2)
+    first, second = map(sample.take, halves)
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
-    predicted = fit_quietly(models[0], X[first]).predict(X[second])
-    found = fit_quietly(models[1], X[second])
-    kept = ~getattr(found, "trimmed_", np.zeros(len(second), bool))
-    return {"strength": prediction_strength(found.labels_[kept], predicted[kept], K)}
+    predicted = fit_quietly(models[0], first).predict(second.X)
+    found = fit_quietly(models[1], second)
+    kept = ~getattr(found, "trimmed_", np.zeros(second.shape[0], bool))
+    weights = None if second.weights is None else second.weights[kept]
+    return {"strength": prediction_strength(found.labels_[kept], predicted[kept], K, weights)}
 
 
-def prediction_strength(labels: np.ndarray, predicted: np.ndarray, K: int) -> float:
+def prediction_strength(
+    labels: np.ndarray, predicted: np.ndarray, K: int, weights: np.ndarray | None = None
+) -> float:
     """Least share, over the clusters, of pairs that are together in both; 0 for a lost cluster."""
-    table = np.zeros((K, K))
-    np.add.at(table, (labels, predicted), 1)
+    weights = np.ones(len(labels)) if weights is None else weights
+    table, itself = np.zeros((2, K, K))
+    np.add.at(table, (labels, predicted), weights)
+    np.add.at(itself, (labels, predicted), weights**2)  # a case with itself is no pair
     sizes = table.sum(axis=1)
-    pairs = sizes * (sizes - 1)
-    together = (table * (table - 1)).sum(axis=1)
+    pairs = sizes**2 - itself.sum(axis=1)
+    pairs[pairs < 1e-12 * sizes**2] = 0.0
+    together = (table**2 - itself).sum(axis=1)
     shares = np.divide(together, pairs, out=np.ones(K), where=pairs > 0)
     return float(np.where(sizes > 0, shares, 0.0).min())

@@ -1,7 +1,14 @@
-"""The cases that a search works on: those of a table of any kind, or some of a large one."""
+"""The cases that a search works on: those of a table of any kind, or some of a large one.
+
+A case is one observation, however much it counts: it is drawn as a whole, and its weight goes with
+it. If its copies were drawn one by one, both halves of a split would hold the heavy cases, and
+agree for that reason alone.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from operator import getitem
 from typing import Any
 
@@ -10,11 +17,53 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from rskc.arrays import is_dask, to_numpy
+from rskc.case_weights import masses_of
 from rskc.selection.runner import rng_of
 from rskc.validation import PRECISIONS, check_integer
 
 # Keys of tasks are small numbers; the draw of the cases has one that no task has.
 DRAW = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Cases, and what they count."""
+
+    X: Any  # (n, p) in memory
+    weights: np.ndarray | None = None  # (n,) above 0; None if all count the same
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of cases and of features."""
+        return self.X.shape
+
+    @cached_property
+    def masses(self) -> np.ndarray | None:
+        """The weights in units: a case of mass 3 is as three copies. None if all have mass 1."""
+        masses = None if self.weights is None else masses_of(self.weights)
+        return None if masses is None or (masses == 1).all() else masses
+
+    def take(self, cases: np.ndarray) -> Sample:
+        """Return some of the cases, by number or as a mask, with their weights."""
+        return Sample(self.X[cases], None if self.weights is None else self.weights[cases])
+
+    def replaced(self, X: Any) -> Sample:
+        """Return other cases, as many, that count as these."""
+        return Sample(X, self.weights)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Which cases of a table a search works on."""
+
+    n: int  # cases of the table
+    cases: np.ndarray | None = None  # their numbers upwards; None for all
+    weights: np.ndarray | None = None  # what they count; None if all count the same
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The numbers of the cases."""
+        return np.arange(self.n) if self.cases is None else self.cases
 
 
 def check_max_samples(max_samples: Any) -> int | None:
@@ -37,13 +86,41 @@ def draw_cases(n: int, n_used: int, seed: int) -> np.ndarray:
     return np.sort(rng_of(seed, DRAW).choice(n, n_used, replace=False, shuffle=False))
 
 
-def gather(table: Any, n_used: int, seed: int) -> Any:
-    """Return ``n_used`` cases of a table in memory; an array or matrix of no more is itself."""
-    n = table.shape[0]
-    if n <= n_used:
+def draw(n: int, weights: np.ndarray | None, most: int | None, seed: int) -> Drawn:
+    """Draw at most this many cases of a table; those of weight 0 never.
+
+    By weight, cases are drawn in proportion to it, and count alike afterwards; one that is so heavy
+    that it is drawn several times counts as often.
+    """
+    if weights is None:
+        return Drawn(n, None if most is None or most >= n else draw_cases(n, most, seed))
+    counted = np.flatnonzero(weights)
+    if most is None or len(counted) <= most:
+        return Drawn(n, None if len(counted) == n else counted, weights[counted])
+    rng = rng_of(seed, DRAW)
+    hits = np.zeros(n)
+    order = rng.permutation(counted)
+    hits[order] = evenly_drawn(weights[order], most, rng)
+    cases = np.flatnonzero(hits)
+    return Drawn(n, cases, None if (hits[cases] == 1).all() else hits[cases])
+
+
+def evenly_drawn(weights: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Return how often each case (n,) is drawn, by evenly spaced points on the sum of weights.
+
+    A case is drawn as often as its share of the weight asks for, rounded up or down.
+    """
+    ends = np.cumsum(weights) * (number / weights.sum()) - rng.random()
+    ends[-1] = number - 0.5  # between the last point and the next, whatever the sums round to
+    return np.diff(np.ceil(ends).astype(np.int64), prepend=0)
+
+
+def gather(table: Any, cases: np.ndarray | None) -> Any:
+    """Return cases of a table in memory, None for all; an array or matrix is then itself."""
+    if cases is None:
         drawn = table if issparse(table) else to_numpy(table)
     else:
-        drawn = _rows(table, draw_cases(n, n_used, seed))
+        drawn = _rows(table, cases)
     if drawn is table or issparse(table):
         return drawn
     return check_array(

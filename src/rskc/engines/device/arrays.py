@@ -32,7 +32,8 @@ def free_bytes(X: Any) -> int | None:
     if is_torch_array(X) and X.device.type == "cuda":
         import torch
 
-        unused = torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
+        stats = torch.cuda.memory_stats(X.device)  # a quarter of a millisecond: asked once
+        unused = stats["reserved_bytes.all.current"] - stats["allocated_bytes.all.current"]
         return torch.cuda.mem_get_info(X.device)[0] + unused
     if is_cupy_array(X):
         import cupy

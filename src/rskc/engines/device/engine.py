@@ -84,9 +84,9 @@ class DeviceEngine(BaseEngine):
             self.passes.compile_kernels(self.X, n_clusters, n_trim)
 
     def _check_room(self, columns):
-        """Refuse what would fail half-way, with the numbers."""
-        free, width = free_bytes(self.X), self.table_type.width_factor * columns
-        needed = width * self.n_cases * 8
+        """Refuse what would fail half-way, with the numbers; what is small is not looked at."""
+        needed = self.table_type.width_factor * columns * self.n_cases * 8
+        free = free_bytes(self.X) if needed > UNKNOWN_WORK_BYTES else None
         if free is not None and needed > free:
             raise MemoryError(
                 f"A table of {self.n_cases} x {columns} cells needs about {needed / 2**30:.0f} GiB "

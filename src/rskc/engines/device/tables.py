@@ -27,9 +27,12 @@ class DeviceTable(BaseTable):
     def __init__(self, engine: DeviceEngine, rows: Any, weights: np.ndarray, place: Place | None):
         super().__init__(engine.n_cases, weights, place)
         self.engine, self.rows, self.arrays = engine, rows, engine.arrays
-        self.work_bytes = engine.work_bytes
         self.padding = rows.shape[1] - self.width
         self._host: MemoryTable | None = None
+
+    @property
+    def work_bytes(self):
+        return self.engine.work_bytes
 
     def of_runs(self, index):
         part = super().of_runs(index)

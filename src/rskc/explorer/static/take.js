@@ -6,8 +6,8 @@ import { byId, download, element } from "./dom.js";
 export function makeTake(store) {
   const { data } = store;
   const show = () => {
-    const { commands, python, models } = data.words;
-    const lines = `${python}\n${models[store.s]}\nmodel.fit(X)`;
+    const { commands, python, models, fit } = data.words;
+    const lines = `${python}\n${models[store.s]}\n${fit}`;
     const blocks = [block("In Python", lines)];
     if (commands.length) blocks.unshift(block("At a terminal", commands[store.s]));
     if (!data.words.repeats[store.s]) {
