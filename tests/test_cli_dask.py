@@ -21,7 +21,7 @@ from test_cli import refused, run
 
 FILES = {"labels.csv", "features.csv", "markers.csv", "summary.json", "model.rskc", "report.html"}
 N = 240
-FIT = ("--clusters", "3", "--label-column", "group", "--n-init", "5")
+FIT = ("--clusters", "3", "--label-column", "group", "--n-init", "2")
 QUICK = (*FIT, "--no-report", "--quiet")
 
 

@@ -123,7 +123,8 @@ def test_another_clusterer():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(3), 30)
     X = np.array([[0, 0], [6, 0], [0, 6.0]])[y] + rng.normal(size=(90, 2))
-    search = _search(X, estimator=KMeans(n_init=3, random_state=0))
+    model = KMeans(n_init=1, random_state=0)
+    search = _search(X, [2, 3, 4], n_splits=3, n_references=5, estimator=model)
     assert search.n_clusters_ == 3
     assert "features_different" not in search.table_
     assert_array_equal(search.selection_probabilities_, 1)
