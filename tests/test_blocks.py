@@ -54,6 +54,9 @@ TABLES = {
     "robust sparse": (TALL, {"trim": 0.05, "l1_bound": 1.8}),
     "float32": (TALL.astype(np.float32), {"trim": 0.05, "l1_bound": 1.8}),
     "a number of features": (TALL, {"trim": 0.05, "n_features": 3}),
+    "features chosen": (TALL, {"trim": 0.1, "l1_bound": "auto"}),
+    "outliers found": (TALL, {"trim": "auto", "l1_bound": 1.8}),
+    "reweighted, missing": (with_missing(TALL), {"trim": 0.1, "l1_bound": 1.5, "reweight": True}),
     "wide": (WIDE, {"trim": 0.1, "l1_bound": 3.5}),
     "wide, trimmed": (WIDE, {"trim": 0.1, "l1_bound": None}),
     "missing": (with_missing(TALL), {"trim": 0.05, "l1_bound": 1.8}),
@@ -138,7 +141,10 @@ def test_a_fit_is_the_same_on_local_schedulers(scheduler):
     assert_same_fit(model, expected)
 
 
-@pytest.mark.parametrize("name", ["robust sparse", "trimmed", "unobserved cases"])
+@pytest.mark.parametrize(
+    "name",
+    ["robust sparse", "trimmed", "unobserved cases", "features chosen", "outliers found"],
+)
 def test_a_search_on_a_sample_is_the_same(name, monkeypatch):
     """Of very many cases a sample is searched, which is in memory; the rest is done on all."""
     X, _ = TABLES[name]

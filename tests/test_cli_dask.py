@@ -231,6 +231,17 @@ def test_the_model_knows_which_cases_it_keeps(here, few):
     assert_allclose(labels.loc[model.case_names_in_].distance, model.distances_)
 
 
+def test_the_model_of_cases_without_names_predicts(here, few, frame):
+    frame.drop(columns=["patient", "group"]).to_parquet("plain.parquet", index=False)
+    how = ("--engine", "dask", "--quiet")
+    run("fit", "plain.parquet", "--clusters", "3", "--n-init", "5", "--no-report", *how)
+    labels = pd.read_csv("plain-rskc/labels.csv").set_index("case")
+    model = read_model("plain-rskc/model.rskc").model
+    assert_array_equal(labels.loc[model.case_names_in_].cluster, model.labels_)
+    run("predict", "plain-rskc", "plain.parquet", "--out", "again.csv", *how)
+    assert_array_equal(pd.read_csv("again.csv").cluster, labels.cluster)
+
+
 def test_standardizing_by_some_cases_is_said(here, few):
     told = run("fit", "big", *FIT, "--no-report", "--standardize", "columns").stderr
     assert "50 of the 240 cases" in told.replace("\n", " ")

@@ -31,7 +31,7 @@ from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, sol
 from rskc.solver.alternate import is_guarded
 from rskc.solver.problem import Rival
 from rskc.solver.search import search_size
-from rskc.solver.solve import carry
+from rskc.solver.solve import carry, hand_back
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +105,8 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
     ``problem`` has the generous bound where the bound is to be found.
     """
     sample = _sample(engine, problem, starts)
+    if sample is None and not engine.searchable:
+        return _solve_in_memory(engine, problem, starts, wishes)
     few = engine if sample is None else engine.part(sample)
     starts = _of_part(starts, engine, few, sample)
     problem_of_few = replace(problem, n_trim=few.rounded(problem.n_trim * few.mass / engine.mass))
@@ -135,16 +137,21 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
     )
 
 
+def _solve_in_memory(engine: Engine, problem: Problem, starts: Starts, wishes: Wishes) -> Found:
+    """Solve for data that are few enough to be gathered, and hand the solution back."""
+    every = np.arange(engine.n_cases)
+    part = engine.part(every)
+    found = solve_automatically(part, problem, _of_part(starts, engine, part, every), wishes)
+    return found._replace(solution=hand_back(engine, found.solution))
+
+
 def _sample(engine: Engine, problem: Problem, starts: Starts) -> np.ndarray | None:
-    """Return the cases on which choices are made; None for all, where the engine can search."""
-    if starts.sample is not None:
-        return starts.sample
-    if engine.searchable:
-        return None
+    """Return the cases on which choices are made; None for all."""
     n = engine.n_cases
-    return np.linspace(0, n - 1, search_size(n, engine.n_features, problem.n_clusters)).astype(
-        np.int64
-    )
+    size = search_size(n, engine.n_features, problem.n_clusters)
+    if starts.sample is not None or engine.searchable or size == n:
+        return starts.sample
+    return np.linspace(0, n - 1, size).astype(np.int64)
 
 
 def _of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | None) -> Starts:

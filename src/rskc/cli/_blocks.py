@@ -344,7 +344,7 @@ def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     columns |= {f"{name}_": name for name in ("trimmed", "trimmed_weighted", "trimmed_unweighted")}
     of_cases: dict[str, Any] = {name: cases[column].to_numpy() for name, column in columns.items()}
     if is_sample or X.index.dtype == object:
-        of_cases["case_names_in_"] = X.index.to_numpy()
+        of_cases["case_names_in_"] = X.index.to_numpy(object)  # numbers are names too
     if is_sample:
         of_cases["n_missing_"] = int(np.isnan(X.to_numpy()).sum())
         of_cases["n_trim_"] = count_of(model.trim_, len(cases))

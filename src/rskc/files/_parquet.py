@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -22,8 +22,8 @@ ROWS_AT_A_TIME = 2**14
 # Bytes of each column that are read at a time, and not all that a row group has of it.
 STREAMED = {"buffer_size": 2**16, "pre_buffer": False}
 
-# What is done with some rows: it gets them as a record batch, and the number of the first.
-Take = Callable[[Any, int], None]
+# Streams that are open: passes read some columns, or all, or both in turns.
+MOST_STREAMS = 2
 
 
 def parquet() -> Any:
@@ -53,60 +53,66 @@ class _Stream:
         options = {"row_groups": list(range(first, len(sizes))), "columns": list(columns)}
         self._batches = file.iter_batches(ROWS_AT_A_TIME, **options)
 
-    def read(self, begin: int, end: int, take: Take) -> None:
-        """Read rows; those before ``begin`` are skipped."""
+    def read(self, begin: int, end: int) -> list[Any]:
+        """Return rows as record batches; those before ``begin`` are skipped."""
+        parts = []
         while self.position < end:
             batch = next(self._batches) if self._rest is None else self._rest
             skipped = self.position < begin
             most = (begin if skipped else end) - self.position
             part, self._rest = batch[:most], batch[most:] if most < batch.num_rows else None
             if not skipped:
-                take(part, self.position)
+                parts.append(part)
             self.position += part.num_rows
+        return parts
 
 
 class _Reader:
-    """Reads for one thread at a time, by the threads of Arrow, and has one stream open at most.
+    """Decodes for one thread at a time, by the threads of Arrow, and has few streams open.
 
-    It holds some pages of each column: 100 MB of 50 columns, if pages are of 1 MB.
+    What is done with the rows, their owners do while others decode: that takes as long again. A
+    stream holds some pages of each column: 100 MB of 50 columns, if pages are of 1 MB.
     """
 
     def __init__(self) -> None:
         self._turn, self._busy = threading.Condition(), False
         self._waiting: list[tuple] = []
-        self._place: tuple | None = None  # file and columns that the stream is of, and its row
-        self._stream: _Stream | None = None
+        # By file, columns and next row; one of the same columns at most, the one used last is last.
+        self._streams: dict[tuple, _Stream] = {}
 
-    def read(self, path: str, columns: Sequence[str], begin: int, end: int, take: Take) -> None:
-        """Read columns of the rows from ``begin`` to before ``end`` of a file."""
-        file = path, tuple(columns)
+    def read(self, path: str, columns: Sequence[str], begin: int, end: int) -> list[Any]:
+        """Return columns of the rows from ``begin`` to before ``end`` of a file, in batches."""
+        wanted = (path, tuple(columns), begin)
         with self._turn:
-            wanted = (*file, begin)
             self._waiting.append(wanted)
             self._turn.wait_for(lambda: self._may_go_on(wanted))
             self._waiting.remove(wanted)
             self._busy = True
         try:
-            self._read(file, begin, end, take)
+            return self._read(wanted, end)
         finally:
             with self._turn:
                 self._busy = False
                 self._turn.notify_all()
 
     def _may_go_on(self, wanted: tuple) -> bool:
-        """Whether it is a thread's turn; who wants the next rows of the stream goes first."""
-        return not self._busy and (self._place == wanted or self._place not in self._waiting)
+        """Whether it is a thread's turn; who wants the next rows of a stream goes first."""
+        going_on = self._streams.keys() & set(self._waiting)
+        return not self._busy and (wanted in going_on or not going_on)
 
-    def _read(self, file: tuple[str, tuple], begin: int, end: int, take: Take) -> None:
-        stream = self._stream if self._place == (*file, begin) else None
-        self._stream = self._place = None  # closes another one, and one that fails
-        stream = stream or _Stream(*file, begin)
-        stream.read(begin, end, take)
+    def _read(self, wanted: tuple, end: int) -> list[Any]:
+        path, columns, begin = wanted
+        stream = self._streams.pop(wanted, None)
+        others = [place for place in self._streams if place[1] != columns][1 - MOST_STREAMS :]
+        self._streams = {place: self._streams[place] for place in others}
+        stream = stream or _Stream(path, columns, begin)
+        parts = stream.read(begin, end)
         if end not in stream.ends:
-            self._stream, self._place = stream, (*file, end)
-            return
-        del stream
-        release_memory()
+            self._streams[path, columns, end] = stream
+        elif not self._streams:
+            del stream
+            release_memory()
+        return parts
 
 
 read_rows = _Reader().read

@@ -325,17 +325,18 @@ def _read_piece(
         rows = np.load(piece.path, mmap_mode="r")[piece.begin : piece.end]
         known = {name: rows[:, _number(name)].astype(str).astype(object) for name in sides}
         return rows[:, list(map(_number, features))].astype(dtype, order="C"), known
+    parts = read_rows(piece.path, [*features, *sides], piece.begin, piece.end)[::-1]
     cells = np.empty((piece.n_cases, len(features)), dtype)
     texts = [np.empty(piece.n_cases, object) for _ in sides]
-
-    def take(batch: Any, first: int) -> None:
-        own = slice(first - piece.begin, first - piece.begin + batch.num_rows)
+    first = 0
+    while parts:  # each is let go when it has been copied
+        batch = parts.pop()
+        own = slice(first, first + batch.num_rows)
         columns = [_numbers(piece, name, batch[name]) for name in features]
         np.stack(columns, axis=1, out=cells[own], casting="same_kind")
         for name, text in zip(sides, texts, strict=True):
             text[own] = batch[name].to_pylist()
-
-    read_rows(piece.path, [*features, *sides], piece.begin, piece.end, take)
+        first = own.stop
     return cells, dict(zip(sides, texts, strict=True))
 
 

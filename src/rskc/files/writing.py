@@ -72,6 +72,9 @@ def _column(pl: Any, series: Any) -> Any:
         made = pl.Series(series.to_numpy())
         return made.fill_nan(None) if series.dtype.kind == "f" else made
     missing = series.isna().to_numpy()
+    if series.dtype.kind in "iu":  # whole numbers of pandas of which some may be missing
+        numbers = series.to_numpy(series.dtype.numpy_dtype, na_value=0)
+        return pl.Series(numbers).set(pl.Series(missing), None)
     cells = [None if gone else str(x) for x, gone in zip(series, missing, strict=True)]
     return pl.Series(cells, dtype=pl.String)
 

@@ -78,12 +78,18 @@ def _solve_in_memory(
     engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
 ) -> Solution:
     """Solve for data that are few enough to be gathered, and hand the solution back."""
-    to_numpy, from_numpy = engine.arrays.to_numpy, engine.arrays.from_numpy
+    to_numpy = engine.arrays.to_numpy
     known = [
         Warm(to_numpy(one.labels), to_numpy(one.trimmed_weighted), one.weights) for one in warm
     ]
     found = solve(engine.part(np.arange(engine.n_cases)), problem, starts, known)
+    return hand_back(engine, found)
+
+
+def hand_back(engine: Engine, found: Solution) -> Solution:
+    """Return a solution for all cases, found in memory, with arrays of the kind of the engine."""
     names = ("labels", "trimmed_weighted", "trimmed_unweighted", "costs")
+    from_numpy = engine.arrays.from_numpy
     return replace(found, **{name: from_numpy(getattr(found, name)) for name in names})
 
 

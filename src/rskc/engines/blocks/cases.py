@@ -17,14 +17,15 @@ from rskc.engines.memory import NUMPY_CASES
 
 
 class CaseArray:
-    """An array (runs, n) or (n,) in blocks, made when something is asked of it."""
+    """An array (runs, n) or (n,) in blocks, made when something is asked of it, and kept then."""
 
     def __init__(self, blocks: Blocks, node: Node):
         self.blocks, self.node = blocks, node
+        node.own(self)
 
     def _made(self, function: Any, *others: CaseArray) -> CaseArray:
         nodes = (other.node for other in others)
-        return CaseArray(self.blocks, self.blocks.make(function, self.node, *nodes))
+        return CaseArray(self.blocks, self.blocks.make(function, self.node, *nodes, keep=True))
 
     def __and__(self, other: CaseArray) -> CaseArray:
         return self._made(operator.and_, other)
@@ -60,10 +61,10 @@ class BlockCases:
     def of(self, function: Any, *arrays: CaseArray) -> CaseArray:
         """Return an array made from others."""
         nodes = (array.node for array in arrays)
-        return CaseArray(self.blocks, self.blocks.make(function, *nodes))
+        return CaseArray(self.blocks, self.blocks.make(function, *nodes, keep=True))
 
     def soon(self, function: Any, *arrays: CaseArray) -> CaseArray:
-        """Return such an array that is kept, so that what it is made from need not be."""
+        """Return such an array that the next graph makes: what it is made from is let go."""
         nodes = (array.node for array in arrays)
         return CaseArray(self.blocks, self.blocks.make_soon(function, *nodes))
 
@@ -155,8 +156,8 @@ class BlockCases:
 
     def spread(self, costs):
         middle = median(self.blocks, costs.node, self.n)
-        deviations = self.of(partial(_deviations, middle=middle), costs)
-        return middle, median(self.blocks, deviations.node, self.n)
+        deviations = self.blocks.make(partial(_deviations, middle=middle), costs.node)
+        return middle, median(self.blocks, deviations, self.n)
 
 
 # ---- What is done with a block

@@ -15,6 +15,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement
+from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -99,17 +100,52 @@ class Key(NamedTuple):
 
 
 class Node:
-    """A value in every block: held, or to be made from those of other nodes."""
+    """A value in every block: held, or to be made from those of other nodes.
 
-    __slots__ = ("__weakref__", "function", "held", "keep", "parents")
+    One with owners is worth keeping as long as one of these lives. Else arrays of length n would
+    pile up: distances beside their roots, and roots as long as a mask may be made of them.
+    """
+
+    __slots__ = ("__weakref__", "_keep", "function", "held", "owners", "parents", "parts")
 
     def __init__(self, function: Callable | None, parents: tuple = (), keep: bool = False):
-        self.function, self.parents, self.keep = function, parents, keep
+        self.function, self.parents, self._keep = function, parents, keep
         self.held: list[Any] | None = None
+        self.owners: weakref.WeakSet[Any] | None = None
+        self.parts: weakref.WeakKeyDictionary[Node, str] | None = None
+
+    @property
+    def keep(self) -> bool:
+        """Whether it is kept when it has been made."""
+        return self._keep and (self.owners is None or len(self.owners) > 0)
+
+    @keep.setter
+    def keep(self, keep: bool) -> None:
+        self._keep = keep
+
+    def own(self, owner: Any) -> None:
+        """Note who may ask for the values."""
+        self.owners = weakref.WeakSet() if self.owners is None else self.owners
+        self.owners.add(owner)
+
+    def part(self, name: str) -> Node:
+        """Return a node of one field of the values, which are named tuples."""
+        part = Node(attrgetter(name), (self,))
+        self.parts = weakref.WeakKeyDictionary() if self.parts is None else self.parts
+        self.parts[part] = name
+        return part
 
     def hold(self, values: list[Any]) -> None:
         """Take the values; what they were made from is no longer needed."""
         self.held, self.function, self.parents = values, None, ()
+
+    def hold_here(self, values: list[Any]) -> None:
+        """Take values that are in this process: of a node with parts, those that are in use."""
+        if self.parts is None:
+            self.hold([Value(value) for value in values])
+            return
+        for part, name in list(self.parts.items()):
+            part.hold([Value(getattr(value, name)) for value in values])
 
     def of_blocks(self, blocks: Sequence[int]) -> list[Any]:
         """Return the values that are held of some blocks."""
@@ -220,11 +256,11 @@ class Blocks:
         else:
             keys = [list(own) for own in zip(*made, results, strict=True)]
             each = self.scheduler.get_blocks(graph, keys)
-            *values, parts = zip(*each, strict=True)
-            held = [[Value(part) for part in own] for own in values]
+            *held, parts = zip(*each, strict=True)
             result = combine(parts)
+        hold = Node.hold if self.scheduler.remote else Node.hold_here
         for node, own in zip(kept, held, strict=True):
-            node.hold(own)
+            hold(node, own)
         return result
 
     def ask_pairs(self, function: Callable, node: Node) -> list[tuple[tuple[int, int], Any]]:
@@ -290,36 +326,32 @@ def same(value: Any) -> Any:
 def _needed(roots: Sequence[Node]) -> list[Node]:
     """Return all nodes that are to be made for some, parents first."""
     order: dict[int, Node] = {}
-
-    def visit(node: Node) -> None:
-        if id(node) not in order and node.held is None:
-            for parent in node.parents:
-                visit(parent)
-            order[id(node)] = node
-
     for root in roots:
-        visit(root)
-    return list(order.values())
+        _visit(root, {}, order)
+    return [node for node in order.values() if node.held is None]
+
+
+def _visit(node: Node, made: dict[int, Any], order: dict[int, Node]) -> None:
+    """Add a node to those in order, after what it is made from: what is held or made has that.
+
+    No function in a function: that would be a cycle, which holds all values until Python looks for
+    cycles. It does not look while arrays grow.
+    """
+    if id(node) in order:
+        return
+    if node.held is None and id(node) not in made:
+        for parent in node.parents:
+            _visit(parent, made, order)
+    order[id(node)] = node
 
 
 def _program(root: Node, made: dict[int, Any]) -> tuple[list[Node], Program]:
     """Return what makes a node, and the leaves, held or made by others, that it starts from."""
-    places: dict[int, int] = {}
-    leaves: list[Node] = []
-    order: list[Node] = []
-
-    def visit(node: Node) -> None:
-        if id(node) in places:
-            return
-        places[id(node)] = -1
-        if node.held is not None or id(node) in made:
-            leaves.append(node)
-            return
-        for parent in node.parents:
-            visit(parent)
-        order.append(node)
-
-    visit(root)
+    found: dict[int, Node] = {}
+    _visit(root, made, found)
+    known = {key for key, node in found.items() if node.held is not None or key in made}
+    leaves = [node for key, node in found.items() if key in known]
+    order = [node for key, node in found.items() if key not in known]
     places = {id(node): place for place, node in enumerate([*leaves, *order])}
     steps: Program = []
     for node in order:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
-from operator import add, attrgetter
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,7 @@ class BlocksTable(BaseTable):
     def assign(self, centers):
         """Only note what to do: what asks for labels or costs first does it on its way."""
         both = self.blocks.make(Method("assign", centers=centers), self.node, keep=True)
-        parts = (self.blocks.make(attrgetter(name), both) for name in Assignment._fields)
-        return Assignment(*(CaseArray(self.blocks, part) for part in parts))
+        return Assignment(*(CaseArray(self.blocks, both.part(name)) for name in Assignment._fields))
 
     def trim(self, assignment, m):
         groups = self._groups(assignment, m)

@@ -121,8 +121,8 @@ class WeightedBlockCases(BlockCases):
 
     def spread(self, costs):
         middle = median(self.blocks, costs.node, self.n, self.masses)
-        deviations = self.of(partial(_deviations, middle=middle), costs)
-        return middle, median(self.blocks, deviations.node, self.n, self.masses)
+        deviations = self.blocks.make(partial(_deviations, middle=middle), costs.node)
+        return middle, median(self.blocks, deviations, self.n, self.masses)
 
 
 class WeightedBlocksTable(WeightedOwner, BlocksTable):
