@@ -587,6 +587,7 @@ def facts(**changes):
             made[part][key] = value
         else:
             made[part] = value
+    made["result"]["outlier_share"] = made["result"]["n_outliers"] / made["data"]["n_cases"]
     return made
 
 

@@ -9,11 +9,11 @@ from scipy.sparse import diags_array, issparse
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import to_dense, to_numpy_pair
-from rskc.fitted import number_names, number_weights
+from rskc.fitted import number_names, number_weights, unequal_weights
 from rskc.outliers import Distances, Thresholds
 from rskc.prediction import judge_cases
 from rskc.validation import validated
-from rskc.wording import cleaned
+from rskc.wording import cleaned, number
 
 MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge
 # A sparse table with more cells than this in features with weight stays sparse.
@@ -57,6 +57,21 @@ def check_cases_of_the_fit(model: Any, n: int, what: str) -> None:
             f"X has {n} cases and the model was fitted to {len(model.labels_)}: {what} is known "
             "for the cases of the fit only; give the X that was given to fit."
         )
+
+
+def weights_of_fit(model: Any, labels: np.ndarray) -> np.ndarray | None:
+    """Return what cases count, if they are those of a fit with weights: by their labels."""
+    weights = unequal_weights(model)
+    return weights if weights is not None and np.array_equal(labels, model.labels_) else None
+
+
+def sizes_in_words(labels: np.ndarray, K: int, weights: Any = None) -> list[str]:
+    """Write how many cases each cluster has, and what they weigh: n = 12, weight 30.5."""
+    sizes = [f"n = {size:,}" for size in np.bincount(labels, minlength=K)]
+    if weights is None:
+        return sizes
+    totals = np.bincount(labels, weights, minlength=K).tolist()
+    return [f"{n}, weight {number(total)}" for n, total in zip(sizes, totals, strict=True)]
 
 
 def check_seen(seen: np.ndarray) -> None:
