@@ -22,6 +22,7 @@ from rskc.categories import CategoryEncoder
 from rskc.cli._commands import app
 from rskc.displays import ClusterDisplay, HeatmapDisplay, WeightsDisplay
 from rskc.files import read_table, write_ranked_lists
+from rskc.metrics import classification_error_rate
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability, feature_path
 from rskc.selection.references import SteppedReference, permuted
@@ -70,18 +71,18 @@ def test_a_column_of_categories_by_hand():
     X = pd.DataFrame({"c": ["a", "b", "b", "c", "b", "a", "c", "b"]})  # shares 1/4, 1/2, 1/4
     found = CategoryEncoder().fit(X).transform(X)
     root = np.sqrt([1 / (0.25 * 2), 1 / (0.5 * 2), 1 / (0.25 * 2)])
-    assert_allclose(found, np.eye(3)[[0, 1, 1, 2, 1, 0, 2, 1]] * root)
+    assert_allclose(found, np.eye(3)[[0, 1, 1, 2, 1, 0, 2, 1]] * root * np.sqrt(2 / np.pi))
 
 
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from("abcdé"), min_size=12, max_size=60), st.randoms())
-def test_a_column_of_categories_has_variance_1(cells, random):
+def test_a_column_of_categories_has_the_variance_of_a_number_in_halves(cells, random):
     encoder = CategoryEncoder()
     X = pd.DataFrame({"c": cells})
     if len(set(cells)) > 2 and 2 * len(set(cells)) >= len(cells):
         return
     found = encoder.fit(X).transform(X)
-    assert found.var(axis=0).sum() == pytest.approx(float(len(set(cells)) > 1))
+    assert found.var(axis=0).sum() == pytest.approx(2 / np.pi * (len(set(cells)) > 1))
     order = list(range(len(cells)))
     random.shuffle(order)
     again = CategoryEncoder().fit(X.iloc[order]).transform(X.iloc[order])
@@ -89,11 +90,23 @@ def test_a_column_of_categories_has_variance_1(cells, random):
     assert encoder.masses.sum() == pytest.approx(1)
 
 
-def test_true_and_false_are_a_standardized_number():
+def test_true_and_false_are_a_standardized_number_in_halves():
     flags = np.array([True, False, False, True, False, False])
     found = CategoryEncoder().fit_transform(pd.DataFrame({"f": flags}))
     between = ((found[0] - found[1]) ** 2).sum()
-    assert between == pytest.approx(1 / flags.var())
+    assert between == pytest.approx(2 / np.pi / flags.var())
+
+
+def test_columns_of_two_values_do_not_lead_where_numbers_have_the_clusters():
+    """With variance 1, two clusters go by a column of noise: the error rate was 0.5."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(150) % 2
+    columns = {f"x{j}": rng.normal(size=150) + 2.5 * kind for j in range(3)}
+    columns |= {f"b{j}": rng.random(150) < 0.5 for j in range(4)}
+    X = ColumnStandardizer("mean", "std").fit_transform(pd.DataFrame(columns))
+    for bound in ("auto", None):
+        model = fitted(X, 2, l1_bound=bound)
+        assert classification_error_rate(model.labels_, kind) < 0.1
 
 
 def test_kinds_of_columns_of_pandas_and_polars():

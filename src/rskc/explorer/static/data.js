@@ -206,7 +206,7 @@ function indicators(places, count) {
   const known = sizes.reduce((sum, size) => sum + size, 0);
   const spread = Math.max(1, count - 1);
   return sizes.map((size, place) => {
-    const unit = Math.sqrt(known / (Math.max(1, size) * spread));
+    const unit = Math.sqrt(((2 / Math.PI) * known) / (Math.max(1, size) * spread));
     return places.map((value) => (Number.isNaN(value) ? NaN : value === place ? unit : 0));
   });
 }
