@@ -326,9 +326,10 @@ def test_of_many_cases_evenly_spaced_ones_are_ranked(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
-def test_hardly_more_cases_than_clusters():
-    X = np.array([[0.0, 1.0], [5.0, 0.0], [9.0, 1.0], [9.1, 1.0]])
-    assert_same_partition(fit(X).labels_, np.array([0, 1, 2, 2]))
+@pytest.mark.parametrize("K", [7, 8])
+def test_hardly_more_cases_than_clusters(K):
+    X = np.array([[0.0, 1.0], [5, 0], [9, 1], [20, 7], [30, 2], [35, 9], [50, 3], [50.1, 3]])
+    assert_same_partition(fit(X, K).labels_, np.array([0, 1, 2, 3, 4, 5, 6, K - 1]))
 
 
 def test_sums_of_squares_are_scaled_up_for_missing_coordinates():
