@@ -57,6 +57,7 @@ NAMES = {
     "GapL1": "rskc select-l1",
     "TrimCurves": "rskc select-trim",
     "ColumnStandardizer()": "--standardize columns",
+    "RowStandardizer()": "--standardize rows",
 }
 
 

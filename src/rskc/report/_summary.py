@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rskc.arrays import to_dense
-from rskc.columns import spreads_of
+from rskc.columns import skewness_of, spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
 from rskc.fitted import number_names, units_of
 from rskc.labels import in_order, read_two
@@ -150,6 +150,7 @@ def _data(facts: Facts) -> dict[str, Any]:
         ),  # no value at all
         "n_infinite": int((~facts.seen).sum()) - n_blind,
         "spreads": _spreads(facts),
+        "skewness": skewness_of(facts.columns),
     }
 
 
