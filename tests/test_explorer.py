@@ -312,3 +312,16 @@ def test_a_command_for_every_view(page):
 
 def test_more_settings_than_a_search_are_asked_for_by_nobody():
     assert Exploration(RobustSparseKMeans(2)).planned(90, 200).n_settings == 168
+
+
+def test_the_explorer_goes_by_weight_and_says_so():
+    X, weights = corners(), np.random.default_rng(0).integers(0, 4, 60)
+    made = explore(X, trims=[0], n_splits=0, sample_weight=weights)
+    search, n_used = made.search, np.count_nonzero(weights)
+    model = RobustSparseKMeans(2, random_state=0).set_params(**search.axes_.paths[1][0])
+    labels = model.fit(X, sample_weight=weights).labels_[weights > 0]
+    assert classification_error_rate(labels, search.fits_[2]["labels"]) == 0
+    words, _ = opened(made)
+    assert words["sample"].startswith("Fits go by the weights of the cases; the page counts cases.")
+    assert f"are of {n_used} with a weight above 0; sizes" in words["sample"]
+    assert words["fit"] == "model.fit(X, sample_weight=...)"

@@ -18,6 +18,7 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.explorer.grid import Exploration
 from rskc.explorer.packing import Parcel, bits_for, packed, scaled
 from rskc.explorer.views import Scene, scene_of, spans
+from rskc.fitted import unequal_weights
 from rskc.labels import read_one
 from rskc.pictures.palette import PALETTE, readable_on
 from rskc.selection.search import MAX_SAMPLES
@@ -206,11 +207,15 @@ def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
     n_halves = 2 * search.n_splits
     budget = f"{count(axes.n_settings, 'setting')}, each fitted to {count(n_used, 'case')}"
     budget += f" and to {count(n_halves, 'half', 'halves')} of them." if n_halves else "."
-    sample = ""
+    sample, how, weights = "", "drawn at random", unequal_weights(search.best_estimator_)
+    if weights is not None:
+        all_weighted = n_used == np.count_nonzero(weights)
+        how = "with a weight above 0" if all_weighted else "drawn in proportion to their weights"
+        sample = "Fits go by the weights of the cases; the page counts cases. "
     if n_used < n:
-        sample = (
+        sample += (
             f"The table has {n:,} cases. The fits, the points and the rows below are of {n_used:,} "
-            "drawn at random; sizes of clusters are those of all cases."
+            f"{how}; sizes of clusters are those of all cases."
         )
     return {
         "version": version("rskc"),

@@ -125,6 +125,8 @@ def _on_outliers(summary: Mapping[str, Any]) -> str:
     how = f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
     how = how if weighted and unweighted and outlying > 1 and not result["alike"] else ""
     look = "worth a look, be it an error or something new"
+    if summary["data"]["weight"] is not None:
+        look = f"{percent(result['outlier_share'])} of the weight, {look}"
     return f"{text} {far} unusually far from {of}{how}: {look}."
 
 
