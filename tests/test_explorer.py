@@ -167,6 +167,68 @@ def test_a_sparse_table_gives_the_page_of_the_dense_one():
     assert explore(csr_array(X), **how).html == explore(X, **how).html
 
 
+def mixed(n=90):
+    """Three clusters, by a size and a color; letters and noise that tell nothing."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(n) % 3
+    color = np.array(["red", "green", "blue"], object)[kind]
+    color[:2] = None
+    columns = {"size": 5 * kind + rng.normal(size=n), "noise": rng.normal(size=n)}
+    letters = rng.choice(list("abcdefghijkl"), n, p=[0.3] + [0.7 / 11] * 11)
+    return pd.DataFrame(columns | {"color": color, "letter": letters})
+
+
+def test_categories_are_features_with_one_weight_each():
+    X = mixed()
+    page = explore(X, n_clusters=[3], n_features=[2, 4], trims=[0])
+    words, arrays = opened(page)
+    assert words["features"] == ["size", "noise", "color", "letter"]
+    assert words["n_features"] == [2, 4]
+    assert {words["features"][j] for j in words["shown"][:2]} == {"size", "color"}
+    features = np.frombuffer(arrays["features"], "<u4")
+    assert sorted(features[2:]) == [0, 1, 2, 3]
+    place = words["shown"].index(2)
+    cells = np.frombuffer(arrays["values"], "<u2").reshape(-1, len(X))[place]
+    assert_array_equal(cells == MISSING, X.color.isna())
+    names = np.array(words["categories"][place])
+    low, high = words["spans"][place]
+    found = names[np.round(low + (high - low) * cells[2:] / 65534).astype(int)]
+    assert_array_equal(found, X.color[2:])
+    letters = words["categories"][words["shown"].index(3)]
+    assert letters[0] == "a"
+    assert letters[-1] == "5 others"
+    assert words["categories"][words["shown"].index(0)] is None
+    assert classification_error_rate(page.search.fits_[0]["labels"], np.arange(90) % 3) == 0
+
+
+def test_categories_of_all_cases_are_counted():
+    page = explore(mixed(), n_clusters=[3], n_features=[2], trims=[0], max_samples=60)
+    assert page.search.sizes_[0].tolist() == [30, 30, 30]
+
+
+def test_standardized_numbers_are_shown_in_their_units():
+    X = mixed()
+    search = explore(X, n_clusters=[3], n_features=[4], trims=[0]).search
+    words, _ = opened(Explorer(search, units={"size": (100.0, 2.0)}))
+    place = words["shown"].index(0)
+    size = 100 + 2 * X["size"]
+    assert_allclose(words["spans"][place], [size.min(), size.max()], rtol=1e-12)
+    assert words["scales"][place] == 2.0
+
+
+def test_features_of_a_group_have_its_weight():
+    groups = {"both": ["a", "b"], "others": ["c", "d"]}
+    X = pd.DataFrame(corners(), columns=list("abcdef"))
+    model = RobustSparseKMeans(feature_groups=groups)
+    page = explore(X, n_clusters=[3], n_features=[1, 4], trims=[0.05], estimator=model)
+    words, arrays = opened(page)
+    first = words["n_weights"][0]
+    assert sorted(np.frombuffer(arrays["features"], "<u4")[:first]) == [0, 1]
+    weights = np.frombuffer(arrays["weights"], "<u2")[:first]
+    assert weights[0] == weights[1] > 0
+    assert words["n_weights"][1] == 6
+
+
 def test_the_nearest_center_is_that_of_predict():
     X = corners()
     X[3, 0], X[5, 1] = np.nan, np.nan
