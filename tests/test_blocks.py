@@ -319,7 +319,12 @@ def test_selection_is_exact(shape, dtype, seed, n, data):
     parts = np.split(values, np.cumsum(lengths)[:-1], axis=1)
     blocks, node = blocks_of(parts)
     with pytest.MonkeyPatch.context() as patch:
-        for constant, value in (("SAMPLE", 30), ("INSIDE", 40), ("LEAST_INSIDE", 4)):
+        for constant, value in (
+            ("SAMPLE", 30),
+            ("INSIDE", 40),
+            ("INSIDE_HERE", 40),
+            ("LEAST_INSIDE", 4),
+        ):
             patch.setattr(order, constant, value)
         found = select(blocks, node, n, lambda counts: ranks)
     assert blocks.n_graphs <= 20
