@@ -7,6 +7,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # here, and by their full names in the build, so that a bare .venv/bin/python can rebuild too.
 WITH_TOOLS := PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython"
 RUN := $(WITH_TOOLS) $(BIN)/python
+# The tests on all CPUs, one that is done takes over from the others; ARGS=-n0 is one process.
+PYTEST := -m pytest -n logical --dist worksteal
 RECIPES := pyproject.toml meson.build meson.options $(wildcard src/rskc/meson.build src/rskc/*/meson.build)
 
 .DEFAULT_GOAL := help
@@ -21,18 +23,18 @@ demo: $(VENV)/.installed ## the whole tour on a bundled example: pages to open
 	@$(RUN) -m rskc demo --force
 
 test: $(VENV)/.test ## the tests and doctests
-	@$(RUN) -m pytest $(ARGS)
+	@$(RUN) $(PYTEST) $(ARGS)
 
 device: $(VENV)/.device ## torch, for the tests of the device engine; without it they are skipped
 
 test-slow: $(VENV)/.test ## the long tests too
-	@$(RUN) -m pytest -m "slow or not slow" $(ARGS)
+	@$(RUN) $(PYTEST) -m "slow or not slow" $(ARGS)
 
 sanitize: $(VENV)/.test ## tests of the passes with AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(RUN) tests/sanitize.py $(ARGS)
 
 coverage: $(VENV)/.coverage ## which lines the tests run, in htmlcov
-	@RSKC_EXTRAS=all $(RUN) -m pytest --cov --cov-report=term --cov-report=html $(ARGS)
+	@RSKC_EXTRAS=all $(RUN) $(PYTEST) --cov --cov-report=term --cov-report=html $(ARGS)
 
 bench: $(VENV)/.test ## the rivals side by side
 	@$(RUN) -m benchmarks $(ARGS)

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 
 import browsing
 import skips
+from rskc import explore
+from rskc.selection import Clest, GapL1, Stability, runner
 from rskc.versions import environment
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -38,6 +40,37 @@ def pytest_sessionstart() -> None:
 def browser() -> Iterator[Any]:
     """One browser for all tests of pages."""
     yield from browsing.started_browser()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_processes() -> Iterator[None]:
+    """Keep searches in this process: their own would take longer to start than most to run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "HERE", float("inf"))
+        yield
+
+
+@pytest.fixture
+def in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let searches with several jobs hand out every task, however short."""
+    monkeypatch.setattr(runner, "HERE", 0.0)
+
+
+@pytest.fixture
+def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let searches repeat less than their defaults, for tests of what is done with their results.
+
+    What they find is tested in test_selection.py and test_stability.py.
+    """
+    few: dict[Any, dict[str, Any]] = {
+        Clest.__init__: {"n_splits": 3, "n_references": 3},
+        GapL1.__init__: {"n_permutations": 3},
+        Stability.__init__: {"n_splits": 2, "n_references": 3},
+        explore: {"n_clusters": [2, 3], "n_features": [10, 100], "trims": [0], "n_splits": 1},
+    }
+    for search, numbers in few.items():
+        assert numbers.keys() <= search.__kwdefaults__.keys()
+        monkeypatch.setattr(search, "__kwdefaults__", search.__kwdefaults__ | numbers)
 
 
 # ---- No test vanishes in silence

@@ -30,8 +30,16 @@ TESTS = {
     "estimator.py": ("estimator", "sklearn", "bad_input", "fitted", "automatic"),
     "outliers.py": ("automatic", "estimator", "missing", "extreme_cells"),
     "automatic.py": ("automatic", "estimator", "missing"),
+    "feature_tests.py": ("automatic", "groups", "categories", "estimator"),
+    "case_weights.py": ("sample_weight", "selection", "metrics"),
+    "groups.py": ("groups", "categories"),
+    "categories.py": ("categories", "frames", "columns", "groups"),
     "selection/runner.py": ("runner",),
     "selection/checkpoint.py": ("runner",),
+    "selection/stability.py": ("stability",),
+    "selection/halves.py": ("stability", "firmness"),
+    "selection/cloud.py": ("stability",),
+    "selection/grid.py": ("explorer", "selection"),
     "selection": ("findings", "firmness", "stability", "selection", "selection_large"),
 }
 SECONDS = 300  # a mutant that takes longer is noticed: it does not end

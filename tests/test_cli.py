@@ -147,7 +147,7 @@ def test_json_and_quiet(here, option):
     assert json.loads(result.stdout) == written
 
 
-def test_clusters_and_bound_are_chosen_on_request(here):
+def test_clusters_and_bound_are_chosen_on_request(here, few_repeats):
     result = run("fit", "table.csv", "--l1-bound", "choose", "--n-init", "2", "--json")
     summary = json.loads(result.stdout)
     assert [each["search"] for each in summary["searches"]] == ["Stability", "GapL1"]
@@ -743,7 +743,7 @@ def test_report_doubts_another_table(here, frame):
     assert not Path("x.html").exists()
 
 
-def test_the_demo_leaves_pages_and_can_be_repeated(here, monkeypatch):
+def test_the_demo_leaves_pages_and_can_be_repeated(here, few_repeats, monkeypatch):
     few = ExploredSettings([2, 3], [5, 20], [0.05], 0)
     monkeypatch.setattr(tour, "ExploredSettings", lambda: few)
     result = run("demo", "--out", "tour")
@@ -873,7 +873,7 @@ def test_rows_are_standardized_by_all_of_their_cells(here):
     assert "lacks 1 of" in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
 
 
-def test_half_samples_are_columns_where_they_chose_the_clusters(here, frame):
+def test_half_samples_are_columns_where_they_chose_the_clusters(here, few_repeats):
     run("fit", "table.csv", "--quiet", "--seed", "0")
     cases, features = labels("table-rskc"), labels("table-rskc", "features.csv")
     assert cases.stability.between(0, 1).all()

@@ -21,7 +21,7 @@ from test_cli import refused, run
 
 FILES = {"labels.csv", "features.csv", "markers.csv", "summary.json", "model.rskc", "report.html"}
 N = 240
-FIT = ("--clusters", "3", "--label-column", "group", "--n-init", "5")
+FIT = ("--clusters", "3", "--label-column", "group", "--n-init", "2")
 QUICK = (*FIT, "--no-report", "--quiet")
 
 
@@ -97,12 +97,12 @@ def test_a_folder_gives_the_same_as_one_file(here):
     assert sorted(os.listdir()) == ["big", "big-rskc", "whole-rskc", "whole.parquet"]
 
 
-def test_stability_of_cases_is_written_block_by_block(here):
-    how = ("--label-column", "group", "--seed", "0", "--quiet", "--max-samples", "100")
+def test_stability_of_cases_is_written_block_by_block(here, few_repeats):
+    how = ("--label-column", "group", "--quiet", "--max-samples", "60", "--n-init", "2")
     run("fit", "whole.parquet", *how, "--engine", "memory")
     run("fit", "big", *how)
     whole, blocks = (pd.read_csv(f"{name}-rskc/labels.csv") for name in ("whole", "big"))
-    assert whole.stability.notna().sum() == 100
+    assert whole.stability.notna().sum() == 60
     assert_allclose(blocks.stability, whole.stability)
 
 
@@ -282,8 +282,8 @@ def test_predict_notices_columns_that_are_missing(here, frame):
 # ---- Searches
 
 
-def test_clusters_are_chosen(here):
-    result = run("fit", "big", "--max-samples", "120", "--jobs", "1")
+def test_clusters_are_chosen(few_repeats, here):
+    result = run("fit", "big", "--max-samples", "120", "--n-init", "2")
     assert "Half-samples suggest 3 clusters" in result.stdout
     assert len(pd.read_csv("big-rskc/labels.csv")) == N
 

@@ -29,7 +29,7 @@ from rskc.displays import (
     style,
 )
 from rskc.metrics import revised_silhouette
-from rskc.pictures import palette
+from rskc.pictures import models, palette
 from rskc.pictures.models import AssignedCases, Plane, cube_ticks, strongest
 from skips import Optional
 
@@ -477,6 +477,25 @@ def test_components_are_found_without_outliers():
     drawn = ClusterDisplay.from_estimator(MODEL, outlying, kind="pca")
     clean = ClusterDisplay.from_estimator(MODEL, X, kind="pca")
     assert_allclose(drawn.positions[:60], clean.positions, atol=1e-9)
+
+
+def test_components_of_small_and_large_tables_are_the_same(monkeypatch):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(50, 4)) * [3, 2, 1, 0.5] + 7
+    outliers = np.arange(50) == 3
+    small = models.principal_components(Z, outliers, Z[:2])
+    monkeypatch.setattr(models, "PLAIN_CELLS", 0)
+    large = models.principal_components(Z, outliers, Z[:2])
+    for one, other in zip(small, large, strict=True):
+        assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    assert_allclose(small.place(Z)[~outliers].mean(axis=0), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("plain", [0, 100])
+def test_components_without_variance_have_no_share(monkeypatch, plain):
+    monkeypatch.setattr(models, "PLAIN_CELLS", plain)
+    found = models.principal_components(np.ones((5, 3)), np.zeros(5, bool), np.ones((1, 3)))
+    assert_allclose(found.shares, 0)
 
 
 def test_cluster_points_are_paler_the_less_firm():

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import pytest
 
 from rskc import SmallClusterWarning
-from rskc.selection import Clest, GapL1, Stability
 from rskc.versions import environment
 
 FOLDER = Path(__file__).parent.parent / "docs"
@@ -79,23 +78,11 @@ def test_there_are_pages_with_code():
     assert sum(block.kind == "python" for page in PAGES for block in blocks_of(page)) >= 25
 
 
-# Where a page prints no numbers, its searches repeat less than the defaults: what they find is
-# tested in test_selection.py and test_stability.py.
-FEW = {
-    Clest: {"n_splits": 3, "n_references": 3},
-    GapL1: {"n_permutations": 3},
-    Stability: {"n_splits": 2, "n_references": 3},
-}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
+def test_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     if not any(block.kind == "output" for block in blocks_of(page)):
-        for search, few in FEW.items():
-            defaults = search.__init__.__kwdefaults__
-            assert few.keys() <= defaults.keys()
-            monkeypatch.setattr(search.__init__, "__kwdefaults__", defaults | few)
+        request.getfixturevalue("few_repeats")  # no numbers of searches are printed
     names, printed = {"__name__": "page"}, ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SmallClusterWarning)

@@ -2,9 +2,7 @@
 
 import ast
 import itertools
-import os
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
@@ -59,9 +57,8 @@ def test_is_a_page_of_text_with_a_title(page):
     assert text.rstrip().endswith("plt.show()")
 
 
-def test_first_steps_writes_the_picture_of_the_readme(tmp_path):
-    path = tmp_path / "first-steps.png"
-    command = [sys.executable, "-W", "error", str(FOLDER / "plot_first_steps.py"), str(path)]
-    environment = os.environ | {"MPLBACKEND": "Agg"}
-    subprocess.run(command, check=True, capture_output=True, env=environment)
+def test_first_steps_writes_the_picture_of_the_readme(tmp_path, monkeypatch):
+    path, page = tmp_path / "first-steps.png", str(FOLDER / "plot_first_steps.py")
+    monkeypatch.setattr(sys, "argv", [page, str(path)])
+    runpy.run_path(page, run_name="__main__")
     assert plt.imread(path).shape[1] > 1200

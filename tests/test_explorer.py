@@ -105,7 +105,7 @@ def test_a_fit_with_the_settings_of_a_view_repeats_it(page, frame):
         assert (classification_error_rate(model.labels_, fit["labels"]) == 0) == repeats
 
 
-def test_the_same_for_any_number_of_jobs_and_after_a_break(page, frame, tmp_path, monkeypatch):
+def test_the_same_after_a_break(page, frame, tmp_path, monkeypatch):
     store, run, ran, steps = tmp_path / "explorer.db", Runner.run, [], []
 
     def broken(self, name, work, keys, more=0):
@@ -126,8 +126,11 @@ def test_the_same_for_any_number_of_jobs_and_after_a_break(page, frame, tmp_path
     assert resumed.html == page.html
     assert [name for name in ran if isinstance(name, tuple)] == [(i, 0) for i in range(6)]
     assert all(done <= total for done, total in steps)
-    monkeypatch.undo()
-    assert explore(frame, **same | {"checkpoint": None}, n_jobs=2).html == page.html
+
+
+def test_the_same_in_processes(page, frame, in_processes):
+    same = {"labels": np.arange(60) % 3, "title": "Corners"}
+    assert explore(frame, **same, n_jobs=2).html == page.html
 
 
 def noted(work, ran, key):

@@ -1,6 +1,7 @@
 """A test that does not run is named, and one that should have run fails the run."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -14,49 +15,88 @@ TESTS = Path(__file__).parent
 MODULES = sorted(TESTS.glob("test_*.py"))
 
 
-def run_pytest(module, text, **environment):
-    """Run pytest with the settings of this package on a module of its own."""
-    module.write_text(text)
-    inherited = {name: value for name, value in os.environ.items() if name != "RSKC_EXTRAS"}
-    command = [sys.executable, "-m", "pytest", "-c", TESTS.parent / "pyproject.toml"]
+# Each with the code and the words with which a run on it must end.
+RUNS = {
+    "passes": ("def test_it(): pass", 0, "1 passed"),
+    "no name": ("from rskc import no_such_name\ndef test_it(): pass", 2, "cannot import name"),
+    "no package": ("import no_such_package\ndef test_it(): pass", 2, "No module named"),
+    "skipped test": (
+        "import pytest\ndef test_it(): pytest.skip('lazy')",
+        1,
+        "tests/skips.py does not list",
+    ),
+    "skipped module": (
+        "import pytest\npytest.importorskip('nowhere')",
+        5,
+        "tests/skips.py does not list",
+    ),
+    "optional package": (
+        "import skips\nx = skips.Optional('nowhere')\ndef test_it(): pass",
+        0,
+        "1 passed",
+    ),
+    "without its packages": (
+        "import no_such_package",
+        5,  # no tests, and nothing worse
+        "needs anndata, which is not installed",
+    ),
+}
+# Runs pytest with the settings of this package on one module after another: importing rskc
+# anew for each would take most of the time. The modules of its tests are imported anew.
+RUNNER = """
+import contextlib, io, json, sys
+import pytest
+settings, *modules = sys.argv[1:]
+found = []
+for module in modules:
+    for name in ("conftest", "skips", "browsing", "nothing_installed"):
+        sys.modules.pop(name, None)
+    given = ["-c", settings, "-p", "conftest", "-p", "no:cacheprovider", module]
+    given += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # plugins are imported once
+    if module.endswith("test_anndata.py"):
+        given += ["-p", "nothing_installed"]
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
+        code = pytest.main(given)
+    found.append((int(code), said.getvalue()))
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The exit code and the output of each of RUNS."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "nothing_installed.py").write_text("import skips\nskips.missing = list")
+    modules = []
+    for number, (name, (text, _, _)) in enumerate(RUNS.items()):
+        (folder / str(number)).mkdir()
+        listed = name == "without its packages"
+        module = folder / str(number) / ("test_anndata.py" if listed else "test_one.py")
+        module.write_text(text)
+        modules.append(module)
+    # The workers of pytest-xdist leave variables that tell pytest that it is one of them.
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "RSKC_EXTRAS" and not name.startswith("PYTEST_")
+    }
+    paths = {"PYTHONPATH": os.pathsep.join([str(folder), str(TESTS)])}
     done = subprocess.run(
-        [*command, "-p", "conftest", "-p", "no:cacheprovider", module],
-        env=inherited | {"PYTHONPATH": str(TESTS)} | environment,
-        cwd=module.parent,
+        [sys.executable, "-c", RUNNER, TESTS.parent / "pyproject.toml", *modules],
+        env=inherited | paths,
+        cwd=folder,
         capture_output=True,
         text=True,
     )
-    return done.returncode, done.stdout + done.stderr
+    return dict(zip(RUNS, json.loads(done.stdout), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "said"),
-    [
-        ("def test_it(): pass", 0, "1 passed"),
-        ("from rskc import no_such_name\ndef test_it(): pass", 2, "cannot import name"),
-        ("import no_such_package\ndef test_it(): pass", 2, "No module named"),
-        ("import pytest\ndef test_it(): pytest.skip('lazy')", 1, "tests/skips.py does not list"),
-        ("import pytest\npytest.importorskip('nowhere')", 5, "tests/skips.py does not list"),
-        ("import skips\nx = skips.Optional('nowhere')\ndef test_it(): pass", 0, "1 passed"),
-    ],
-    ids=["passes", "no name", "no package", "skipped test", "skipped module", "optional package"],
-)
-def test_what_does_not_run_fails_the_run(tmp_path, text, code, said):
-    found, output = run_pytest(tmp_path / "test_one.py", text)
+@pytest.mark.parametrize("name", RUNS)
+def test_what_does_not_run_is_named_or_fails_the_run(runs, name):
+    code, output = runs[name]
+    _, expected, said = RUNS[name]
     assert said in output
-    assert found == code
-
-
-def test_a_module_without_its_packages_is_skipped_by_name(tmp_path):
-    (tmp_path / "nothing_installed.py").write_text("import skips\nskips.missing = list")
-    found, output = run_pytest(
-        tmp_path / "test_anndata.py",
-        "import no_such_package",
-        PYTEST_ADDOPTS="-p nothing_installed",
-        PYTHONPATH=os.pathsep.join([str(tmp_path), str(TESTS)]),
-    )
-    assert "needs anndata, which is not installed" in output
-    assert found == pytest.ExitCode.NO_TESTS_COLLECTED  # and nothing worse
+    assert code == expected
 
 
 def test_the_list_names_modules_that_are_there():

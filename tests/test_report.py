@@ -96,7 +96,7 @@ def summary(model, X):
 def searches():
     """One of each, small; ``make_simulation`` has clusters that they find."""
     data = make_simulation(model=1, random_state=0).data
-    model = RobustSparseKMeans(3, trim=0.05, l1_bound=6, n_init=5, random_state=0)
+    model = RobustSparseKMeans(3, trim=0.05, l1_bound=6, n_init=2, random_state=0)
     how = {"random_state": 0, "n_jobs": 1, "progress": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -587,6 +587,7 @@ def facts(**changes):
             made[part][key] = value
         else:
             made[part] = value
+    made["result"]["outlier_share"] = made["result"]["n_outliers"] / made["data"]["n_cases"]
     return made
 
 

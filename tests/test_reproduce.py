@@ -313,7 +313,7 @@ def test_the_files_are_whole(name, request, tmp_path):
     check_files(found, files)
 
 
-def test_the_same_seed_gives_the_same_bytes(masked, simulated, tmp_path):
+def test_the_same_seed_gives_the_same_bytes(masked, simulated, tmp_path, in_processes):
     again = simulation(3, n_jobs=2, progress=False)
     for first, second in [(masked, masking(seed=0)), (simulated, again)]:
         one, two = first.save(tmp_path / "one"), second.save(tmp_path / "two")

@@ -131,12 +131,6 @@ def assert_one_sentence(error):
     assert len(message) < 400
 
 
-@pytest.fixture
-def in_processes(monkeypatch):
-    """Hand out every task, however short."""
-    monkeypatch.setattr(runner_module, "HERE", 0.0, raising=False)
-
-
 # ---- The same for any number of jobs
 
 
@@ -154,7 +148,7 @@ def test_any_number_of_jobs_gives_the_same(n_jobs, in_processes):
 
 @pytest.mark.slow
 def test_tasks_that_begin_here_and_end_in_processes_give_the_same(monkeypatch):
-    monkeypatch.setattr(runner_module, "HERE", 0.05, raising=False)
+    monkeypatch.setattr(runner_module, "HERE", 0.05)
     assert_same(small_clest(n_jobs=2).fit(blobs()), alone("Clest"))
 
 

@@ -37,6 +37,7 @@ from rskc.selection.halves import jaccard_indices
 from rskc.selection.references import NormalReference, PcaReference, permuted
 from rskc.selection.strength import prediction_strength
 from rskc.selection.subsample import draw, evenly_drawn
+from skips import skip_without
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
@@ -156,7 +157,9 @@ def test_a_checkpoint_is_of_its_weights(tmp_path):
 
 
 def test_dask_arrays_and_sparse_matrices_are_searched_by_weight():
-    da = pytest.importorskip("dask.array")
+    skip_without("dask")
+    import dask.array as da
+
     X, weights = make_table(7), np.random.default_rng(7).integers(0, 4, 48)
     X[::2, 3:] = 0
     search = SEARCHES["strength"]

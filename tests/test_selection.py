@@ -289,8 +289,7 @@ small_clusters = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 @pytest.mark.parametrize(("name", "K"), [("clest01", 2), ("clest02", 3)])
 def test_clest_finds_the_number_that_rskc_finds(name, K):
     assert golden(name)["K"] == K
-    found = [reference_number(name, seed, n_splits=5, n_references=19) for seed in (0, 1)]
-    assert found == [K, K]
+    assert reference_number(name, 0, n_splits=5, n_references=19) == K
 
 
 @pytest.mark.slow
@@ -596,11 +595,11 @@ def found_features(seeds, trim, **params):
 
 
 def test_the_bound_is_right_with_trimming_and_wrong_without():
-    selected, true, sizes = found_features(range(5), 0.05, n_permutations=5, n_jobs=1)
+    selected, true, sizes = found_features(range(3), 0.05, n_permutations=5, n_jobs=1)
     assert ((selected >= 40) & (selected <= 60)).all(), selected
     assert true.mean() >= 45
     assert sizes.min() > 5
-    selected, _, sizes = found_features(range(5), 0, n_permutations=5, n_jobs=1)
+    selected, _, sizes = found_features(range(3), 0, n_permutations=5, n_jobs=1)
     assert ((selected > 100) | (selected < 20) | (sizes == 1)).all()
 
 

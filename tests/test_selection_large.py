@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 QUIET = {"progress": False, "random_state": 0, "n_jobs": 1}
 MODEL = RobustSparseKMeans(3, l1_bound=2, trim=0.05, n_init=3)
 SEARCHES = {
-    "Clest": lambda **how: Clest(MODEL, (2, 3, 4), n_splits=3, n_references=4, **how),
+    "Clest": lambda **how: Clest(MODEL, (2, 3, 4), n_splits=2, n_references=2, **how),
     "GapL1": lambda **how: GapL1(MODEL, 5, n_permutations=3, **how),
     "GridSearch": lambda **how: GridSearch(MODEL, (2, 3), 2, (0, 0.05), **how),
     "PredictionStrength": lambda **how: PredictionStrength(MODEL, (1, 2, 3), n_splits=3, **how),
@@ -207,7 +207,7 @@ def test_the_part_depends_on_the_seed():
     assert not tables[0].equals(tables[1])
 
 
-def test_the_same_part_for_any_number_of_jobs():
+def test_the_same_part_for_any_number_of_jobs(in_processes):
     X = corners()
     one, two = (make("Clest", max_samples=150, n_jobs=n).fit(X) for n in (1, 2))
     assert_same_choice(one, two)

@@ -104,7 +104,8 @@ def test_auto_goes_on_beyond_ten():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(12), 12)
     X = 8 * rng.normal(size=(12, 6))[y] + rng.normal(size=(len(y), 6))
-    search = _search(X, "auto", n_splits=2, n_references=5)
+    model = RobustSparseKMeans(l1_bound=None, n_init=5, random_state=0)
+    search = _search(X, "auto", n_splits=2, n_references=5, estimator=model)
     assert search.n_clusters_ == 12
     assert search.table_.n_clusters.tolist() == list(range(2, 21))
 
@@ -113,7 +114,7 @@ def test_missing_cells_and_unequal_clusters():
     design = make_design("unequal, rows", 3)
     X = design.data.copy()
     X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
-    search = _search(X)
+    search = _search(X, [2, 3, 4], n_splits=3, n_references=5)
     assert search.n_clusters_ == 3
     assert search.best_estimator_.outliers_[design.outlying].all()
 
@@ -122,7 +123,8 @@ def test_another_clusterer():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(3), 30)
     X = np.array([[0, 0], [6, 0], [0, 6.0]])[y] + rng.normal(size=(90, 2))
-    search = _search(X, estimator=KMeans(n_init=3, random_state=0))
+    model = KMeans(n_init=1, random_state=0)
+    search = _search(X, [2, 3, 4], n_splits=3, n_references=5, estimator=model)
     assert search.n_clusters_ == 3
     assert "features_different" not in search.table_
     assert_array_equal(search.selection_probabilities_, 1)
@@ -131,10 +133,13 @@ def test_another_clusterer():
 # ---- Laws
 
 
-def test_jobs_resumption_and_seed(simulated, found, tmp_path):
+def test_processes_change_nothing(simulated, found, in_processes):
     twice = _search(simulated.data, n_jobs=2)
     assert found.table_.equals(twice.table_)
     assert_array_equal(found.half_labels_, twice.half_labels_)
+
+
+def test_resumption_and_seed(simulated, found, tmp_path):
     file = tmp_path / "search.checkpoint"
 
     def stop(done, _):

@@ -113,6 +113,12 @@ def case_names(model: Any) -> np.ndarray:
     return getattr(model, "case_names_in_", np.arange(len(model.labels_)))
 
 
+def unequal_weights(model: Any) -> np.ndarray | None:
+    """Return what the cases of a fit count; None if all count the same."""
+    weights = getattr(model, "sample_weight_", None)
+    return None if weights is None or (weights == weights[0]).all() else weights
+
+
 def with_cases(model: Any, **attributes: Any) -> Any:
     """Return a copy of a model, in memory, with other cases, or with none.
 

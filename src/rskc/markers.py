@@ -15,7 +15,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.arrays import to_numpy_pair
-from rskc.fitted import number_names, number_weights
+from rskc.case_weights import masses_of
+from rskc.fitted import number_names, number_weights, unequal_weights
 from rskc.validation import check_integer, check_real, short_repr, validated
 
 __all__ = ["MarkerEffects", "marker_effects"]
@@ -67,7 +68,8 @@ class MarkerEffects(NamedTuple):
 def marker_effects(model: Any, X: Any) -> MarkerEffects:
     """Compute how far each cluster is from the others in each feature, with weight or without.
 
-    Over the cases that are neither trimmed nor outliers, and over the observed cells of these.
+    Over the cases that are neither trimmed nor outliers, and over the observed cells of these; by
+    the weights of the fit, if it had any.
 
     Parameters
     ----------
@@ -110,11 +112,12 @@ def marker_effects(model: Any, X: Any) -> MarkerEffects:
 def effects_of(model: Any, table: np.ndarray) -> MarkerEffects:
     """Compute the effects in the checked data of the fit; of an indicator, means are shares."""
     encoder, K = getattr(model, "encoder_", None), len(model.cluster_centers_)
+    weights, clusters = unequal_weights(model), regular_clusters(model)
+    masses = None if weights is None else masses_of(weights)
     if encoder is None:
-        return effects_between(table, regular_clusters(model), K)
-    return effects_between(
-        table / encoder.units, regular_clusters(model), K, np.flatnonzero(encoder.indicators)
-    )
+        return effects_between(table, clusters, K, masses=masses)
+    indicators = np.flatnonzero(encoder.indicators)
+    return effects_between(table / encoder.units, clusters, K, indicators, masses)
 
 
 def regular_clusters(model: Any) -> np.ndarray:
@@ -123,14 +126,20 @@ def regular_clusters(model: Any) -> np.ndarray:
 
 
 def effects_between(
-    table: Any, clusters: np.ndarray, K: int, indicators: Any = ()
+    table: Any,
+    clusters: np.ndarray,
+    K: int,
+    indicators: Any = (),
+    masses: np.ndarray | None = None,
 ) -> MarkerEffects:
     """Compute the effects in a table (n, p), which may be sparse; -1 leaves a case out.
 
-    Of the features that are ``indicators`` no cell is outlying: 0 and 1 are all there is.
+    Of the features that are ``indicators`` no cell is outlying: 0 and 1 are all there is. Cases
+    count as copies of them would, as many as their masses say.
     """
-    kept = np.flatnonzero(clusters >= 0)
+    kept = np.flatnonzero((clusters >= 0) & (True if masses is None else masses > 0))
     kept = kept[np.argsort(clusters[kept], kind="stable")]
+    own = np.ones(len(kept)) if masses is None else masses[kept]
     ends = np.cumsum(np.bincount(clusters[kept], minlength=K))
     p, sparse = table.shape[1], issparse(table)
     table = table.tocsc() if sparse else table
@@ -142,12 +151,14 @@ def effects_between(
         cells = table[:, some].toarray()[kept] if sparse else table[kept, some]
         cells = np.ascontiguousarray(cells.T, dtype=np.float64)  # a row a feature
         cut = ~np.isin(np.arange(first, some.stop), indicators)
-        for whole, part in zip(made, _effects(cells, ends, cut), strict=True):
+        for whole, part in zip(made, _effects(cells, ends, cut, own), strict=True):
             whole[..., some] = part
     return made
 
 
-def _effects(cells: np.ndarray, ends: np.ndarray, cut: np.ndarray) -> MarkerEffects:
+def _effects(
+    cells: np.ndarray, ends: np.ndarray, cut: np.ndarray, masses: np.ndarray
+) -> MarkerEffects:
     """Compute the effects of features (p, n) whose cases are sorted by cluster.
 
     Outlying cells are cut of the features of a mask (p,).
@@ -156,15 +167,18 @@ def _effects(cells: np.ndarray, ends: np.ndarray, cut: np.ndarray) -> MarkerEffe
     least = np.fmin.reduce(cells, axis=1, initial=np.inf)
     least[~np.isfinite(least)] = 0.0
     cells -= least[:, None]
-    parts = np.split(cells, ends[:-1], axis=1)
-    for part in parts:
-        _cut(part, cut)
-    counts = np.array([np.count_nonzero(~np.isnan(part), axis=1) for part in parts])
-    totals = np.array([np.nansum(part, axis=1) for part in parts])
+    parts, own = np.split(cells, ends[:-1], axis=1), np.split(masses, ends[:-1])
+    pairs = list(zip(parts, own, strict=True))
+    for part, m in pairs:
+        _cut(part, cut, m)
+    counts = np.array([~np.isnan(part) @ m for part, m in pairs])
+    totals = np.array([np.nansum(part * m, axis=1) for part, m in pairs])
     n, total = counts.sum(axis=0), totals.sum(axis=0)
     means, others = _ratio(totals, counts), _ratio(total - totals, n - counts)
-    pairs = zip(parts, means, strict=True)
-    within = sum(np.nansum((part - mean[:, None]) ** 2, axis=1) for part, mean in pairs)
+    within = sum(
+        np.nansum((part - mean[:, None]) ** 2 * m, axis=1)
+        for (part, m), mean in zip(pairs, means, strict=True)
+    )
     between = np.nansum(counts * (means - _ratio(total, n)) ** 2, axis=0)
     spread = np.sqrt(_ratio(within, n - np.count_nonzero(counts, axis=0)))
     scales = np.fmax(spread, LEAST_SCALE * np.sqrt(_ratio(within + between, n)))
@@ -181,19 +195,33 @@ def _effects(cells: np.ndarray, ends: np.ndarray, cut: np.ndarray) -> MarkerEffe
     return MarkerEffects(effects, separations, means + least, others + least, scales)
 
 
-def _cut(part: np.ndarray, cut: np.ndarray) -> None:
+def _cut(part: np.ndarray, cut: np.ndarray, masses: np.ndarray) -> None:
     """Bring cells (p, n) of a cluster that are far from its median nearer, in place."""
     if part.shape[1] == 0:
         return
-    some = part[:, :: -(-part.shape[1] // MOST_FOR_CUTS)]
-    ordered, counts = np.sort(some, axis=1), np.count_nonzero(~np.isnan(some), axis=1)
-    last = np.maximum(counts - 1, 0)  # what is missing is sorted last
-    middle = np.take_along_axis(ordered, np.column_stack([last // 2, -(-last // 2)]), axis=1)
+    step = -(-part.shape[1] // MOST_FOR_CUTS)
+    some, own = part[:, ::step], masses[::step]
+    last = np.maximum(~np.isnan(some) @ own - 1, 0)  # the place of the last copy
+    middle = _at_places(some, own, np.column_stack([np.floor(last / 2), np.ceil(last / 2)]))
     medians = middle.mean(axis=1, keepdims=True)
-    away = np.sort(np.abs(some - medians), axis=1)
-    exceeded = np.take_along_axis(away, (SHARE_WITHIN * last).astype(int)[:, None], axis=1)
+    away = np.floor(SHARE_WITHIN * last)[:, None]
+    exceeded = _at_places(np.abs(some - medians), own, away)
     most = np.where(cut[:, None], CUT / NORMAL_WITHIN * exceeded, np.inf)
     np.clip(part, medians - most, medians + most, out=part)
+
+
+def _at_places(cells: np.ndarray, masses: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return the cells (p, m) at places (p, m) among all, sorted, each as often as its mass says.
+
+    What is missing is sorted last.
+    """
+    if (masses == 1).all():
+        return np.take_along_axis(np.sort(cells, axis=1), places.astype(int), axis=1)
+    order = np.argsort(cells, axis=1, kind="stable")
+    ends = np.cumsum(masses[order], axis=1) - 1e-9
+    found = [np.searchsorted(row, own, side="right") for row, own in zip(ends, places, strict=True)]
+    numbers = np.take_along_axis(order, np.minimum(found, cells.shape[1] - 1), axis=1)
+    return np.take_along_axis(cells, numbers, axis=1)
 
 
 def _ratio(part: Any, whole: np.ndarray) -> np.ndarray:

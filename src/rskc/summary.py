@@ -9,11 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.fitted import by_column, case_names, feature_names, thresholds_of, units_of
+from rskc.fitted import (
+    by_column,
+    case_names,
+    feature_names,
+    thresholds_of,
+    unequal_weights,
+    units_of,
+)
 from rskc.metrics import revised_silhouette
 from rskc.outliers import Distances
 from rskc.validation import is_word, validated
-from rskc.wording import count, listed, shortened
+from rskc.wording import count, listed, number, shortened
 
 MOSTLY = 0.9  # of the sum of the weights
 WIDTH = 96
@@ -100,6 +107,7 @@ def cases_frame(model: Any, X: Any) -> Any:
     far, far_unweighted = thresholds_of(model).flag(Distances(model.distances_, unweighted))
     columns = {
         "case": case_names(model),
+        **({"weight": model.sample_weight_} if hasattr(model, "sample_weight_") else {}),
         "cluster": model.labels_,
         "distance": model.distances_,
         "unweighted_distance": unweighted,
@@ -216,6 +224,10 @@ def _found(model: Any) -> Iterator[tuple[str, str]]:
     n, K, p = len(model.labels_), len(model.cluster_centers_), model.n_features_in_
     sizes = listed(np.bincount(model.labels_, minlength=K), MOST_SIZES)
     yield "clusters", f"{count(K, 'cluster')} of {count(n, 'case')}: {sizes}"
+    if (weights := unequal_weights(model)) is not None:
+        parts = [number(part, 6) for part in np.bincount(model.labels_, weights, K).tolist()]
+        total = number(float(weights.sum()), 6)
+        yield "weights", f"cases have a weight of {total}, by cluster: {listed(parts, MOST_SIZES)}"
     counts = count_features(model)
     total = f"{counts.n_features:,}{' groups' * (counts.noun != 'feature')}"
     yield "features", f"{counts.n_selected:,} of {total} have weight{_largest_weights(model)}"

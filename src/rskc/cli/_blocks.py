@@ -238,12 +238,15 @@ class _CasesOfBlock:
     table: Any
     scaling: Scaling
     model: Any
+    weights: np.ndarray | None  # of all cases
 
     def __call__(self, piece: Any, rows: np.ndarray, *arrays: np.ndarray) -> Any:
         from rskc.fitted import with_cases
 
         block, of_cases = self.table.read(piece), dict(zip(OF_CASES, arrays, strict=True))
         of_cases["trimmed_"] = of_cases["trimmed_weighted_"] | of_cases["trimmed_unweighted_"]
+        if self.weights is not None:
+            of_cases["sample_weight_"] = self.weights[piece.first : piece.first + len(block.data)]
         names = block.data.index.to_numpy()
         model = with_cases(self.model, **of_cases, case_names_in_=names)
         cases = model.cases_frame(self.scaling.apply_to_block(block.data))
@@ -275,7 +278,9 @@ def write_cases(path: str | os.PathLike, result: Result) -> Result:
     table.close()  # what the fit left
     counts, shown = Counts(len(model.cluster_centers_)), []
     small = with_cases(model, n_threads=1)
-    work = delayed(_CasesOfBlock(replace(table, pieces=[]), result.data.scaling, small), pure=False)
+    weights = getattr(model, "sample_weight_", None)
+    made = _CasesOfBlock(replace(table, pieces=[]), result.data.scaling, small, weights)
+    work = delayed(made, pure=False)
     blocks = zip(*(getattr(model, name).to_delayed() for name in OF_CASES), strict=True)
     tasks = [
         work(piece, rows, *arrays)
@@ -343,6 +348,8 @@ def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     columns = {"labels_": "cluster", "distances_": "distance", "outliers_": "outlier"}
     columns["unweighted_distances_"] = "unweighted_distance"
     columns |= {f"{name}_": name for name in ("trimmed", "trimmed_weighted", "trimmed_unweighted")}
+    if "weight" in cases:
+        columns["sample_weight_"] = "weight"
     of_cases: dict[str, Any] = {name: cases[column].to_numpy() for name, column in columns.items()}
     if is_sample or X.index.dtype == object:
         of_cases["case_names_in_"] = X.index.to_numpy(object)  # numbers are names too

@@ -20,7 +20,7 @@ from rskc.cli._options import NAMES
 from rskc.cli._repeat import explore_command, fit_command, run_of
 from rskc.cli._tables import Data, named_cases
 from rskc.exceptions import FitWarning
-from rskc.wording import cleaned, count, listed, on_outliers
+from rskc.wording import cleaned, count, listed, number, on_outliers
 
 TOP = 10
 LONGEST_COMMAND = 64  # that advice repeats
@@ -51,13 +51,15 @@ class Counts:
     sizes: np.ndarray = field(init=False)
     outliers: np.ndarray = field(init=False)
     n_blind: int = 0  # cases of which nothing is observed that has weight; they are no outliers
-    n_known: np.ndarray = field(init=False)  # cases with a silhouette that are no outliers
-    silhouettes: np.ndarray = field(init=False)  # their sums
+    weights: np.ndarray = field(init=False)  # of the cases of each cluster; sizes if all have 1
+    is_weighted: bool = False
+    known: np.ndarray = field(init=False)  # of cases with a silhouette that are no outliers
+    silhouettes: np.ndarray = field(init=False)  # their sums, by weight
     farthest: Any = None  # the outliers that are farthest from their centers
 
     def __post_init__(self) -> None:
-        self.sizes, self.outliers, self.n_known = np.zeros((3, self.n_clusters), int)
-        self.silhouettes = np.zeros(self.n_clusters)
+        self.sizes, self.outliers = np.zeros((2, self.n_clusters), int)
+        self.weights, self.known, self.silhouettes = np.zeros((3, self.n_clusters))
 
     def add(self, cases: Any) -> None:
         """Count more cases."""
@@ -67,13 +69,17 @@ class Counts:
         outlying = cases["outlier"].to_numpy() & ~blind
         values = cases["silhouette"].to_numpy(float)
         known = np.isfinite(values) & ~outlying & ~blind
+        self.is_weighted |= "weight" in cases
+        weights = cases["weight"].to_numpy() if "weight" in cases else np.ones(len(cases))
         self.n_cases += len(cases)
         self.n_blind += int(blind.sum())
         self.n_trimmed += int(cases["trimmed"].sum())
         self.sizes += np.bincount(clusters, minlength=self.n_clusters)
         self.outliers += np.bincount(clusters[outlying], minlength=self.n_clusters)
-        self.n_known += np.bincount(clusters[known], minlength=self.n_clusters)
-        self.silhouettes += np.bincount(clusters[known], values[known], self.n_clusters)
+        self.weights += np.bincount(clusters, weights, self.n_clusters)
+        self.known += np.bincount(clusters[known], weights[known], self.n_clusters)
+        sums = values[known] * weights[known]
+        self.silhouettes += np.bincount(clusters[known], sums, self.n_clusters)
         outlying = pd.concat([self.farthest, cases.loc[outlying, ["case", "distance"]]])
         outlying = outlying.sort_values("distance", ascending=False, kind="stable")
         self.farthest = outlying.head(MOST_NAMES)
@@ -84,15 +90,16 @@ class Counts:
             {
                 "cluster": k,
                 "cases": int(self.sizes[k]),
+                **({"weight": float(self.weights[k])} if self.is_weighted else {}),
                 "outliers": int(self.outliers[k]),
-                "silhouette": _mean(self.silhouettes[k], self.n_known[k]),
+                "silhouette": _mean(self.silhouettes[k], self.known[k]),
             }
             for k in range(self.n_clusters)
         ]
 
     def silhouette(self) -> float | None:
         """Return the mean over all cases that have one and are no outliers."""
-        return _mean(self.silhouettes.sum(), self.n_known.sum())
+        return _mean(self.silhouettes.sum(), self.known.sum())
 
 
 def _mean(total: Any, number: Any) -> float | None:
@@ -290,11 +297,12 @@ class Result:
         labels = self.data.table.labels
         if labels is None:
             return None
+        both = labels, self.model.labels_, getattr(self.model, "sample_weight_", None)
         return {
             "label_column": self.data.table.label_column,
             "n_cases": len(labels),
-            "cer": classification_error_rate(labels, self.model.labels_),
-            "classes": sensitivity(labels, self.model.labels_).to_dict("records"),
+            "cer": classification_error_rate(*both),
+            "classes": sensitivity(*both).to_dict("records"),
         }
 
 
@@ -395,10 +403,14 @@ def _show_finding(finding: Any, console: Console) -> None:
 
 def _clusters(result: Result) -> Any:
     clusters = result.summary["result"]["clusters"]
+    labels = ["Cluster", "Cases", "Outliers", "Silhouette"]
+    if result.counts.is_weighted:
+        labels.insert(2, "Weight")
     rows = [
         [
             f"{row['cluster']}",
             f"{row['cases']:,}",
+            *([number(row["weight"], 4)] if result.counts.is_weighted else []),
             f"{row['outliers']:,}",
             "–" if row["silhouette"] is None else f"{row['silhouette']:.2f}",
         ]
@@ -406,9 +418,7 @@ def _clusters(result: Result) -> Any:
     ]
     if len(clusters) > MOST_CLUSTERS:
         rows.append(["...", f"{len(clusters) - MOST_CLUSTERS} more"])
-    return text_table(
-        [(label, "right") for label in ("Cluster", "Cases", "Outliers", "Silhouette")], rows
-    )
+    return text_table([(label, "right") for label in labels], rows)
 
 
 def _farthest(result: Result) -> list[str]:

@@ -15,7 +15,9 @@ from rskc.pictures.models import (
     check_seen,
     frame_of,
     plane_of,
+    sizes_in_words,
     table_of,
+    weights_of_fit,
 )
 from rskc.pictures.palette import INK, cluster_colors, cluster_markers, darker
 from rskc.validation import check_choice
@@ -49,6 +51,8 @@ class ClusterDisplay:
     stability : ndarray of shape (n_samples,), default=None
         How firmly the cases sit in their clusters, from 0 to 1, NaN where that is not known: the
         lower, the paler their points. None for full points.
+    weights : ndarray of shape (n_samples,), default=None
+        What each case counts, for the legend; None if all count the same.
 
     Attributes
     ----------
@@ -69,6 +73,7 @@ class ClusterDisplay:
     axis_names: tuple[str, str] = ("", "")
     notes: tuple[str, ...] = ()
     stability: Any = None
+    weights: Any = None
 
     @classmethod
     def from_estimator(
@@ -102,6 +107,7 @@ class ClusterDisplay:
         check_choice("kind", kind, ("auto", "features", "pca"))
         model, X = check_fitted(model, X)
         cases = assign(model, X)
+        weights = weights_of_fit(model, cases.labels)
         stability = _check_stability(stability, len(cases.labels))
         seen = np.isfinite(cases.distances)
         check_seen(seen)
@@ -116,6 +122,7 @@ class ClusterDisplay:
             axis_names=(x_name, y_name),
             notes=_notes(plane.n_filled, int((~seen).sum())),
             stability=None if stability is None else stability[seen],
+            weights=None if weights is None else weights[seen],
         )
         return display.plot(ax)
 
@@ -174,10 +181,10 @@ class ClusterDisplay:
         from matplotlib.lines import Line2D
 
         K = len(self.centers)
-        sizes = np.bincount(self.labels, minlength=K)
+        sizes = sizes_in_words(self.labels, K, self.weights)
         looks = zip(cluster_colors(K), cluster_markers(K), sizes, strict=True)
         handles = [
-            Line2D([], [], marker=marker, color=color, label=f"{k} (n = {size:,})", ms=6, ls="none")
+            Line2D([], [], marker=marker, color=color, label=f"{k} ({size})", ms=6, ls="none")
             for k, (color, marker, size) in enumerate(looks)
             if K <= _MOST_ENTRIES
         ]

@@ -15,10 +15,12 @@ from rskc.pictures.models import (
     by_distance,
     check_fitted,
     color_limits,
+    sizes_in_words,
     standardize_cells,
     strongest,
     symmetric_limits,
     table_of,
+    weights_of_fit,
 )
 from rskc.pictures.palette import GRAY, INK, cluster_colors
 from rskc.validation import check_integer
@@ -56,6 +58,8 @@ class HeatmapDisplay:
         Number of features with weight, and of all, for the title.
     standardized : bool, default=False
         Whether each feature has mean 0 and standard deviation 1. The colors then diverge from 0.
+    weights : ndarray of shape (n_samples,), default=None
+        What each case counts, for the names of the clusters; None if all count the same.
 
     Attributes
     ----------
@@ -81,6 +85,7 @@ class HeatmapDisplay:
     feature_names: Any = None
     n_features: tuple[int, int] | None = None
     standardized: bool = False
+    weights: Any = None
 
     @classmethod
     def from_estimator(
@@ -121,6 +126,7 @@ class HeatmapDisplay:
             feature_names=number_names(model)[features],
             n_features=(len(support), len(weights)),
             standardized=standardize,
+            weights=weights_of_fit(model, cases.labels),
         )
         return display.plot(ax)
 
@@ -220,7 +226,8 @@ class HeatmapDisplay:
         used = np.flatnonzero(sizes)
         middles = (np.cumsum(sizes) - sizes / 2)[used]
         line = _CLUSTER_POINTS * len(self.labels) / height
-        labels = [f"{k} (n = {sizes[k]:,})" for k in used]
+        words = sizes_in_words(self.labels, len(sizes), self.weights)
+        labels = [f"{k} ({words[k]})" for k in used]
         self.ax_.set_yticks(style.spread_out(middles, line), labels, fontsize=8)
         self.ax_.tick_params(axis="y", length=0)
         self.ax_.set_ylabel("cluster")

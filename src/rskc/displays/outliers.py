@@ -19,11 +19,12 @@ from rskc.pictures.models import (
     cube_ticks,
     distance_scatter,
     flags_of,
+    weights_of_fit,
 )
 from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.prediction import judge_cases
 from rskc.validation import check_integer
-from rskc.wording import count
+from rskc.wording import count, percent
 
 # Of the cases that a distance flags: color, marker, size, and a name.
 _LOOKS = {
@@ -56,6 +57,8 @@ class OutlierDisplay:
         Which cases were trimmed; None for no case.
     names : array-like of shape (n_samples,), default=None
         Names of the cases; None for numbers.
+    weights : ndarray of shape (n_samples,), default=None
+        What each case counts, for the title; None if all count the same.
 
     Attributes
     ----------
@@ -77,6 +80,7 @@ class OutlierDisplay:
     thresholds: Any
     trimmed: Any = None
     names: Any = None
+    weights: Any = None
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any, *, n_names: int = 10, ax: Any = None) -> Self:
@@ -107,6 +111,7 @@ class OutlierDisplay:
             thresholds=thresholds_of(model),
             trimmed=model.trimmed_,
             names=case_names(X, len(cases.labels)),
+            weights=weights_of_fit(model, cases.labels),
         )
         return display.plot(ax, n_names=n_names)
 
@@ -125,9 +130,13 @@ class OutlierDisplay:
             if hasattr(handle, "set_sizes"):
                 handle.set_sizes([25])
         n, hidden = len(scatter.points), np.count_nonzero(~scatter.seen)
+        share = ""
+        if self.weights is not None and flags.any():
+            weights = self.weights[scatter.seen]
+            share = f", {percent(weights[flags > 0].sum() / weights.sum())} of the weight"
         style.headline(
             self.ax_,
-            f"{count(n, 'case')}: {count(np.count_nonzero(flags), 'outlier')}",
+            f"{count(n, 'case')}: {count(np.count_nonzero(flags), 'outlier')}{share}",
             f"not shown: {count(hidden, 'case')} without an observed feature" if hidden else "",
         )
         self._write_names(scatter, flags > 0, n_names)

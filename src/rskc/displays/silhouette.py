@@ -7,9 +7,18 @@ from typing import Any, Self
 
 import numpy as np
 
+from rskc.case_weights import mean_by_weight
 from rskc.displays import style
 from rskc.metrics import revised_silhouette
-from rskc.pictures.models import by_silhouette, case_names, check_fitted, check_seen, stacked
+from rskc.pictures.models import (
+    by_silhouette,
+    case_names,
+    check_fitted,
+    check_seen,
+    sizes_in_words,
+    stacked,
+    weights_of_fit,
+)
 from rskc.pictures.palette import GRAY, INK, cluster_colors, darker
 from rskc.wording import count
 
@@ -36,6 +45,8 @@ class SilhouetteDisplay:
         Cases to be drawn darker.
     names : array-like of shape (n_samples,), default=None
         Names of the cases, shown if they fit; None for numbers.
+    weights : ndarray of shape (n_samples,), default=None
+        What each case counts in the means; None if all count the same.
 
     Attributes
     ----------
@@ -52,6 +63,7 @@ class SilhouetteDisplay:
     outliers: Any
     _: KW_ONLY
     names: Any = None
+    weights: Any = None
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any, *, ax: Any = None) -> Self:
@@ -62,7 +74,7 @@ class SilhouetteDisplay:
         model : RobustSparseKMeans
             A fitted model with at least two clusters.
         X : array-like or data frame of shape (n_samples, n_features)
-            Cases, those of the fit or new ones.
+            Cases, those of the fit or new ones. Those of a fit with weights have these.
         ax : Axes, default=None
             Where to draw; None for a new figure.
 
@@ -75,8 +87,9 @@ class SilhouetteDisplay:
         seen = np.isfinite(silhouette.a)
         check_seen(seen)
         values = np.where(seen, silhouette.values, np.nan)
-        names = case_names(X, len(values))
-        return cls(values, silhouette.nearest, model.is_outlier(X), names=names).plot(ax)
+        shown = silhouette.nearest, model.is_outlier(X)
+        names, weights = case_names(X, len(values)), weights_of_fit(model, shown[0])
+        return cls(values, *shown, names=names, weights=weights).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the bars in ``ax``, or in a new figure."""
@@ -116,7 +129,7 @@ class SilhouetteDisplay:
         ax.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
         ax.set_xlabel("revised silhouette")
         regular = rows if self.outliers[rows].all() else rows[~self.outliers[rows]]
-        mean, hidden = self.values[regular].mean(), len(self.values) - len(rows)
+        mean, hidden = self._mean(regular), len(self.values) - len(rows)
         ax.axvline(mean, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
         style.headline(
             ax,
@@ -141,29 +154,35 @@ class SilhouetteDisplay:
         line = min(_MEAN_POINTS, height / len(clusters))
         spread = style.spread_out(middles, line * (positions[-1] + 2) / height)
         crowded = width < _NARROW or 2 * _MEAN_POINTS * len(clusters) > height
-        describe = _describe_briefly if crowded else _describe
+        describe = self._describe_briefly if crowded else self._describe
         look = {"va": "center", "fontsize": 0.8 * line, "color": INK, "bbox": style.backing()}
         self.texts_ = {
-            int(k): self.ax_.text(0.015, middle, describe(k, *self._split(k, rows)), **look)
+            int(k): self.ax_.text(0.015, middle, describe(k, rows[labels == k]), **look)
             for k, middle in zip(clusters, spread, strict=True)
         }
 
-    def _split(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Silhouettes of the cases of a cluster that are no outliers, and of those that are."""
-        mine = rows[self.labels[rows] == k]
-        outlying = self.outliers[mine]
-        return self.values[mine[~outlying]], self.values[mine[outlying]]
+    def _describe(self, k: int, mine: np.ndarray) -> str:
+        """Give the mean of a cluster without its outliers, and of these, as the paper does."""
+        parts = []
+        for name, cases in zip(("mean", "outliers"), self._split(mine), strict=True):
+            if len(cases):
+                weights = None if self.weights is None else self.weights[cases]
+                (size,) = sizes_in_words(np.zeros(len(cases), int), 1, weights)
+                parts.append(f"{name} {self._mean(cases):.2f} ({size})")
+        return f"cluster {k}: {', '.join(parts)}"
 
+    def _describe_briefly(self, k: int, mine: np.ndarray) -> str:
+        regular, outlying = self._split(mine)
+        return f"{k}: {self._mean(regular if len(regular) else outlying):.2f}"
 
-def _describe(k: int, regular: np.ndarray, outlying: np.ndarray) -> str:
-    """Give the mean of a cluster without its outliers, and of these, as the paper does."""
-    parts = [f"mean {regular.mean():.2f} (n = {len(regular):,})"] if len(regular) else []
-    parts += [f"outliers {outlying.mean():.2f} (n = {len(outlying):,})"] if len(outlying) else []
-    return f"cluster {k}: {', '.join(parts)}"
+    def _split(self, cases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return those of some cases that are no outliers, and those that are."""
+        return cases[~self.outliers[cases]], cases[self.outliers[cases]]
 
-
-def _describe_briefly(k: int, regular: np.ndarray, outlying: np.ndarray) -> str:
-    return f"{k}: {(regular if len(regular) else outlying).mean():.2f}"
+    def _mean(self, cases: np.ndarray) -> float:
+        return mean_by_weight(
+            self.values[cases], None if self.weights is None else self.weights[cases]
+        )
 
 
 def _draw_steps(ax: Any, values: Any, places: Any, thickness: Any, color: Any) -> Any:

@@ -7,6 +7,7 @@ threads: work is cut into fixed pieces, and partial sums are added in a fixed or
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
+from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from scipy.linalg.cython_blas cimport dgemm, sgemm
@@ -58,6 +59,9 @@ cdef enum:
     ROWS_AT_ONCE = 16
     STRIPE_ROWS = 8192
     MAX_STRIPES = 16
+
+# Parts that differ by less are the same: sums of masses are rounded.
+cdef double SAME_PART = 1e-9
 
 
 def has_openmp():
@@ -256,9 +260,66 @@ def shift_sums(const floating[::1] X, int block, const double[::1] location, dou
 
 def shift_masses(const floating[::1] X, int block, const double[::1] location, double factor,
                  const double[::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after,
+                 const int64_t[:, ::1] cut_before, const double[:, ::1] left_before,
+                 const int64_t[:, ::1] cut_after, const double[:, ::1] left_after,
                  int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
-    """The same where each case counts with its mass; counts are masses too."""
+    """The same where each case counts with its mass; counts are masses too.
+
+    Of the cases with the numbers cut (runs, slots), -1 for none, left is what is kept of the mass, in either grouping.
+    A run in which another part of a case is kept counts one more case in moved.
+    """
     shift(X, block, location, factor, &masses[0], before, after, n_threads, totals, counts, moved)
+    cdef:
+        int64_t runs = before.shape[0], n = before.shape[1], p = totals.shape[2], r
+        int64_t gathered = p if block > 1 else 0
+        floating *row = <floating*>reserved(gathered * sizeof(floating))
+        Parts old, new
+    with nogil:
+        for r in range(runs):
+            old = Parts(&cut_before[r, 0], &left_before[r, 0], cut_before.shape[1])
+            new = Parts(&cut_after[r, 0], &left_after[r, 0], cut_after.shape[1])
+            moved[r] += parts_differ(old, new)
+            move_parts(&X[0], n, block, &location[0], factor, &masses[0], &before[r, 0], old, p, row,
+                       &totals[r, 0, 0], &counts[r, 0])
+            move_parts(&X[0], n, block, &location[0], -factor, &masses[0], &after[r, 0], new, p, row,
+                       &totals[r, 0, 0], &counts[r, 0])
+    free(row)
+
+
+cdef struct Parts:
+    # Cases that are trimmed in part, and what is kept of them.
+    const int64_t *cut
+    const double *left
+    int64_t slots
+
+
+cdef bint parts_differ(Parts old, Parts new) noexcept nogil:
+    cdef int64_t s, used = 0
+    if old.slots != new.slots:
+        for s in range(old.slots):
+            used += old.cut[s] >= 0
+        for s in range(new.slots):
+            used -= new.cut[s] >= 0
+        return used != 0
+    for s in range(old.slots):
+        if old.cut[s] != new.cut[s] or (old.cut[s] >= 0 and fabs(old.left[s] - new.left[s]) > SAME_PART):
+            return True
+    return False
+
+
+cdef void move_parts(const floating *x, int64_t n, int block, const double *location, double factor, const double *mass,
+                     const int32_t *groups, Parts parts, int64_t p, floating *row, double *totals,
+                     double *counts) noexcept nogil:
+    """Put back into the sums what is trimmed of cases, or with a factor below 0 take it out."""
+    cdef int64_t s, i
+    cdef double gone
+    for s in range(parts.slots):
+        i = parts.cut[s]
+        if i < 0 or groups[i] < 0:
+            continue
+        gone = mass[i] - parts.left[s]
+        move_row(row_of(x, i, n, p, block, row), location, factor * gone, p, totals + groups[i] * p)
+        counts[groups[i]] += gone if factor > 0 else -gone
 
 
 cdef shift(const floating[::1] X, int block, const double[::1] location, double factor, const double *mass,

@@ -144,20 +144,15 @@ class WeightedCases:
         array = super().join([whole(part) for part in parts])  # type: ignore[misc]
         if not any(isinstance(part, Parted) for part in parts):
             return array
-        slots = [
-            (part.cut, part.left) if isinstance(part, Parted) else no_slots(part.shape[0])
-            for part in parts
-        ]
-        width = max(cut.shape[1] for cut, _ in slots)
-        cut, left = (
-            np.vstack(
-                [
-                    np.pad(each, ((0, 0), (0, width - each.shape[1])), constant_values=empty)
-                    for each in column
-                ]
-            )
-            for column, empty in zip(zip(*slots, strict=True), (-1, 0.0), strict=True)
-        )
+        width = max(part.cut.shape[1] for part in parts if isinstance(part, Parted))
+        runs = sum(whole(part).shape[0] for part in parts)
+        cut, left, first = np.full((runs, width), -1), np.zeros((runs, width)), 0
+        for part in parts:
+            last = first + whole(part).shape[0]
+            if isinstance(part, Parted):
+                own = slice(first, last), slice(part.cut.shape[1])
+                cut[own], left[own] = part.cut, part.left
+            first = last
         return Parted(array, cut, left)
 
     def without(self, groups, out):
@@ -185,11 +180,8 @@ class WeightedCases:
     def keys(self, groups, K, masks=None):
         arrays = whole(groups), K, None if masks is None else whole(masks)
         keys = super().keys(*arrays)  # type: ignore[misc]
-        parts = [slots_in_order(each, len(keys)) for each in (groups, masks)]
-        return [
-            key + b"".join(np.round(part[run], 6).tobytes() for part in parts)
-            for run, key in enumerate(keys)
-        ]
+        parts = np.hstack([slots_in_order(each, len(keys)) for each in (groups, masks)])
+        return [key + part.tobytes() for key, part in zip(keys, parts.round(6), strict=True)]
 
     def fill_empty(self, groups, counts, costs):
         cuts = self.cuts(groups)

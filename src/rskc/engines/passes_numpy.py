@@ -6,6 +6,8 @@ that the signatures agree; NumPy decides for itself.
 
 import numpy as np
 
+from rskc.engines.masses import SAME_PART
+
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1
 
@@ -117,10 +119,46 @@ def shift_sums(X, block, location, factor, before, after, n_threads, totals, cou
 
 
 def shift_masses(
-    X, block, location, factor, masses, before, after, n_threads, totals, counts, moved
+    X,
+    block,
+    location,
+    factor,
+    masses,
+    before,
+    after,
+    cut_before,
+    left_before,
+    cut_after,
+    left_after,
+    n_threads,
+    totals,
+    counts,
+    moved,
 ):
-    """Do the same where each case counts with its mass; counts are masses too."""
+    """Do the same where each case counts with its mass; counts are masses too.
+
+    Of the cases with the numbers cut (runs, slots), -1 for none, left is what is kept of the mass,
+    in either grouping. A run in which another part of a case is kept counts one more case in moved.
+    """
     _shift(X, block, location, factor, masses, before, after, totals, counts, moved)
+    rows = _rows(X, totals.shape[2], block)
+    for groups, cut, left, sign in (
+        (before, cut_before, left_before, 1),
+        (after, cut_after, left_after, -1),
+    ):
+        for r, slot in zip(*np.nonzero(cut >= 0), strict=True):
+            case = cut[r, slot]
+            k = groups[r, case]
+            if k >= 0:
+                gone = sign * (masses[case] - left[r, slot])
+                totals[r, k] += gone * factor * (rows[case] - location)
+                counts[r, k] += gone
+    used = (cut_before >= 0).sum(axis=1), (cut_after >= 0).sum(axis=1)
+    if cut_before.shape != cut_after.shape:
+        moved += used[0] != used[1]
+        return
+    parts = (cut_before >= 0) & (np.abs(left_before - left_after) > SAME_PART)
+    moved += ((cut_before != cut_after) | parts).any(axis=1)
 
 
 def _shift(X, block, location, factor, masses, before, after, totals, counts, moved):

@@ -9,7 +9,14 @@ import numpy as np
 
 from rskc.engines.base import NO_MASS, BaseEngine, BaseTable, Sums
 from rskc.engines.interface import Farthest, Grouping, Moved
-from rskc.engines.masses import Parted, WeightedCases, parts_differ, weighted_median, whole
+from rskc.engines.masses import (
+    Parted,
+    WeightedCases,
+    no_slots,
+    parts_differ,
+    weighted_median,
+    whole,
+)
 from rskc.engines.memory import MemoryEngine, MemoryTable, NumpyCases, table_of_coordinates
 from rskc.engines.missing import MissingEngine, MissingSums, MissingTable
 from rskc.engines.sparse import SparseEngine, SparseTable
@@ -75,6 +82,13 @@ class WeightedSums(WeightedOwner):
         return moved
 
 
+def slots_of(groups: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return cut and left (runs, slots) as the passes take them."""
+    if not isinstance(groups, Parted):
+        return no_slots(len(groups))
+    return np.ascontiguousarray(groups.cut), np.ascontiguousarray(groups.left)
+
+
 def without_rounding(sums: Sums) -> None:
     """Make clusters empty that have no more than what rounding left in them."""
     empty = sums.counts < NO_MASS
@@ -116,13 +130,14 @@ class WeightedTableMixin(WeightedSums, BaseTable):
             self.masses,
             whole(before),
             whole(after),
+            *slots_of(before),
+            *slots_of(after),
             self._threads(len(moved) * self.width),
             sums.totals,
             sums.counts,
             moved,
         )
-        self.correct(sums, before, after, lambda cases: self._gather(cases, self.width))
-        return moved + parts_differ(before, after)
+        return moved
 
     def single_moves(self, groups, K, max_rounds=100):
         return self._move_masses(self.passes.move_masses, (), groups, K, max_rounds)
@@ -220,13 +235,14 @@ class WeightedEngineMixin(WeightedSums, BaseEngine):
             self.masses,
             whole(before),
             whole(after),
+            *slots_of(before),
+            *slots_of(after),
             self._threads(len(moved) * self.n_features),
             sums.totals,
             sums.counts,
             moved,
         )
-        self.correct(sums, before, after, lambda cases: self.frame.place(self.X[cases]))
-        return moved + parts_differ(before, after)
+        return moved
 
     def farthest(self, distances, m):
         groups, largest = np.zeros(distances.shape, np.int32), distances.max(axis=1)

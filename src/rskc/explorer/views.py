@@ -187,7 +187,7 @@ def _plane(X: np.ndarray, weights: np.ndarray, outliers: np.ndarray) -> tuple[np
         cells = np.column_stack([cells, np.zeros(len(cells))])
     center = (means * np.sqrt(weights[used]))[None]
     center = np.pad(center, ((0, 0), (0, cells.shape[1] - center.shape[1])))
-    positions = principal_components(cells, outliers, center).transform(cells)
+    positions = principal_components(cells, outliers, center).place(cells)
     middle = positions[~outliers].mean(axis=0) if not outliers.all() else positions.mean(axis=0)
     frame = frame_of(positions, np.zeros(len(cells), int), outliers, middle[None], ROOM)
     placed = (np.clip(positions, frame.low, frame.high) - frame.low) / (frame.high - frame.low)

@@ -9,15 +9,17 @@ from scipy.sparse import diags_array, issparse
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import to_dense, to_numpy_pair
-from rskc.fitted import number_names, number_weights
+from rskc.fitted import number_names, number_weights, unequal_weights
 from rskc.outliers import Distances, Thresholds
 from rskc.prediction import judge_cases
 from rskc.validation import validated
-from rskc.wording import cleaned
+from rskc.wording import cleaned, number
 
 MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge
 # A sparse table with more cells than this in features with weight stays sparse.
 MOST_CELLS = 2**22
+# Up to this many cells a plain SVD is as fast as scikit-learn's PCA, which takes .2 s to import.
+PLAIN_CELLS = 2**17
 LOW, HIGH = 0.02, 0.98  # quantiles at which the colors of a heat map end
 SPREAD = 1000.0  # a largest distance of more than this many medians calls for a log scale
 FLOOR = 1e-3  # on a log scale, what is below this share of the median stands on the edge
@@ -55,6 +57,21 @@ def check_cases_of_the_fit(model: Any, n: int, what: str) -> None:
             f"X has {n} cases and the model was fitted to {len(model.labels_)}: {what} is known "
             "for the cases of the fit only; give the X that was given to fit."
         )
+
+
+def weights_of_fit(model: Any, labels: np.ndarray) -> np.ndarray | None:
+    """Return what cases count, if they are those of a fit with weights: by their labels."""
+    weights = unequal_weights(model)
+    return weights if weights is not None and np.array_equal(labels, model.labels_) else None
+
+
+def sizes_in_words(labels: np.ndarray, K: int, weights: Any = None) -> list[str]:
+    """Write how many cases each cluster has, and what they weigh: n = 12, weight 30.5."""
+    sizes = [f"n = {size:,}" for size in np.bincount(labels, minlength=K)]
+    if weights is None:
+        return sizes
+    totals = np.bincount(labels, weights, minlength=K).tolist()
+    return [f"{n}, weight {number(total)}" for n, total in zip(sizes, totals, strict=True)]
 
 
 def check_seen(seen: np.ndarray) -> None:
@@ -188,28 +205,50 @@ def _by_rank(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, name: str, 
     )
 
 
-def principal_components(Z: Any, outliers: np.ndarray, centers: np.ndarray) -> Any:
+class Components(NamedTuple):
+    """The first two principal components of some cases."""
+
+    mean: np.ndarray  # (p,)
+    axes: np.ndarray  # (2, p), of length 1; the largest entry of each is positive
+    shares: np.ndarray  # of the variance
+
+    def place(self, Z: Any) -> np.ndarray:
+        """Return where cases lie, (n, 2)."""
+        return Z @ self.axes.T - self.mean @ self.axes.T
+
+
+def principal_components(Z: Any, outliers: np.ndarray, centers: np.ndarray) -> Components:
     """Find the first two principal components of cases that are no outliers.
 
     Centers take part where there are too few of these.
     """
-    from sklearn.decomposition import PCA  # a tenth of the start of a command
-
     regular = Z[~outliers]
     if regular.shape[0] < 3:  # too few to span a plane
         regular = np.concatenate([to_dense(Z), centers])
+    if issparse(regular) or regular.size > PLAIN_CELLS:
+        return _components_of_large(regular)
+    mean = regular.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(regular - mean, full_matrices=False)
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
+    shares = sizes**2 / np.maximum(np.sum(sizes**2), np.finfo(sizes.dtype).tiny)
+    return Components(mean, axes[:2] * np.sign(largest[:2]), shares[:2])
+
+
+def _components_of_large(regular: Any) -> Components:
+    from sklearn.decomposition import PCA  # a tenth of the start of a command
+
     with np.errstate(invalid="ignore"):  # the shares of no variance at all
         pca = PCA(2, svd_solver="arpack" if issparse(regular) else "auto", random_state=0)
-        return pca.fit(regular)
+        pca.fit(regular)
+    return Components(pca.mean_, pca.components_, np.nan_to_num(pca.explained_variance_ratio_))
 
 
 def _by_components(Z: Any, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
-    pca = principal_components(Z, outliers, centers)
+    found = principal_components(Z, outliers, centers)
     names = [
-        f"PC {i} ({share:.0%} of the weighted variance)"
-        for i, share in enumerate(np.nan_to_num(pca.explained_variance_ratio_), 1)
+        f"PC {i} ({share:.0%} of the weighted variance)" for i, share in enumerate(found.shares, 1)
     ]
-    return Plane(pca.transform(Z), pca.transform(centers), (names[0], names[1]), n)
+    return Plane(found.place(Z), found.place(centers), (names[0], names[1]), n)
 
 
 def frame_of(

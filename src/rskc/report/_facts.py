@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from rskc.case_weights import mean_by_weight
 from rskc.estimator import RobustSparseKMeans
-from rskc.fitted import by_column, thresholds_of
+from rskc.fitted import by_column, thresholds_of, unequal_weights
 from rskc.labels import in_order, read_two
 from rskc.metrics import RevisedSilhouette, revised_silhouette
 from rskc.outliers import Distances, Thresholds
@@ -67,6 +68,16 @@ class Facts:
     sizes: np.ndarray
     weights: np.ndarray
     support: np.ndarray  # features that have weight, the largest first
+    case_weights: np.ndarray | None  # None if all cases count the same
+
+    def weight_of(self, cases: np.ndarray) -> float:
+        """Return the weight of the cases of a mask; their number, if all count the same."""
+        return float(cases.sum() if self.case_weights is None else self.case_weights[cases].sum())
+
+    def mean(self, values: np.ndarray, cases: np.ndarray) -> float:
+        """Return the mean of values over the cases of a mask, by weight."""
+        weights = None if self.case_weights is None else self.case_weights[cases]
+        return mean_by_weight(values[cases], weights)
 
     @property
     def columns(self) -> np.ndarray:
@@ -122,6 +133,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         sizes=np.bincount(model.labels_, minlength=K),
         weights=model.feature_weights_,
         support=support,
+        case_weights=unequal_weights(model),
     )
 
 
@@ -187,6 +199,7 @@ def cases_table(
     trimmed = model.trimmed_weighted_ + 2 * model.trimmed_unweighted_.astype(int)
     columns = {
         "case": ("Case", np.array(facts.case_names, object)),
+        **({} if facts.case_weights is None else {"weight": ("Weight", facts.case_weights)}),
         "cluster": ("Cluster", facts.labels),
         "distance": ("Weighted distance", facts.distances),
         "unweighted": ("Unweighted", facts.unweighted),

@@ -6,7 +6,6 @@ is drawn, and of the others a sample that is the same every time.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -89,7 +88,10 @@ def clusters(facts: Facts) -> dict[str, Any]:
     beyond = int(((places < low) | (places > high)).any(axis=1).sum())
     used, pad = np.flatnonzero(facts.sizes), 0.03 * (high - low)
     x_name, y_name = clean_names(plane.axis_names, CHART_WIDTH)
+    words = pictures.sizes_in_words(facts.labels, facts.K, facts.case_weights)
     sizes = [f"cluster {k} with {count(size, 'case')}" for k, size in enumerate(facts.sizes)]
+    if facts.case_weights is not None:
+        sizes = [f"cluster {k} ({each})" for k, each in enumerate(words)]
     lie = f"{count(beyond, 'outlier')} {'lies' if beyond == 1 else 'lie'} far beyond the frame"
     filled = f"{count(plane.n_filled, 'case')} with missing cells: these are put at the center"
     return {
@@ -127,8 +129,7 @@ def silhouettes(facts: Facts) -> dict[str, Any]:
     used = np.unique(labels)
     places = pictures.stacked(labels, max(1.0, 0.01 * len(rows)))
     regular = facts.seen & ~facts.outliers
-    own = [values[regular & (facts.labels == k)] for k in used]
-    means = [float(each.mean()) if len(each) else math.nan for each in own]
+    means = [facts.mean(values, regular & (facts.labels == k)) for k in used]
     spans = [places[labels == k] for k in used]
     each = [f"cluster {k} {number(mean, 2)}" for k, mean in zip(used, means, strict=True)]
     return {

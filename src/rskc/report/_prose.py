@@ -42,7 +42,7 @@ def meaning(summary: Mapping[str, Any]) -> list[str]:
     """Explain the headline to someone who has never heard of the method."""
     return [
         sentence
-        for part in (_on_clusters, _on_features, _on_outliers, _on_missing)
+        for part in (_on_clusters, _on_weights, _on_features, _on_outliers, _on_missing)
         if (sentence := part(summary))
     ]
 
@@ -70,6 +70,23 @@ def _on_clusters(summary: Mapping[str, Any]) -> str:
         f"{percent(mean)} less than to the next one (the mean silhouette is {mean:.2f}; 0 would be "
         f"halfway between two centers): {verdict}."
     )
+
+
+def _on_weights(summary: Mapping[str, Any]) -> str:
+    """Say that cases do not all count the same, and what they weigh."""
+    data, clusters = summary["data"], [c for c in summary["clusters"] if c["size"]]
+    if data["weight"] is None:
+        return ""
+    shares = [c["weight_share"] for c in clusters]
+    total = f"the {data['n_cases']:,} cases have a weight of {number(data['weight'], 6)} in all"
+    text = f"Cases do not all count the same: {total}"
+    if len(clusters) > 1:
+        text += f", of which the groups have {percent(min(shares))} to {percent(max(shares))}"
+    text += ". Centers, features, outliers, means, shares and error rates go by weight."
+    if data["n_without_weight"]:
+        none = count(data["n_without_weight"], "case has", "cases have")
+        text += f" {none} weight 0, and took no part but got a cluster."
+    return text
 
 
 def _on_features(summary: Mapping[str, Any]) -> str:
@@ -330,8 +347,8 @@ def _trimming(facts: dict[str, Any]) -> Pairs:
     trim = facts["names"]["trim"]
     if not result["trim_given"]:
         return
-    # Rounded up, as the number of trimmed cases is rounded down.
-    share = f"{min(math.ceil(1000 * max(outlying, 1) / n) / 1000, 0.49):g}"
+    # Rounded up, as the number of trimmed cases is rounded down. By weight, as trimming goes.
+    share = f"{min(math.ceil(1000 * (result['outlier_share'] or 1 / n)) / 1000, 0.49):g}"
     if outlying > 2 * n_trim and outlying - n_trim >= max(5, 0.02 * n):
         yield (
             "More outliers than trimmed",

@@ -136,8 +136,11 @@ def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
 
 def _data(facts: Facts) -> dict[str, Any]:
     n_blind = int(facts.blind.sum())
+    weights = facts.case_weights
     return {
         "n_cases": facts.n,
+        "weight": None if weights is None else float(weights.sum()),
+        "n_without_weight": 0 if weights is None else int((weights == 0).sum()),
         "n_features": facts.p,
         "n_missing": int(facts.model.n_missing_),
         "share_missing": facts.model.n_missing_ / (facts.n * facts.p),
@@ -176,6 +179,7 @@ def _result(facts: Facts) -> dict[str, Any]:
         "features": counts.words,
         "alike": bool(len(support) == facts.p and np.ptp(facts.weights) == 0),
         "n_outliers": int(facts.outliers.sum()),
+        "outlier_share": facts.weight_of(facts.outliers) / facts.weight_of(facts.labels >= 0),
         "n_trimmed": int((model.trimmed_ & ~facts.blind).sum()),
         "n_weighted": int(np.isin(facts.flags[facts.seen], (1, 3)).sum()),
         "n_unweighted": int(np.isin(facts.flags[facts.seen], (2, 3)).sum()),
@@ -195,9 +199,9 @@ def _result(facts: Facts) -> dict[str, Any]:
 
 
 def _mean_silhouette(facts: Facts, cases: np.ndarray) -> float | None:
-    if facts.silhouette is None or not cases.any():
+    if facts.silhouette is None or facts.weight_of(cases) == 0:
         return None
-    return float(facts.silhouette.values[cases].mean())
+    return facts.mean(facts.silhouette.values, cases)
 
 
 def _cluster(facts: Facts, k: int) -> dict[str, Any]:
@@ -206,6 +210,8 @@ def _cluster(facts: Facts, k: int) -> dict[str, Any]:
         "cluster": k,
         "size": int(mine.sum()),
         "share": float(mine.mean()),
+        "weight": None if facts.case_weights is None else facts.weight_of(mine),
+        "weight_share": facts.weight_of(mine) / facts.weight_of(facts.labels >= 0),
         "n_outliers": int((mine & facts.outliers).sum()),
         "silhouette": _mean_silhouette(facts, mine & facts.seen & ~facts.outliers),
     }
@@ -243,12 +249,16 @@ def _marker(row: Any, is_share: bool) -> dict[str, Any]:
 
 def _truth(facts: Facts, labels: Any) -> dict[str, Any]:
     codes = read_two(labels=labels, clusters=facts.labels)[0].codes
-    table = sensitivity(labels, facts.labels)
+    weights = facts.case_weights
+    table = sensitivity(labels, facts.labels, weights)
+    counted = np.ones(facts.n, bool) if weights is None else weights > 0
     cer, cer_kept = (
-        classification_error_rate(codes[cases], facts.labels[cases])
+        classification_error_rate(
+            codes[cases], facts.labels[cases], None if weights is None else weights[cases]
+        )
         if cases.sum() > 1 and facts.K > 1
         else None
-        for cases in (np.ones(facts.n, bool), ~facts.model.trimmed_)
+        for cases in (counted, counted & ~facts.model.trimmed_)
     )
     return {
         "cer": cer,
@@ -280,9 +290,11 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
     model, installed = facts.model, environment()
     parameters = parameters_of(model)
     by_each = " by each rule" if not isinstance(model.trim, str) and model.n_trim_ else ""
+    weighted = facts.case_weights is not None and model.n_trim_
+    of_weight = f" ({percent(float(model.trim_))} of the weight)" if weighted else ""
     found = {
         "L1 bound used": None if model.l1_bound_ is None else number(model.l1_bound_, 4),
-        "Trimmed": f"{count(int(model.n_trim_), 'case')} of {facts.n:,}{by_each}",
+        "Trimmed": f"{count(int(model.n_trim_), 'case')} of {facts.n:,}{of_weight}{by_each}",
         "Outlier threshold, weighted": number(facts.thresholds.weighted, 4),
         "Outlier threshold, unweighted": None
         if np.isinf(facts.thresholds.unweighted)

@@ -187,7 +187,8 @@ def _filled(X: np.ndarray, masses: np.ndarray | None) -> tuple[np.ndarray, np.nd
 def _medians(X: np.ndarray, masses: np.ndarray | None) -> np.ndarray:
     """Return the median of the observed cells of each column."""
     if masses is None:
-        return np.nanmedian(X, axis=0)
+        # Of complete tables that takes a third of the time.
+        return np.nanmedian(X, axis=0) if np.isnan(X).any() else np.median(X, axis=0)
     seen = ~np.isnan(X)
     return np.array(
         [weighted_median(X[own, j], masses[own]) for j, own in enumerate(seen.T)], float
