@@ -18,6 +18,7 @@ NAMES = (
     "choice",
     "number",
     "mixed",
+    "mixed_number",
     "explorer",
     "helpers",
     "blocks",

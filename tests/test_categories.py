@@ -16,16 +16,16 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
-import rskc
 from model_files import refusal, rewritten, setting
 from rskc import ColumnStandardizer, RobustSparseKMeans, load, save
 from rskc.categories import CategoryEncoder
 from rskc.cli._commands import app
 from rskc.displays import ClusterDisplay, HeatmapDisplay, WeightsDisplay
 from rskc.files import read_table, write_ranked_lists
+from rskc.metrics import classification_error_rate
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability, feature_path
-from rskc.selection.references import permuted
+from rskc.selection.references import SteppedReference, permuted
 
 N = 120
 CLASS = np.repeat([0, 1, 2], N // 3)
@@ -71,18 +71,18 @@ def test_a_column_of_categories_by_hand():
     X = pd.DataFrame({"c": ["a", "b", "b", "c", "b", "a", "c", "b"]})  # shares 1/4, 1/2, 1/4
     found = CategoryEncoder().fit(X).transform(X)
     root = np.sqrt([1 / (0.25 * 2), 1 / (0.5 * 2), 1 / (0.25 * 2)])
-    assert_allclose(found, np.eye(3)[[0, 1, 1, 2, 1, 0, 2, 1]] * root)
+    assert_allclose(found, np.eye(3)[[0, 1, 1, 2, 1, 0, 2, 1]] * root * np.sqrt(2 / np.pi))
 
 
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from("abcdé"), min_size=12, max_size=60), st.randoms())
-def test_a_column_of_categories_has_variance_1(cells, random):
+def test_a_column_of_categories_has_the_variance_of_a_number_in_halves(cells, random):
     encoder = CategoryEncoder()
     X = pd.DataFrame({"c": cells})
     if len(set(cells)) > 2 and 2 * len(set(cells)) >= len(cells):
         return
     found = encoder.fit(X).transform(X)
-    assert found.var(axis=0).sum() == pytest.approx(float(len(set(cells)) > 1))
+    assert found.var(axis=0).sum() == pytest.approx(2 / np.pi * (len(set(cells)) > 1))
     order = list(range(len(cells)))
     random.shuffle(order)
     again = CategoryEncoder().fit(X.iloc[order]).transform(X.iloc[order])
@@ -90,11 +90,23 @@ def test_a_column_of_categories_has_variance_1(cells, random):
     assert encoder.masses.sum() == pytest.approx(1)
 
 
-def test_true_and_false_are_a_standardized_number():
+def test_true_and_false_are_a_standardized_number_in_halves():
     flags = np.array([True, False, False, True, False, False])
     found = CategoryEncoder().fit_transform(pd.DataFrame({"f": flags}))
     between = ((found[0] - found[1]) ** 2).sum()
-    assert between == pytest.approx(1 / flags.var())
+    assert between == pytest.approx(2 / np.pi / flags.var())
+
+
+def test_columns_of_two_values_do_not_lead_where_numbers_have_the_clusters():
+    """With variance 1, two clusters go by a column of noise: the error rate was 0.5."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(150) % 2
+    columns = {f"x{j}": rng.normal(size=150) + 2.5 * kind for j in range(3)}
+    columns |= {f"b{j}": rng.random(150) < 0.5 for j in range(4)}
+    X = ColumnStandardizer("mean", "std").fit_transform(pd.DataFrame(columns))
+    for bound in ("auto", None):
+        model = fitted(X, 2, l1_bound=bound)
+        assert classification_error_rate(model.labels_, kind) < 0.1
 
 
 def test_kinds_of_columns_of_pandas_and_polars():
@@ -184,11 +196,6 @@ def test_tables_that_are_not_in_memory_have_no_categories(frame, model):
         RobustSparseKMeans(2, categorical=["size"]).fit(blocks[["size", "noise"]])
     with pytest.raises(ValueError, match="fitted to categories, which need a table in memory"):
         model.predict(blocks)
-
-
-def test_the_explorer_takes_numbers_only(frame):
-    with pytest.raises(ValueError, match="The explorer draws numbers and X holds categories"):
-        rskc.explore(frame, n_clusters=[2], n_splits=0)
 
 
 # ---- Fits
@@ -283,6 +290,43 @@ def test_models_come_back_from_their_files(frame, model, tmp_path):
 # ---- Searches, markers, pictures, pages
 
 
+def test_a_stepped_cloud_has_the_categories_of_the_data(frame):
+    encoder = CategoryEncoder().fit(frame)
+    X = encoder.transform(frame)
+    X[3, encoder.columns == 2] = np.nan
+    for is_even in (False, True):
+        cloud = SteppedReference.of(X, encoder.columns, is_even)
+        drawn = cloud.draw(np.random.default_rng(0))
+        assert_array_equal(np.isnan(drawn), np.isnan(X))
+        for j in np.flatnonzero(np.bincount(encoder.columns) > 1):
+            own, other = X[:, encoder.columns == j], drawn[:, encoder.columns == j]
+            assert_allclose(np.sort(own, axis=0), np.sort(other, axis=0))  # as frequent
+            assert set((np.nan_to_num(other) > 0).sum(axis=1)) <= {0, 1}
+        numbers = np.bincount(encoder.columns)[encoder.columns] == 1
+        assert_allclose(drawn[:, numbers].std(axis=0), X[:, numbers].std(axis=0), rtol=0.3)
+
+
+def test_steps_of_one_cloud_keep_their_correlation():
+    rng = np.random.default_rng(0)
+    f = rng.normal(size=2000)
+    X = CategoryEncoder().fit_transform(pd.DataFrame({"x": f, "b": f + rng.normal(size=2000) > 0}))
+    drawn = SteppedReference.of(X, np.array([0, 1, 1]), False).draw(rng)
+    own, found = (np.corrcoef(cells[:, 0], cells[:, 2])[0, 1] for cells in (X, drawn))
+    assert 0.8 * own < found < 1.1 * own  # without the strengthening it is 0.8, the root of 2 / pi
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.9, 3)])
+def test_columns_in_clumps_are_no_clusters(share, expected):
+    rng = np.random.default_rng(1)
+    kind, n = np.arange(120) % 3, 120
+    other = rng.integers(0, 3, (n, 4))
+    letters = np.where(rng.random((n, 4)) < share, kind[:, None], other)
+    table = pd.DataFrame(np.array(list("abc"))[letters], columns=list("pqrs"))
+    table["x"] = rng.normal(size=n)
+    how = {"n_splits": 2, "n_references": 5, "n_jobs": 1, "progress": False, "random_state": 0}
+    assert Stability(RobustSparseKMeans(n_init=5), [2, 3], **how).fit(table).n_clusters_ == expected
+
+
 def test_searches_take_categories(frame):
     model = RobustSparseKMeans(3, n_init=5, trim=0.02)
     how = {"random_state": 0, "n_jobs": 1, "progress": False}
@@ -294,7 +338,6 @@ def test_searches_take_categories(frame):
         )
         gap = GapL1(model, 3, n_permutations=2, **how).fit(frame)
         grid = GridSearch(model, [2, 3], 2, [0], **how).fit(frame)
-    assert stable.nearly == stable.threshold  # a cloud has no clumps, and categories do
     for search in (stable, sampled):
         assert search.selection_probabilities_.shape == (5,)
         assert_array_equal(search.predict(frame), search.best_estimator_.labels_)
@@ -419,7 +462,13 @@ def test_a_mixed_table_without_an_option(table):
     features = pd.read_csv("t-rskc/features.csv")
     assert features.feature.tolist() == ["size", "noise", "color", "letter", "smoker", "code"]
     assert features.set_index("feature").loc["smoker", "center_0"].split()[0] in ("yes", "no")
+    size = pd.read_csv("t.csv")["size"]  # centers and means are in the units of the file
     labels = pd.read_csv("t-rskc/labels.csv")
+    of_size = features.set_index("feature").loc["size", "center_0"]
+    kept = ~labels.trimmed & (labels.cluster == 0)
+    assert float(of_size) == pytest.approx(size[kept.to_numpy()].mean())
+    markers = pd.read_csv("t-rskc/markers.csv").query("cluster == 0").set_index("feature")
+    assert markers.loc["size", "mean"] == pytest.approx(float(of_size), rel=0.05)
     assert labels.case[0] == "P0"
     summary = json.loads(Path("t-rskc/summary.json").read_text())
     assert summary["standardization"]["of"] == "columns"

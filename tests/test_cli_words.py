@@ -30,7 +30,7 @@ def frame(**columns):
 @pytest.fixture
 def put(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return lambda made: made.to_csv("t.csv", index=False)
+    return lambda made, **how: made.to_csv("t.csv", index=False, **how)
 
 
 def flat(text):
@@ -189,23 +189,41 @@ def test_a_cell_whose_square_overflows_is_named_by_column_and_line(put, number, 
     )
 
 
-def test_thousands_separators_are_named(put):
-    salary = [f"{25108 + 13 * i:,}.0" for i in range(N)]
-    debt = [f"-{1250108 + i:,}" for i in range(N)]
-    put(frame(salary=salary, debt=debt, city=["Aix", "Bonn"] * (N // 2)))
-    told = flat(refused(*FIT))
+def test_numbers_with_units_are_named(put):
+    salary = [f"${25108 + 13 * i:,}.0" for i in range(N)]
+    share, crp = [f"{7 * i % 40}%" for i in range(N)], [5 + 7 * i % 40 for i in range(N - 2)]
+    put(frame(salary=salary, share=share, crp=["<5", "<5", *crp]))
+    told = flat(run(*FIT, "--no-report").output)
     assert (
-        "these columns look like numbers with thousands separators (commas): 'salary', 'debt' "
-        "(such as '25,108.0' in line 2); write them without, such as '25108.0'." in told
+        "Read as numbers: 'salary' (in $), 'share' (in %), 'crp' (2 cells such as <5 as the limit)."
+        in told
     )
-    put(frame(salary=[500.5] * (N - 2) + ["1,500.0", ""]))  # one cell among numbers
-    told = flat(refused(*FIT))
-    assert "this column looks like numbers with thousands separators (commas): 'salary'" in told
-    assert "'1,500.0' in line 40" in told
-    put(frame(salary=[f"{i},108" for i in range(1, N + 1)]))
+    put(frame(salary=[f"{i},108" for i in range(1, N + 1)]), sep=";")
     assert "if these are decimal commas, use --decimal ," in flat(refused(*FIT))
     put(frame(note=["1,500.0", "a, b and c.", *["x"] * (N - 2)]))
     assert "holds no numbers: 'note'" in flat(refused(*FIT, "--text-columns", "refuse"))
+
+
+def test_predict_refuses_another_unit(put):
+    put(frame(mass=[f"{7 * i % 40} kg" for i in range(N)]))
+    run(*FIT, "--no-report")
+    put(frame(mass=[f"{7 * i % 40} KG" for i in range(N)]))
+    run("predict", "t-rskc", "t.csv", "--out", "out.csv")
+    put(frame(mass=[f"{7 * i % 40} lb" for i in range(N)]))
+    told = refused("predict", "t-rskc", "t.csv", "--out", "out2.csv")
+    assert "'t.csv': column 'mass' is in lb, and was in kg in the fit; write it in kg." in flat(
+        told
+    )
+
+
+def test_decimal_commas_are_announced_and_repeated(put):
+    put(frame(mass=[i + 0.5 for i in range(N)]), sep=";", decimal=",")
+    told = flat(run(*FIT, "--no-report").output)
+    assert "Commas were read as decimal marks; if they are none, add --decimal ." in told
+    assert "rskc explore t.csv --decimal ," in told
+    put(frame(mass=1000).round().astype(int), sep=";")  # which does not show them
+    out = run("predict", "t-rskc", "t.csv", "--out", "-").stdout
+    assert out.startswith("case,cluster")
 
 
 def test_predict_says_that_no_case_is_an_outlier(put):

@@ -9,7 +9,15 @@ import pandas as pd
 import pytest
 
 from rskc import RobustSparseKMeans
-from rskc.columns import code_of_missing, copies_among, recognize, sign_of_side, spreads_of
+from rskc.columns import (
+    SKEWED,
+    code_of_missing,
+    copies_among,
+    recognize,
+    sign_of_side,
+    skewness_of,
+    spreads_of,
+)
 from rskc.exceptions import ColumnWarning
 from rskc.files import open_blocks, read_table
 from test_cli import labels, refused, run
@@ -148,6 +156,23 @@ def test_spreads_by_hand():
     many = rng.normal(size=(100, 50))
     many[:, :4] *= 1e-6
     assert spreads_of(many).ratio < 3
+
+
+def test_skewness_by_hand():
+    steps = np.arange(21.0)  # deciles 2, 10, 18
+    assert skewness_of(steps[:, None]) == 0
+    assert skewness_of(np.where(steps > 10, 10 + 3 * (steps - 10), steps)[:, None]) == 0.5
+    assert skewness_of(steps[:19, None]) is None  # too few cases
+    zeros = np.where(steps > 12, steps, 0.0)  # mostly 0: counts say nothing
+    assert skewness_of(np.column_stack([zeros, zeros, steps])) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_logarithms_are_advised_for_amounts_alone(seed):
+    normal = np.random.default_rng(seed).normal(size=(60, 100))
+    assert abs(skewness_of(normal)) < SKEWED / 2
+    assert skewness_of(np.exp(normal)) > SKEWED
+    assert skewness_of(1000 * np.exp(normal) - 7) == pytest.approx(skewness_of(np.exp(normal)))
 
 
 # --- from the command line

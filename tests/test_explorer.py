@@ -167,6 +167,68 @@ def test_a_sparse_table_gives_the_page_of_the_dense_one():
     assert explore(csr_array(X), **how).html == explore(X, **how).html
 
 
+def mixed(n=90):
+    """Three clusters, by a size and a color; letters and noise that tell nothing."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(n) % 3
+    color = np.array(["red", "green", "blue"], object)[kind]
+    color[:2] = None
+    columns = {"size": 5 * kind + rng.normal(size=n), "noise": rng.normal(size=n)}
+    letters = rng.choice(list("abcdefghijkl"), n, p=[0.3] + [0.7 / 11] * 11)
+    return pd.DataFrame(columns | {"color": color, "letter": letters})
+
+
+def test_categories_are_features_with_one_weight_each():
+    X = mixed()
+    page = explore(X, n_clusters=[3], n_features=[2, 4], trims=[0])
+    words, arrays = opened(page)
+    assert words["features"] == ["size", "noise", "color", "letter"]
+    assert words["n_features"] == [2, 4]
+    assert {words["features"][j] for j in words["shown"][:2]} == {"size", "color"}
+    features = np.frombuffer(arrays["features"], "<u4")
+    assert sorted(features[2:]) == [0, 1, 2, 3]
+    place = words["shown"].index(2)
+    cells = np.frombuffer(arrays["values"], "<u2").reshape(-1, len(X))[place]
+    assert_array_equal(cells == MISSING, X.color.isna())
+    names = np.array(words["categories"][place])
+    low, high = words["spans"][place]
+    found = names[np.round(low + (high - low) * cells[2:] / 65534).astype(int)]
+    assert_array_equal(found, X.color[2:])
+    letters = words["categories"][words["shown"].index(3)]
+    assert letters[0] == "a"
+    assert letters[-1] == "5 others"
+    assert words["categories"][words["shown"].index(0)] is None
+    assert classification_error_rate(page.search.fits_[0]["labels"], np.arange(90) % 3) == 0
+
+
+def test_categories_of_all_cases_are_counted():
+    page = explore(mixed(), n_clusters=[3], n_features=[2], trims=[0], max_samples=60)
+    assert page.search.sizes_[0].tolist() == [30, 30, 30]
+
+
+def test_standardized_numbers_are_shown_in_their_units():
+    X = mixed()
+    search = explore(X, n_clusters=[3], n_features=[4], trims=[0]).search
+    words, _ = opened(Explorer(search, units={"size": (100.0, 2.0)}))
+    place = words["shown"].index(0)
+    size = 100 + 2 * X["size"]
+    assert_allclose(words["spans"][place], [size.min(), size.max()], rtol=1e-12)
+    assert words["scales"][place] == 2.0
+
+
+def test_features_of_a_group_have_its_weight():
+    groups = {"both": ["a", "b"], "others": ["c", "d"]}
+    X = pd.DataFrame(corners(), columns=list("abcdef"))
+    model = RobustSparseKMeans(feature_groups=groups)
+    page = explore(X, n_clusters=[3], n_features=[1, 4], trims=[0.05], estimator=model)
+    words, arrays = opened(page)
+    first = words["n_weights"][0]
+    assert sorted(np.frombuffer(arrays["features"], "<u4")[:first]) == [0, 1]
+    weights = np.frombuffer(arrays["weights"], "<u2")[:first]
+    assert weights[0] == weights[1] > 0
+    assert words["n_weights"][1] == 6
+
+
 def test_the_nearest_center_is_that_of_predict():
     X = corners()
     X[3, 0], X[5, 1] = np.nan, np.nan
@@ -312,3 +374,16 @@ def test_a_command_for_every_view(page):
 
 def test_more_settings_than_a_search_are_asked_for_by_nobody():
     assert Exploration(RobustSparseKMeans(2)).planned(90, 200).n_settings == 168
+
+
+def test_the_explorer_goes_by_weight_and_says_so():
+    X, weights = corners(), np.random.default_rng(0).integers(0, 4, 60)
+    made = explore(X, trims=[0], n_splits=0, sample_weight=weights)
+    search, n_used = made.search, np.count_nonzero(weights)
+    model = RobustSparseKMeans(2, random_state=0).set_params(**search.axes_.paths[1][0])
+    labels = model.fit(X, sample_weight=weights).labels_[weights > 0]
+    assert classification_error_rate(labels, search.fits_[2]["labels"]) == 0
+    words, _ = opened(made)
+    assert words["sample"].startswith("Fits go by the weights of the cases; the page counts cases.")
+    assert f"are of {n_used} with a weight above 0; sizes" in words["sample"]
+    assert words["fit"] == "model.fit(X, sample_weight=...)"

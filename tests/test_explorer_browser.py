@@ -269,6 +269,43 @@ def test_features_are_listed_searched_shown_and_saved(watch, scene, data):
     assert watch.count("#features img") == watch.count("#features script") == 0
 
 
+def test_categories_are_shown_by_cluster(browser, tmp_path):
+    kind = np.arange(60) % 3
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"size": 6 * kind + rng.normal(size=60), "noise": rng.normal(size=60)})
+    X["color"] = np.array(["red", "green", "blue"])[kind]
+    how = {"n_features": [3], "trims": [0], "n_splits": 0, "n_jobs": 1, "progress": False}
+    rskc.explore(X, n_clusters=[3], **how).save(tmp_path / "mixed.html")
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((tmp_path / "mixed.html").as_uri())
+    page.locator("#features button", has_text="color").click()
+    assert page.locator("#value-name").inner_text() == "color"
+    page.get_by_label("by the current weights").check()
+    page.wait_for_function("document.body.innerText.includes('3 features place the points')")
+    # The words of the axis and the shares are drawn, each share 100% of its cluster.
+    drawn = page.evaluate(
+        """() => {
+          const words = [];
+          const fill = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+            words.push(text);
+            return fill.call(this, text, ...at);
+          };
+          for (const name of ["size", "color"])
+            [...document.querySelectorAll("#features button")]
+              .find((button) => button.textContent === name)
+              .click();
+          return words;
+        }"""
+    )
+    assert {"red", "green", "blue"} <= set(drawn)
+    assert drawn.count("100%") == 3
+    assert not errors
+    page.close()
+
+
 def test_cases_are_filtered_sorted_and_saved(watch, scene, data):
     own = scene.views[setting_of(*scene.start)]
     assert len(cells(watch, "cases", 1)) == 50

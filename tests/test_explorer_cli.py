@@ -79,6 +79,27 @@ def test_the_commands_on_the_page_repeat_its_views(here):
     assert sorted(np.bincount(names["model"].labels_)) == sorted(words["sizes"][-1])
 
 
+def test_a_mixed_table_with_groups(here):
+    frame = pd.read_csv("table.csv").assign(a=lambda f: f.a.map("{:.3f} kg".format))
+    kind = np.arange(45) % 3
+    frame["color"] = np.array(["red", "green", "blue"])[kind]
+    frame.to_csv("table.csv", index=False)
+    Path("pairs.gmt").write_text("ab\tx\ta\tb\nrest\tx\tc\td\te\tf\n")
+    few = ("-k", "3", "--n-features", "2,3", "--trims", "0", "--splits", "0", "--jobs", "1")
+    told = run("explore", "table.csv", *few, "--groups", "pairs.gmt", "--seed", "1")
+    words = words_of("table-explorer.html")
+    assert words["features"] == ["a", "b", "c", "d", "e", "f", "color"]
+    assert words["n_weights"] == [3, 7]  # a and b, which are one, and color; all
+    place = words["shown"].index(0)
+    assert words["spans"][place][1] == pytest.approx(frame.a.str[:-3].astype(float).max())
+    assert "Column 'color' was read as 3 categories" in told.output
+    again = shlex.split(words["commands"][0])
+    assert again[:6] == ["rskc", "fit", "table.csv", "--standardize", "columns", "--groups"]
+    run(*again[1:], "--out", "again", "--no-report", "--quiet")
+    found = pd.read_csv("again/labels.csv").cluster
+    assert sorted(found.value_counts()) == sorted(words["sizes"][0])
+
+
 def test_a_page_that_is_there_is_kept(here):
     Path("table-explorer.html").write_text("mine")
     result = run("explore", "table.csv", *SMALL, code=1)

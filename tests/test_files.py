@@ -67,6 +67,7 @@ def assert_plain(table):
         ("t.txt", lambda text: text.replace(",", ";"), {}),
         ("t.csv", lambda text: text.replace(",", ";"), {}),
         ("t.csv", lambda text: text.replace(",", ";").replace(".", ","), {"decimal": ","}),
+        ("t.csv", lambda text: text.replace(",", ";").replace(".", ","), {}),
         ("t.csv", lambda text: text.replace(",", "|"), {"separator": "|"}),
         ("t.csv", lambda text: "\ufeff" + text, {}),
         ("t.csv", lambda text: text.replace("\n", "\r\n"), {}),
@@ -220,8 +221,10 @@ WRONG_TEXT = [
     ("a,b\n1,2,\n3,4,\n", {}, ["line 2", "3 cells"]),
     ("a,b\n1,2\r3\n4,5\n", {}, ["line 2"]),
     ("a,b\n1,2\n2,3\n3,abc\n4,5\n", {}, ["line 4", "'b'", "'abc'", "missing_values"]),
-    ('a,b\n"1",2\n2,3\n3,"12,5"\n', {}, ["line 4", "'b'", "'12,5'", 'decimal=","']),
-    ('a,b\n1,"2,5"\n2,"3,5"\n', {}, ["'b'", "'2,5'", 'decimal=","']),
+    ('a,b\n"1",2\n2,3\n3,"12,5"\n', {"decimal": "."}, ["line 4", "'b'", "'12,5'", 'decimal=","']),
+    ('a,b\n1,"2,5"\n2,"3,5"\n', {"decimal": "."}, ["'b'", "'2,5'", 'decimal=","']),
+    ('a,b\n1.5,"2,5"\n2,"3,5"\n', {}, ["'b'", "'2,5'", 'decimal=","']),
+    ("a;b\n1;1,234\n2;2,345\n", {}, ["'b'", "'1,234'", 'decimal=","']),
     ("a;b\n1,5;2\n2,5;1.234\n3;4\n", {"decimal": ","}, ["line 3", "'b'", "'1.234'"]),
     ('a,b\n"x\ny",2\n"z",3\nw,4\nu,oh\n', {}, ["line 6", "'b'", "'oh'"]),
     ("a,b\n1,2\n3,inf\n", {}, ["line 3", "'b'", "infinite"]),
@@ -274,6 +277,57 @@ def test_text_columns_are_left_out_when_asked(put):
     table = read_table(path, text_columns="drop")
     assert list(table.data.columns) == ["a"]
     assert table.dropped == {"sex": "text", "when": "dates"}
+
+
+WRITTEN = [
+    (["12%", "5 %", "", "0"], [12, 5, None, 0], "in %"),
+    (["8.4 kg", "1kg", ".5 KG"], [8.4, 1, 0.5], "in kg"),
+    (["1 day", "3 days", "2 days"], [1, 3, 2], "in day"),
+    (["$1,200.50", "-$3", "$-4.5"], [1200.5, -3, -4.5], "in $"),
+    (["1,234,567", "89", "12"], [1234567, 89, 12], "with marks between thousands"),
+    (["1,234", "567", "12"], [1234, 567, 12], "with marks between thousands"),
+    (["3.179,93 €", "128,75 €"], [3179.93, 128.75], "in €"),
+    (["1 200,5 m2", "3 m2"], [1200.5, 3], "in m2"),
+    (["<5", "7.5", "9", ">90"], [5, 7.5, 9, 90], "2 cells such as <5 as the limit"),
+]
+
+
+@pytest.mark.parametrize(("cells", "expected", "how"), WRITTEN)
+def test_numbers_may_have_units_and_marks(put, cells, expected, how):
+    text = "a,b\n" + "".join(f'{i},"{cell}"\n' for i, cell in enumerate(cells))
+    table = read_table(put(text))
+    found = [None if np.isnan(cell) else cell for cell in table.data["b"]]
+    assert found == expected
+    assert {name: str(each) for name, each in table.written.items()} == {"b": how}
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["500 g", "1.2 kg", "2 kg"],  # two units
+        ["5 kg", "7", "8 kg"],  # and none
+        ["120/80", "130/85", "110/70"],
+        ["18-24", "25-34", "35-44"],
+        ["1st", "2nd", "3rd"],
+        ["<18", "65+", "<18"],
+        ["<18", ">65", "<18"],  # limits only
+        ["P-001", "P-002", "P-003"],
+        ["192.168.0.1", "10.0.0.1", "10.0.0.2"],
+    ],
+)
+def test_other_text_is_no_number(put, cells):
+    text = "a,b\n" + "".join(f'{i},"{cell}"\n' for i, cell in enumerate(cells))
+    with pytest.raises(TableError, match="no numbers: 'b'"):
+        read_table(put(text))
+
+
+def test_decimal_commas_are_found(put):
+    table = read_table(put("a;b;c\n1,5;2;1.234,5\n2,25;1.000;12,5\n3;2.500;0,5\n4;3.000;7,5\n"))
+    assert table.decimal == ","
+    assert table.data["a"].tolist() == [1.5, 2.25, 3, 4]
+    assert table.data["b"].tolist() == [2, 1000, 2500, 3000]
+    assert table.data["c"].tolist() == [1234.5, 12.5, 0.5, 7.5]
+    assert read_table(put('a,b\n1,"2,5"\n2,"3,5"\n')).data["b"].tolist() == [2.5, 3.5]
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.99])

@@ -568,7 +568,7 @@ def facts(**changes):
     """Numbers that call for no advice, and changes to them: ``result__n_trim=3`` and the like."""
     made = {
         "data": {"n_cases": 100, "n_features": 50, "n_missing": 0, "share_missing": 0.0}
-        | {"n_blind": 0, "n_empty": 0, "n_infinite": 0, "spreads": None},
+        | {"n_blind": 0, "n_empty": 0, "n_infinite": 0, "spreads": None, "skewness": 0.0},
         "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
         | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4, "n_units": 50}
         | {"n_different": None, "n_enough": None, "trim_given": True, "automatic": False},
@@ -644,6 +644,7 @@ ONE = {"result__n_clusters": 1, "clusters": clusters(100)}
         ({"data__n_infinite": 1}, "Cells too large", "correct it"),
         ({"data__spreads": UNITS}, "Units differ", "ColumnStandardizer()"),
         ({"data__spreads": UNITS, "result__top_share": 0.97}, "Units differ", "12,000 times"),
+        ({"data__skewness": 0.3}, "Skewed features", "logarithms"),
         (
             {"searches": [SEARCHED | {"name": "Clest", "suggests": {"n_clusters": 4}}]},
             "A search suggests otherwise",

@@ -17,6 +17,8 @@ from rskc.arrays import to_numpy
 from rskc.datasets import make_figure1
 from rskc.engines import Assignment, Frame
 from rskc.engines.masses import unit_of, weighted_median
+from rskc.solver import search as search_module
+from rskc.solver.search import search_cases
 from skips import skip_without
 from test_passes import whole, whole_weights
 
@@ -366,6 +368,30 @@ def test_a_sample_of_very_many_cases_goes_by_mass():
     found = clone(model).fit(X, sample_weight=weights)
     sizes = np.bincount(found.labels_, weights)
     assert_array_equal(np.sort(sizes), np.sort(np.bincount(labels, weights)))
+
+
+@each_kind
+def test_a_sample_is_drawn_in_proportion_to_mass(kind, monkeypatch):
+    monkeypatch.setattr(search_module, "SAMPLE_CELLS", 400)
+    monkeypatch.setattr(search_module, "FEWEST_CASES", 200)
+    rng = np.random.default_rng(0)
+    masses = np.where(np.arange(600) % 100 == 0, 60.0, rng.uniform(0.1, 1, 600))
+    engine = kind.engine(rng.normal(size=(600, 4)), masses=masses)
+    drawn = np.zeros(600)
+    for seed in range(60):
+        found = search_cases(engine, 2, np.random.RandomState(seed))
+        assert found.masses.sum() == 200
+        assert (np.diff(found.numbers) > 0).all()
+        drawn[found.numbers] += found.masses
+    expected = 60 * 200 * masses / masses.sum()
+    assert_allclose(drawn[::100], expected[::100], rtol=0.03)
+    light = np.arange(600) % 100 > 0
+    heavier = light & (masses > 0.55)
+    assert_allclose(drawn[heavier].sum(), expected[heavier].sum(), rtol=0.03)
+    assert_allclose(drawn[light & ~heavier].sum(), expected[light & ~heavier].sum(), rtol=0.06)
+    part = engine.part(*found)
+    assert part.mass == 200
+    assert engine.part(found.numbers).mass == pytest.approx(masses[found.numbers].sum())
 
 
 def in_blocks(X):

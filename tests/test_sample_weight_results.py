@@ -11,6 +11,7 @@ from rskc.categories import CategoryEncoder
 from rskc.markers import marker_effects
 from rskc.metrics import revised_silhouette
 from rskc.selection import Stability
+from rskc.wording import percent
 from skips import CLI, skip_without
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
@@ -194,6 +195,7 @@ def test_the_report_says_what_cases_weigh(weighted):
     assert summary["result"]["outlier_share"] == pytest.approx(share)
     said = " ".join(summary["meaning"])
     assert f"the 60 cases have a weight of {weights.sum():g} in all" in said
+    assert f": {percent(share)} of the weight, worth a look" in said
     none = int((weights == 0).sum())
     assert f"{none} cases have weight 0, and took no part but got a cluster." in said
     columns = {column["key"] for column in summary["cases"]["columns"]}

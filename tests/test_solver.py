@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from functools import cache
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, solve, solve_path
 from rskc.solver import search as search_module
 from rskc.solver.partition import Partitions, improve, lloyd
-from rskc.solver.search import search_cases, search_size
+from rskc.solver.search import Sampled, search_cases, search_size
 from rskc.solver.starts import INITS, plusplus_cases, random_cases, robust_cases
 from rskc.solver.weights import count_weights, is_sparse, sparse_weights, weigh
 
@@ -651,7 +652,7 @@ def test_a_search_on_a_sample_ends_where_one_on_all_cases_does(n_trim, l1_bound,
     if missing:
         X[np.random.default_rng(1).random(X.shape) < 0.03] = np.nan
     problem, uniforms = Problem(3, n_trim, l1_bound), np.random.default_rng(2).random((20, 3))
-    sample = np.sort(np.random.default_rng(3).choice(3000, 600, replace=False))
+    sample = Sampled(np.sort(np.random.default_rng(3).choice(3000, 600, replace=False)))
     found, whole = (
         solve(engine_for(X), problem, DrawnStarts(("random", "robust"), uniforms, cases))
         for cases in (sample, None)
@@ -671,7 +672,8 @@ def test_a_rival_of_the_sample_is_named_by_its_cases():
     outlying = np.tile(table.outliers, 5)
     sample = np.flatnonzero(np.arange(len(X)) % 5 < 3)
     problem = Problem(3, int(0.1 * len(X)), 3.5)
-    starts = DrawnStarts(("random", "robust"), np.random.default_rng(0).random((40, 3)), sample)
+    uniforms = np.random.default_rng(0).random((40, 3))
+    starts = DrawnStarts(("random", "robust"), uniforms, Sampled(sample))
     found = solve(engine_for(X), problem, starts)
     assert found.rival is not None
     assert outlying[found.rival.cases].all()
@@ -683,9 +685,12 @@ def test_a_rival_of_the_sample_is_named_by_its_cases():
     ("n", "p", "sampled"), [(32_768, 2000, False), (170_000, 50, True), (160_000, 50, False)]
 )
 def test_only_tables_with_very_many_cells_are_sampled(n, p, sampled):
-    cases = search_cases(n, p, 3, np.random.RandomState(0))
-    assert (cases is not None) == sampled
+    engine = SimpleNamespace(n_cases=n, n_features=p, weighted=False)
+    found = search_cases(engine, 3, np.random.RandomState(0))
+    assert (found is not None) == sampled
     if sampled:
+        cases = found.numbers
+        assert found.masses is None
         assert len(np.unique(cases)) == len(cases) == search_size(n, p, 3)
         assert cases.max() < n
         assert (np.diff(cases) > 0).all()
@@ -717,7 +722,7 @@ def test_a_path_of_bounds_on_very_many_cases_searches_a_sample(monkeypatch):
                 engine_for(X), problems, DrawnStarts(("random",), uniforms, cases)
             )
         ]
-        for cases in (None, np.arange(0, 1000, 5))
+        for cases in (None, Sampled(np.arange(0, 1000, 5)))
     )
     assert_allclose(part, whole, rtol=0.02)
 

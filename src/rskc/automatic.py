@@ -30,7 +30,7 @@ from rskc.outliers import Distances, distances_of, far_cases, find_clump, reweig
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.alternate import is_guarded
 from rskc.solver.problem import Rival
-from rskc.solver.search import search_size
+from rskc.solver.search import Sampled, search_size
 from rskc.solver.solve import carry, hand_back
 
 log = logging.getLogger(__name__)
@@ -107,8 +107,8 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
     sample = _sample(engine, problem, starts)
     if sample is None and not engine.searchable:
         return _solve_in_memory(engine, problem, starts, wishes)
-    few = engine if sample is None else engine.part(sample)
-    starts = _of_part(starts, engine, few, sample)
+    few = engine if sample is None else engine.part(*sample)
+    starts = _of_part(starts, engine, few, None if sample is None else sample.numbers)
     problem_of_few = replace(problem, n_trim=few.rounded(problem.n_trim * few.mass / engine.mass))
     kept = np.arange(few.n_cases)
     if wishes.trim:
@@ -125,7 +125,7 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
     features = None
     if wishes.bound:
         found, features = choose_features(found)
-    numbers = kept if sample is None else sample[kept]
+    numbers = kept if sample is None else sample.numbers[kept]
     last = replace(found.problem, n_trim=problem.n_trim)
     solution = found.solution
     if wishes.trim or wishes.reweight:
@@ -145,13 +145,13 @@ def _solve_in_memory(engine: Engine, problem: Problem, starts: Starts, wishes: W
     return found._replace(solution=hand_back(engine, found.solution))
 
 
-def _sample(engine: Engine, problem: Problem, starts: Starts) -> np.ndarray | None:
+def _sample(engine: Engine, problem: Problem, starts: Starts) -> Sampled | None:
     """Return the cases on which choices are made; None for all."""
     n = engine.n_cases
     size = search_size(n, engine.n_features, problem.n_clusters)
     if starts.sample is not None or engine.searchable or size == n:
         return starts.sample
-    return np.linspace(0, n - 1, size).astype(np.int64)
+    return Sampled(np.linspace(0, n - 1, size).astype(np.int64))
 
 
 def _of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | None) -> Starts:

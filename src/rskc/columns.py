@@ -55,7 +55,8 @@ CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
 FEWEST_CODES = 3  # cells; a single one is rather a slip
 FEWEST_COPIES, LEAST_SHARE = 2, 0.02  # cases that occur twice, that are worth a word
 MUCH = 100  # times that spreads differ
-SAMPLE = 2000  # rows by which spreads are judged
+SKEWED = 0.25  # skewness of deciles that is typical of amounts; of normal columns it is 0
+SAMPLE = 2000  # rows by which spreads are judged; rows and columns for skewness
 
 
 class Recognized(NamedTuple):
@@ -185,8 +186,7 @@ def spreads_of(matrix: Any) -> Spreads | None:
     A spread is the distance between quartiles, or the standard deviation if that is 0. The largest
     is compared with one that a tenth of the columns are below: of thousands, a few hardly vary.
     """
-    rows = matrix[:: matrix.shape[0] // SAMPLE + 1]
-    rows = rows.toarray() if hasattr(rows, "toarray") else rows  # a help need not load SciPy
+    rows = _some_rows(matrix)
     if rows.shape[1] < 2 or len(rows) < FEWEST:
         return None
     with np.errstate(all="ignore"):
@@ -199,6 +199,33 @@ def spreads_of(matrix: Any) -> Spreads | None:
     order = varying[np.argsort(spreads[varying], kind="stable")]
     largest, small = int(order[-1]), int(order[(len(order) - 1) // 10])
     return Spreads(largest, small, float(spreads[largest] / spreads[small]))
+
+
+def skewness_of(matrix: Any) -> float | None:
+    """Return how skewed to the right the columns are, from -1 to 1; None of too few.
+
+    That is the median over columns of (upper - lower) / (upper + lower), the distances of the first
+    and the last decile from the median. Columns in which two of these three agree, as where most
+    cells are 0, say nothing; most must speak.
+    """
+    rows = _some_rows(matrix)
+    rows = rows[:, :: rows.shape[1] // SAMPLE + 1]
+    if len(rows) < LONG:
+        return None
+    known = np.where(np.isfinite(rows).sum(axis=0) >= LONG, rows, 0.0).astype(float)
+    with np.errstate(all="ignore"):
+        low, middle, high = np.nanquantile(known, (0.1, 0.5, 0.9), axis=0)
+        lower, upper = middle - low, high - middle
+    telling = (lower > 0) & (upper > 0) & np.isfinite(lower + upper)
+    if 2 * np.count_nonzero(telling) <= rows.shape[1]:
+        return None
+    lower, upper = lower[telling], upper[telling]
+    return float(np.median((upper - lower) / (upper + lower)))
+
+
+def _some_rows(matrix: Any) -> np.ndarray:
+    rows = matrix[:: matrix.shape[0] // SAMPLE + 1]
+    return rows.toarray() if hasattr(rows, "toarray") else rows  # a help need not load SciPy
 
 
 def copies_among(matrix: np.ndarray) -> np.ndarray:

@@ -249,7 +249,7 @@ def make_starts(model: Any, X: Any, engine: Engine, problem: Problem) -> Starts:
         check_choice("init", init, ("auto", *INITS), ", an array or a callable")
         inits = auto_inits(problem) if init == "auto" else (init,)
         uniforms = random_state.random_sample((n_init, K))
-        return DrawnStarts(inits, uniforms, search_cases(engine.n_cases, p, K, random_state))
+        return DrawnStarts(inits, uniforms, search_cases(engine, K, random_state))
     given = [init]
     if callable(init):
         given = [init(X, K, random_state=random_state) for _ in range(n_init)]

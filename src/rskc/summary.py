@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,6 +96,23 @@ def features_frame(model: Any) -> Any:
         columns["group"] = model.group_names_[group]
         columns["group_weight"] = model.group_weights_[group]
     return pd.DataFrame(columns | {f"center_{k}": center for k, center in enumerate(centers)})
+
+
+def in_units(frame: Any, units: Mapping[str, tuple[float, float]]) -> Any:
+    """Return a frame of features or markers with its means in the units of the table.
+
+    ``units`` has the center and the scale by which a column was standardized, by its name.
+    """
+    places = [i for i, name in enumerate(frame["feature"]) if name in units]
+    if not places:
+        return frame
+    made = frame.copy()
+    centers, scales = np.array([units[name] for name in frame["feature"].iloc[places]]).T
+    for j, name in enumerate(frame.columns):
+        if name in ("mean", "mean_of_others", "scale") or name.startswith("center_"):
+            values = frame.iloc[places, j].to_numpy(np.float64) * scales
+            made.iloc[places, j] = values if name == "scale" else values + centers
+    return made
 
 
 def cases_frame(model: Any, X: Any) -> Any:

@@ -57,6 +57,7 @@ NAMES = {
     "GapL1": "rskc select-l1",
     "TrimCurves": "rskc select-trim",
     "ColumnStandardizer()": "--standardize columns",
+    "RowStandardizer()": "--standardize rows",
 }
 
 
@@ -219,7 +220,7 @@ class Reading:
         "What else stands for a missing cell.",
         metavar="MARKER",
     )
-    decimal: str = option(TABLE, ".", 'Decimal mark, "." or ",".', metavar="MARK")
+    decimal: str = option(TABLE, "auto", 'Decimal mark, "." or ","; else found.', metavar="MARK")
     text_columns: Literal["categories", "refuse", "drop"] = option(
         TABLE,
         "categories",

@@ -129,6 +129,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
     extra = {  # what predict and report need to know
         "reading": data.reading,
         "id_column": data.table.id_column,
+        "units": {name: how.unit for name, how in data.table.written.items() if how.unit},
         "scaling": data.scaling.extra(),
         "file": data.table.path.name,
         "sha256": data.table.sha256,

@@ -126,7 +126,9 @@ class Result:
     @cached_property
     def features(self) -> Any:
         """A row a feature; after a search by half-samples, with how often these select it."""
-        frame, search = self.model.features_frame(), self.stability
+        from rskc.summary import in_units
+
+        frame, search = in_units(self.model.features_frame(), self.data.units), self.stability
         if search is None:
             return frame
         return frame.assign(selection_probability=search.selection_probabilities_)
@@ -152,9 +154,12 @@ class Result:
     @cached_property
     def markers(self) -> Any:
         """A row a marker."""
+        from rskc.summary import in_units
+
         search = self.stability
         probabilities = None if search is None else search.selection_probabilities_
-        return self.model.markers_frame(self.data.X, selection_probabilities=probabilities)
+        frame = self.model.markers_frame(self.data.X, selection_probabilities=probabilities)
+        return in_units(frame, self.data.units)
 
     @cached_property
     def counts(self) -> Counts:
@@ -221,6 +226,7 @@ class Result:
             searches=self.searches,
             labels=data.table.labels,
             run={name: value for name, value in run.items() if value is not None},
+            units=data.units,
         )
 
     @cached_property

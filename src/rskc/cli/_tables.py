@@ -151,6 +151,18 @@ class Data:
     groups_file: Path | None = None  # of features that share a weight
     feature_groups: Mapping[str, list[str]] | None = None
 
+    @property
+    def units(self) -> dict[str, tuple[float, float]]:
+        """Center and scale of each column that was standardized, by its name."""
+        if self.scaling.of != "columns":
+            return {}
+        scales = zip(self.scaling.centers, self.scaling.scales, strict=True)
+        return {
+            str(name): pair
+            for name, pair in zip(self.X.columns, scales, strict=True)
+            if name not in self.table.categories
+        }
+
 
 def read(path: Path, reading: Reading, standardizing: Standardizing, console: Console) -> Data:
     """Read a table and standardize it."""
@@ -179,6 +191,8 @@ def _read(
             "Numbers were standardized by column, since a category counts like a standardized "
             "number; to leave them as they are, add --standardize none."
         )
+    if table.decimal == ",":  # other tables of the kind may not show it
+        arguments = {**arguments, "decimal": ","}
     return Data(table, X, X.shape, scaling, arguments, notes, time.perf_counter() - start)
 
 
@@ -205,7 +219,16 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     Of a sample nothing is said that holds of all cases only.
     """
     yield from map(_on_column, table.set_aside)
-    for name, values in getattr(table, "categories", {}).items():
+    if table.decimal == ",":
+        yield "Commas were read as decimal marks; if they are none, add --decimal ."
+    if table.written:
+        which = listed(
+            (f"{shortened(name, 60)!r} ({how})" for name, how in table.written.items()), 8
+        )
+        yield f"Read as numbers: {which}."
+    for name, values in table.categories.items():
+        if len(values) == 1:
+            continue  # named with the constants
         known = listed([shortened(value, 24) for value in values], 4)
         read_as = count(len(values), "category", "categories")
         yield f"Column {shortened(name, 60)!r} was read as {read_as}: {known}."

@@ -159,4 +159,5 @@ def write_explorer(path: Path, search: Any, data: Data, title: str | None) -> No
         title=title or f"Clusters of {data.table.path.name}",
         run=run_of(data),
         command=lambda model: fit_command(data, model),
+        units=data.units,
     ).save(path)

@@ -113,10 +113,16 @@ def _predict_table(
     model: Path, path: Path, rereading: Rereading, out: Path | None, console: Console
 ) -> None:
     from rskc.files import read_table, write_csv
+    from rskc.files.tables import other_units
 
     saved, scaling = _opened(model)
     with console.busy(f"Reading {path.name}"):
         table = _read_like_fit(read_table, saved, path, rereading)
+    for name, (own, known) in other_units(table, saved.extra.get("units", {})).items():
+        raise ValueError(
+            f"{path.name!r}: column {name!r} is in {own}, and was in {known} in the fit; write it "
+            f"in {known}."
+        )
     X, notes = matched(table, saved.model, scaling)
     with console.busy("Predicting"), recorded_warnings() as warned:
         frame = _clusters(saved.model, scaling.apply(X))

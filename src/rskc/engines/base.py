@@ -221,6 +221,7 @@ class BaseEngine:
     """
 
     arrays: Any
+    weighted = False
     n_missing = n_unobserved = 0
     float32: Any = np.dtype(np.float32)  # the types of tables
     float64: Any = np.dtype(np.float64)

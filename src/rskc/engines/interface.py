@@ -222,6 +222,7 @@ class Engine(Protocol):
     arrays: Cases
     work_bytes: int  # what labels, groups and masks of branches side by side may take
     searchable: bool  # whether its tables can draw starts; a part of the cases always can
+    weighted: bool  # whether cases have masses
     frame: Any  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
 
@@ -241,8 +242,11 @@ class Engine(Protocol):
     def rows(self, cases: np.ndarray) -> np.ndarray:
         """Return some of the cases as they were given, in memory; NaN for a missing cell."""
 
-    def part(self, cases: np.ndarray) -> Engine:
-        """Return an engine for some of the cases, in the same frame."""
+    def part(self, cases: np.ndarray, masses: np.ndarray | None = None) -> Engine:
+        """Return an engine for some of the cases, in the same frame.
+
+        Where cases have masses, they may have others there.
+        """
 
     def equal_weights(self) -> np.ndarray:
         """Return weights (1, p) of 1, and 0 for features that are nowhere observed."""

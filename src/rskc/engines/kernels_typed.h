@@ -254,6 +254,23 @@ static int NAME(costs_more)(const void *one, const void *other) {
     return a->number < b->number ? -1 : 1;
 }
 
+/* The sum of masses times costs of the cases that are in a group. */
+RSKC_CLONES
+static double NAME(total_by_mass)(const int32_t *RSKC_RESTRICT groups, const T *RSKC_RESTRICT costs,
+                                  const double *RSKC_RESTRICT masses, int64_t n) {
+    double sum = 0;
+    RSKC_SUM_IN_LANES(sum)
+    for (int64_t i = 0; i < n; i++) sum += groups[i] < 0 ? 0 : masses[i] * (double)costs[i];
+    return sum;
+}
+
+/* Buckets become groups: those of the labels, and -1 above the bucket of the last case that goes. */
+RSKC_CLONES
+static void NAME(cut_buckets)(const int32_t *RSKC_RESTRICT labels, int64_t n, int32_t last,
+                              int32_t *RSKC_RESTRICT groups) {
+    for (int64_t i = 0; i < n; i++) groups[i] = groups[i] > last ? -1 : labels[i];
+}
+
 /* The same by mass: cases go, the largest cost first, until the mass m is gone. The last one may go
    in part: *cut = its number, or -1, and *left = what is kept of its mass. groups = labels, and -1
    for cases that are gone. Returns the sum of masses times costs of what is kept. The buckets are
@@ -262,7 +279,7 @@ static double NAME(trim_masses_run)(const int32_t *labels, const T *costs, const
                                     int64_t n, double m, void *buffer, int32_t *groups,
                                     int64_t *cut, double *left) {
     NAME(Costing) *inside = buffer;
-    double sums[RSKC_BUCKETS], gone = 0, kept = 0, slack = RSKC_MASS_SLACK * m;
+    double sums[RSKC_BUCKETS], gone = 0, kept, slack = RSKC_MASS_SLACK * m;
     BITS low = ~(BITS)0, high = 0;
     int shift = 0, size = n < RSKC_BUCKETS ? RSKC_BUCKETS / 16 : RSKC_BUCKETS, own = size - 1;
     int64_t found = 0, last = 0;
@@ -281,12 +298,12 @@ static double NAME(trim_masses_run)(const int32_t *labels, const T *costs, const
         for (int64_t i = 0; i < n; i++) sums[groups[i]] += masses[i];
         while (own > 0 && gone + sums[own] <= m + slack) gone += sums[own--];
         for (int64_t i = 0; i < n; i++) {
-            inside[found].cost = costs[i];
             inside[found].number = i;
             found += groups[i] == own;
         }
+        for (int64_t i = 0; i < found; i++) inside[i].cost = costs[inside[i].number];
         qsort(inside, (size_t)found, sizeof(NAME(Costing)), NAME(costs_more));
-        for (int64_t i = 0; i < n; i++) groups[i] = groups[i] > own ? -1 : labels[i];
+        NAME(cut_buckets)(labels, n, own, groups);
         while (last < found && gone + masses[inside[last].number] <= m + slack) {
             gone += masses[inside[last].number];
             groups[inside[last++].number] = -1;
@@ -296,7 +313,7 @@ static double NAME(trim_masses_run)(const int32_t *labels, const T *costs, const
             *left = masses[*cut] - (m - gone);
         }
     }
-    for (int64_t i = 0; i < n; i++) kept += groups[i] < 0 ? 0 : masses[i] * (double)costs[i];
+    kept = NAME(total_by_mass)(groups, costs, masses, n);
     if (*cut >= 0) kept -= (masses[*cut] - *left) * (double)costs[*cut];
     return kept;
 }

@@ -62,6 +62,8 @@ def joined(one: Any, other: Any) -> tuple[np.ndarray, np.ndarray]:
         return (one.cut, one.left) if isinstance(one, Parted) else no_slots(1)
     if not isinstance(one, Parted):
         return other.cut, other.left
+    if one.cut.shape[1] == 0 and len(one.cut) <= len(other.cut):
+        return other.cut, other.left
     same = (one.cut[:, :, None] == other.cut[:, None, :]) & (one.cut[:, :, None] >= 0)
     least = np.where(same, other.left[:, None, :], np.inf).min(axis=2, initial=np.inf)
     others = np.where(same.any(axis=1), -1, other.cut)
@@ -129,10 +131,10 @@ class WeightedCases:
         return super().to_numpy(whole(array))  # type: ignore[misc]
 
     def take(self, array, runs):
-        taken = super().take(whole(array), runs)  # type: ignore[misc]
-        if isinstance(array, Parted):
-            return Parted(taken, array.cut[runs], array.left[runs])
-        return taken
+        if not isinstance(array, Parted):
+            return super().take(array, runs)  # type: ignore[misc]
+        taken = super().take(array.array, runs)  # type: ignore[misc]
+        return Parted(taken, array.cut[runs], array.left[runs])
 
     def only(self, array):
         return self._each(array, super().only)  # type: ignore[misc]
@@ -144,7 +146,11 @@ class WeightedCases:
         array = super().join([whole(part) for part in parts])  # type: ignore[misc]
         if not any(isinstance(part, Parted) for part in parts):
             return array
-        width = max(part.cut.shape[1] for part in parts if isinstance(part, Parted))
+        widths = {part.cut.shape[1] if isinstance(part, Parted) else 0 for part in parts}
+        width = max(widths)
+        if len(widths) == 1:  # as always, but where warm starts are joined
+            slots = ([part.cut for part in parts], [part.left for part in parts])
+            return Parted(array, *map(np.concatenate, slots))
         runs = sum(whole(part).shape[0] for part in parts)
         cut, left, first = np.full((runs, width), -1), np.zeros((runs, width)), 0
         for part in parts:
@@ -244,7 +250,10 @@ def slots_in_order(array: Any, runs: int) -> np.ndarray:
     """Return numbers and parts (runs, slots, 2), those in use first."""
     if not isinstance(array, Parted):
         return np.empty((runs, 0, 2))
-    pairs = np.stack([array.cut, np.where(array.cut < 0, 0.0, array.left)], axis=2)
+    pairs = np.empty((*array.cut.shape, 2))
+    pairs[:, :, 0], pairs[:, :, 1] = array.cut, np.where(array.cut < 0, 0.0, array.left)
+    if pairs.shape[1] == 1:
+        return pairs[:, (array.cut >= 0).any(axis=0)]
     pairs = pairs[:, (array.cut >= 0).any(axis=0)]
     order = np.argsort(-pairs[:, :, 0], axis=1, kind="stable")
     return np.take_along_axis(pairs, order[:, :, None], axis=1)

@@ -294,7 +294,7 @@ class MemoryEngine(BaseEngine):
         """Return some of the data as they were given."""
         return self.X[cases]
 
-    def part(self, cases):
+    def part(self, cases, masses=None):
         rows, options = self.rows(cases), {"n_threads": self.n_threads, "passes": self.passes}
         return type(self)(rows, frame=self.frame, **options)
 

@@ -353,7 +353,7 @@ class SparseEngine(MemoryEngine):
     def rows(self, cases):
         return self.X[cases].toarray()
 
-    def part(self, cases):
+    def part(self, cases, masses=None):
         kind = partial(type(self), dense_bytes=self.dense_bytes, passes=self.passes)
         return kind(self.X[cases], frame=self.frame, n_threads=self.n_threads)
 

@@ -43,6 +43,7 @@ class WeightedNumpyCases(WeightedCases, NumpyCases):
 class WeightedOwner:
     """What engines and tables with masses do alike."""
 
+    weighted = True
     arrays: Any
     masses: Any  # (n,) float64, of the engine's kind
     total_mass: float
@@ -54,7 +55,9 @@ class WeightedOwner:
 
     def cases_at(self, positions):
         if self.ladder is None:
-            self.ladder = np.cumsum(self.arrays.to_numpy(self.masses))
+            masses = self.masses
+            own = masses if isinstance(masses, np.ndarray) else self.arrays.to_numpy(masses)
+            self.ladder = np.cumsum(own)
         found = np.searchsorted(self.ladder, positions, side="right")
         return np.minimum(found, len(self.ladder) - 1)
 
@@ -209,9 +212,10 @@ class WeightedEngineMixin(WeightedSums, BaseEngine):
     def rounded(self, mass):
         return int(mass) if self.copies else float(mass)
 
-    def part(self, cases):
+    def part(self, cases, masses=None):
         options = {"n_threads": self.n_threads, "passes": self.passes, "frame": self.frame}
-        return type(self)(self.rows(cases), masses=self.masses[cases], **options)
+        masses = self.masses[cases] if masses is None else masses
+        return type(self)(self.rows(cases), masses=masses, **options)
 
     def returned(self, array, unobserved):
         if isinstance(array, Parted):  # a case that is trimmed in part is named with the others
@@ -310,9 +314,10 @@ class WeightedSparseEngine(WeightedEngineMixin, SparseEngine):
 
     table_type, sparse_table_type = WeightedTable, WeightedSparseTable
 
-    def part(self, cases):
+    def part(self, cases, masses=None):
         options = {"n_threads": self.n_threads, "passes": self.passes, "frame": self.frame}
-        options |= {"masses": self.masses[cases], "dense_bytes": self.dense_bytes}
+        masses = self.masses[cases] if masses is None else masses
+        options |= {"masses": masses, "dense_bytes": self.dense_bytes}
         return type(self)(self.X[cases], **options)
 
     def change(self, sums, before, after):

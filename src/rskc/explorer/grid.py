@@ -87,7 +87,7 @@ class Exploration(Search):
     samples_used_ : ndarray of shape (n_samples_used_,)
         Numbers of the cases that were searched on.
     data_ : ndarray
-        These cases.
+        These cases; a category has a number for each of its categories.
     best_estimator_ : RobustSparseKMeans
         The automatic fit to all the data, as ``rskc fit`` makes it.
     """
@@ -100,11 +100,6 @@ class Exploration(Search):
 
     def _check(self, n: int, p: int) -> None:
         check_sparse(self.estimator)
-        if hasattr(self, "encoder_"):
-            raise ValueError(
-                "The explorer draws numbers and X holds categories; leave these out, or make "
-                "numbers of them by rskc.categories.CategoryEncoder."
-            )
         if self.n_splits != 0:
             check_integer("n_splits", self.n_splits, 1, remedy=" or 0")
         self._asked = self.planned(n, p)
@@ -186,7 +181,8 @@ class Exploration(Search):
         ]
         if n_used < n:
             self.sizes_ = [np.zeros_like(sizes) for sizes in self.sizes_]
-            for rows in _blocks(X):
+            encoder = getattr(self, "encoder_", None)
+            for rows in _blocks(X if encoder is None else encoder.transform(X)):
                 for sizes, fit in zip(self.sizes_, self.fits_, strict=True):
                     sizes += np.bincount(_nearest(rows, fit), minlength=len(sizes))
         for fit in self.fits_:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from rskc.arrays import to_dense
 from rskc.estimator import RobustSparseKMeans
 from rskc.explorer.grid import Exploration
 from rskc.explorer.packing import Parcel, bits_for, packed, scaled
-from rskc.explorer.views import Scene, scene_of, spans
+from rskc.explorer.views import Scene, scene_of, spans, values_of
+from rskc.fitted import unequal_weights
 from rskc.labels import read_one
 from rskc.pictures.palette import PALETTE, readable_on
 from rskc.selection.search import MAX_SAMPLES
@@ -62,6 +62,9 @@ class Explorer(Page):
         :func:`rskc.report.make_report` takes them.
     command : callable, default=None
         Makes the command that fits a model to the table.
+    units : mapping, default=None
+        Center and scale of columns that were standardized, by name: values are then shown as they
+        were before.
 
     Attributes
     ----------
@@ -80,6 +83,7 @@ class Explorer(Page):
         title: str | None = None,
         run: Mapping[str, Any] | None = None,
         command: Callable[[Any], str] | None = None,
+        units: Mapping[str, tuple[float, float]] | None = None,
     ):
         self.search, self.title = search, cleaned(title or "Explorer", 200)
         parcel = Parcel()
@@ -93,6 +97,7 @@ class Explorer(Page):
             "features": [cleaned(name, LONGEST_NAME) for name in scene.feature_names],
         }
         _add_views(parcel, search, scene)
+        _add_values(parcel, search, scene, units or {})
         self.html = _render(self.title, parcel)
 
     def __repr__(self) -> str:
@@ -206,11 +211,15 @@ def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
     n_halves = 2 * search.n_splits
     budget = f"{count(axes.n_settings, 'setting')}, each fitted to {count(n_used, 'case')}"
     budget += f" and to {count(n_halves, 'half', 'halves')} of them." if n_halves else "."
-    sample = ""
+    sample, how, weights = "", "drawn at random", unequal_weights(search.best_estimator_)
+    if weights is not None:
+        all_weighted = n_used == np.count_nonzero(weights)
+        how = "with a weight above 0" if all_weighted else "drawn in proportion to their weights"
+        sample = "Fits go by the weights of the cases; the page counts cases. "
     if n_used < n:
-        sample = (
+        sample += (
             f"The table has {n:,} cases. The fits, the points and the rows below are of {n_used:,} "
-            "drawn at random; sizes of clusters are those of all cases."
+            f"{how}; sizes of clusters are those of all cases."
         )
     return {
         "version": version("rskc"),
@@ -308,9 +317,6 @@ def _add_views(parcel: Parcel, search: Exploration, scene: Scene) -> None:
     parcel.add("weights", scaled(np.concatenate([v.weights for v in scene.views]), 0.0, 1.0))
     parcel.add("selected", np.concatenate([v.times_selected for v in scene.views]).astype("u1"))
     parcel.add("plane", scaled(scene.plane, 0.0, 1.0))
-    values = np.asarray(to_dense(search.data_[:, scene.shown]), float)
-    low, high = spans(values)
-    parcel.add("values", scaled(values, low, high).T)
     parcel.words |= {
         "n_weights": [len(view.features) for view in scene.views],
         "sizes": [view.sizes.tolist() for view in scene.views],
@@ -319,8 +325,22 @@ def _add_views(parcel: Parcel, search: Exploration, scene: Scene) -> None:
             name: [_number(view.figures[name]) for view in scene.views]
             for name in scene.views[0].figures
         },
+    }
+
+
+def _add_values(
+    parcel: Parcel, search: Exploration, scene: Scene, units: Mapping[str, tuple[float, float]]
+) -> None:
+    values, categories = values_of(search, scene.shown, units)
+    low, high = spans(values)
+    parcel.add("values", scaled(values, low, high).T)
+    shown = scene.feature_names[scene.shown]
+    names = [each and [cleaned(name, LONGEST_NAME) for name in each] for each in categories]
+    parcel.words |= {
         "shown": scene.shown.tolist(),
         "spans": [[float(a), float(b)] for a, b in zip(low, high, strict=True)],
+        "categories": names,
+        "scales": [float(units.get(str(name), (0, 1))[1]) for name in shown],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from rskc.arrays import to_dense
 from rskc.explorer.grid import Exploration
-from rskc.fitted import feature_names
+from rskc.fitted import by_column, feature_names
 from rskc.labels import count_shared, match_clusters
 from rskc.pictures.models import frame_of, principal_components, strongest
 from rskc.selection.settings import least_enough
@@ -18,6 +19,7 @@ ROOM = 0.1  # of the range of the cases, on each side of the plane
 MOST_WEIGHTS = 1000  # of a setting, the largest ones
 MOST_IN_PLANE = 2000  # features that place the cases, those with the largest mean weights
 MOST_CELLS = 250_000  # of the table
+MOST_CATEGORIES = 8  # of a feature, side by side
 
 
 class View(NamedTuple):
@@ -59,11 +61,12 @@ def scene_of(search: Exploration) -> Scene:
     same = None
     if automatic is not None:
         same = float((views[_place(search, start)].labels == automatic).mean())
-    weights = np.array([fit["weights"] for fit in search.fits_])
+    weights = np.array([by_column(search, fit["weights"]) for fit in search.fits_])
     top = np.lexsort((-weights.mean(axis=0), -weights.max(axis=0)))
     top = top[weights.max(axis=0)[top] > 0]
     outlying = np.mean([fit["outliers"] for fit in search.fits_], axis=0) > 0.5
-    plane, n_beyond = _plane(search.data_, weights.mean(axis=0), outlying)
+    of_numbers = np.mean([fit["weights"] for fit in search.fits_], axis=0)
+    plane, n_beyond = _plane(search.data_, of_numbers, outlying)
     return Scene(
         views,
         marked,
@@ -150,7 +153,7 @@ def _match(labels: np.ndarray, known: np.ndarray | None, K: int) -> np.ndarray:
 
 def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
     fit, halves, K = search.fits_[s], search.halves_[s], len(numbers)
-    weights = fit["weights"]
+    weights = by_column(search, fit["weights"])
     features = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)][:MOST_WEIGHTS]
     sizes = np.zeros(K, int)
     sizes[numbers] = search.sizes_[s]
@@ -163,7 +166,7 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
         halves.times_agreed(fit["labels"], K) if known else np.zeros(len(fit["labels"]), int),
         features,
         weights[features],
-        halves.selected[:, features].sum(axis=0),
+        by_column(search, halves.selected)[:, features].sum(axis=0),
         sizes,
         halves.agreement(fit["outliers"]) if known else np.nan,
         {name: float(fit[name]) for name in figures}
@@ -192,6 +195,56 @@ def _plane(X: np.ndarray, weights: np.ndarray, outliers: np.ndarray) -> tuple[np
     frame = frame_of(positions, np.zeros(len(cells), int), outliers, middle[None], ROOM)
     placed = (np.clip(positions, frame.low, frame.high) - frame.low) / (frame.high - frame.low)
     return placed, frame.n_beyond
+
+
+# ---- Values
+
+
+class Values(NamedTuple):
+    """Values (n, features) that the page has, and the categories of the features that have some."""
+
+    cells: np.ndarray
+    categories: list[list[str] | None]
+
+
+def values_of(
+    search: Exploration, shown: np.ndarray, units: Mapping[str, tuple[float, float]]
+) -> Values:
+    """Return the values of features; of a category its place among those that are shown.
+
+    These are the most frequent ones, and the others together. Numbers that were standardized are
+    in the ``units`` of the table: centers and scales, by name.
+    """
+    encoder, names = getattr(search, "encoder_", None), feature_names(search)[shown]
+    if encoder is None:
+        cells = np.array(to_dense(search.data_[:, shown]), float)
+    else:
+        cells = encoder.by_category(search.data_)[:, shown]
+    categories: list[list[str] | None] = []
+    for i, name in enumerate(names):
+        known = () if encoder is None else encoder.columns_[shown[i]].categories
+        categories.append(list(known) or None)
+        if known:
+            cells[:, i], categories[i] = _most_frequent(cells[:, i], known)
+        elif name in units:
+            center, scale = units[name]
+            cells[:, i] = cells[:, i] * scale + center
+    return Values(cells, categories)
+
+
+def _most_frequent(places: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+    """Return places among the most frequent categories, the last one for all others."""
+    if len(names) <= MOST_CATEGORIES:
+        return places, list(names)
+    seen = ~np.isnan(places)
+    counts = np.bincount(places[seen].astype(int), minlength=len(names))
+    order = np.argsort(-counts, kind="stable")[: MOST_CATEGORIES - 1]
+    new = np.full(len(names), MOST_CATEGORIES - 1.0)
+    new[order] = np.arange(len(order))
+    made = np.full(len(places), np.nan)
+    made[seen] = new[places[seen].astype(int)]
+    rest = f"{len(names) - len(order)} others"
+    return made, [*(names[i] for i in order), rest]
 
 
 def spans(values: np.ndarray) -> tuple[Any, Any]:

@@ -10,10 +10,8 @@ import numpy as np
 from rskc.files._others import are_dates, observed, sort_others
 from rskc.files._source import Layout, Source, TableError, polars, shown
 from rskc.files._text import numbers
+from rskc.files._written import HowWritten, Written, written_numbers
 from rskc.wording import quoted
-
-# From 1,000 on.
-THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
 
 
 class Cells(NamedTuple):
@@ -21,16 +19,22 @@ class Cells(NamedTuple):
 
     numbers: Any
     bad: Any  # mask of cells that are neither numbers nor missing
+    written: Written | None = None  # where they had units or the like beside them
 
 
-def _parsed(layout: Layout, series: Any) -> Cells:
+def _parsed(layout: Layout, source: Source, series: Any) -> Cells:
     pl = polars()
     cells = pl.col("cells")
     missing = cells.is_null() | cells.is_in(list(layout.missing_values))
     frame = series.to_frame("cells").select(cells.str.strip_chars())
     frame = frame.select(cells=pl.when(~missing).then(cells))
     values = frame.select(numbers(pl, cells, layout.decimal)).to_series()
-    return Cells(values, frame["cells"].is_not_null() & values.is_null())
+    bad = frame["cells"].is_not_null() & values.is_null()
+    if bad.any():
+        written = written_numbers(frame["cells"], layout.decimal, source.separator)
+        if written is not None:
+            return Cells(written.numbers, bad & False, written)
+    return Cells(values, bad)
 
 
 def kind_of(layout: Layout, source: Source, j: int) -> str:
@@ -43,7 +47,7 @@ def kind_of(layout: Layout, source: Source, j: int) -> str:
     if dtype.is_numeric() or dtype == "null" or str(dtype) == "Null":
         return "numbers"
     if str(dtype) == "String" and source.parse:
-        cells = _parsed(layout, series)
+        cells = _parsed(layout, source, series)
         n_bad, n_good = int(cells.bad.sum()), cells.numbers.count()
         if n_bad <= n_good:
             return "numbers"
@@ -54,13 +58,23 @@ def kind_of(layout: Layout, source: Source, j: int) -> str:
     return words.get(str(dtype).split("(")[0], str(dtype).split("(")[0])
 
 
+def all_are_numbers(layout: Layout, source: Source, columns: list[int]) -> bool:
+    """Whether columns hold numbers, and no other cell."""
+    texts = (source.frame[str(j)] for j in columns if not source.frame[str(j)].dtype.is_numeric())
+    return not any(_parsed(layout, source, series).bad.any() for series in texts)
+
+
 class Numbers(NamedTuple):
-    """The columns that hold numbers, their cells, the categories, and what the others hold."""
+    """The columns that hold numbers, their cells, the categories, and what the others hold.
+
+    ``written`` has what stood beside numbers, by the name of the column.
+    """
 
     columns: list[int]
     matrix: np.ndarray
     categories: dict[int, Any]  # series of text
     others: dict[str, str]
+    written: dict[str, HowWritten]
 
 
 def find_numbers(layout: Layout, source: Source, columns: list[int], wanted: Any) -> Numbers:
@@ -73,40 +87,28 @@ def find_numbers(layout: Layout, source: Source, columns: list[int], wanted: Any
     if refused and wanted.text_columns == "refuse":
         raise _refusal(layout, source, refused)
     text = {j: kind for j, kind in kinds.items() if kind == "text" and j not in forced}
-    if wanted.text_columns == "categories" and _are_numbers(layout, source, text):
-        raise _refusal(layout, source, text)
+    commas = {j: kind for j, kind in text.items() if _decimal_comma(layout, source, j)}
+    if wanted.text_columns == "categories" and commas:
+        raise _refusal(layout, source, commas)
     rest = {*found.categories, *found.left_out}
     columns = [j for j in columns if j not in rest]
     if not (columns or found.categories):
         raise layout.error("no column holds numbers")
-    parsed = {
-        str(j): found.days[j] if j in found.days else _column(layout, source, j)
-        for j in others
-        if j in columns
-    }
+    parsed, written = {}, {}
+    for j in (j for j in others if j in columns):
+        cells = Cells(found.days[j], None) if j in found.days else _column(layout, source, j)
+        parsed[str(j)] = cells.numbers
+        if cells.written is not None:
+            written[source.names[j]] = cells.written.how
     matrix = np.empty((source.frame.height, 0))
     if columns:
         matrix = _matrix(source.frame.select(map(str, columns)).with_columns(**parsed))
         _check_finite(layout, source, columns, matrix)
     left_out = {source.names[j]: kind for j, kind in found.left_out.items()}
-    return Numbers(columns, matrix, found.categories, left_out)
-
-
-def _are_numbers(layout: Layout, source: Source, kinds: dict[int, str]) -> bool:
-    """Whether text is rather numbers that are written in another way."""
-    for j in kinds:
-        series = source.frame[str(j)]
-        cells = series.drop_nulls()
-        example = str(cells[0]) if len(cells) else ""
-        if _thousands(layout, series) or _decimal_comma(layout, source, example):
-            return True
-    return False
+    return Numbers(columns, matrix, found.categories, left_out, written)
 
 
 def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableError:
-    by_thousands = [j for j in kinds if _thousands(layout, source.frame[str(j)])]
-    if by_thousands:
-        return _thousands_refusal(layout, source, by_thousands)
     j, kind = next(iter(kinds.items()))
     cells = source.frame[str(j)].drop_nulls()
     example = str(cells[0]) if len(cells) else ""
@@ -114,7 +116,7 @@ def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableErro
         where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
         kind += f", such as {shown(example)} in {where}"
     names = quoted(source.names[j] for j in kinds)
-    if _decimal_comma(layout, source, example):
+    if _is_comma(layout, source, example):
         remedy = 'if these are decimal commas, use {decimal=","} to read them'
     elif len(kinds) == 1:
         remedy = "leave it out by {drop}{=}{names}, or compare the clusters with it by "
@@ -129,49 +131,30 @@ def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableErro
     )
 
 
-def _thousands(layout: Layout, series: Any) -> bool:
-    """Whether text is numbers with commas between thousands, and surely no decimal commas."""
-    if layout.decimal != "." or str(series.dtype) != "String":
-        return False
-    cells = series.drop_nulls().str.strip_chars()
-    cells = cells.filter(cells.str.contains(",", literal=True))
-    is_sure = cells.str.contains(r"\.|,.*,").any()
-    return bool(is_sure and cells.str.contains(THOUSANDS).all())
+def _decimal_comma(layout: Layout, source: Source, j: int) -> bool:
+    """Whether the first cell of text of a column looks like a number with a decimal comma."""
+    cells = source.frame[str(j)].drop_nulls()
+    first = str(cells[0]) if len(cells) else ""
+    return _is_comma(layout, source, first)
 
 
-def _thousands_refusal(layout: Layout, source: Source, columns: list[int]) -> TableError:
-    series = source.frame[str(columns[0])]
-    row = int(series.str.contains(",", literal=True).fill_null(False).arg_max())
-    look = "this column looks" if len(columns) == 1 else "these columns look"
-    return layout.error(
-        f"{look} like numbers with thousands separators (commas): {{names}} (such as {{cell}} in "
-        "{where}); write them without, such as {plain}",
-        names=quoted(source.names[j] for j in columns),
-        cell=shown(series[row]),
-        where=source.where(row),
-        plain=shown(series[row].replace(",", "")),
-    )
-
-
-def _decimal_comma(layout: Layout, source: Source, cell: str) -> bool:
+def _is_comma(layout: Layout, source: Source, cell: str) -> bool:
     return source.parse and layout.decimal == "." and bool(re.fullmatch(r"\s*-?\d*,\d+\s*", cell))
 
 
-def _column(layout: Layout, source: Source, j: int) -> Any:
+def _column(layout: Layout, source: Source, j: int) -> Cells:
     """Return a column of text, or of nothing, as numbers."""
     pl = polars()
     series = source.frame[str(j)]
     if str(series.dtype) != "String":
-        return series.cast(pl.Float64)
-    cells = _parsed(layout, series)
+        return Cells(series.cast(pl.Float64), None)
+    cells = _parsed(layout, source, series)
     if not cells.bad.any():
-        return cells.numbers
+        return cells
     row = int(cells.bad.arg_max())
     cell = series[row]
-    if _thousands(layout, series):
-        raise _thousands_refusal(layout, source, [j])
     remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
-    if _decimal_comma(layout, source, cell):
+    if _is_comma(layout, source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","} to read them'
     template = f"{{cell}} is not a number; {remedy}"
     raise cell_error(layout, source, [row], j, template, cell=shown(cell))

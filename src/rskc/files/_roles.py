@@ -17,6 +17,7 @@ import numpy as np
 from rskc.columns import Recognized, are_classes, is_class_name, is_id_name, recognize
 from rskc.files._numbers import find_numbers, kind_of
 from rskc.files._source import Layout, Source, near, shown
+from rskc.files._written import HowWritten
 from rskc.wording import quoted
 
 
@@ -55,6 +56,7 @@ class Roles(NamedTuple):
     matrix: Any = None
     categories: Mapping[int, Any] = MappingProxyType({})  # series of text
     weights: np.ndarray | None = None  # (n,) what cases count
+    written: Mapping[str, HowWritten] = MappingProxyType({})  # what stood beside numbers
 
 
 def find_roles(layout: Layout, source: Source, wanted: Wanted) -> Roles:
@@ -76,6 +78,7 @@ def find_roles(layout: Layout, source: Source, wanted: Wanted) -> Roles:
         dropped=roles.dropped | found.others,
         matrix=found.matrix,
         categories=found.categories,
+        written=found.written,
     )
     return roles if wanted.use == "all" else _without_numbers(source, roles, wanted)
 

@@ -75,6 +75,7 @@ class Source:
     names: list[str]
     where: Callable[[int], str]  # of a row of the frame: "line 17"
     parse: bool = False  # whether cells of text may be numbers
+    separator: str | None = None  # between the cells of text
     id_name: str | None = None  # where the format says which column has the ids
     left_out: Mapping[str, str] = field(default_factory=dict)  # name and why
     cells: Any = None  # a CSR matrix of the features, whose names follow those of the frame

@@ -157,7 +157,9 @@ def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
         raise layout.error("the file cannot be read ({words})", words=words) from error
     if frame.height == 0:
         raise layout.error(NO_DATA)
-    return Source(frame, names, lambda row: _line_of(text, row), parse=True)
+    return Source(
+        frame, names, lambda row: _line_of(text, row), parse=True, separator=text.separator
+    )
 
 
 def _frame(pl: Any, text: Text) -> Any:

@@ -1,7 +1,8 @@
 """Reading tables: cases in rows (or in columns), features in columns (or in rows).
 
-Nothing is guessed that would change the numbers: a column of text, of dates or of true and false is
-named and refused, left out and listed, or read as categories.
+Nothing is guessed that would change the numbers in silence: a column of text, of dates or of true
+and false is named and refused, left out and listed, or read as categories. Of numbers with units
+and marks, such as 12% and $1,200, the table says how they were written.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,10 +22,12 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.files._formats import of_columns, read_excel, read_h5ad, read_mtx, read_npy, read_npz
-from rskc.files._numbers import cell_error
+from rskc.files._numbers import all_are_numbers, cell_error
+from rskc.files._others import observed
 from rskc.files._roles import Roles, SetAside, Wanted, find_roles
 from rskc.files._source import Layout, Source, TableError, near, polars, row_number, shown
 from rskc.files._text import SEPARATORS, read_text
+from rskc.files._written import HowWritten, same_unit, shows_decimal_comma
 from rskc.validation import check_choice
 
 if TYPE_CHECKING:
@@ -72,6 +75,11 @@ class Table:
         "classes" or "left out") and whether they hold text, ``is_text``.
     categories : dict
         Columns of categories, and their values.
+    written : dict
+        Columns of numbers that were written with units or marks, and how: ``unit``, the first
+        ``limit`` such as <5, and ``n_limits``.
+    decimal : str
+        The decimal mark, "." or ",".
     constant : list of str
         Features with one value in all cases, or in all where there is one.
     empty : list of str
@@ -102,6 +110,8 @@ class Table:
     where: Callable[[int], str] = row_number
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     weights: np.ndarray | None = None
+    written: Mapping[str, HowWritten] = field(default_factory=dict)
+    decimal: str = "."
 
 
 def read_table(
@@ -113,7 +123,7 @@ def read_table(
     use_columns: Sequence[str] | str = (),
     features_in_rows: bool = False,
     missing_values: Sequence[str] = MISSING_VALUES,
-    decimal: str = ".",
+    decimal: str = "auto",
     text_columns: str = "refuse",
     date_columns: str = "drop",
     categorical: Sequence[str] = (),
@@ -128,6 +138,9 @@ def read_table(
     The format goes by the name: .csv, .tsv and .txt (also .gz), .parquet, .arrow and .feather,
     .npy, .npz (also of SciPy's save_npz), .xlsx, .h5ad, .mtx (also .gz; with features.tsv and
     barcodes.tsv beside it, rows are features).
+
+    Numbers may have a unit, the same in all cells of a column, and marks between thousands: 12%,
+    8.4 kg, $1,200.50. A limit such as <5 is read as 5. ``written`` of the table lists them.
 
     Parameters
     ----------
@@ -150,8 +163,9 @@ def read_table(
         has the names of the features, and the header those of the cases.
     missing_values : sequence of str
         What stands for a missing cell, in addition to an empty one.
-    decimal : {".", ","}, default="."
-        Decimal mark of text.
+    decimal : {".", ",", "auto"}, default="auto"
+        Decimal mark of text. "auto": a point, unless a column holds decimal commas such as 1,5 and
+        none holds decimal points.
     text_columns : {"refuse", "drop", "categories"}, default="refuse"
         What to do with columns of text, or of true and false. "categories": those with few values
         (30 at most, and no more than a third of the cases) are categories, others are left out.
@@ -186,7 +200,7 @@ def read_table(
     ImportError
         If the format needs a package that is not installed.
     """
-    check_choice("decimal", decimal, (".", ","))
+    check_choice("decimal", decimal, (".", ",", "auto"))
     check_choice("text_columns", text_columns, ("refuse", "drop", "categories"))
     check_choice("date_columns", date_columns, ("drop", "numbers"))
     categorical = (categorical,) if isinstance(categorical, str) else categorical
@@ -195,7 +209,7 @@ def read_table(
     layout = Layout(
         path=Path(path),
         missing_values=tuple(dict.fromkeys(["", *missing_values])),
-        decimal=decimal,
+        decimal="." if decimal == "auto" else decimal,
         separator=separator,
         encoding=encoding,
         header=header,
@@ -209,6 +223,8 @@ def read_table(
         raise layout.error("{weight_column} cannot be used when features are in rows")
     digest = _digest(layout)
     source = _read(layout)
+    if decimal == "auto" and source.parse:
+        layout, source = _by_commas(layout, source)
     wanted = Wanted(
         id_column,
         label_column,
@@ -262,6 +278,35 @@ def _read(layout: Layout) -> Source:
     raise layout.error(
         "tables are read from {known} (text and .mtx also with .gz), and this is none", known=known
     )
+
+
+def _by_commas(layout: Layout, source: Source) -> tuple[Layout, Source]:
+    """Take commas for decimal marks, if a column shows some and all numbers can be read so."""
+    texts = (series for series in source.frame if str(series.dtype) == "String")
+    if not any(shows_decimal_comma(observed(layout, series)) for series in texts):
+        return layout, source
+    commas = replace(layout, decimal=",")
+    pointed = [
+        j
+        for j, series in enumerate(source.frame)
+        if series.dtype.is_numeric() and not (series == series.floor()).all()
+    ]
+    if not pointed:
+        return commas, source
+    if source.separator == ",":
+        return layout, source
+    again = _read(commas)  # 1.234 may be a thousand
+    return (commas, again) if all_are_numbers(commas, again, pointed) else (layout, source)
+
+
+def other_units(table: Table, units: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the columns that have another unit than one that is known, with both."""
+    found = {name: (how.unit, units.get(name, "")) for name, how in table.written.items()}
+    return {
+        name: (own, known)
+        for name, (own, known) in found.items()
+        if own and known and same_unit(own) != same_unit(known)
+    }
 
 
 def is_many_files(path: Path) -> bool:
@@ -334,6 +379,8 @@ def _table(
         where=row_number if features_in_rows else source.where,
         categories=values,
         weights=roles.weights,
+        written=roles.written,
+        decimal=layout.decimal,
     )
 
 

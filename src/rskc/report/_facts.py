@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from rskc.metrics import RevisedSilhouette, revised_silhouette
 from rskc.outliers import Distances, Thresholds
 from rskc.pictures import models as pictures
 from rskc.prediction import judge_cases
+from rskc.summary import features_frame, in_units
 from rskc.wording import cleaned, number
 
 # Distances may differ from those of the fit by rounding (float32), not by more than this share.
@@ -69,6 +70,7 @@ class Facts:
     weights: np.ndarray
     support: np.ndarray  # features that have weight, the largest first
     case_weights: np.ndarray | None  # None if all cases count the same
+    units: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of columns
 
     def weight_of(self, cases: np.ndarray) -> float:
         """Return the weight of the cases of a mask; their number, if all count the same."""
@@ -180,13 +182,13 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
 
 def _centers(facts: Facts) -> Iterable[np.ndarray]:
     """Return the centers by features; in words where there are categories."""
-    encoder = getattr(facts.model, "encoder_", None)
-    if encoder is None:
-        return facts.centers
-    described = encoder.describe(facts.centers)
+    frame = in_units(features_frame(facts.model), facts.units)
+    centers = [frame[f"center_{k}"].to_numpy() for k in range(facts.K)]
+    if not hasattr(facts.model, "encoder_"):
+        return centers
     words = [
         [each if isinstance(each, str) else number(each, 4) for each in center]
-        for center in described
+        for center in centers
     ]
     return np.array([clean_names(center) for center in words], object)
 

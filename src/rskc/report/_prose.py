@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rskc.columns import MUCH
+from rskc.columns import MUCH, SKEWED
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
 from rskc.wording import cleaned, count, number, on_outliers, percent, sentence_list
 
@@ -125,6 +125,8 @@ def _on_outliers(summary: Mapping[str, Any]) -> str:
     how = f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
     how = how if weighted and unweighted and outlying > 1 and not result["alike"] else ""
     look = "worth a look, be it an error or something new"
+    if summary["data"]["weight"] is not None:
+        look = f"{percent(result['outlier_share'])} of the weight, {look}"
     return f"{text} {far} unusually far from {of}{how}: {look}."
 
 
@@ -181,6 +183,7 @@ def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[st
         _units,
         _warned,
         _one_cluster,
+        _skewed,
         _no_features,
         _one_feature,
         _separation,
@@ -238,6 +241,16 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     if tables and not tables[0]["rows"]:
         why = "There are too few cases to look for clusters"
     yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
+
+
+def _skewed(facts: dict[str, Any]) -> Pairs:
+    skewness = facts["data"]["skewness"]
+    if skewness is not None and skewness >= SKEWED:
+        yield (
+            "Skewed features",
+            "Most are skewed, as intensities and amounts are; if none is negative, cluster their "
+            f"logarithms (of expression data with {facts['names']['RowStandardizer()']}).",
+        )
 
 
 def _no_features(facts: dict[str, Any]) -> Pairs:

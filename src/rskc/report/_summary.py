@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from rskc.arrays import to_dense
-from rskc.columns import spreads_of
+from rskc.columns import skewness_of, spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
 from rskc.fitted import number_names, units_of
 from rskc.labels import in_order, read_two
@@ -29,7 +31,7 @@ from rskc.report._prose import advise, headline, meaning
 from rskc.report._searches import sections_of
 from rskc.report._sure import how_sure, known_by_half_samples
 from rskc.snippets import LONGEST, in_python, parameters_of, snippet_of
-from rskc.summary import count_features
+from rskc.summary import count_features, in_units
 from rskc.validation import is_word
 from rskc.versions import environment
 from rskc.wording import cleaned, count, number, percent
@@ -76,18 +78,22 @@ def summarize(
     title: str | None = None,
     run: Mapping[str, Any] | None = None,
     names: Mapping[str, str] = NO_OTHER_NAMES,
+    units: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return all that the page says as dicts, lists, numbers and strings, fit for JSON.
 
     ``names`` has other names for parameters and searches in advice, such as options of a command.
+    ``units`` has the center and scale of columns that were standardized, by name: means are then
+    those of the table before.
     """
-    facts = gather(model, X, case_names)
+    facts = replace(gather(model, X, case_names), units=units)
     known = known_by_half_samples(facts, searches)
     summary = {
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         **_numbers(facts, searches),
         "sure": how_sure(facts, searches),
         "markers": _markers(facts, known.features),
+        "in_units": bool(units),
         "truth": None if labels is None else _truth(facts, labels),
     }
     features = features_table(facts, known.features)
@@ -150,6 +156,7 @@ def _data(facts: Facts) -> dict[str, Any]:
         ),  # no value at all
         "n_infinite": int((~facts.seen).sum()) - n_blind,
         "spreads": _spreads(facts),
+        "skewness": skewness_of(facts.columns),
     }
 
 
@@ -221,6 +228,7 @@ def _markers(facts: Facts, probabilities: np.ndarray | None) -> list[dict[str, A
     """Return for each cluster the features that set it apart most, in words and numbers."""
     found = effects_of(facts.model, facts.X)
     frame = markers_frame(facts.model, found, selection_probabilities=probabilities)
+    frame = in_units(frame, facts.units)
     encoder = getattr(facts.model, "encoder_", None)
     indicators = () if encoder is None else number_names(facts.model)[encoder.indicators]
     clusters = []
@@ -241,6 +249,7 @@ def _marker(row: Any, is_share: bool) -> dict[str, Any]:
     return {
         "feature": cleaned(row.feature),
         "words": words,
+        "is_share": is_share,
         "mean": float(row.mean),
         "mean_of_others": float(row.mean_of_others),
         "probability": getattr(row, "selection_probability", None),

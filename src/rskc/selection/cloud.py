@@ -10,7 +10,12 @@ from scipy.stats import t as student
 
 from rskc.exceptions import ParameterError
 from rskc.selection.checkpoint import Result
-from rskc.selection.references import NormalReference, PcaReference
+from rskc.selection.references import (
+    NormalReference,
+    PcaReference,
+    Reference,
+    SteppedReference,
+)
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
 from rskc.selection.subsample import Sample
@@ -39,10 +44,19 @@ NOT_COMPARED = CloudPValues(np.nan, np.nan, np.nan)
 
 
 def compare_with_cloud(
-    sample: Sample, labels: np.ndarray, K: int, estimator: Any, n_references: int, runner: Runner
+    sample: Sample,
+    labels: np.ndarray,
+    K: int,
+    estimator: Any,
+    n_references: int,
+    runner: Runner,
+    columns: np.ndarray,
 ) -> CloudPValues:
-    """Compare clusters of cells, and each of them with its nearest one, with those of one cloud."""
-    work = partial(_cluster_index, sample, labels, estimator, runner.seed)
+    """Compare clusters of cells, and each of them with its nearest one, with those of one cloud.
+
+    ``columns`` (p,) has the column of each feature: those that share one are of a category.
+    """
+    work = partial(_cluster_index, sample, labels, estimator, columns, runner.seed)
     pairs = nearest_pairs(sample.X, labels, K, sample.weights)
     sets = [(K, 0, 0), *((K, *pair) for pair in pairs)]
     own = [(*cases, DATA, 0) for cases in sets]
@@ -56,6 +70,9 @@ def compare_with_cloud(
     p_values, in_plane = (
         _p_values(np.array([result[name] for result in results]), len(sets)) for name in INDICES
     )
+    if len(np.unique(columns)) < len(columns):
+        # In the plane of its own categories any partition by one column is perfect.
+        in_plane = p_values
     sizes = np.bincount(labels, minlength=K)
     large = [min(sizes[[*pair[1:]]]) >= LARGE for pair in sets[1:]]
     both = np.minimum(p_values, in_plane)[1:]
@@ -80,7 +97,7 @@ def nearest_pairs(
 
 
 def _cluster_index(
-    sample: Sample, labels: np.ndarray, estimator: Any, seed: int, key: Key
+    sample: Sample, labels: np.ndarray, estimator: Any, columns: np.ndarray, seed: int, key: Key
 ) -> Result:
     """Return the sum of squares within clusters over that in total, of the data or a reference.
 
@@ -90,7 +107,11 @@ def _cluster_index(
     if first != second:
         K, sample = 2, sample.take((labels == first) | (labels == second))
     if kind != DATA:
-        cloud = CLOUDS[kind].of(sample.X, sample.masses)
+        cloud: Reference
+        if len(np.unique(columns)) < len(columns):
+            cloud = SteppedReference.of(sample.X, columns, kind == 1, sample.masses)
+        else:
+            cloud = CLOUDS[kind].of(sample.X, sample.masses)
         sample = sample.replaced(cloud.draw(rng_of(seed, *key)))
     try:
         model = configured(estimator, seed_of(seed, *key), n_clusters=K)

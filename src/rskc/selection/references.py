@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.stats import norm
 
 from rskc.arrays import to_dense
 from rskc.engines.masses import weighted_median
@@ -19,6 +20,10 @@ from rskc.selection.subsample import evenly_drawn
 # before the box is measured: one outlying cell would stretch it along an axis that nothing else
 # has.
 OUTLYING_MADS = 3.5
+# Steps weaken a correlation. Before they are made it is divided by what they leave of it, to this
+# power: with 0 too little is explained where columns correlate, with 1 nearly all that categories
+# show. And it is at most this: columns that agree in nearly all cases would else be one cloud.
+STRENGTHENED, STRONGEST = 0.3, 0.7
 
 
 class Reference(Protocol):
@@ -147,6 +152,91 @@ class NormalReference:
         """Draw a data set."""
         scores = rng.normal(size=(self.n_cases, len(self.deviations))) * self.deviations
         return _with_missing(scores @ self.axes + self.mean, self.missing)
+
+
+@dataclass(frozen=True)
+class SteppedReference:
+    """One cloud, normal or even along its axes, seen in steps where the data have categories.
+
+    Each indicator is drawn as a number. A category is then given to the cases in which its
+    indicator is largest, the rarest category first, so that it is as frequent as in the data. Steps
+    weaken correlations; those of the numbers that are drawn are larger by a part of that.
+    """
+
+    cloud: NormalReference
+    spread: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]  # of variance 1
+    steps: list[Steps]
+
+    @classmethod
+    def of(
+        cls, X: np.ndarray, columns: np.ndarray, is_even: bool, masses: np.ndarray | None = None
+    ) -> SteppedReference:
+        """Measure some data, of which ``columns`` (p,) are the columns; a category has several."""
+        filled, missing = _filled(X, masses)
+        own = np.ones(len(X)) if masses is None else masses
+        mean = own @ filled / own.sum()
+        covariance = np.cov(filled.T, aweights=own, ddof=0).reshape(len(mean), -1)
+        several = np.bincount(columns)[columns] > 1
+        shares = np.clip(own @ (filled > 0) / own.sum(), 1e-6, 1 - 1e-6)
+        kept = norm.pdf(norm.ppf(shares)) / np.sqrt(shares * (1 - shares))
+        kept = np.where(several, kept, 1.0)  # of a correlation, when a number becomes two steps
+        stepped = (columns[:, None] != columns) & (several[:, None] | several)
+        deviations = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+        most = STRONGEST * deviations
+        stronger = np.clip(covariance / np.outer(kept, kept) ** STRENGTHENED, -most, most)
+        sizes, axes = np.linalg.eigh(np.where(stepped, stronger, covariance))
+        axes = np.maximum(sizes, 0) ** 0.5 * axes  # the nearest that is a covariance
+        scale = np.sqrt(np.diag(covariance) / np.maximum((axes**2).sum(axis=1), 1e-300))
+        cloud = NormalReference(
+            mean, (axes * scale[:, None]).T, np.ones(len(mean)), missing, len(X)
+        )
+        steps = [Steps.of(X, np.flatnonzero(columns == j), own) for j in set(columns[several])]
+        return cls(cloud, _even if is_even else _normal, steps)
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a data set."""
+        cloud = self.cloud
+        drawn = self.spread(rng, (cloud.n_cases, len(cloud.axes))) @ cloud.axes + cloud.mean
+        drawn = _with_missing(drawn, cloud.missing)
+        for steps in self.steps:
+            drawn[:, steps.features] = steps.taken(drawn[:, steps.features])
+        return drawn
+
+
+class Steps(NamedTuple):
+    """The categories of a column."""
+
+    features: np.ndarray
+    shares: np.ndarray
+    values: np.ndarray  # of the indicators
+
+    @classmethod
+    def of(cls, X: np.ndarray, features: np.ndarray, masses: np.ndarray) -> Steps:
+        """Measure a column."""
+        sizes = masses @ (np.nan_to_num(X[:, features]) > 0)
+        values = np.nanmax(X[:, features], axis=0, initial=0.0)
+        return cls(features, sizes / max(sizes.sum(), 1e-300), values)
+
+    def taken(self, cells: np.ndarray) -> np.ndarray:
+        """Return the indicators of the categories for what was drawn for them."""
+        left = np.flatnonzero(~np.isnan(cells[:, 0]))
+        made = np.where(np.isnan(cells), np.nan, 0.0)
+        sizes = np.round(self.shares * len(left)).astype(int)
+        *rare, last = np.argsort(sizes, kind="stable")
+        for each in rare:
+            first = np.argsort(-cells[left, each], kind="stable")[: sizes[each]]
+            made[left[first], each] = self.values[each]
+            left = np.delete(left, first)
+        made[left, last] = self.values[last]
+        return made
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    return rng.normal(size=shape)
+
+
+def _even(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    return rng.uniform(-np.sqrt(3), np.sqrt(3), shape)
 
 
 class Components(NamedTuple):

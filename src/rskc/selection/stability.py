@@ -62,6 +62,7 @@ class Stability(Search):
     The largest stable number is then compared with one cloud: reference sets, drawn from one normal
     or one even distribution along the principal axes of the data, are clustered as well. If
     clusters of the data are no more compact than those of the references, one cloud explains them.
+    Where the data have categories, the numbers drawn become categories that are as frequent.
 
     Parameters
     ----------
@@ -155,12 +156,8 @@ class Stability(Search):
 
     @property
     def nearly(self) -> float:
-        """The stability below which a number is out of the question.
-
-        Clusters of categories are told from a cloud in any case, for it has no clumps: with
-        categories all clusters must come back.
-        """
-        return self.threshold if hasattr(self, "encoder_") else min(NEARLY, self.threshold)
+        """The stability below which a number is out of the question."""
+        return min(NEARLY, self.threshold)
 
     def selection_bound(self, threshold: float = 0.75) -> float:
         """Return how many false features to expect among those of a selection probability.
@@ -296,8 +293,9 @@ class Stability(Search):
         cells = regular.replaced(to_dense(regular.X[:, used]) * np.sqrt(weights[used]))
         labels = fit.full["labels"][clean]
         model = self._without_choices(runner.seed)
+        columns = np.arange(len(weights)) if self._groups is None else self._groups.columns
         fit.cloud = compare_with_cloud(
-            cells, labels, fit.n_clusters, model, self.n_references, runner
+            cells, labels, fit.n_clusters, model, self.n_references, runner, columns[used]
         )
 
     def _without_choices(self, seed: int) -> Any:

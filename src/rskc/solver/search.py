@@ -50,13 +50,20 @@ class Batch(NamedTuple):
     kinds: np.ndarray  # (runs,)
 
 
+class Sampled(NamedTuple):
+    """Cases on which a search is made."""
+
+    numbers: np.ndarray  # upwards
+    masses: np.ndarray | None = None  # what they count there; None: as in the whole
+
+
 class Starts(Protocol):
     """Where restarts begin. The best partitions of each kind of start go on as branches."""
 
     drawn: ClassVar[bool]  # or given, for all cases
 
     @property
-    def sample(self) -> np.ndarray | None:
+    def sample(self) -> Sampled | None:
         """The cases on which the search is made; None for all."""
         ...
 
@@ -83,7 +90,7 @@ class DrawnStarts:
 
     inits: tuple[str, ...]
     uniforms: np.ndarray  # (runs, K)
-    sample: np.ndarray | None = None
+    sample: Sampled | None = None
     drawn: ClassVar[bool] = True
 
     def on_all(self) -> DrawnStarts:
@@ -148,12 +155,23 @@ def search_size(n: int, p: int, K: int) -> int:
     return n if n <= 2 * most else most
 
 
-def search_cases(n: int, p: int, K: int, random_state: np.random.RandomState) -> np.ndarray | None:
-    """Draw the cases on which the search is made; None if these are all."""
-    most = search_size(n, p, K)
+def search_cases(engine: Engine, K: int, random_state: np.random.RandomState) -> Sampled | None:
+    """Draw the cases on which the search is made; None if these are all.
+
+    Where cases have masses, they are drawn in proportion to these, and count alike in the sample: a
+    few that have most of the mass would be missed by others. One of very much mass is drawn several
+    times, and counts as often.
+    """
+    n = engine.n_cases
+    most = search_size(n, engine.n_features, K)
     if n == most:
         return None
-    return np.sort(sample_without_replacement(n, most, random_state=random_state))
+    if not engine.weighted:
+        return Sampled(np.sort(sample_without_replacement(n, most, random_state=random_state)))
+    # One in each of even parts of the mass: no order of the cases can be in step with them.
+    positions = (np.arange(most) + random_state.random_sample(most)) * (engine.mass / most)
+    numbers, counts = np.unique(engine.cases_at(positions), return_counts=True)
+    return Sampled(numbers, counts.astype(np.float64))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rskc.engines import Assignment, Cases, Engine, Sums, Table
 from rskc.solver.alternate import Outcome, State, best_outcome, explore, is_guarded
 from rskc.solver.partition import Partitions, continue_lloyd, lloyd
 from rskc.solver.problem import Problem, Rival, Solution, Warm
-from rskc.solver.search import Found, Starts, search
+from rskc.solver.search import Found, Sampled, Starts, search
 from rskc.solver.starts import MANY_CLUSTERS
 from rskc.solver.weights import is_sparse, weigh
 
@@ -95,14 +95,14 @@ def hand_back(engine: Engine, found: Solution) -> Solution:
 
 
 def _solve_by_sample(
-    engine: Engine, problem: Problem, starts: Starts, sample: np.ndarray, warm: Sequence[Warm]
+    engine: Engine, problem: Problem, starts: Starts, sample: Sampled, warm: Sequence[Warm]
 ) -> Solution:
     """Search on a sample of very many cases; run what is found to convergence on all of them.
 
     Restarts and branches read the data hundreds of times, and on some ten thousand cases they come
     to the same end: from there all cases need a few more iterations.
     """
-    part = engine.part(sample)
+    part = engine.part(*sample)
     share = part.mass / engine.mass
     few = replace(problem, n_trim=part.rounded(problem.n_trim * share))
     if not is_sparse(problem):
@@ -117,7 +117,7 @@ def _solve_by_sample(
 
 
 def carry(
-    engine: Engine, problem: Problem, sample: np.ndarray, found: Solution, warm: Sequence[Warm] = ()
+    engine: Engine, problem: Problem, sample: Sampled, found: Solution, warm: Sequence[Warm] = ()
 ) -> Solution:
     """Run the solution of a sample to convergence on all cases."""
     if not is_sparse(problem):
@@ -132,7 +132,7 @@ def carry(
     solution = _sparse_solution(engine, problem, outcome)
     if found.rival is None or solution.rival is not None:
         return solution
-    cases = sample[found.rival.cases]
+    cases = sample.numbers[found.rival.cases]
     size = round(found.rival.size / share)
     return replace(solution, rival=Rival(found.rival.mean, size, cases))
 

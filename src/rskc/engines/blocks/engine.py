@@ -57,7 +57,6 @@ class BlocksEngine(BaseEngine):
     searchable = False
     sums_type = Sums
     table_type: Any = BlocksTable
-    weighted = False  # whether cases have masses
 
     def __init__(self, data: BlockData, n_threads: int = 1):
         super().__init__((data.n_cases, data.n_features), data.dtype, data.frame)
@@ -99,11 +98,14 @@ class BlocksEngine(BaseEngine):
         key = (None if cases is None else cases.tobytes(),)
         return self._gathered.get(key, lambda: self.data.rows(cases, self.node))
 
-    def part(self, cases):
-        part = self._engine_of_rows(np.ascontiguousarray(self.rows(cases)), cases)
-        return self._sample.get(cases.tobytes(), partial(KnownCases, cases, part)).engine
+    def part(self, cases, masses=None):
+        part = self._engine_of_rows(np.ascontiguousarray(self.rows(cases)), cases, masses)
+        key = cases.tobytes(), None if masses is None else masses.tobytes()
+        return self._sample.get(key, partial(KnownCases, cases, part)).engine
 
-    def _engine_of_rows(self, rows: np.ndarray, cases: np.ndarray) -> MemoryEngine:
+    def _engine_of_rows(
+        self, rows: np.ndarray, cases: np.ndarray, masses: np.ndarray | None
+    ) -> MemoryEngine:
         """Return the engine in memory of some cases."""
         options = {"frame": self.frame, "n_threads": self.n_threads}
         return tasks.engine_of(rows, self.data.missing, **options)

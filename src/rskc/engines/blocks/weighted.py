@@ -171,7 +171,6 @@ class WeightedBlocksMixin(WeightedOwner, BlocksEngine):
     """Passes over a Dask array whose cases have masses."""
 
     table_type = WeightedBlocksTable
-    weighted = True
 
     def __init__(self, data: BlockData, n_threads: int, masses: np.ndarray):
         parts = np.split(masses, np.cumsum(data.all_lengths)[:-1])
@@ -191,9 +190,10 @@ class WeightedBlocksMixin(WeightedOwner, BlocksEngine):
         made = partial(_engine_of, missing=missing, **options)
         return self.blocks.make(made, rows, self.masses_node, keep=keep)
 
-    def _engine_of_rows(self, rows, cases):
+    def _engine_of_rows(self, rows, cases, masses):
         options = {"frame": self.frame, "n_threads": self.n_threads}
-        return _engine_of(rows, self.masses[cases], missing=self.data.missing, **options)
+        masses = self.masses[cases] if masses is None else masses
+        return _engine_of(rows, masses, missing=self.data.missing, **options)
 
     def returned(self, array, unobserved):
         return self.data.returned(self.blocks.make(_named, array.node), unobserved)

@@ -112,7 +112,7 @@ class DeviceEngine(BaseEngine):
             return to_host(array[cases, :])
         return to_host(self.arrays.xp.take(array, self.arrays.asarray(cases), axis=0))
 
-    def part(self, cases):
+    def part(self, cases, masses=None):
         return type(self)(self._taken(cases), frame=self.frame, passes=self.passes)
 
     def _taken(self, cases):

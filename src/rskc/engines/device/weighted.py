@@ -148,9 +148,10 @@ class WeightedDeviceEngineMixin(WeightedOwner, DeviceEngine):
     def rounded(self, mass):
         return int(mass) if self.copies else float(mass)
 
-    def part(self, cases):
+    def part(self, cases, masses=None):
         options = {"frame": self.frame, "passes": self.passes}
-        return type(self)(self._taken(cases), masses=self.arrays.host_masses[cases], **options)
+        masses = self.arrays.host_masses[cases] if masses is None else masses
+        return type(self)(self._taken(cases), masses=masses, **options)
 
     def returned(self, array, unobserved):
         if isinstance(array, Parted):  # a case that is trimmed in part is named with the others

@@ -155,18 +155,60 @@ export class Data {
     });
   }
 
-  /** @param {number} j feature @returns {Float64Array | null} NaN where missing */
+  /** @param {number} j feature @returns {string[] | null} its categories, if it has some */
+  categories(j) {
+    const place = this.shownAt.get(j);
+    return place === undefined ? null : this.words.categories[place];
+  }
+
+  /**
+   * @param {number} j feature
+   * @returns {Float64Array | null} NaN where missing; of categories their places
+   */
   values(j) {
     const place = this.shownAt.get(j);
     if (place === undefined) return null;
     return this.kept(`values ${j}`, () => {
       const [low, high] = this.words.spans[place];
       const cells = this.cells.subarray(place * this.n, (place + 1) * this.n);
-      return Float64Array.from(cells, (v) =>
-        v === MISSING ? NaN : low + ((high - low) * v) / MOST_OF_16_BITS,
-      );
+      const whole = this.words.categories[place] !== null;
+      return Float64Array.from(cells, (v) => {
+        const value = v === MISSING ? NaN : low + ((high - low) * v) / MOST_OF_16_BITS;
+        return whole ? Math.round(value) : value;
+      });
     });
   }
+
+  /**
+   * @param {number} j feature
+   * @returns {Float64Array[]} the numbers that cases are compared by; of a category several
+   */
+  coded(j) {
+    const values = this.values(j);
+    if (!values) return [];
+    const categories = this.categories(j);
+    if (categories) return indicators(values, categories.length);
+    const scale = this.words.scales[this.shownAt.get(j)];
+    return [scale === 1 ? values : values.map((value) => value / scale)];
+  }
+}
+
+/**
+ * Categories as indicators, scaled as in a fit.
+ * @param {Float64Array} places NaN where missing
+ * @param {number} count of categories
+ * @returns {Float64Array[]}
+ */
+function indicators(places, count) {
+  const sizes = Array.from({ length: count }, (_, place) =>
+    places.reduce((sum, value) => sum + (value === place ? 1 : 0), 0),
+  );
+  const known = sizes.reduce((sum, size) => sum + size, 0);
+  const spread = Math.max(1, count - 1);
+  return sizes.map((size, place) => {
+    const unit = Math.sqrt(((2 / Math.PI) * known) / (Math.max(1, size) * spread));
+    return places.map((value) => (Number.isNaN(value) ? NaN : value === place ? unit : 0));
+  });
 }
 
 /** @returns {Promise<Data>} */

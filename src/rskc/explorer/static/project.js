@@ -20,7 +20,7 @@ export function project(data, s) {
   return data.kept(`plane ${s}`, () => {
     const { n } = data;
     const out = Uint8Array.from(data.flags(s), (flag) => (flag ? 1 : 0));
-    const columns = columnsOf(data, s, out);
+    const { columns, used } = columnsOf(data, s, out);
     const first = component(columns, out, n, null);
     const second = component(columns, out, n, first);
     const positions = new Float64Array(2 * n);
@@ -31,7 +31,7 @@ export function project(data, s) {
     turn(positions, data.plane, out, n);
     return {
       positions,
-      used: columns.length,
+      used,
       beyond: frame(positions, out, n),
     };
   });
@@ -42,25 +42,27 @@ export function project(data, s) {
  * @param {Data} data
  * @param {number} s
  * @param {Uint8Array} out
- * @returns {Float64Array[]}
  */
 function columnsOf(data, s, out) {
   const { features, weights } = data.weights(s);
-  const columns = [];
+  const columns = /** @type {Float64Array[]} */ ([]);
+  let used = 0;
   for (let i = 0; i < features.length && columns.length < MOST_FEATURES; i++) {
-    const values = data.values(features[i]);
-    if (!values) continue;
-    let [sum, known] = [0, 0];
-    for (let c = 0; c < data.n; c++) {
-      if (out[c] || Number.isNaN(values[c])) continue;
-      sum += values[c];
-      known++;
+    const coded = data.coded(features[i]);
+    used += coded.length ? 1 : 0;
+    for (const values of coded) {
+      let [sum, known] = [0, 0];
+      for (let c = 0; c < data.n; c++) {
+        if (out[c] || Number.isNaN(values[c])) continue;
+        sum += values[c];
+        known++;
+      }
+      const mean = known ? sum / known : 0;
+      const root = Math.sqrt(weights[i]);
+      columns.push(values.map((value) => (Number.isNaN(value) ? 0 : root * (value - mean))));
     }
-    const mean = known ? sum / known : 0;
-    const root = Math.sqrt(weights[i]);
-    columns.push(values.map((value) => (Number.isNaN(value) ? 0 : root * (value - mean))));
   }
-  return columns;
+  return { columns, used };
 }
 
 /**

@@ -51,6 +51,29 @@ function drawValues(store, colors) {
     note.textContent = "No value is observed.";
     return;
   }
+  const names = data.categories(j);
+  const scatter = (/** @type {number} */ i, /** @type {number} */ times) =>
+    (((i * times) >>> 8) % 1000) / 1000 - 0.5;
+  const down = (/** @type {number} */ i) =>
+    labels[i] * ROW + ROW / 2 + scatter(i, 2654435761) * (ROW - 18);
+  const radius = data.n > 2000 ? 1.6 : 2.6;
+  const dot = (/** @type {number} */ i, /** @type {number} */ across) => {
+    pen.globalAlpha = !marked || marked[i] ? 0.7 : 0.08;
+    mark(pen, across, down(i), radius, colors.of(labels[i]), flags[i] & 2);
+  };
+  note.textContent = `Weight ${short(data.weightOf(s).get(j) ?? 0)} here.`;
+  if (names) {
+    const room = (width - LEFT - 12) / names.length;
+    const at = (/** @type {number} */ place) => LEFT + 4 + (place + 0.5) * room;
+    values.forEach((value, i) => {
+      // Kept apart from the shares, which stand on the right.
+      if (!Number.isNaN(value)) dot(i, at(value) + (scatter(i, 2246822519) - 0.2) * room * 0.5);
+    });
+    pen.globalAlpha = 1;
+    drawCategories(pen, colors, names, groups, at, room, height);
+    groups.forEach((_, k) => drawNumber(pen, colors, k));
+    return;
+  }
   // An outlying cell does not squeeze all others: beyond the frame it stands on its edge.
   const [q1, q3] = [quantile(all, 0.05), quantile(all, 0.95)];
   const reach = 1.5 * (q3 - q1) || 1;
@@ -59,19 +82,13 @@ function drawValues(store, colors) {
   const x = (/** @type {number} */ value) =>
     LEFT + 8 + Math.max(0, Math.min(1, (value - low) / span)) * (width - LEFT - 20);
   drawAxis(pen, colors, x, low, high, width, height);
-  const radius = data.n > 2000 ? 1.6 : 2.6;
   values.forEach((value, i) => {
-    if (Number.isNaN(value)) return;
-    const y =
-      labels[i] * ROW + ROW / 2 + ((((i * 2654435761) >>> 8) % 1000) / 1000 - 0.5) * (ROW - 18);
-    pen.globalAlpha = !marked || marked[i] ? 0.7 : 0.08;
-    mark(pen, x(value), y, radius, colors.of(labels[i]), flags[i] & 2);
+    if (!Number.isNaN(value)) dot(i, x(value));
   });
   pen.globalAlpha = 1;
   groups.forEach((group, k) => drawBox(pen, colors, group, k, x));
   const beyond = all.filter((value) => value < low || value > high).length;
-  const edge = beyond ? ` ${beyond} beyond the frame, on its edge.` : "";
-  note.textContent = `Weight ${short(data.weightOf(s).get(j) ?? 0)} here.${edge}`;
+  if (beyond) note.textContent += ` ${beyond} beyond the frame, on its edge.`;
 }
 
 /**
@@ -105,6 +122,50 @@ function drawAxis(pen, colors, x, low, high, width, height) {
 }
 
 /**
+ * The names of categories, and the share that each has of a cluster.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {any} colors
+ * @param {string[]} names
+ * @param {number[][]} groups places of the cases of each cluster
+ * @param {(place: number) => number} at
+ * @param {number} room
+ * @param {number} height
+ */
+function drawCategories(pen, colors, names, groups, at, room, height) {
+  pen.textBaseline = "alphabetic";
+  pen.lineWidth = 1;
+  names.forEach((name, place) => {
+    pen.font = "11px system-ui, sans-serif";
+    pen.textAlign = "center";
+    pen.fillStyle = colors.muted;
+    pen.fillText(shortened(pen, name, room - 4), at(place), height - 8);
+    pen.textAlign = "right";
+    pen.font = "600 11px system-ui, sans-serif";
+    pen.fillStyle = colors.ink;
+    groups.forEach((group, k) => {
+      const count = group.filter((value) => value === place).length;
+      const y = k * ROW + ROW / 2 + 4;
+      const share = `${Math.round((100 * count) / group.length)}%`;
+      if (count) pen.fillText(share, at(place) + room / 2 - 2, y);
+    });
+    if (!place) return;
+    pen.strokeStyle = colors.line;
+    pen.beginPath();
+    pen.moveTo(at(place) - room / 2, 4);
+    pen.lineTo(at(place) - room / 2, height - BOTTOM + 4);
+    pen.stroke();
+  });
+}
+
+/** @param {CanvasRenderingContext2D} pen @param {string} name @param {number} room */
+function shortened(pen, name, room) {
+  let text = name;
+  while (text.length > 1 && pen.measureText(text).width > room)
+    text = `${text.replace(/…$/, "").slice(0, -1)}…`;
+  return text;
+}
+
+/**
  * @param {CanvasRenderingContext2D} pen
  * @param {any} colors
  * @param {number[]} group
@@ -113,16 +174,7 @@ function drawAxis(pen, colors, x, low, high, width, height) {
  */
 function drawBox(pen, colors, group, k, x) {
   const y = k * ROW + ROW / 2;
-  pen.textAlign = "center";
-  pen.font = "600 12px system-ui, sans-serif";
-  pen.beginPath();
-  pen.arc(16, y, 11, 0, 7);
-  pen.fillStyle = colors.of(k);
-  pen.fill();
-  pen.fillStyle = colors.inkOn(k);
-  pen.textBaseline = "middle";
-  pen.fillText(String(k), 16, y + 0.5);
-  pen.textBaseline = "alphabetic";
+  drawNumber(pen, colors, k);
   if (!group.length) return;
   const sorted = group.slice().sort((a, b) => a - b);
   const [first, last] = [x(quantile(sorted, 0.25)), x(quantile(sorted, 0.75))];
@@ -135,4 +187,19 @@ function drawBox(pen, colors, group, k, x) {
   pen.moveTo(half, y - 13);
   pen.lineTo(half, y + 13);
   pen.stroke();
+}
+
+/** @param {CanvasRenderingContext2D} pen @param {any} colors @param {number} k */
+function drawNumber(pen, colors, k) {
+  const y = k * ROW + ROW / 2;
+  pen.textAlign = "center";
+  pen.font = "600 12px system-ui, sans-serif";
+  pen.beginPath();
+  pen.arc(16, y, 11, 0, 7);
+  pen.fillStyle = colors.of(k);
+  pen.fill();
+  pen.fillStyle = colors.inkOn(k);
+  pen.textBaseline = "middle";
+  pen.fillText(String(k), 16, y + 0.5);
+  pen.textBaseline = "alphabetic";
 }
