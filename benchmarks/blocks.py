@@ -24,6 +24,7 @@ def main() -> None:
     growth()
     out_of_core()
     parquet_files()
+    text_file()
     traveling()
 
 
@@ -163,7 +164,7 @@ def read_rows(numbers: np.ndarray, path: str) -> np.ndarray:
     return np.array(np.load(path, mmap_mode="r")[numbers[0, 0] : numbers[-1, 0] + 1])
 
 
-# ---- Parquet files, from the command line
+# ---- Files, from the command line
 
 
 def parquet_files(n: int = 2_000_000, memory: str = "200MB", rows: int = 1_000_000) -> None:
@@ -176,29 +177,41 @@ def parquet_files(n: int = 2_000_000, memory: str = "200MB", rows: int = 1_000_0
         data = Path(folder) / "data"
         write_parquet(data, n, rows)
         size = sum(path.stat().st_size for path in data.iterdir())
-        command = [sys.executable, "-m", "rskc", "fit", str(data), "-k", "5", "--n-features", "8"]
-        command += [
-            "--memory",
-            memory,
-            "--threads",
-            str(THREADS),
-            "--out",
-            str(data.parent / "out"),
-        ]
-        start = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        _, status, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-    assert status == 0, f"rskc fit ended with {status}"
-    lines = [
-        ("seconds", f"{seconds:.0f}"),
-        ("seconds of processor time", f"{used.ru_utime + used.ru_stime:.0f}"),
-        ("peak memory of the process, GB", f"{used.ru_maxrss * 1024 / 1e9:.2f}"),
-    ]
+        lines = measured_fit(data, "--n-features", "8", "--memory", memory)
     title = (
         f"rskc fit of {n} x {COLUMNS} in Parquet files of {size / 1e9:.1f} GB, --memory {memory}"
     )
     print_table(title, ("measured", ""), lines)
+
+
+def text_file(n: int = 1_000_000, p: int = 20) -> None:
+    """``rskc fit`` of a CSV file, which is read in memory."""
+    import polars as pl
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        X = mixture(n, p, K=5)
+        pl.DataFrame({f"v{j}": X[:, j] for j in range(p)}).write_csv(path)
+        size = path.stat().st_size
+        lines = measured_fit(path)
+    title = f"rskc fit of {n} x {p} in a CSV file of {size / 1e9:.1f} GB"
+    print_table(title, ("measured", ""), lines)
+
+
+def measured_fit(data: Path, *options: str) -> list[tuple[str, str]]:
+    """Run ``rskc fit`` as a process of its own; return time and memory."""
+    command = [sys.executable, "-m", "rskc", "fit", str(data), "-k", "5", *options]
+    command += ["--threads", str(THREADS), "--out", str(data.parent / "out")]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    assert status == 0, f"rskc fit ended with {status}"
+    return [
+        ("seconds", f"{seconds:.0f}"),
+        ("seconds of processor time", f"{used.ru_utime + used.ru_stime:.0f}"),
+        ("peak memory of the process, GB", f"{used.ru_maxrss * 1024 / 1e9:.2f}"),
+    ]
 
 
 def write_parquet(folder: Path, n: int, rows: int, K: int = 5) -> None:
@@ -267,5 +280,7 @@ def received_bytes(dask_worker) -> int:
 if __name__ == "__main__":
     if sys.argv[1] == "parquet":
         parquet_files(int(sys.argv[2]), *sys.argv[3:4], *map(int, sys.argv[4:]))
+    elif sys.argv[1] == "csv":
+        text_file(*map(int, sys.argv[2:]))
     else:
         fit_from_disk(*sys.argv[1:])

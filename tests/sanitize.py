@@ -16,7 +16,8 @@ from pathlib import Path
 from package_copy import ROOT, copy_package, run_tests
 
 BUILD = ROOT / "build" / "sanitize"
-TESTS = ("passes", "engines", "engine_contract", "solver", "split_merge", "missing", "limits")
+TESTS = ("passes", "engines", "engine_contract", "sparse", "sample_weight", "solver", "split_merge")
+TESTS += ("missing", "limits")
 OPTIONS = {
     "b_sanitize": "address,undefined",
     "b_lundef": "false",  # Python has the symbols

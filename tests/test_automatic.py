@@ -1,13 +1,14 @@
 """What the data decide: the features that differ, and the cases that are outlying."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2, f_oneway, kruskal, rankdata
 
-from rskc import RobustSparseKMeans, SmallClusterWarning, load, save
+from rskc import RobustSparseKMeans, SmallClusterWarning, automatic, load, outliers, save
 from rskc.datasets import make_contaminated, make_design, make_simulation
 from rskc.engines import engine_for
 from rskc.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
@@ -298,6 +299,71 @@ def test_a_small_cluster_that_is_trimmed_is_named():
 def test_outlying_cases_that_are_no_cluster_are_not_named(name):
     design = make_design(name, random_state=0)
     assert fit(design.data, design.n_clusters, trim=0.1, l1_bound="half").warning_kinds_ == []
+
+
+# ---- Parts, by hand
+
+
+def test_agreement_is_the_share_in_the_same_cluster_seen_from_both_sides():
+    engine = engine_for(np.zeros((6, 1)))
+    one, halves, shifted = (
+        SimpleNamespace(labels=np.array(labels, np.int32))
+        for labels in ([0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 0])
+    )
+    assert automatic.agreement(engine, halves, halves, 2) == 1
+    assert automatic.agreement(engine, halves, shifted, 2) == 5 / 6
+    assert automatic.agreement(engine, one, halves, 2) == 1 / 2
+    assert automatic.agreement(engine, halves, one, 2) == 1 / 2
+
+
+def test_of_many_cases_evenly_spaced_ones_are_ranked(monkeypatch):
+    engine = engine_for(np.zeros((100, 2)))
+    assert_array_equal(automatic._cases_to_rank(engine)[0], np.arange(100))
+    monkeypatch.setattr(automatic, "cases_to_rank", lambda n, p: np.arange(0, n, 9))
+    numbers, masses = automatic._cases_to_rank(engine)
+    assert_array_equal(numbers, np.arange(0, 100, 9))
+    assert masses is None
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.parametrize("K", [7, 8])
+def test_hardly_more_cases_than_clusters(K):
+    X = np.array([[0.0, 1.0], [5, 0], [9, 1], [20, 7], [30, 2], [35, 9], [50, 3], [50.1, 3]])
+    assert_same_partition(fit(X, K).labels_, np.array([0, 1, 2, 3, 4, 5, 6, K - 1]))
+
+
+def test_sums_of_squares_are_scaled_up_for_missing_coordinates():
+    errors = np.array([[3.0, np.nan, np.nan, np.nan], [1, 2, np.nan, np.nan], [np.nan] * 4])
+    assert_allclose(outliers._squares(errors), [9 * 4, 5 * 2, 0])
+    assert_allclose(outliers._squares(np.array([[3.0, 4.0]])), [25])
+
+
+def test_medians_of_observed_cells():
+    values = np.array([[1.0, np.nan, np.nan], [3.0, np.nan, 7.0]])
+    assert_allclose(outliers._medians(values), [2, 0, 7])
+
+
+def test_of_many_suspects_evenly_spaced_ones_are_looked_at():
+    assert_array_equal(outliers._some(np.arange(0, 30, 3), 4), [0, 9, 18, 27])
+    assert_array_equal(outliers._some(np.arange(4), 4), np.arange(4))
+
+
+def test_cells_are_outlying_beyond_the_clusters_and_their_distances():
+    """In the first feature clusters are as far from one another as the group is from them."""
+    centers = np.array([[0.0, 0.0], [50.0, 0.0]])
+    errors = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
+    view = outliers._View(np.zeros((1, 2)), np.zeros((3, 2)), errors, np.ones(3), centers)
+    assert_array_equal(outliers._has_outlying_cells(view, np.array([[90.0, 40.0]])), [False, True])
+    assert_array_equal(outliers._has_outlying_cells(view, np.array([[190.0, 4.0]])), [True, False])
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_of_cases_that_are_alike_another_is_outlying_and_rounding_is_not(unit):
+    X = np.repeat([[0.1, 0.7], [10.3, 0.7]], 20, axis=0)
+    X[7, 1] += 1e-4
+    model = fit(unit * X, 2, l1_bound=None, trim=0)
+    assert_array_equal(np.flatnonzero(model.outliers_), [7])
 
 
 # ---- Laws

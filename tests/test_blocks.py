@@ -1,8 +1,10 @@
 """Dask arrays: the same fit as in memory, whatever the blocks, and few passes over the data."""
 
+import gc
 import pickle
 import sys
 import warnings
+import weakref
 from functools import cache
 
 import dask
@@ -317,7 +319,12 @@ def test_selection_is_exact(shape, dtype, seed, n, data):
     parts = np.split(values, np.cumsum(lengths)[:-1], axis=1)
     blocks, node = blocks_of(parts)
     with pytest.MonkeyPatch.context() as patch:
-        for constant, value in (("SAMPLE", 30), ("INSIDE", 40), ("LEAST_INSIDE", 4)):
+        for constant, value in (
+            ("SAMPLE", 30),
+            ("INSIDE", 40),
+            ("INSIDE_HERE", 40),
+            ("LEAST_INSIDE", 4),
+        ):
             patch.setattr(order, constant, value)
         found = select(blocks, node, n, lambda counts: ranks)
     assert blocks.n_graphs <= 20
@@ -494,6 +501,50 @@ def test_what_nobody_has_any_more_is_let_go():
     assert taken.node.held is not None
     assert taken.node.parents == ()
     assert {len(part.value.array) for part in held.held} == {2}
+
+
+@pytest.fixture
+def no_cycles_found():
+    """Python does not look for reference cycles."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_labels_are_kept_without_costs_that_nobody_has(no_cycles_found):
+    counted = Counted(LARGE, 5000)
+    with dask.config.set({"rskc.memory": "1kB"}):
+        engine = engine_for(counted.array)
+        table = engine.table(np.ones((1, 4)))
+        assignment = table.assign(LARGE[:3].reshape(1, 3, 4))
+        labels, costs = assignment.labels, weakref.ref(assignment.costs.node)
+        before = len(counted.reads)
+        del assignment
+        sizes = engine.arrays.sizes(labels, 3)
+        assert costs() is None
+        assert labels.node.parents == ()
+        assert_array_equal(engine.arrays.sizes(labels, 3), sizes)
+    assert len(counted.reads) - before == 4  # each block once
+
+
+def test_distances_go_when_only_their_roots_are_wanted(no_cycles_found):
+    counted = Counted(LARGE, 5000)
+    with dask.config.set({"rskc.memory": "1kB"}):
+        engine = engine_for(counted.array)
+        labels = engine.arrays.from_numpy(np.zeros((1, len(LARGE)), np.int32))
+        distances = engine.distances(labels, np.zeros((1, 1, 4)))
+        roots = engine.arrays.cube_roots(distances, labels, np.ones(1))
+        far, node = roots > 1.5, weakref.ref(distances.node)
+        before = len(counted.reads)
+        del distances
+        n_far = engine.arrays.count(far)
+        assert node() is None
+        node = weakref.ref(roots.node)
+        del roots
+        assert node() is None
+        assert engine.arrays.count(far) == n_far
+    assert len(counted.reads) - before == 4  # each block once
 
 
 @pytest.mark.parametrize(("K", "kind"), [(126, np.int8), (300, np.int16), (70_000, np.int32)])

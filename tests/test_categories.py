@@ -164,6 +164,12 @@ def test_ordered_categories_are_standardized_ranks():
     assert_allclose(CategoryEncoder(ordinal=["g"]).fit_transform(numbers)[:, 0], expected[:5])
 
 
+def test_categories_of_two_cases_each_name_the_cases():
+    with pytest.raises(ValueError, match="3 categories in 6 cases: they name the cases"):
+        CategoryEncoder().fit(pd.DataFrame({"c": list("aabbcc")}))
+    CategoryEncoder().fit(pd.DataFrame({"c": list("aabbccc")}))
+
+
 def test_one_category_and_none_tell_nothing():
     X = pd.DataFrame({"one": ["a"] * 6, "none": [None] * 6, "b": np.arange(6.0)})
     Z = CategoryEncoder().fit_transform(X)

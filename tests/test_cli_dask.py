@@ -503,6 +503,10 @@ def test_blocks_in_order_decode_a_row_group_once(here, frame, monkeypatch):
     for piece in table.pieces:
         table.read_numbers(piece)
     assert opened == [0, 120]
+    for piece in table.pieces:  # all columns and some in turns
+        table.read_numbers(piece)
+        table.read_numbers(piece, ["gene1"])
+    assert opened == [0, 120, 0, 0, 120, 120]
 
 
 def count_opened(opened, start):

@@ -1,5 +1,7 @@
 """What a search says of itself: what it found, by which rule, and what follows."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -13,6 +15,7 @@ from rskc.selection import (
     PredictionStrength,
     TrimCurves,
     feature_path,
+    findings,
 )
 from rskc.selection.findings import (
     clest_reason,
@@ -66,12 +69,21 @@ def test_gap_l1_describes_its_rule():
     assert "within one standard error of the largest gap" in describe(search).rule
 
 
+@pytest.mark.parametrize(
+    ("p", "text"), [(np.nan, "–"), (0.0009, "< 0.001"), (0.001, "0.001"), (0.25, "0.250")]
+)
+def test_p_values_in_words(p, text):
+    assert findings._p_value(p) == text
+
+
 def test_trimming_says_what_it_measures():
     search = TrimCurves(MODEL, [3], [0, 0.05], **HOW).fit(DATA)
     finding = describe(search)
     assert finding.suggests == {"trim": search.suggested_trim_}
     assert "that of the outlying cases" in finding.rule
     assert finding.next_step == ""
+    search.suggested_trim_ = 0.05 + 1e-12  # rounding is not more
+    assert describe(search).next_step == ""
     search.suggested_trim_ = 0.06
     assert "more than the largest share" in describe(search).explanation
 
@@ -95,6 +107,7 @@ def test_a_sample_is_mentioned():
 def test_the_path_names_the_first_features():
     finding = describe(feature_path(MODEL, DATA, [1.2, 1.6]))
     assert finding.headline.startswith("The first to get weight: x")
+    assert len(re.findall(r"\bx\d+", finding.headline)) == 5
     assert finding.suggests == {}
     assert finding.table.chosen == [False, False]
 

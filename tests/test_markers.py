@@ -322,7 +322,7 @@ def test_ranked_lists_hold_all_features_in_order(model, X, tmp_path):
 
 def test_names_cannot_break_a_ranked_list(X, tmp_path):
     names = ["a\tb", "two\nlines", "é\udc80", *(f"g{j}" for j in range(3, X.shape[1]))]
-    frame = pd.DataFrame(X, columns=names)
+    frame = pd.DataFrame(X, columns=pd.Index(names, dtype=object))  # "str" of pandas 3 is UTF-8
     model = RobustSparseKMeans(2, n_init=2, random_state=0).fit(frame)
     for path in write_ranked_lists(model, frame, tmp_path):
         rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]

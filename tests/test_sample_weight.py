@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from engine_kinds import KINDS, to_strict
 from rskc import RobustSparseKMeans
 from rskc.arrays import to_numpy
+from rskc.case_weights import masses_of
 from rskc.datasets import make_figure1
 from rskc.engines import Assignment, Frame
 from rskc.engines.masses import unit_of, weighted_median
@@ -28,6 +29,11 @@ each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=6)
 K = 3
+
+
+def test_masses_are_weights_in_units():
+    assert_array_equal(masses_of(np.array([0.0, 0.5, 1.5, 0.0])), [0, 1, 3, 0])
+    assert_array_equal(masses_of(np.zeros(2)), [0, 0])
 
 
 # ---- Engines: whole masses are copies

@@ -766,6 +766,11 @@ def test_how_far_partitions_are_apart_by_hand():
     assert moved(fake_fit(truth), fake_fit([2, 2, 2, 0, 0, 0, 1, 1, 1])) == 0
     # What differs is trimmed in one of the two.
     assert moved(fake_fit([2, *truth[1:]]), fake_fit(truth, [0])) == 0
+    along = settings_module._moved_along
+    fits = [fake_fit(joined), fake_fit(truth), fake_fit(truth)]
+    assert_allclose(along(fits, (3,), 0), [11 / 36, 11 / 72, 0])  # the mean over both neighbors
+    assert_allclose(along(fits, (1, 3), 1), [11 / 36, 11 / 72, 0])
+    assert np.isnan(along(fits, (1, 3), 0)).all()  # there are none
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import t as student
 from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
@@ -10,7 +11,7 @@ from rskc.datasets import make_design, make_simulation
 from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate
 from rskc.selection import Stability
-from rskc.selection.cloud import nearest_pairs
+from rskc.selection.cloud import _p_value, cluster_index, nearest_pairs
 from rskc.selection.halves import best_match, jaccard_indices
 from rskc.selection.references import NormalReference
 
@@ -53,6 +54,25 @@ def test_nearest_pairs_by_hand():
     labels = np.array([0, 0, 1, 1, 2, 2])
     assert nearest_pairs(cells, labels, 3) == [(0, 1), (1, 2)]
     assert nearest_pairs(cells[:4], labels[:4], 2) == []  # two clusters are all there are
+
+
+def test_cluster_index_by_hand():
+    """A feature that no case of a cluster has a value of is 0 in it."""
+    cells = np.array([[1, np.nan], [3, np.nan], [5, 2], [9, 4.0]])
+    labels = np.array([0, 0, 3, 3])
+    assert_allclose(cluster_index(cells, labels, False), (10 + 2) / (35 + 11))
+    assert_allclose(cluster_index(cells[:, :1], labels, True), 10 / 35)
+    # In the plane of the centers: the second feature is the same in both clusters.
+    flat = np.array([[1, 5], [3, -5], [5, 5], [9, -5.0]])
+    assert_allclose(cluster_index(flat, labels, True), 10 / 35)
+    assert_allclose(cluster_index(flat, labels, False), (10 + 100) / (35 + 100))
+
+
+def test_p_values_by_hand():
+    assert _p_value(1.0, np.array([2.0, 2.0, 2.0])) == 0
+    assert _p_value(2.0, np.array([2.0, 2.0, 2.0])) == 1
+    drawn = np.array([1.0, 2.0, 3.0])  # spread 1, so that the index is sqrt(3/4) times 4 below
+    assert_allclose(_p_value(-2.0, drawn), student.cdf(-4 * np.sqrt(3 / 4), 2))
 
 
 def test_normal_reference_has_mean_axes_and_missing_cells_of_the_data():

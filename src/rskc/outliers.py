@@ -20,6 +20,7 @@ trimming took away is compact there, as the other clusters are, and lies apart f
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,8 +80,10 @@ def distances_to(engine: Engine, labels: Any, centers: np.ndarray, weights: np.n
 
 def distances_of(engine: Engine, solution: Solution) -> Distances:
     """Return both distances of the cases of a solution."""
-    even = even_weights(solution.centers)
-    unweighted = distances_to(engine, solution.labels, solution.centers, even)
+    unweighted = solution.unweighted_costs
+    if unweighted is None:
+        even = even_weights(solution.centers)
+        unweighted = distances_to(engine, solution.labels, solution.centers, even)
     return Distances(solution.costs, unweighted)
 
 
@@ -217,11 +220,11 @@ def reweight(
     labels = engine.nearest(centers, weights)
     groups = arrays.as_run(labels if members is None else members)
     solution: Solution | None = None
+    ways = weights[None], even_weights(centers)
+    distances = Distances(*(distances_to(engine, labels, centers, own) for own in ways))
     for _ in range(MOST_ROUNDS):
-        even = even_weights(centers)
-        each = (distances_to(engine, labels, centers, own) for own in (weights[None], even))
         sizes = arrays.sizes(groups, K)[0]
-        far = far_cases(engine, Distances(*each), arrays.only(groups), sizes, cutoff)
+        far = far_cases(engine, distances, arrays.only(groups), sizes, cutoff)
         out = far.weighted | far.unweighted
         new = arrays.without(arrays.as_run(labels), arrays.as_run(out))
         stands = solution is not None and arrays.differ(new, groups)[0] == 0
@@ -231,8 +234,11 @@ def reweight(
         if emptied.any():
             new = groups
         held = Held(new, arrays.as_run(far.unweighted), weights, weights, True)
+        del solution, distances, far, out, new  # of n numbers each, and there will be new ones
         solution = finish(engine, problem, held)
-        labels, centers, weights = solution.labels, solution.centers, solution.weights
+        distances = distances_of(engine, solution)
+        solution = replace(solution, unweighted_costs=distances.unweighted)
+        labels, weights = solution.labels, solution.weights
         groups = arrays.as_run(arrays.without(labels, solution.trimmed_weighted))
     assert solution is not None
     return solution

@@ -73,7 +73,8 @@ def cleaned(name: Any, width: int = 120) -> str:
     terminal would obey them. The middle is left out, as long names tend to differ at their ends.
     """
     text = _ends(str(name), 50 * width)
-    text = "".join(" " if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in text)
+    if not text.isprintable():  # mostly it is, and a million names are looked at in a second
+        text = "".join(" " if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in text)
     return _ends(" ".join(text.split()), width)
 
 

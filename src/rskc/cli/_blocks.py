@@ -275,6 +275,7 @@ def write_cases(path: str | os.PathLike, result: Result) -> Result:
     from rskc.fitted import with_cases
 
     table, model = result.data.table, result.model
+    table.close()  # what the fit left
     counts, shown = Counts(len(model.cluster_centers_)), []
     small = with_cases(model, n_threads=1)
     weights = getattr(model, "sample_weight_", None)

@@ -114,5 +114,12 @@ class _Reader:
             release_memory()
         return parts
 
+    def close(self) -> None:
+        """Close all streams, and give freed memory back."""
+        with self._turn:
+            self._turn.wait_for(lambda: not self._busy)
+            self._streams.clear()
+        release_memory()
 
-read_rows = _Reader().read
+
+reader = _Reader()

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.files._formats import damaged, of_arrow, of_matrix
-from rskc.files._parquet import STREAMED, parquet, read_rows, release_memory
+from rskc.files._parquet import STREAMED, parquet, reader, release_memory
 from rskc.files._roles import SetAside, Wanted, find_roles
 from rskc.files._source import Layout, Source, TableError, shown
 from rskc.files.tables import PARQUET, is_pattern, similar
@@ -116,6 +116,10 @@ class BlockTable:
             index = pd.Index([str(each) for each in sides[self.id_column]], dtype=object)
         labels = None if self.label_column is None else sides[self.label_column]
         return Block(pd.DataFrame(cells, index=index, columns=self.features, copy=False), labels)
+
+    def close(self) -> None:
+        """Close files that are open where a block ended, and give freed memory back."""
+        reader.close()
 
     def _check_finite(self, piece: Piece, names: list[str], cells: np.ndarray) -> None:
         if np.isfinite(np.sum(cells)):  # mostly, and without an array as large as the block
@@ -325,7 +329,7 @@ def _read_piece(
         rows = np.load(piece.path, mmap_mode="r")[piece.begin : piece.end]
         known = {name: rows[:, _number(name)].astype(str).astype(object) for name in sides}
         return rows[:, list(map(_number, features))].astype(dtype, order="C"), known
-    parts = read_rows(piece.path, [*features, *sides], piece.begin, piece.end)[::-1]
+    parts = reader.read(piece.path, [*features, *sides], piece.begin, piece.end)[::-1]
     cells = np.empty((piece.n_cases, len(features)), dtype)
     texts = [np.empty(piece.n_cases, object) for _ in sides]
     first = 0

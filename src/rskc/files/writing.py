@@ -75,7 +75,8 @@ def _column(pl: Any, series: Any) -> Any:
     if series.dtype.kind in "iu":  # whole numbers of pandas of which some may be missing
         numbers = series.to_numpy(series.dtype.numpy_dtype, na_value=0)
         return pl.Series(numbers).set(pl.Series(missing), None)
-    cells = [None if gone else str(x) for x, gone in zip(series, missing, strict=True)]
+    texts = series.to_numpy(object)  # text of pandas 3 takes a call for each that is asked for
+    cells = [None if gone else str(x) for x, gone in zip(texts, missing, strict=True)]
     return pl.Series(cells, dtype=pl.String)
 
 

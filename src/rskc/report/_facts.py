@@ -234,8 +234,9 @@ def _fitting(columns: Columns, order: np.ndarray, budget: int) -> np.ndarray:
     for values in others:  # words are stored once
         numbers = values.dtype != object
         row += json_bytes(plain_numbers(values[sample])) / len(sample) if numbers else 3.0
-    sizes = np.array([len(name.encode()) + 5 * sum(map(name.count, "<>&")) for name in names])
-    return np.sort(order[np.cumsum(sizes[order] + 3 + row) <= budget])
+    order = order[: max(int(budget / (3 + row)), 0)]  # no more would fit without any name
+    sizes = np.array([len(x.encode()) + 5 * sum(map(x.count, "<>&")) for x in names[order]], int)
+    return np.sort(order[np.cumsum(sizes + 3 + row) <= budget])
 
 
 def json_bytes(value: Any) -> int:

@@ -67,6 +67,7 @@ class Solution:
     converged: bool
     rival: Rival | None = None  # passed over for its small cluster
     exposed: Rival | None = None  # the own smallest cluster, where no better solution was found
+    unweighted_costs: Any = None  # (n,) such a distance by equal weights, where it is known
 
     @property
     def mean(self) -> float:

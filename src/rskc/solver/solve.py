@@ -88,7 +88,8 @@ def _solve_in_memory(
 
 def hand_back(engine: Engine, found: Solution) -> Solution:
     """Return a solution for all cases, found in memory, with arrays of the kind of the engine."""
-    names = ("labels", "trimmed_weighted", "trimmed_unweighted", "costs")
+    names = ["labels", "trimmed_weighted", "trimmed_unweighted", "costs"]
+    names += [] if found.unweighted_costs is None else ["unweighted_costs"]
     from_numpy = engine.arrays.from_numpy
     return replace(found, **{name: from_numpy(getattr(found, name)) for name in names})
 

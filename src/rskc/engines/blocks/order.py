@@ -23,7 +23,8 @@ from rskc.engines.blocks.plans import Blocks, Node
 MASS_SLACK = 1e-11
 
 # Values in the first sample, and those that may come back from inside a bracket, of all blocks.
-SAMPLE, INSIDE = 2**14, 2**17
+# More where nothing travels: of ten million values the first bracket holds 240,000.
+SAMPLE, INSIDE, INSIDE_HERE = 2**14, 2**17, 2**20
 # ... but this many from each block at least.
 LEAST_INSIDE = 64
 # Half the width of the first bracket, in standard deviations of the rank of the wanted value.
@@ -195,7 +196,8 @@ def _begin(rank: float, values: np.ndarray, step: int, masses: np.ndarray | None
 
 
 def _search(blocks: Blocks, nodes: list[Node], searches: list[_Row]) -> None:
-    most = max(LEAST_INSIDE, INSIDE // len(blocks))
+    inside = INSIDE if blocks.scheduler.remote else INSIDE_HERE
+    most = max(LEAST_INSIDE, inside // len(blocks))
     while True:
         open_rows = [r for r, search in enumerate(searches) if search.found is None]
         if not open_rows:
@@ -256,5 +258,5 @@ def _in_bracket(
 
 
 def _finite_twice(values: np.ndarray) -> np.ndarray:
-    values = np.where(np.isfinite(values), values, -np.inf).reshape(1, -1)
-    return np.concatenate([values, values])
+    values = np.where(np.isfinite(values), values, -np.inf).ravel()
+    return np.broadcast_to(values, (2, len(values)))
