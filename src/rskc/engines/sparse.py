@@ -101,9 +101,8 @@ class SparseCells:
         self.bytes_per_row = bytes_of(Z) // max(1, Z.shape[0])
 
     @classmethod
-    def of(cls, X: csr_array, frame: Frame, n_threads: int) -> SparseCells:
-        """Take the cells of a matrix, those of columns far from 0 less their location."""
-        origin = _origin(X, frame.location)
+    def of(cls, X: csr_array, frame: Frame, origin: np.ndarray, n_threads: int) -> SparseCells:
+        """Take the cells of a matrix, less the origin of columns that are far from 0."""
         Z = X if not origin.any() else _less(X, origin)
         factor, offset = frame.factor, (frame.location - origin) * frame.factor
         if abs(np.log2(factor)) > FOLDED_BITS:
@@ -344,11 +343,14 @@ class SparseEngine(MemoryEngine):
 
     sparse_table_type: Any = SparseTable
 
-    def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES, dense_bytes=None):
+    def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES, dense_bytes=None, origin=None):
         X = in_order(X)
         BaseEngine.__init__(self, X.shape, X.dtype, frame or sparse_frame(X))
         self.X, self.n_threads, self.passes = X, n_threads, passes
-        self.width, self.cells = self.n_features, SparseCells.of(X, self.frame, n_threads)
+        # A part does as the whole does: some rows show less of how far columns are from 0.
+        self.origin = _origin(X, self.frame.location) if origin is None else origin
+        self.width = self.n_features
+        self.cells = SparseCells.of(X, self.frame, self.origin, n_threads)
         self.dense_bytes = dense_bytes  # up to which tables are dense
         if dense_bytes is None:
             self.dense_bytes = max(DENSE_BYTES, int(DENSE_SHARE * bytes_of(X)))
@@ -357,8 +359,8 @@ class SparseEngine(MemoryEngine):
         return self.X[cases].toarray()
 
     def part(self, cases, masses=None):
-        kind = partial(type(self), dense_bytes=self.dense_bytes, passes=self.passes)
-        return kind(self.X[cases], frame=self.frame, n_threads=self.n_threads)
+        how = {"dense_bytes": self.dense_bytes, "passes": self.passes, "origin": self.origin}
+        return type(self)(self.X[cases], frame=self.frame, n_threads=self.n_threads, **how)
 
     def distinct(self, most):
         known: set[bytes] = set()
