@@ -71,6 +71,8 @@ def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     for search, numbers in few.items():
         assert numbers.keys() <= search.__kwdefaults__.keys()
         monkeypatch.setattr(search, "__kwdefaults__", search.__kwdefaults__ | numbers)
+    assert Stability.__init__.__defaults__ == ("auto",)
+    monkeypatch.setattr(Stability.__init__, "__defaults__", ((2, 3, 4),))
 
 
 # ---- No test vanishes in silence

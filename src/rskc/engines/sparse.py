@@ -121,9 +121,12 @@ class SparseCells:
         Z = self.Z
         if largest(Z) * self.factor <= limits.min():
             return self
-        most = (limits / self.factor).astype(Z.dtype)[Z.indices]
-        cut = _with_data(Z, np.clip(Z.data, -most, most))
-        return SparseCells(cut, self.factor, self.offset, self.n_threads)
+        most, data = (limits / self.factor).astype(Z.dtype), Z.data.copy()
+        step = CHUNK_BYTES // Z.dtype.itemsize  # what is cut off is the only array of its length
+        for first in range(0, len(data), step):
+            own = most[Z.indices[first : first + step]]
+            np.clip(data[first : first + step], -own, own, out=data[first : first + step])
+        return SparseCells(_with_data(Z, data), self.factor, self.offset, self.n_threads)
 
     def chunks(self, bytes_per_row: int) -> list[slice]:
         """Cut the rows into chunks, the same for any number of threads."""
