@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import diags_array, issparse
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import to_dense, to_numpy_pair
@@ -181,7 +181,7 @@ def plane_of(model: Any, X: Any, cases: AssignedCases, kind: str) -> Plane:
     centers = fill_with_centers(centers, np.arange(len(centers)), centers)
     if not by_features:
         scale = np.sqrt(weights[features])
-        weighted = X @ diags_array(scale, format="csr") if issparse(X) else X * scale
+        weighted = X.multiply(scale[None]).tocsr() if issparse(X) else X * scale
         return _by_components(weighted, centers * scale, cases.outliers, n_filled)
     names = [cleaned(name, 40) for name in number_names(model)[features]]
     if len(features) == 1:
