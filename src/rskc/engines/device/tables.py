@@ -42,7 +42,7 @@ class DeviceTable(BaseTable):
 
     def _row_sums(self, weights):
         arrays, xp = self.arrays, self.arrays.xp
-        weights = np.pad(weights, ((0, 0), (0, self.padding)))
+        weights = self._padded(weights)
         columns, width = arrays.asarray(weights.T), 2 * self.rows.shape[1] + len(weights)
         parts = [
             (passes_array.read(self.rows, rows) ** 2 @ columns).T
@@ -62,9 +62,14 @@ class DeviceTable(BaseTable):
     def _nearest(self, factors, constants):
         """Find the least of x * factors + constants (runs, K) for every case and run."""
         asarray, dtype = self.arrays.asarray, self.rows.dtype
-        factors = np.pad(factors, ((0, 0), (0, 0), (0, self.padding)))
-        parts = asarray(factors, dtype), asarray(constants, dtype)
+        parts = asarray(self._padded(factors), dtype), asarray(constants, dtype)
         return Assignment(*self.engine.passes.assign(self.rows, *parts, self.norms()))
+
+    def _padded(self, array):
+        """Add columns of 0, as the cells have; NumPy's pad takes longer than to launch a kernel."""
+        wide = np.zeros((*array.shape[:-1], array.shape[-1] + self.padding))
+        wide[..., : array.shape[-1]] = array
+        return wide
 
     def trim(self, assignment, m):
         groups, within = self.engine.passes.trim(*assignment, m)
