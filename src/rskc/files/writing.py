@@ -56,7 +56,9 @@ def write_csv_parts(frames: Iterable[Any], path: str | os.PathLike) -> None:
             if number == 0:
                 file.write(_header(pl, frame))
             columns = [_column(pl, frame.iloc[:, j]).alias(str(j)) for j in range(frame.shape[1])]
-            body = pl.DataFrame(columns).with_columns(_harmless(pl, pl.selectors.string()))
+            body = pl.DataFrame(columns).with_columns(
+                _harmless(pl, pl.selectors.string().as_expr())
+            )
             file.write(body.write_csv(include_header=False).encode())
 
 
