@@ -125,11 +125,11 @@ def test_searches_with_weights(kind):
 
 
 def test_shares_of_categories_by_hand():
-    """Red has 3 of 4 units of weight: its indicator is divided by the root of 3/4."""
+    """Red has 3 of 4 units of weight: its indicator is sqrt(2 / pi) over the root of 3/4."""
     frame = pd.DataFrame({"color": ["red", "blue", "blue", "green"]})
     encoder = CategoryEncoder().fit(frame, sample_weight=[3, 0.5, 0.5, 0])
     assert encoder.columns_[0].categories == ("blue", "red")  # green is not seen
-    assert_allclose(encoder.columns_[0].scales, [2, np.sqrt(4 / 3)])
+    assert_allclose(encoder.columns_[0].scales, np.sqrt(2 / np.pi) * np.array([2, np.sqrt(4 / 3)]))
     ranks = CategoryEncoder(ordinal={"color": ["red", "green", "blue"]})
     code = ranks.fit(frame, sample_weight=[3, 0.5, 0.5, 0]).columns_[0]
     assert (code.center, code.scales[0]) == (1.5, pytest.approx(1 / np.sqrt(0.75)))
