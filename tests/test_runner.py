@@ -26,6 +26,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import clone
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
@@ -55,6 +56,18 @@ def blobs():
     X = rng.standard_normal((36, 6))
     X[:, :3] += 4 * (np.arange(36) % 3)[:, None]
     return X
+
+
+def test_blas_has_one_thread_in_tasks_of_this_process():
+    """As in workers: results must not depend on where the clock lets a task run."""
+
+    def work(key):
+        libraries = [info for info in threadpool_info() if info["user_api"] == "blas"]
+        return {"threads": max(info["num_threads"] for info in libraries)}
+
+    with threadpool_limits(2, "blas"):
+        (found,) = Runner(NoCheckpoint({"seed": 0}), 1, False).run("test", work, [(0,)])
+    assert found["threads"] == 1
 
 
 def search_of(name, **params):

@@ -20,6 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from tqdm import tqdm
 
+from rskc.engines.threads import one_blas_thread
 from rskc.selection.checkpoint import NoCheckpoint, Result
 from rskc.worker import end_with
 
@@ -137,9 +138,10 @@ def _numbered(work: Work, i: int, key: Key) -> tuple[int, Result]:
     """Run one task, and return its number too.
 
     Warnings about parts of the data and about random data are kept back; those of the refit are
-    shown.
+    shown. BLAS has one thread, as in a worker, and rounds alike in this process: the clock decides
+    where a task runs.
     """
-    with _quiet_in_main_thread():
+    with _quiet_in_main_thread(), one_blas_thread:
         return i, work(key)
 
 
