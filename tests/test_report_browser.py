@@ -256,6 +256,10 @@ def test_tables_are_readable_on_a_phone(browser, path):
         meaning = phone.page.locator("table.stack td[data-label=Meaning]").first.bounding_box()
         name = phone.page.locator("table.stack th[data-label=Parameter]").first.bounding_box()
         assert meaning["y"] > name["y"]
+        # Labels stand in the room before the text of a cell, and not under it.
+        room = "cells => cells.map(cell => parseFloat(getComputedStyle(cell).paddingLeft))"
+        rooms = phone.page.locator("table.stack [data-label]").evaluate_all(room)
+        assert min(rooms) > 100, rooms
         for cell in ("table.stack td[data-label=Meaning]", "td.words"):
             box = phone.page.locator(cell).first.bounding_box()
             assert 0 <= box["x"] < box["x"] + box["width"] <= 360
