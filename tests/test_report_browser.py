@@ -69,6 +69,11 @@ class Watch(browsing.Watch):
         code = "([chart, name]) => rskc.views[chart].data(name).map(d => ({...d}))"
         return self.page.evaluate(code, [chart, dataset])
 
+    def scale_of(self, chart, axis):
+        """The domain of an axis."""
+        code = "([chart, axis]) => rskc.views[chart].scale(axis).domain()"
+        return self.page.evaluate(code, [chart, axis])
+
 
 @pytest.fixture(scope="module")
 def watch(browser, path):
@@ -344,6 +349,25 @@ def test_a_page_of_one_cluster_is_drawn_without_a_warning(browser, tmp_path):
         drawn = ["clusters", "outliers", "search-0", "search-1"]
         assert watch.page.evaluate("Object.keys(rskc.views)") == drawn
         assert "largest weights" not in " ".join(watch.page.locator("h3").all_inner_texts())
+
+
+def test_a_mixed_weighted_table_is_drawn_without_a_warning(browser, tmp_path):
+    """A far outlier makes the scales of distances logarithmic, and nothing else is trimmed."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(120, 4)), columns=list("abcd"))
+    frame.loc[:39, "a"] += 8
+    frame.loc[40:79, "b"] += 8
+    frame.loc[5, "c"] = 1e4
+    frame["color"] = np.repeat(["red", "green", "blue"], 40)
+    model = RobustSparseKMeans(3, trim="auto", n_init=5, random_state=0)
+    model.fit(frame, sample_weight=rng.uniform(0.5, 3, 120))
+    report = make_report(model, frame)
+    figure = report.summary["figures"]["outliers"]
+    assert (figure["log"], figure["counts"]["trimmed"]) == ([True, True], 0)
+    with Watch(browser, report.save(tmp_path / "mixed.html")) as watch:
+        assert watch.complaints == []
+        x, threshold = watch.scale_of("outliers", "x"), figure["thresholds"]["weighted"]
+        assert x[0] < min(figure["points"]["x"]) < threshold < max(figure["points"]["x"]) < x[1]
 
 
 def test_a_search_that_tried_nothing_has_no_chart(browser, tmp_path):
