@@ -15,12 +15,7 @@ from rskc.datasets import make_simulation
 from rskc.report import make_report
 from rskc.selection import (
     Clest,
-    GapL1,
-    GridSearch,
-    PredictionStrength,
     Stability,
-    TrimCurves,
-    feature_path,
 )
 
 CHARTS = ["clusters", "silhouettes", "weights", "cells", "outliers"]
@@ -304,21 +299,9 @@ def test_page_in_a_notebook(browser, model, data, tmp_path):
         assert watch.complaints == []
 
 
-def test_searches_are_drawn(browser, tmp_path):
+def test_searches_are_drawn(browser, searches, tmp_path):
     X = make_simulation(model=1, random_state=0).data
     model = fit(X, l1_bound=6)
-    small = RobustSparseKMeans(3, trim=0.05, l1_bound=6, n_init=5, random_state=0)
-    how = {"random_state": 0, "n_jobs": 1, "progress": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        searches = [
-            Clest(small, [2, 3], n_splits=3, n_references=19, **how).fit(X),
-            GapL1(small, [2, 6, 20], n_permutations=2, **how).fit(X),
-            PredictionStrength(small, [1, 2, 3], n_splits=2, **how).fit(X),
-            TrimCurves(small, [2, 3], [0, 0.05, 0.1], **how).fit(X),
-            GridSearch(small, [2, 3], [3, 6], [0, 0.05], **how).fit(X),
-            feature_path(small, X, [2, 6]),
-        ]
     path = make_report(model, X, searches=searches).save(tmp_path / "searches.html")
     with Watch(browser, path) as watch:
         assert watch.complaints == []
@@ -326,7 +309,7 @@ def test_searches_are_drawn(browser, tmp_path):
         rows = watch.rows_of("search-0", "curve")
         expected = searches[0].table_.observed_cer
         assert [row["observed_cer"] for row in rows] == pytest.approx(expected, rel=1e-3)
-        assert watch.count("#chart-search-4 .mark-rect.layer_0_marks path") == 8
+        assert watch.count("#chart-search-5 .mark-rect.layer_0_marks path") == 8
         dots = watch.count("#chart-search-0 .mark-symbol.layer_0_marks path")
         assert dots == searches[0].observed_cers_.size
 
