@@ -36,9 +36,8 @@ PATIENCE_ON_ALL = 2
 # From this number of cases on K-means ends when the within sum falls by no more than this share of
 # tol in an iteration: the last cases take hundreds of iterations, each of which reads all data, and
 # lower the sum by a hundredth of a percent. Labels are then those of the centers, as ``predict``
-# gives them, and this many times tol of the cases may move in a further iteration, and of the weights
-# change: of ten million cases that is a tenth of a percent, where a further pass over all features
-# moved 2 in 10,000.
+# gives them. This many times tol, one in a thousand, of the cases may move or be flagged otherwise
+# in a further iteration, and of the weights change: of ten million cases 1 in 10,000 were.
 MILLIONS, LATE_TOL, LATE_MOVES = 1_000_000, 1e-2, 10
 # Ends of branches that are tried where the state chosen loses its guard.
 MOST_ENDS = 4
