@@ -19,6 +19,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rskc.case_weights import check_sample_weight
+from rskc.columns import name_cases
 from rskc.frames import (
     CATEGORY,
     NUMBERS,
@@ -129,7 +131,8 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         orders = _orders(self.ordinal, names)
         asked = {*_places("categorical", self.categorical, names), *orders}
         kinds = kinds_of(X)
-        weights = _weights(sample_weight, X.shape[0])
+        n = X.shape[0]
+        weights = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight, n)
         self.columns_ = []
         for j, name in enumerate(names):
             kind = kinds[j]
@@ -386,19 +389,6 @@ def _order_of_type(values: Any) -> list[str] | None:
     return None
 
 
-def _weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Return what cases count; 1 if all count the same."""
-    if sample_weight is None:
-        return np.ones(n)
-    try:
-        weights = np.asarray(sample_weight, np.float64)
-    except (TypeError, ValueError):
-        weights = np.empty(0)
-    if weights.shape != (n,) or not (weights >= 0).all() or np.isinf(weights).any():
-        raise ValueError(f"sample_weight must hold {n} numbers, one for each case, 0 or more.")
-    return weights
-
-
 def _code(
     name: str, seen: list[str], weights: np.ndarray, is_ordinal: bool, order: list[str] | None
 ) -> ColumnCode:
@@ -420,7 +410,7 @@ def _code(
         spread = np.average((ranks - center) ** 2, weights=weights) if len(ranks) else 0.0
         deviation = np.sqrt(spread)
         return ColumnCode(ORDINAL, tuple(order), (1 / deviation if deviation else 1.0,), center)
-    if len(found) > 2 and 2 * len(found) >= len(seen):
+    if name_cases(len(seen), len(found)):
         raise ValueError(
             f"Column {short!r} of X has {count(len(found), 'category', 'categories')} in "
             f"{count(len(seen), 'case')}: they name the cases rather than group them; leave the "

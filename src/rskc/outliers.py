@@ -26,11 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import Cases, Engine
+from rskc.medians import MAD_FACTOR, column_medians
 from rskc.solver import Problem, Solution
 from rskc.solver.solve import Held, finish
 
-# For normal data the standard deviation is this many median deviations.
-NORMAL = 1.4826
 # Cut-offs of the rules: MADs above the median.
 CUTOFFS = {"both": 3.0, "paper": 3.5}
 RULES = tuple(CUTOFFS)
@@ -114,7 +113,7 @@ def judge(
     if rule == "paper":
         own = CUTOFFS[rule] if cutoff is None else cutoff
         median, deviation = engine.arrays.spread(distances.weighted)
-        return Judgment(Thresholds(max(median + own * NORMAL * deviation, least), np.inf), own)
+        return Judgment(Thresholds(max(median + own * MAD_FACTOR * deviation, least), np.inf), own)
     scale = _Scale.of(engine, distances, groups, sizes)
     own = scale.cutoff_for_tail(CUTOFFS[rule]) if cutoff is None else cutoff
     return Judgment(Thresholds(*(max(limit**3, least) for limit in scale.limits(own))), own)
@@ -154,7 +153,7 @@ class _Scale(NamedTuple):
 
     def limits(self, cutoff: float) -> list[float]:
         """Return the cube roots beyond which a case is flagged."""
-        return [median + cutoff * NORMAL * deviation for median, deviation in self.spreads]
+        return [median + cutoff * MAD_FACTOR * deviation for median, deviation in self.spreads]
 
     def beyond(self, cutoff: float) -> Distances:
         """Return masks of the cases that each distance flags."""
@@ -368,7 +367,7 @@ class _Region(NamedTuple):
 def _find(view: _View, size: int, most_spread: float) -> _Region | None:
     """Return the densest group of suspects, if it is compact, and apart from all clusters."""
     missing = np.isnan(view.suspects)
-    middle = np.where(missing.all(axis=0), 0.0, _medians(view.suspects))
+    middle = np.nan_to_num(column_medians(view.suspects))  # 0 where all are missing
     filled = np.where(missing, middle, view.suspects)
     densest = _densest(filled, size)
     usual = ~_has_outlying_cells(view, filled[densest])
@@ -386,24 +385,16 @@ def _find(view: _View, size: int, most_spread: float) -> _Region | None:
         return None
     roots = np.cbrt(distances)
     median = np.median(roots)
-    reach = (median + REACH * NORMAL * np.median(np.abs(roots - median))) ** 3
+    reach = (median + REACH * MAD_FACTOR * np.median(np.abs(roots - median))) ** 3
     return _Region(usual, center, float(reach) * (size + 1) / size)
 
 
 def _has_outlying_cells(view: _View, group: np.ndarray) -> np.ndarray:
     """Return the features in which a group is farther from all clusters than these can be."""
-    deviations = NORMAL * _medians(np.abs(view.errors))
+    deviations = MAD_FACTOR * np.nan_to_num(column_medians(np.abs(view.errors)))
     gaps = np.abs(view.centers - np.median(group, axis=0)).min(axis=0)
     between = view.centers.max(axis=0) - view.centers.min(axis=0)
     return gaps > np.maximum(OUTLYING * deviations, between)
-
-
-def _medians(values: np.ndarray) -> np.ndarray:
-    """Return the medians of the observed values of each column; 0 where none is observed."""
-    observed = ~np.isnan(values)
-    if observed.all():
-        return np.median(values, axis=0)
-    return np.nanmedian(np.where(observed.any(axis=0), values, 0.0), axis=0)
 
 
 def _densest(points: np.ndarray, size: int) -> np.ndarray:
