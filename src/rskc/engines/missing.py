@@ -206,12 +206,12 @@ class MissingEngine(MissingEngineMixin, MemoryEngine):
         parts = (np.isnan(self.X[start : start + ROWS_AT_ONCE]) for start in starts)
         return self.n_cases - sum(np.count_nonzero(part, axis=0) for part in parts)
 
-    @property
-    def n_missing(self):
+    @cached_property
+    def n_missing(self):  # type: ignore[override]
         return self.X.size - int(self.observed_cells.sum())
 
-    @property
-    def observed_features(self):
+    @cached_property
+    def observed_features(self):  # type: ignore[override]
         return self.observed_cells > 0
 
     def largest_cell(self):
