@@ -163,7 +163,7 @@ def solver_settings(verbose: Any) -> Iterator[None]:
 
 def make_engine(model: Any, X: Any, masses: np.ndarray | None = None) -> Engine:
     """Return the engine for validated data; cases with no observed value are left out."""
-    options = {"masses": masses, "n_threads": check_n_threads(model.n_threads)}
+    options: dict[str, Any] = {"masses": masses, "n_threads": check_n_threads(model.n_threads)}
     if is_dask(X) and masses is None:
         options["wanted"] = _expected_cases(model, *X.shape)
     return engine_for(X, drop_unobserved=True, **options)
