@@ -129,7 +129,7 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
     last = replace(found.problem, n_trim=problem.n_trim)
     solution = found.solution
     if wishes.trim or wishes.reweight:
-        solution = _reweighted(engine, last, found, None if sample is not None else kept)
+        solution = _reweighted(engine, last, found, kept if sample is None else few)
     elif sample is not None:
         solution = carry(engine, last, sample, solution)
     return Found(
@@ -203,18 +203,19 @@ def _far(found: _Clusters, cutoff: float) -> Distances:
 
 
 def _reweighted(
-    engine: Engine, problem: Problem, found: _Clusters, kept: np.ndarray | None
+    engine: Engine, problem: Problem, found: _Clusters, few: np.ndarray | Engine
 ) -> Solution:
-    """Let the distances of all cases decide, from the centers of some."""
-    solution, members = found.solution, None
-    if kept is not None:
+    """Let the distances of all cases decide, from the centers of few, a sample or most of them."""
+    solution, start = found.solution, (found.solution.centers, found.solution.weights)
+    if not isinstance(few, np.ndarray):
+        last = reweight(engine, problem, *start, LAST_CUTOFF, sample=few)
+    else:
         arrays = found.engine.arrays
         own = arrays.to_numpy(arrays.without(solution.labels, solution.trimmed_weighted))
         every = np.full(engine.n_cases, -1, own.dtype)
-        every[kept] = own
+        every[few] = own
         members = engine.arrays.from_numpy(every)
-    start = solution.centers, solution.weights
-    last = reweight(engine, problem, *start, LAST_CUTOFF, members)
+        last = reweight(engine, problem, *start, LAST_CUTOFF, members)
     return replace(
         last,
         path=(*solution.path, last.objective),

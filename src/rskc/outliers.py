@@ -128,12 +128,7 @@ def far_cases(
     would be flagged, as with few distinct values, only those at the largest distances are.
     """
     scale = _Scale.of(engine, distances, groups, sizes)
-    cutoff = scale.cutoff_for_tail(cutoff)
-    while scale.n_beyond(cutoff) > MOST_FLAGGED * engine.mass:
-        cutoff *= 2
-        if cutoff > LARGEST_CUTOFF:
-            return Distances(*(mask & ~mask for mask in scale.beyond(cutoff)))
-    return scale.beyond(cutoff)
+    return scale.beyond(scale.cutoff_for_few(cutoff))
 
 
 class _Scale(NamedTuple):
@@ -165,6 +160,13 @@ class _Scale(NamedTuple):
         far = self.beyond(cutoff)
         return self.arrays.count(far.weighted | far.unweighted)
 
+    def cutoff_for_few(self, cutoff: float) -> float:
+        """Return a cut-off beyond which no more than MOST_FLAGGED are; infinite if that is none."""
+        cutoff = self.cutoff_for_tail(cutoff)
+        while self.n_beyond(cutoff) > MOST_FLAGGED * self.n_cases:
+            cutoff = 2 * cutoff if 2 * cutoff <= LARGEST_CUTOFF else np.inf
+        return cutoff
+
     def cutoff_for_tail(self, cutoff: float) -> float:
         """Return the cut-off, or a larger one where no gap but a tail lies behind it.
 
@@ -193,6 +195,7 @@ def reweight(
     weights: np.ndarray,
     cutoff: float,
     members: Any = None,
+    sample: Engine | None = None,
 ) -> Solution:
     """Repeat flags, centers and weights from given ones until the flags stand.
 
@@ -210,6 +213,9 @@ def reweight(
         MADs above the median of the cube roots beyond which a case is left out.
     members : array of shape (n,) or None
         The cases that made the centers: their labels, -1 for others. None for all.
+    sample : Engine or None
+        Some of the cases, by whose thresholds the first flags of all are made, so that one pass
+        over the data makes flags and centers.
 
     Returns
     -------
@@ -217,32 +223,88 @@ def reweight(
         Its ``trimmed_weighted`` are all cases that were left out, and its ``trimmed_unweighted``
         those of them that the unweighted distance flags.
     """
-    arrays, K, most = engine.arrays, problem.n_clusters, may_move(problem, engine.n_cases)
-    labels = engine.nearest(centers, weights)
-    groups = arrays.as_run(labels if members is None else members)
+    arrays, most = engine.arrays, may_move(problem, engine.n_cases)
+    if sample is None:
+        flagged = _flag_first(engine, centers, weights, cutoff, members)
+    else:
+        flagged = _flag_by_sample(engine, centers, weights, cutoff, sample)
     solution: Solution | None = None
-    ways = weights[None], even_weights(centers)
-    distances = Distances(*(distances_to(engine, labels, centers, own) for own in ways))
     for _ in range(MOST_ROUNDS):
-        sizes = arrays.sizes(groups, K)[0]
-        far = far_cases(engine, distances, arrays.only(groups), sizes, cutoff)
-        out = far.weighted | far.unweighted
-        new = arrays.without(arrays.as_run(labels), arrays.as_run(out))
-        stands = solution is not None and arrays.differ(new, groups)[0] <= most
-        emptied = (arrays.sizes(new, K)[0] == 0) & (sizes > 0)
-        if stands or (solution is not None and emptied.any()):
-            break
-        if emptied.any():
-            new = groups
-        held = Held(new, arrays.as_run(far.unweighted), weights, weights, True)
-        del solution, distances, far, out, new  # of n numbers each, and there will be new ones
+        held = Held(flagged.groups, arrays.as_run(flagged.far), weights, weights, True)
+        del flagged, solution  # of n numbers each, and there will be new ones
         solution = finish(engine, problem, held)
+        del held
         distances = distances_of(engine, solution)
         solution = replace(solution, unweighted_costs=distances.unweighted)
         labels, weights = solution.labels, solution.weights
         groups = arrays.as_run(arrays.without(labels, solution.trimmed_weighted))
+        sizes = solution.kept_sizes
+        far = far_cases(engine, distances, arrays.only(groups), sizes, cutoff)
+        flagged = _Flagged.of(arrays, labels, far)
+        stands = arrays.differ(flagged.groups, groups)[0] <= most
+        if stands or flagged.empties(arrays, sizes):
+            break
+        del distances, labels, groups, far
     assert solution is not None
     return solution
+
+
+class _First(NamedTuple):
+    """Clusters and distances of the cases of an engine, by the first centers and weights."""
+
+    labels: Any
+    distances: Distances
+
+    @classmethod
+    def of(cls, engine: Engine, centers: np.ndarray, weights: np.ndarray) -> _First:
+        """Find them."""
+        labels, ways = engine.nearest(centers, weights), (weights[None], even_weights(centers))
+        return cls(labels, Distances(*(distances_to(engine, labels, centers, own) for own in ways)))
+
+
+class _Flagged(NamedTuple):
+    """The labels (1, n) of the cases that are not flagged, -1 for the others."""
+
+    groups: Any
+    far: Any  # (n,) those that the unweighted distance flags
+
+    @classmethod
+    def of(cls, arrays: Cases, labels: Any, far: Distances) -> _Flagged:
+        """Leave out the cases that either distance flags."""
+        out = arrays.as_run(far.weighted | far.unweighted)
+        return cls(arrays.without(arrays.as_run(labels), out), far.unweighted)
+
+    def empties(self, arrays: Cases, sizes: np.ndarray) -> bool:
+        """Whether nothing is left of a cluster that had cases."""
+        return bool(((arrays.sizes(self.groups, len(sizes))[0] == 0) & (sizes > 0)).any())
+
+
+def _flag_first(
+    engine: Engine, centers: np.ndarray, weights: np.ndarray, cutoff: float, members: Any
+) -> _Flagged:
+    """Flag cases by their distances to the first centers; none if that would empty a cluster."""
+    arrays, (labels, distances) = engine.arrays, _First.of(engine, centers, weights)
+    groups = arrays.as_run(labels if members is None else members)
+    sizes = arrays.sizes(groups, len(centers))[0]
+    far = far_cases(engine, distances, arrays.only(groups), sizes, cutoff)
+    flagged = _Flagged.of(arrays, labels, far)
+    return flagged._replace(groups=groups) if flagged.empties(arrays, sizes) else flagged
+
+
+def _flag_by_sample(
+    engine: Engine, centers: np.ndarray, weights: np.ndarray, cutoff: float, sample: Engine
+) -> _Flagged:
+    """Flag cases by the thresholds of some of them: nothing of the others is asked before."""
+    labels, distances = _First.of(sample, centers, weights)
+    sizes = sample.arrays.sizes(sample.arrays.as_run(labels), len(centers))[0]
+    scale = _Scale.of(sample, distances, labels, sizes)
+    limits = np.array(scale.limits(scale.cutoff_for_few(cutoff)))
+    thresholds = Thresholds(*limits**3)
+    some = _Flagged.of(sample.arrays, labels, thresholds.flag(distances))
+    if some.empties(sample.arrays, sizes):
+        return _flag_first(engine, centers, weights, cutoff, None)
+    labels, distances = _First.of(engine, centers, weights)
+    return _Flagged.of(engine.arrays, labels, thresholds.flag(distances))
 
 
 # ---- Clumps
