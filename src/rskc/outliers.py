@@ -1,4 +1,4 @@
-"""Which cases are outlying, centers without them, and which of them are a clump (internal).
+"""Which cases are outlying, and which of them are a clump (internal).
 
 *Distances and thresholds.* Cases are judged by the distances to their centers, weighted and
 unweighted. A squared distance over many features is nearly a sum of squares of normal errors, and
@@ -6,10 +6,6 @@ the cube root of such a sum is nearly normal whatever their number (Wilson and H
 scale 3 MAD above the median are exceeded by .13% to .18% of the cases of clean normal data, for 1
 to 1,000 features alike. On the scale of the distances themselves, the paper's, 3.5 MAD are exceeded
 by 10% of the cases with one feature, and by 2% with four.
-
-*The reweighting step.* Trimming takes a share of the cases that somebody chose. In ``reweight`` the
-distances decide: cases beyond the cut-off are left out of centers, B_j and weights, which are made
-anew, and so are labels and flags, until these stand.
 
 *Clumps.* Outlying cases may resemble one another in the features that make them outlying. In the
 features that tell the clusters apart they are still a mixture of the clusters. A small cluster that
@@ -20,15 +16,13 @@ trimming took away is compact there, as the other clusters are, and lies apart f
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rskc.engines import Cases, Engine
 from rskc.medians import MAD_FACTOR, column_medians
-from rskc.solver import Problem, Solution
-from rskc.solver.solve import Held, finish, may_move
+from rskc.solver import Solution
 
 # Cut-offs of the rules: MADs above the median.
 CUTOFFS = {"both": 3.0, "paper": 3.5}
@@ -40,8 +34,6 @@ TAIL, TAIL_BEFORE, TAIL_BEHIND = 5 / 3, 0.05, 0.01
 MOST_FLAGGED, LARGEST_CUTOFF = 0.25, 1e6
 # Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
 ROUNDING = 1e-24
-# Rounds in which flags and centers are made consistent.
-MOST_ROUNDS = 10
 
 
 # ---- Distances and thresholds
@@ -131,6 +123,17 @@ def far_cases(
     return scale.beyond(scale.cutoff_for_few(cutoff))
 
 
+def far_thresholds(
+    engine: Engine, distances: Distances, groups: Any, sizes: np.ndarray, cutoff: float
+) -> Thresholds:
+    """Return the distances beyond which ``far_cases`` flags cases of very large clusters.
+
+    These do not pull their centers.
+    """
+    scale = _Scale.of(engine, distances, groups, sizes)
+    return Thresholds(*np.power(scale.limits(scale.cutoff_for_few(cutoff)), 3))
+
+
 class _Scale(NamedTuple):
     """Cube roots (n,) of both distances, to the centers without the case, and their spreads."""
 
@@ -183,128 +186,6 @@ class _Scale(NamedTuple):
 def pulls(sizes: np.ndarray) -> np.ndarray:
     """Return by how much squared distances of the cases of each cluster are too small."""
     return (sizes / np.maximum(sizes - 1, 1)) ** 2
-
-
-# ---- The reweighting step
-
-
-def reweight(
-    engine: Engine,
-    problem: Problem,
-    centers: np.ndarray,
-    weights: np.ndarray,
-    cutoff: float,
-    members: Any = None,
-    sample: Engine | None = None,
-) -> Solution:
-    """Repeat flags, centers and weights from given ones until the flags stand.
-
-    Those of a few among millions of cases may still change, as labels may.
-
-    Parameters
-    ----------
-    engine : Engine
-        The data.
-    problem : Problem
-        Its bound, or its number of features, and its number of clusters; nothing is trimmed.
-    centers, weights : ndarray of shape (K, p) and (p,)
-        Where to begin, in the space of the data.
-    cutoff : float
-        MADs above the median of the cube roots beyond which a case is left out.
-    members : array of shape (n,) or None
-        The cases that made the centers: their labels, -1 for others. None for all.
-    sample : Engine or None
-        Some of the cases, by whose thresholds the first flags of all are made, so that one pass
-        over the data makes flags and centers.
-
-    Returns
-    -------
-    solution : Solution
-        Its ``trimmed_weighted`` are all cases that were left out, and its ``trimmed_unweighted``
-        those of them that the unweighted distance flags.
-    """
-    arrays, most = engine.arrays, may_move(problem, engine.n_cases)
-    if sample is None:
-        flagged = _flag_first(engine, centers, weights, cutoff, members)
-    else:
-        flagged = _flag_by_sample(engine, centers, weights, cutoff, sample)
-    solution: Solution | None = None
-    for _ in range(MOST_ROUNDS):
-        held = Held(flagged.groups, arrays.as_run(flagged.far), weights, weights, True)
-        del flagged, solution  # of n numbers each, and there will be new ones
-        solution = finish(engine, problem, held)
-        del held
-        distances = distances_of(engine, solution)
-        solution = replace(solution, unweighted_costs=distances.unweighted)
-        labels, weights = solution.labels, solution.weights
-        groups = arrays.as_run(arrays.without(labels, solution.trimmed_weighted))
-        sizes = solution.kept_sizes
-        far = far_cases(engine, distances, arrays.only(groups), sizes, cutoff)
-        flagged = _Flagged.of(arrays, labels, far)
-        stands = arrays.differ(flagged.groups, groups)[0] <= most
-        if stands or flagged.empties(arrays, sizes):
-            break
-        del distances, labels, groups, far
-    assert solution is not None
-    return solution
-
-
-class _First(NamedTuple):
-    """Clusters and distances of the cases of an engine, by the first centers and weights."""
-
-    labels: Any
-    distances: Distances
-
-    @classmethod
-    def of(cls, engine: Engine, centers: np.ndarray, weights: np.ndarray) -> _First:
-        """Find them."""
-        labels, ways = engine.nearest(centers, weights), (weights[None], even_weights(centers))
-        return cls(labels, Distances(*(distances_to(engine, labels, centers, own) for own in ways)))
-
-
-class _Flagged(NamedTuple):
-    """The labels (1, n) of the cases that are not flagged, -1 for the others."""
-
-    groups: Any
-    far: Any  # (n,) those that the unweighted distance flags
-
-    @classmethod
-    def of(cls, arrays: Cases, labels: Any, far: Distances) -> _Flagged:
-        """Leave out the cases that either distance flags."""
-        out = arrays.as_run(far.weighted | far.unweighted)
-        return cls(arrays.without(arrays.as_run(labels), out), far.unweighted)
-
-    def empties(self, arrays: Cases, sizes: np.ndarray) -> bool:
-        """Whether nothing is left of a cluster that had cases."""
-        return bool(((arrays.sizes(self.groups, len(sizes))[0] == 0) & (sizes > 0)).any())
-
-
-def _flag_first(
-    engine: Engine, centers: np.ndarray, weights: np.ndarray, cutoff: float, members: Any
-) -> _Flagged:
-    """Flag cases by their distances to the first centers; none if that would empty a cluster."""
-    arrays, (labels, distances) = engine.arrays, _First.of(engine, centers, weights)
-    groups = arrays.as_run(labels if members is None else members)
-    sizes = arrays.sizes(groups, len(centers))[0]
-    far = far_cases(engine, distances, arrays.only(groups), sizes, cutoff)
-    flagged = _Flagged.of(arrays, labels, far)
-    return flagged._replace(groups=groups) if flagged.empties(arrays, sizes) else flagged
-
-
-def _flag_by_sample(
-    engine: Engine, centers: np.ndarray, weights: np.ndarray, cutoff: float, sample: Engine
-) -> _Flagged:
-    """Flag cases by the thresholds of some of them: nothing of the others is asked before."""
-    labels, distances = _First.of(sample, centers, weights)
-    sizes = sample.arrays.sizes(sample.arrays.as_run(labels), len(centers))[0]
-    scale = _Scale.of(sample, distances, labels, sizes)
-    limits = np.array(scale.limits(scale.cutoff_for_few(cutoff)))
-    thresholds = Thresholds(*limits**3)
-    some = _Flagged.of(sample.arrays, labels, thresholds.flag(distances))
-    if some.empties(sample.arrays, sizes):
-        return _flag_first(engine, centers, weights, cutoff, None)
-    labels, distances = _First.of(engine, centers, weights)
-    return _Flagged.of(engine.arrays, labels, thresholds.flag(distances))
 
 
 # ---- Clumps

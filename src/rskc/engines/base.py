@@ -273,6 +273,9 @@ class BaseEngine:
     def expect(self, n_clusters, n_trim):
         pass
 
+    def forget_part(self):
+        pass
+
     def place(self, centers):
         return self.frame.place(centers)
 

@@ -248,6 +248,9 @@ class Engine(Protocol):
         Where cases have masses, they may have others there.
         """
 
+    def forget_part(self) -> None:
+        """Give up what is kept of the last part: it is not needed any more."""
+
     def equal_weights(self) -> np.ndarray:
         """Return weights (1, p) of 1, and 0 for features that are nowhere observed."""
 

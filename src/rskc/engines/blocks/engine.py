@@ -67,7 +67,7 @@ class BlocksEngine(BaseEngine):
         remote = self.blocks.scheduler.remote
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
         self.node = self._engines(data.node, self.frame)
-        self._gathered, self._sample = Latest(), Latest()
+        self.forget_part()
         if data.brought is not None:
             cases, rows = data.brought
             self._gathered.get((cases.tobytes(),), lambda: rows)
@@ -105,6 +105,9 @@ class BlocksEngine(BaseEngine):
         part = self._engine_of_rows(np.ascontiguousarray(self.rows(cases)), cases, masses)
         key = cases.tobytes(), None if masses is None else masses.tobytes()
         return self._sample.get(key, partial(KnownCases, cases, part)).engine
+
+    def forget_part(self):
+        self._gathered, self._sample = Latest(), Latest()
 
     def _engine_of_rows(
         self, rows: np.ndarray, cases: np.ndarray, masses: np.ndarray | None
