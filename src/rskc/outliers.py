@@ -253,7 +253,7 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     roots, frame = np.sqrt(solution.weights[columns]), engine.frame.of_columns(columns)
 
     def coordinates(cases: np.ndarray) -> np.ndarray:
-        return frame.place(engine.rows(cases)[:, columns]) * roots
+        return frame.place(engine.columns_of(cases, columns)) * roots
 
     centers = frame.place(solution.centers[:, columns]) * roots
     some = _some(copies, MOST_SUSPECTS)

@@ -267,6 +267,9 @@ class BaseEngine:
         """Return some of the data, in memory."""
         raise NotImplementedError
 
+    def columns_of(self, cases, columns):
+        return self.rows(cases)[:, columns]
+
     def distinct(self, most):
         return min(most, len(distinct_rows(self.rows, self.n_cases, most)))
 

@@ -242,6 +242,9 @@ class Engine(Protocol):
     def rows(self, cases: np.ndarray) -> np.ndarray:
         """Return some of the cases as they were given, in memory; NaN for a missing cell."""
 
+    def columns_of(self, cases: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return some columns of some cases."""
+
     def part(self, cases: np.ndarray, masses: np.ndarray | None = None) -> Engine:
         """Return an engine for some of the cases, in the same frame.
 

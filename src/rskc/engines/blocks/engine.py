@@ -101,6 +101,10 @@ class BlocksEngine(BaseEngine):
         key = (None if cases is None else cases.tobytes(),)
         return self._gathered.get(key, lambda: self.data.rows(cases))
 
+    def columns_of(self, cases, columns):
+        node = self.data.columns(columns)
+        return super().columns_of(cases, columns) if node is None else self.data.rows(cases, node)
+
     def part(self, cases, masses=None):
         part = self._engine_of_rows(np.ascontiguousarray(self.rows(cases)), cases, masses)
         key = cases.tobytes(), None if masses is None else masses.tobytes()
