@@ -331,7 +331,7 @@ def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses
         centers = np.round(np.nan_to_num(sums.means()))
         labels = np.maximum(groups, 0)
         found.append((sums.totals, sums.counts, engine.factored(groups, np.ones((2, 3)), 4)))
-        found[-1] += (engine.distances(labels, centers, weights), engine._observed_weight(weights))
+        found[-1] += (engine.distances(labels, centers, weights), engine._factors(weights))
     for a, b in zip(found[0], found[1], strict=True):
         assert_allclose(b, a, rtol=1e-12, atol=1e-12)
     for a, b in zip(found[1], found[2], strict=True):

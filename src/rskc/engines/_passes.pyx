@@ -47,8 +47,9 @@ cdef extern from "kernels.h":
     double framed_distance_double(const double*, const double*, double, const double*, const double*, int) noexcept nogil
     double observed_distance_float(const float*, const double*, double, const double*, const double*, double, int) noexcept nogil
     double observed_distance_double(const double*, const double*, double, const double*, const double*, double, int) noexcept nogil
-    double observed_weight_float(const float*, const double*, int) noexcept nogil
     double observed_weight_double(const double*, const double*, int) noexcept nogil
+    double missing_factor_float(const float*, const double*, double, int) noexcept nogil
+    double missing_factor_double(const double*, const double*, double, int) noexcept nogil
     void add_squares_float(const float*, double, int64_t, double*) noexcept nogil
     void add_squares_double(const double*, double, int64_t, double*) noexcept nogil
     double trim_run_float(const int32_t*, const float*, int64_t, int64_t, float*, int32_t*) noexcept nogil
@@ -243,20 +244,23 @@ cdef void assign_block(const floating *x, int rows, int step, int q, int runs, i
 
 
 def scale_centers_missing(const double[:, ::1] weights, const double[:, :, ::1] centers,
-                          floating[:, :, ::1] scaled, int64_t[:, ::1] unseen):
+                          floating[:, :, ::1] scaled, int64_t[::1] starts):
     """scaled (runs, K, 2q) = -2 w c and then w c^2, 0 where a center is NaN.
 
-    unseen = the number of features that have weight in which it is NaN.
+    starts (runs * K + 1) = the number of features that have weight in which the centers before are NaN.
     """
-    cdef int64_t r, k, own = weights.shape[0] > 1
+    cdef int64_t r, k, c = 0, unseen, own = weights.shape[0] > 1
     cdef int q = <int>centers.shape[2]
+    starts[0] = 0
     with nogil:
         for r in range(centers.shape[0]):
             for k in range(centers.shape[1]):
                 if floating is float:
-                    unseen[r, k] = scale_observed_center_float(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                    unseen = scale_observed_center_float(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
                 else:
-                    unseen[r, k] = scale_observed_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                    unseen = scale_observed_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                starts[c + 1] = starts[c] + unseen
+                c += 1
 
 
 cdef struct Unseen:
@@ -684,16 +688,18 @@ def own_distances_missing(const floating[:, ::1] X, const double[::1] location, 
     free(totals)
 
 
-def observed_weights(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads, double[:, ::1] out):
-    """out[r, i] = sum of weights[r] over the features that are not NaN in case i."""
+def missing_factors(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads, double[:, ::1] out):
+    """out[r, i] = all weight / the weight of what is not NaN in case i; 0 if that has none."""
     cdef int64_t n = X.shape[0], i, r
     cdef int p = <int>X.shape[1]
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-        for r in range(weights.shape[0]):
+    cdef double total
+    for r in range(weights.shape[0]):
+        total = observed_weight_double(&weights[r, 0], &weights[r, 0], p)
+        for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
             if floating is float:
-                out[r, i] = observed_weight_float(&X[i, 0], &weights[r, 0], p)
+                out[r, i] = missing_factor_float(&X[i, 0], &weights[r, 0], total, p)
             else:
-                out[r, i] = observed_weight_double(&X[i, 0], &weights[r, 0], p)
+                out[r, i] = missing_factor_double(&X[i, 0], &weights[r, 0], total, p)
 
 
 def row_norms(const floating[::1] X, int block, const double[:, ::1] weights, int n_threads,
