@@ -28,7 +28,7 @@ from rskc.case_weights import Counting, counting_cases, rows_of
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
-from rskc.fit_warnings import warnings_of
+from rskc.fit_warnings import on_units, warnings_of
 from rskc.fitted import by_column, number_names, predictor_of
 from rskc.groups import FeatureGroups, check_groups
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
@@ -81,8 +81,9 @@ def fit(
         judged = _judge(model, engine, made.solution)
         found = list(warnings_of(model, engine, made, judged.out, names))
         _store(model, engine, made, judged, counting)
-        if hasattr(model, "encoder_"):  # a missing category is one cell
-            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())
+        if hasattr(model, "encoder_"):
+            found += on_units(model, own)
+            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())  # a category is one cell
     vars(model).pop("sample_weight_", None)  # of an earlier fit
     if counting.weights is not None:
         model.sample_weight_ = counting.weights
