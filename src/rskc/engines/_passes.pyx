@@ -10,6 +10,7 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, sgemm
 
 
@@ -57,7 +58,10 @@ cdef enum:
     # OpenBLAS multiplies without packing up to so many multiplications.
     SMALL_PRODUCT = 1000000
     ROWS_AT_ONCE = 16
-    STRIPE_ROWS = 8192
+    # A product is cut into at least so many pieces; from so many on, threads take the next that is free.
+    FEWEST_PIECES = 4
+    MANY_PIECES = 256
+    STRIPE_ROWS = 2048
     MAX_STRIPES = 16
 
 # Parts that differ by less are the same: sums of masses are rounded.
@@ -160,53 +164,62 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
         int64_t n = labels.shape[1], b
         int columns = runs * K
         int64_t norms_stride = n if norms.shape[0] > 1 else 0
-        int step = product_rows(block, columns, q)
+        int step = product_rows(n, block, columns, q)
         size_t size = <size_t>step * columns + 2 * step
         floating *work = <floating*>reserved(n_threads * size * sizeof(floating))
-        Block part
-    for b in prange((n + block - 1) // block, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=8):
-        part = block_at(b, n, q, block)
-        if part.first + part.rows < n:
-            rskc_prefetch(&X[part.offset + <int64_t>part.rows * q],
-                          min(<int64_t>block, n - part.first - part.rows) * q * sizeof(floating))
-        assign_block(&X[part.offset], part.rows, step, q, runs, K, &scaled[0, 0, 0],
-                     &constants[0, 0], &norms[0, part.first], norms_stride, n,
-                     work + threadid() * size, &labels[0, part.first], &costs[0, part.first])
+        int64_t pieces = (block + step - 1) // step, last = (n + block - 1) // block * pieces
+    if last < MANY_PIECES:  # the same thread has the same cases each time, in its own cache
+        for b in prange(last, nogil=True, num_threads=n_threads, schedule="static"):
+            assign_piece(&X[0], n, block, b // pieces, b % pieces, step, q, runs, K, &scaled[0, 0, 0],
+                         &constants[0, 0], &norms[0, 0], norms_stride, work + threadid() * size,
+                         &labels[0, 0], &costs[0, 0])
+    else:
+        for b in prange(last, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=8):
+            assign_piece(&X[0], n, block, b // pieces, b % pieces, step, q, runs, K, &scaled[0, 0, 0],
+                         &constants[0, 0], &norms[0, 0], norms_stride, work + threadid() * size,
+                         &labels[0, 0], &costs[0, 0])
     free(work)
 
 
-cdef int product_rows(int block, int64_t columns, int64_t q) noexcept nogil:
-    """Cases in one product: as many as BLAS multiplies without packing, if that is worth it."""
+cdef int product_rows(int64_t n, int block, int64_t columns, int64_t q) noexcept nogil:
+    """Cases in one product: as many as BLAS multiplies without packing, if that is worth it.
+
+    Few cases are cut into a few pieces, so that several threads have some each.
+    """
     cdef int64_t rows = SMALL_PRODUCT // (columns * q) // 16 * 16
-    return <int>min(<int64_t>block, rows) if rows >= 32 else block
+    rows = min(<int64_t>block, rows) if rows >= 32 else block
+    return <int>min(rows, max(<int64_t>32, (n // FEWEST_PIECES + 15) // 16 * 16))
 
 
-cdef void assign_block(const floating *x, int rows, int step, int q, int runs, int K,
-                       const floating *scaled, const floating *constants, const floating *norms,
-                       int64_t norms_stride, int64_t n, floating *work, int32_t *labels,
+cdef void assign_piece(const floating *x, int64_t n, int block, int64_t number, int64_t piece, int step, int q,
+                       int runs, int K, const floating *scaled, const floating *constants,
+                       const floating *norms, int64_t norms_stride, floating *work, int32_t *labels,
                        floating *costs) noexcept nogil:
+    """Nearest centers of a piece of a block: of ``step`` cases, or of what is left."""
     cdef:
-        int columns = runs * K, r, start = 0, part
+        Block own = block_at(number, n, q, block)
+        int columns = runs * K, r, part = <int>min(<int64_t>step, own.rows - piece * step)
+        int64_t first = own.first + piece * step
         floating one = 1, zero = 0
-        floating *best
-        floating *arg
+        floating *best = work + <size_t>part * columns
+        floating *arg = best + part
         char no_trans = b"N"
-    while start < rows:
-        part = min(step, rows - start)
-        best = work + <size_t>part * columns
-        arg = best + part
+    if part <= 0:
+        return
+    x += own.offset + piece * step
+    if piece == 0 and own.first + own.rows < n:
+        rskc_prefetch(x + <int64_t>own.rows * q, min(<int64_t>block, n - own.first - own.rows) * q * sizeof(floating))
+    if floating is float:
+        sgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <float*>x, &own.rows, <float*>scaled, &q, &zero, work, &part)
+    else:
+        dgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <double*>x, &own.rows, <double*>scaled, &q, &zero, work, &part)
+    for r in range(runs):
         if floating is float:
-            sgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <float*>x + start, &rows, <float*>scaled, &q, &zero, work, &part)
+            nearest_float(work + <size_t>r * K * part, constants + r * K, K, part, best, arg)
+            store_nearest_float(best, arg, norms + r * norms_stride + first, part, labels + r * n + first, costs + r * n + first)
         else:
-            dgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <double*>x + start, &rows, <double*>scaled, &q, &zero, work, &part)
-        for r in range(runs):
-            if floating is float:
-                nearest_float(work + <size_t>r * K * part, constants + r * K, K, part, best, arg)
-                store_nearest_float(best, arg, norms + r * norms_stride + start, part, labels + r * n + start, costs + r * n + start)
-            else:
-                nearest_double(work + <size_t>r * K * part, constants + r * K, K, part, best, arg)
-                store_nearest_double(best, arg, norms + r * norms_stride + start, part, labels + r * n + start, costs + r * n + start)
-        start += part
+            nearest_double(work + <size_t>r * K * part, constants + r * K, K, part, best, arg)
+            store_nearest_double(best, arg, norms + r * norms_stride + first, part, labels + r * n + first, costs + r * n + first)
 
 
 def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, int n_threads,
@@ -332,24 +345,28 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
         int64_t gathered = block * p if block > 1 else 0  # room for the cases of a block, row by row
         int64_t *changed = NULL
         double *partial = NULL
+        char *touched = NULL  # which groups a stripe has summed
         floating *work = NULL
     try:
         changed = <int64_t*>reserved(runs * stripes * sizeof(int64_t))
         work = <floating*>reserved(<size_t>n_threads * gathered * sizeof(floating))
         if stripes > 1:
             partial = <double*>reserved(<size_t>runs * stripes * size * sizeof(double))
+            touched = <char*>reserved(<size_t>runs * stripes * K)
         for r in prange(runs * stripes, nogil=True, num_threads=n_threads, schedule="dynamic"):
             if stripes == 1:
                 changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, mass, &before[r, 0], &after[r, 0], 0, n,
-                                          p, work + threadid() * gathered, &totals[r, 0, 0], &counts[r, 0])
+                                          p, work + threadid() * gathered, NULL, &totals[r, 0, 0], &counts[r, 0])
             else:
-                changed[r] = shift_partial(&X[0], n, block, &location[0], factor, mass, &before[r // stripes, 0],
-                                           &after[r // stripes, 0], min(n, (r % stripes) * rows),
-                                           min(n, (r % stripes + 1) * rows), K, p,
-                                           work + threadid() * gathered, partial + r * size)
+                memset(touched + r * K, 0, K)
+                changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, mass, &before[r // stripes, 0],
+                                          &after[r // stripes, 0], min(n, (r % stripes) * rows),
+                                          min(n, (r % stripes + 1) * rows), p, work + threadid() * gathered,
+                                          touched + r * K, partial + r * size, partial + r * size + K * p)
         if stripes > 1:
             for r in prange(runs, nogil=True, num_threads=n_threads, schedule="static"):
-                add_stripes(partial + r * stripes * size, stripes, K, p, &totals[r, 0, 0], &counts[r, 0])
+                add_stripes(partial + r * stripes * size, touched + r * stripes * K, stripes, K, p, &totals[r, 0, 0],
+                            &counts[r, 0])
         for r in range(runs):
             moved[r] = 0
             for s in range(stripes):
@@ -357,6 +374,7 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
     finally:
         free(changed)
         free(work)
+        free(touched)
         free(partial)
 
 
@@ -366,31 +384,27 @@ cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
     return (rows + TABLE_BLOCK - 1) // TABLE_BLOCK * TABLE_BLOCK
 
 
-cdef int64_t shift_partial(const floating *x, int64_t n, int block, const double *location,
-                           double factor, const double *mass, const int32_t *before, const int32_t *after, int64_t start, int64_t stop, int64_t K, int64_t p,
-                           floating *rows, double *partial) noexcept nogil:
-    cdef int64_t j
-    for j in range(K * (p + 1)):
-        partial[j] = 0
-    return shift_stripe(x, n, block, location, factor, mass, before, after, start, stop, p, rows, partial, partial + K * p)
-
-
-cdef void add_stripes(const double *partial, int stripes, int64_t K, int64_t p, double *totals,
+cdef void add_stripes(const double *partial, const char *touched, int stripes, int64_t K, int64_t p, double *totals,
                       double *counts) noexcept nogil:
-    cdef int64_t s, j, size = K * (p + 1)
+    """Add the partial sums of the stripes, in their order."""
+    cdef int64_t s, j, k
     for s in range(stripes):
-        for j in range(K * p):
-            totals[j] += partial[s * size + j]
-        for j in range(K):
-            counts[j] += partial[s * size + K * p + j]
+        for k in range(K):
+            if touched[s * K + k]:
+                for j in range(p):
+                    totals[k * p + j] += partial[k * p + j]
+                counts[k] += partial[K * p + k]
+        partial += K * (p + 1)
 
 
 cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double *location,
                           double factor, const double *mass, const int32_t *before, const int32_t *after,
-                          int64_t start, int64_t stop, int64_t p, floating *rows, double *totals, double *counts) noexcept nogil:
+                          int64_t start, int64_t stop, int64_t p, floating *rows, char *touched, double *totals,
+                          double *counts) noexcept nogil:
     """Sums over the cases start .. stop; start lies at the beginning of a block.
 
-    ``rows`` is room for the cases of a block.
+    ``rows`` is room for the cases of a block. Where totals are partial ones, ``touched`` marks the groups that have
+    some: the others hold nothing.
     """
     cdef int64_t i, end, changed = 0, here
     cdef double own = 1
@@ -411,13 +425,23 @@ cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double 
             if mass != NULL:
                 own = mass[i]
             if before[i] >= 0:
+                begin_group(touched, before[i], p, totals, counts)
                 move_row(case_i, location, -factor * own, p, totals + before[i] * p)
                 counts[before[i]] -= own
             if after[i] >= 0:
+                begin_group(touched, after[i], p, totals, counts)
                 move_row(case_i, location, factor * own, p, totals + after[i] * p)
                 counts[after[i]] += own
         start = end
     return changed
+
+
+cdef inline void begin_group(char *touched, int64_t k, int64_t p, double *totals, double *counts) noexcept nogil:
+    """Set the partial sums of a group to 0, the first time that it is met."""
+    if touched != NULL and not touched[k]:
+        memset(totals + k * p, 0, p * sizeof(double))
+        counts[k] = 0
+        touched[k] = 1
 
 
 cdef inline int64_t count_changes(const int32_t *before, const int32_t *after, int64_t start,
