@@ -338,11 +338,6 @@ def test_sums_of_squares_are_scaled_up_for_missing_coordinates():
     assert_allclose(outliers._squares(np.array([[3.0, 4.0]])), [25])
 
 
-def test_medians_of_observed_cells():
-    values = np.array([[1.0, np.nan, np.nan], [3.0, np.nan, 7.0]])
-    assert_allclose(outliers._medians(values), [2, 0, 7])
-
-
 def test_of_many_suspects_evenly_spaced_ones_are_looked_at():
     assert_array_equal(outliers._some(np.arange(0, 30, 3), 4), [0, 9, 18, 27])
     assert_array_equal(outliers._some(np.arange(4), 4), np.arange(4))

@@ -25,7 +25,12 @@ from rskc.files import read_table, write_ranked_lists
 from rskc.metrics import classification_error_rate
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability, feature_path
-from rskc.selection.references import SteppedReference, permuted
+from rskc.selection.references import (
+    SteppedReference,
+    even_spread,
+    normal_spread,
+    permuted,
+)
 
 N = 120
 CLASS = np.repeat([0, 1, 2], N // 3)
@@ -300,8 +305,8 @@ def test_a_stepped_cloud_has_the_categories_of_the_data(frame):
     encoder = CategoryEncoder().fit(frame)
     X = encoder.transform(frame)
     X[3, encoder.columns == 2] = np.nan
-    for is_even in (False, True):
-        cloud = SteppedReference.of(X, encoder.columns, is_even)
+    for spread in (normal_spread, even_spread):
+        cloud = SteppedReference.of(X, encoder.columns, spread)
         drawn = cloud.draw(np.random.default_rng(0))
         assert_array_equal(np.isnan(drawn), np.isnan(X))
         for j in np.flatnonzero(np.bincount(encoder.columns) > 1):
@@ -316,7 +321,7 @@ def test_steps_of_one_cloud_keep_their_correlation():
     rng = np.random.default_rng(0)
     f = rng.normal(size=2000)
     X = CategoryEncoder().fit_transform(pd.DataFrame({"x": f, "b": f + rng.normal(size=2000) > 0}))
-    drawn = SteppedReference.of(X, np.array([0, 1, 1]), False).draw(rng)
+    drawn = SteppedReference.of(X, np.array([0, 1, 1]), normal_spread).draw(rng)
     own, found = (np.corrcoef(cells[:, 0], cells[:, 2])[0, 1] for cells in (X, drawn))
     assert 0.8 * own < found < 1.1 * own  # without the strengthening it is 0.8, the root of 2 / pi
 
@@ -415,6 +420,7 @@ def run(*arguments):
     return " ".join(done.output.split())
 
 
+COMMENT = "text that names cases: 120 values in 120 cases"
 FIT = ("fit", "t.csv", "-k", "3", "--n-init", "5", "--force")
 
 
@@ -422,7 +428,7 @@ def test_read_table_has_categories_and_days(table):
     found = read_table("t.csv", text_columns="categories")
     assert list(found.data) == ["size", "noise", "color", "letter", "smoker", "code"]
     assert found.categories["color"] == ("blue", "green", "red")
-    assert found.dropped == {"visit": "dates", "comment": "text with 120 values in 120 cases"}
+    assert found.dropped == {"visit": "dates", "comment": COMMENT}
     assert found.n_missing == 3
     other = read_table("t.csv", text_columns="drop", date_columns="numbers", categorical=["code"])
     assert list(other.data) == ["size", "noise", "visit", "code"]
@@ -458,11 +464,22 @@ def test_tables_of_categories_alone_and_dates_of_other_formats(tmp_path, monkeyp
         read_table("t.csv", text_columns="categories", date_columns="numbers")
 
 
+@pytest.mark.parametrize(("n_values", "allowed"), [(59, True), (60, False)])
+def test_many_values_are_advised_to_be_categories_where_they_may_be(table, n_values, allowed):
+    table.assign(town=[f"town {i % n_values}" for i in range(N)]).to_csv("t.csv", index=False)
+    told = run(*FIT)
+    assert f"{n_values} values in 120 cases" in told
+    assert ("to cluster by text of many values, add --categorical NAME" in told) is allowed
+    done = CliRunner().invoke(app, [*FIT, "--categorical", "town"])
+    assert (done.exit_code == 0) is allowed
+
+
 def test_a_mixed_table_without_an_option(table):
     told = run(*FIT)
     assert "Column 'color' was read as 3 categories: blue, green, red." in told
     assert "Column 'smoker' was read as 2 categories: no, yes." in told
-    assert "'visit' (dates), 'comment' (text with 120 values in 120 cases)" in told
+    assert f"'visit' (dates), 'comment' ({COMMENT})" in told
+    assert "--categorical" not in told  # it would refuse the comments
     assert "to count dates in days, add --dates numbers" in told
     assert "Numbers were standardized by column" in told
     features = pd.read_csv("t-rskc/features.csv")

@@ -99,6 +99,11 @@ def are_classes(n: int, n_distinct: int) -> bool:
     return 2 <= n_distinct <= max(2, min(MOST_CLASSES, n // 3))
 
 
+def name_cases(n: int, n_distinct: int) -> bool:
+    """Whether values are too many to group the cases, half of these or more."""
+    return n_distinct > 2 and 2 * n_distinct >= n
+
+
 def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]:
     """Return the columns of a table (n_cases, n_columns) that are no measurements, by number."""
     if len(matrix) < FEWEST:

@@ -26,11 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import Cases, Engine
+from rskc.medians import MAD_FACTOR, column_medians
 from rskc.solver import Problem, Solution
 from rskc.solver.solve import Held, finish
 
-# For normal data the standard deviation is this many median deviations.
-NORMAL = 1.4826
 # Cut-offs of the rules: MADs above the median.
 CUTOFFS = {"both": 3.0, "paper": 3.5}
 RULES = tuple(CUTOFFS)
@@ -114,7 +113,7 @@ def judge(
     if rule == "paper":
         own = CUTOFFS[rule] if cutoff is None else cutoff
         median, deviation = engine.arrays.spread(distances.weighted)
-        return Judgment(Thresholds(max(median + own * NORMAL * deviation, least), np.inf), own)
+        return Judgment(Thresholds(max(median + own * MAD_FACTOR * deviation, least), np.inf), own)
     scale = _Scale.of(engine, distances, groups, sizes)
     own = scale.cutoff_for_tail(CUTOFFS[rule]) if cutoff is None else cutoff
     return Judgment(Thresholds(*(max(limit**3, least) for limit in scale.limits(own))), own)
@@ -154,7 +153,7 @@ class _Scale(NamedTuple):
 
     def limits(self, cutoff: float) -> list[float]:
         """Return the cube roots beyond which a case is flagged."""
-        return [median + cutoff * NORMAL * deviation for median, deviation in self.spreads]
+        return [median + cutoff * MAD_FACTOR * deviation for median, deviation in self.spreads]
 
     def beyond(self, cutoff: float) -> Distances:
         """Return masks of the cases that each distance flags."""
@@ -319,7 +318,7 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     sampled = np.bincount(labels, minlength=len(centers))
     counts = (solution.kept_sizes / np.maximum(sampled, 1))[labels]
     filled = _filled(coordinates(some))
-    deviations = NORMAL * _medians(np.abs(errors))
+    deviations = MAD_FACTOR * np.nan_to_num(column_medians(np.abs(errors)))
     view = _View(filled, _gaps(filled), errors, deviations, centers)
     for part in PARTS:
         region = _find(view, max(FEWEST, len(some) // part), np.sqrt(mixture))
@@ -385,7 +384,7 @@ def _find(view: _View, size: int, most_spread: float) -> _Region | None:
         return None
     roots = np.cbrt(distances)
     median = np.median(roots)
-    reach = (median + REACH * NORMAL * np.median(np.abs(roots - median))) ** 3
+    reach = (median + REACH * MAD_FACTOR * np.median(np.abs(roots - median))) ** 3
     return _Region(usual, center, float(reach) * (size + 1) / size)
 
 
@@ -396,20 +395,12 @@ def _has_outlying_cells(view: _View, group: np.ndarray) -> np.ndarray:
     return gaps > np.maximum(OUTLYING * view.deviations, between)
 
 
-def _medians(values: np.ndarray) -> np.ndarray:
-    """Return the medians of the observed values of each column; 0 where none is observed."""
-    observed = ~np.isnan(values)
-    if observed.all():
-        return np.median(values, axis=0)
-    return np.nanmedian(np.where(observed.any(axis=0), values, 0.0), axis=0)
-
-
 def _filled(points: np.ndarray) -> np.ndarray:
-    """Return points with the medians of columns in the place of missing cells."""
+    """Return points with the medians of columns in the place of missing cells; 0 if all are."""
     missing = np.isnan(points)
     if not missing.any():
         return points
-    return np.where(missing, np.where(missing.all(axis=0), 0.0, _medians(points)), points)
+    return np.where(missing, np.nan_to_num(column_medians(points)), points)
 
 
 def _gaps(points: np.ndarray) -> np.ndarray:

@@ -325,7 +325,7 @@ class SparseTable(MemoryTable):
     def cases(self, index):
         return self.cells.rows(index.ravel()).astype(self.dtype).reshape(*index.shape, -1)
 
-    def _row_sums(self, weights):
+    def _row_sums(self, weights, dtype=None):
         return self.cells.norms(weights).astype(self.dtype)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, getitem
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from rskc.engines.base import Frame, Latest, distinct_rows, sample_steps
 from rskc.engines.blocks import tasks
-from rskc.engines.blocks.plans import Blocks, Key, Node, unwrapped
+from rskc.engines.blocks.plans import Blocks, Key, Node, same, unwrapped
 from rskc.engines.blocks.schedulers import make_task
 from rskc.engines.missing import observed_frame
 
@@ -101,11 +101,8 @@ class BlockData:
     def _decide(self) -> None:
         """Decide what is kept of the blocks, and how many bytes that leaves."""
         self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
-        if self.missing:  # cells, where they are observed, and the numbers of the missing cells
-            size += self.n_cases * self.n_features + 16 * self.n_missing
-        kept = self._fits(size)
-        self.keep_rows, self.keep_engines = kept and not self.missing, kept and self.missing
-        self.room = self.budget - (size if kept else 0)
+        self.keep_rows = self._fits(size)
+        self.room = self.budget - (size if self.keep_rows else 0)
 
     def _rows_node(self, node: Node) -> Node:
         """Return the cases of each block, without unobserved ones if these are dropped."""
@@ -113,12 +110,6 @@ class BlockData:
         if self.n_unobserved == 0:
             return node
         return self.blocks.make(tasks.seen_rows, node, self.unobserved, keep=self.keep_rows)
-
-    def forget(self) -> None:
-        """Give up rows that are held where engines with copies of their own are kept."""
-        if self.keep_engines:
-            source = Node(partial(tasks.clean, dtype=self.dtype), (self.blocks.source,))
-            self.node = self._rows_node(source)
 
     # ---- Columns
 
@@ -134,7 +125,7 @@ class BlockData:
     @property
     def reads_columns(self) -> bool:
         """Whether some columns are read apart from the others."""
-        return self._read_columns is not None and not (self.keep_rows or self.keep_engines)
+        return self._read_columns is not None and not self.keep_rows
 
     def _some_columns(self, columns: np.ndarray) -> Node | None:
         assert self._read_columns is not None
@@ -150,16 +141,15 @@ class BlockData:
 
     # ---- Rows
 
-    def rows(self, index: np.ndarray | None, engines: Node | None = None) -> np.ndarray:
-        """Return rows by the sorted numbers of their cases, or all; from engines that are kept."""
-        node = engines if engines is not None and self.keep_engines else self.node
+    def rows(self, index: np.ndarray | None) -> np.ndarray:
+        """Return rows by the sorted numbers of their cases, or all."""
         if index is None:
-            return np.concatenate(self.blocks.gather(tasks.rows_of, node))
+            return np.concatenate(self.blocks.gather(same, self.node))
         parts = np.split(index, np.searchsorted(index, np.cumsum(self.lengths)[:-1]))
         firsts = np.cumsum(self.lengths) - self.lengths
         wanted = self.blocks.hold([part - first for part, first in zip(parts, firsts, strict=True)])
         some = [i for i, part in enumerate(parts) if len(part)]
-        return np.concatenate(self.blocks.gather(tasks.rows_of, node, wanted, only=some))
+        return np.concatenate(self.blocks.gather(getitem, self.node, wanted, only=some))
 
     def _frame(self) -> Frame:
         """Return the frame that an engine in memory has: it looks at some rows only."""

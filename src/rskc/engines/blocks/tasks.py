@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from dask.sizeof import sizeof
 
 from rskc.engines.base import Place, Sums
 from rskc.engines.interface import Listed
@@ -77,11 +76,6 @@ def number_of_seen(unobserved: np.ndarray, cases: np.ndarray, length: int) -> np
     return np.delete(np.arange(length), unobserved)[cases]
 
 
-def rows_of(owner: Any, index: Any = slice(None)) -> np.ndarray:
-    """Return rows of a block, or of the engine that was made of it."""
-    return owner[index] if isinstance(owner, np.ndarray) else owner.rows(index)
-
-
 def first_observed(X: np.ndarray, columns: np.ndarray, most: int) -> list[np.ndarray]:
     """Return the first observed cells of some columns."""
     return [column[~np.isnan(column)][:most] for column in (X[:, j] for j in columns)]
@@ -103,12 +97,6 @@ def products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def engine_of(X: np.ndarray, missing: bool, **options: Any) -> MemoryEngine:
     """Return the engine of a block."""
     return (MissingEngine if missing else MemoryEngine)(X, **options)
-
-
-@sizeof.register(MissingEngine)
-def _engine_bytes(engine: MissingEngine) -> int:
-    """Return the size, so that Dask sends tasks to the engine, and not the engine to tasks."""
-    return engine.X.nbytes + engine.observed.nbytes + 2 * engine.missing_rows.nbytes
 
 
 def sums_of(owner: Any, groups: np.ndarray, K: int) -> tuple:
