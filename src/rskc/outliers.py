@@ -28,7 +28,7 @@ import numpy as np
 from rskc.engines import Cases, Engine
 from rskc.medians import MAD_FACTOR, column_medians
 from rskc.solver import Problem, Solution
-from rskc.solver.solve import Held, finish
+from rskc.solver.solve import Held, finish, may_move
 
 # Cut-offs of the rules: MADs above the median.
 CUTOFFS = {"both": 3.0, "paper": 3.5}
@@ -196,6 +196,8 @@ def reweight(
 ) -> Solution:
     """Repeat flags, centers and weights from given ones until the flags stand.
 
+    Those of a few among millions of cases may still change, as labels may.
+
     Parameters
     ----------
     engine : Engine
@@ -215,7 +217,7 @@ def reweight(
         Its ``trimmed_weighted`` are all cases that were left out, and its ``trimmed_unweighted``
         those of them that the unweighted distance flags.
     """
-    arrays, K = engine.arrays, problem.n_clusters
+    arrays, K, most = engine.arrays, problem.n_clusters, may_move(problem, engine.n_cases)
     labels = engine.nearest(centers, weights)
     groups = arrays.as_run(labels if members is None else members)
     solution: Solution | None = None
@@ -226,7 +228,7 @@ def reweight(
         far = far_cases(engine, distances, arrays.only(groups), sizes, cutoff)
         out = far.weighted | far.unweighted
         new = arrays.without(arrays.as_run(labels), arrays.as_run(out))
-        stands = solution is not None and arrays.differ(new, groups)[0] == 0
+        stands = solution is not None and arrays.differ(new, groups)[0] <= most
         emptied = (arrays.sizes(new, K)[0] == 0) & (sizes > 0)
         if stands or (solution is not None and emptied.any()):
             break
