@@ -349,9 +349,8 @@ def test_a_pass_has_threads_by_its_size():
 
 def test_passes_go_alone_for_a_while_after_a_thread_had_to_wait(monkeypatch):
     switches = [7]
-    monkeypatch.setattr(teams, "RUSAGE_THREAD", 1, raising=False)
     monkeypatch.setattr(
-        teams, "getrusage", lambda who: SimpleNamespace(ru_nvcsw=switches[0], ru_nivcsw=0)
+        teams, "usage_of_thread", lambda: SimpleNamespace(ru_nvcsw=switches[0], ru_nivcsw=0)
     )
     monkeypatch.setattr(teams, "_traffic", teams._Traffic())
     work, most = (teams.SHORT_PASS + teams.LONG_PASS) / 2, teams.FEWEST_ALONE
@@ -376,7 +375,7 @@ def test_passes_go_alone_for_a_while_after_a_thread_had_to_wait(monkeypatch):
 
 
 def test_where_switches_are_not_counted_only_long_passes_have_threads(monkeypatch):
-    monkeypatch.setattr(teams, "getrusage", None)
+    monkeypatch.setattr(teams, "usage_of_thread", None)
     assert teams.team(teams.LONG_PASS, 4) == 1
     assert teams.team(teams.LONG_PASS + 1, 4) == 4
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
+usage_of_thread: Callable[[], Any] | None
 try:
-    from resource import RUSAGE_THREAD, getrusage
-except ImportError:  # only Linux counts the switches of a thread
-    getrusage = None  # type: ignore[assignment]
+    import resource
+
+    usage_of_thread = partial(resource.getrusage, resource.RUSAGE_THREAD)
+except (ImportError, AttributeError):  # only Linux counts the switches of a thread
+    usage_of_thread = None
 
 # Up to so many multiplications a pass is over before a second thread has begun.
 SHORT_PASS = 300_000
 # From so many on it has all threads, whatever else the machine does: it takes milliseconds.
-LONG_PASS = 10_000_000 if getrusage is None else 100_000_000
+LONG_PASS = 10_000_000 if usage_of_thread is None else 100_000_000
 # Passes that are made by one thread after CPUs were found busy, at first and at most.
 FEWEST_ALONE, MOST_ALONE = 32, 1024
 
@@ -38,9 +44,9 @@ class _Traffic(threading.local):
 
     def is_calm(self) -> bool:
         """Whether nothing was switched for a while; ask once for each pass."""
-        if getrusage is None:
+        if usage_of_thread is None:
             return False  # nobody knows
-        usage = getrusage(RUSAGE_THREAD)
+        usage = usage_of_thread()
         switches = usage.ru_nvcsw + usage.ru_nivcsw
         if switches != self.switches:
             self.left, self.alone = self.alone, min(2 * self.alone, MOST_ALONE)
