@@ -52,6 +52,7 @@ CASES = {"tumor", "tumour", "cell", "donor", "mouse", "animal", "control", "ctrl
 LETTERS = {"s", "p", "c", "n", "t"}  # S1, P1: of cases where nothing says what the rows are
 # What people write for a missing cell where only numbers fit. Positive 99 is too often a value.
 CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
+NONE = "None"  # a missing number as Python writes it; among words it is one of them
 FEWEST_CODES = 3  # cells; a single one is rather a slip
 FEWEST_COPIES, LEAST_SHARE = 2, 0.02  # cases that occur twice, that are worth a word
 MUCH = 100  # times that spreads differ

@@ -7,6 +7,7 @@ RobustSparseKMeans, of which the steps read the parameters.
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,11 +29,11 @@ from rskc.case_weights import Counting, counting_cases, rows_of
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
-from rskc.fit_warnings import warnings_of
+from rskc.fit_warnings import on_units, warnings_of
 from rskc.fitted import by_column, number_names, predictor_of
 from rskc.groups import FeatureGroups, check_groups
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
-from rskc.solver.search import auto_inits, auto_starts, search_cases
+from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
 from rskc.solver.starts import INITS
 from rskc.validation import (
     PRECISIONS,
@@ -81,8 +82,9 @@ def fit(
         judged = _judge(model, engine, made.solution)
         found = list(warnings_of(model, engine, made, judged.out, names))
         _store(model, engine, made, judged, counting)
-        if hasattr(model, "encoder_"):  # a missing category is one cell
-            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())
+        if hasattr(model, "encoder_"):
+            found += on_units(model, own)
+            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())  # a category is one cell
     vars(model).pop("sample_weight_", None)  # of an earlier fit
     if counting.weights is not None:
         model.sample_weight_ = counting.weights
@@ -162,8 +164,21 @@ def solver_settings(verbose: Any) -> Iterator[None]:
 
 def make_engine(model: Any, X: Any, masses: np.ndarray | None = None) -> Engine:
     """Return the engine for validated data; cases with no observed value are left out."""
-    n_threads = check_n_threads(model.n_threads)
-    return engine_for(X, drop_unobserved=True, masses=masses, n_threads=n_threads)
+    options: dict[str, Any] = {"masses": masses, "n_threads": check_n_threads(model.n_threads)}
+    if is_dask(X) and masses is None:
+        options["wanted"] = _expected_cases(model, *X.shape)
+    return engine_for(X, drop_unobserved=True, **options)
+
+
+def _expected_cases(model: Any, n: float, p: int) -> np.ndarray | None:
+    """Return the cases that ``make_starts`` will draw, if that can be told before a look at X.
+
+    One pass over the data is enough for the look and for their rows then.
+    """
+    K, random_state = model.n_clusters, check_seed(model.random_state)
+    if not (isinstance(model.init, str) and isinstance(K, int) and n == n):  # n may be NaN
+        return None
+    return draw_cases(int(n), p, K, copy.deepcopy(random_state))
 
 
 def make_problem(model: Any, engine: Engine) -> Problem:
@@ -242,8 +257,8 @@ def make_starts(model: Any, X: Any, engine: Engine, problem: Problem) -> Starts:
     if isinstance(init, str):
         check_choice("init", init, ("auto", *INITS), ", an array or a callable")
         inits = auto_inits(problem) if init == "auto" else (init,)
-        uniforms = random_state.random_sample((n_init, K))
-        return DrawnStarts(inits, uniforms, search_cases(engine, K, random_state))
+        cases = search_cases(engine, K, random_state)  # first: before n_init is known
+        return DrawnStarts(inits, random_state.random_sample((n_init, K)), cases)
     given = [init]
     if callable(init):
         given = [init(X, K, random_state=random_state) for _ in range(n_init)]

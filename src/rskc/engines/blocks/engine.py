@@ -68,6 +68,10 @@ class BlocksEngine(BaseEngine):
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
         self.node = self._engines(data.node, self.frame)
         self._gathered, self._sample = Latest(), Latest()
+        if data.brought is not None:
+            cases, rows = data.brought
+            self._gathered.get((cases.tobytes(),), lambda: rows)
+            data.brought = None  # it is kept once
         self.work_bytes = max(WORK_BYTES, self.room() // 8)
 
     def _engines(self, rows: Node, frame: Frame) -> Node:
@@ -303,9 +307,13 @@ def blocks_engine(
     frame: Any = None,
     n_threads: int = 1,
     masses: np.ndarray | None = None,
+    wanted: np.ndarray | None = None,
 ) -> BlocksEngine:
-    """Return the engine for a Dask array; one pass looks at what is in it."""
-    data = BlockData(X, missing, drop_unobserved, frame)
+    """Return the engine for a Dask array; one pass looks at what is in it.
+
+    It brings the rows of the cases ``wanted`` along, which will be asked for.
+    """
+    data = BlockData(X, missing, drop_unobserved, frame, wanted)
     if masses is not None:
         from rskc.engines.blocks.weighted import weighted_engine
 

@@ -57,6 +57,11 @@ def inspect(X: np.ndarray, spaced: np.ndarray) -> Inspected:
     return Inspected(Facts(n, len(rows), cells, observed, infinite, some), rows)
 
 
+def facts_and_rows(found: Inspected, X: np.ndarray, cases: np.ndarray) -> tuple:
+    """Return what is known of a block, and some of its rows."""
+    return found.facts, X[cases[cases < len(X)]]
+
+
 def seen_rows(X: np.ndarray, unobserved: np.ndarray) -> np.ndarray:
     """Return the block without its unobserved rows."""
     return np.delete(X, unobserved, axis=0) if len(unobserved) else X
