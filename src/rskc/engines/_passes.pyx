@@ -42,6 +42,8 @@ cdef extern from "kernels.h":
     void center_observed_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
     void add_row_float(const float*, const double*, double, int, double*) noexcept nogil
     void add_row_double(const double*, const double*, double, int, double*) noexcept nogil
+    void add_plain_row_float(const float*, double, int, double*) noexcept nogil
+    void add_plain_row_double(const double*, double, int, double*) noexcept nogil
     void add_observed_row_float(const float*, const double*, double, double, int, double*) noexcept nogil
     void add_observed_row_double(const double*, const double*, double, double, int, double*) noexcept nogil
     double framed_distance_float(const float*, const double*, double, const double*, const double*, int) noexcept nogil
@@ -541,6 +543,7 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
         int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // STRIPE_ROWS))
         int64_t rows = stripe_rows(n, stripes), r, s, K = totals.shape[1], p = location.shape[0], width = totals.shape[2]
         const double *mass
+        const double *place = place_of(location, factor)
         int64_t gathered = block * p if block > 1 else 0  # room for the cases of a block, row by row
         int64_t *changed = NULL
         double *partial = NULL
@@ -555,11 +558,11 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
         for r in prange(runs * stripes, nogil=True, num_threads=n_threads, schedule="dynamic"):
             mass = NULL if masses == NULL else masses + r // stripes * own
             if stripes == 1:
-                changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, mass, &before[r, 0], &after[r, 0], 0, n,
+                changed[r] = shift_stripe(&X[0], n, block, place, factor, mass, &before[r, 0], &after[r, 0], 0, n,
                                           p, width, work + threadid() * gathered, NULL, &totals[r, 0, 0], &counts[r, 0])
             else:
                 memset(touched + r * K, 0, K)
-                changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, mass, &before[r // stripes, 0],
+                changed[r] = shift_stripe(&X[0], n, block, place, factor, mass, &before[r // stripes, 0],
                                           &after[r // stripes, 0], min(n, (r % stripes) * rows),
                                           min(n, (r % stripes + 1) * rows), p, width, work + threadid() * gathered,
                                           touched + r * K, partial + r * size, partial + r * size + K * width)
@@ -576,6 +579,15 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
         free(work)
         free(touched)
         free(partial)
+
+
+cdef const double* place_of(const double[::1] location, double factor) noexcept:
+    """The location, or NULL where cases lie in place already, as those of a table do."""
+    cdef int64_t j
+    for j in range(location.shape[0] if factor == 1 else 0):
+        if location[j] != 0:
+            return &location[0]
+    return NULL if factor == 1 else &location[0]
 
 
 cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
@@ -669,12 +681,16 @@ cdef inline const floating* row_of(const floating *x, int64_t i, int64_t n, int6
 cdef inline void move_row(const floating *x, const double *location, double factor, double mass, int64_t p,
                           int64_t width, double *total) noexcept nogil:
     if floating is float:
-        if width == p:
+        if location == NULL:
+            add_plain_row_float(x, mass, <int>p, total)
+        elif width == p:
             add_row_float(x, location, factor * mass, <int>p, total)
         else:
             add_observed_row_float(x, location, factor * mass, mass, <int>p, total)
     else:
-        if width == p:
+        if location == NULL:
+            add_plain_row_double(x, mass, <int>p, total)
+        elif width == p:
             add_row_double(x, location, factor * mass, <int>p, total)
         else:
             add_observed_row_double(x, location, factor * mass, mass, <int>p, total)

@@ -165,7 +165,14 @@ static void NAME(add_row)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT 
     for (int j = 0; j < p; j++) total[j] += factor * ((double)x[j] - location[j]);
 }
 
-/* The same where observed; then, in the second half, mass is added to the totals of marks. */
+/* total += mass * x */
+RSKC_CLONES
+static void NAME(add_plain_row)(const T *RSKC_RESTRICT x, double mass, int p,
+                                double *RSKC_RESTRICT total) {
+    for (int j = 0; j < p; j++) total[j] += mass * (double)x[j];
+}
+
+/* total += factor * (x - location) where observed; then, in the second half, mass is added to the totals of marks. */
 RSKC_CLONES
 static void NAME(add_observed_row)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
                                    double factor, double mass, int p, double *RSKC_RESTRICT total) {
