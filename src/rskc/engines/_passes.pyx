@@ -548,7 +548,7 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
         int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // STRIPE_ROWS))
         int64_t rows = stripe_rows(n, stripes), r, s, K = totals.shape[1], p = location.shape[0], width = totals.shape[2]
         const double *mass
-        const double *place = place_of(location, factor)
+        const double *place = &location[0] if width > p else place_of(location, factor)
         int64_t gathered = block * p if block > 1 else 0  # room for the cases of a block, row by row
         int64_t *changed = NULL
         double *partial = NULL
