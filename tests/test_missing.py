@@ -19,7 +19,7 @@ from sklearn.metrics import rand_score
 from sklearn.utils import get_tags
 
 from rskc import RobustSparseKMeans
-from rskc.engines import Frame, MemoryEngine, MissingEngine, engine_for, memory, passes_numpy
+from rskc.engines import Frame, MemoryEngine, MissingEngine, engine_for, passes_numpy, teams
 from rskc.engines.weighted import WeightedMissingEngine
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, Problem, solve
@@ -319,7 +319,8 @@ def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses
     X[rng.random(X.shape) < 0.2] = np.nan
     groups = rng.integers(-1, 4, (2, len(X)), np.int32)
     own = rng.integers(1, 4, len(X)).astype(float)
-    frame, weights = Frame(np.ones(3), 1.0, np.full(3, 1e9)), np.array([[1.0, 2.0, 4.0]])
+    location, weights = np.full(3, float(masses)), np.array([[1.0, 2.0, 4.0]])
+    frame = Frame(location, 1.0, np.full(3, 1e9))
     found = []
     for passes, threads in ((passes_numpy, 1), (_passes, 1), (_passes, 3)):
         options = {"frame": frame, "passes": passes, "n_threads": threads}
@@ -331,7 +332,7 @@ def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses
         centers = np.round(np.nan_to_num(sums.means()))
         labels = np.maximum(groups, 0)
         found.append((sums.totals, sums.counts, engine.factored(groups, np.ones((2, 3)), 4)))
-        found[-1] += (engine.distances(labels, centers, weights), engine._observed_weight(weights))
+        found[-1] += (engine.distances(labels, centers, weights), engine._factors(weights))
     for a, b in zip(found[0], found[1], strict=True):
         assert_allclose(b, a, rtol=1e-12, atol=1e-12)
     for a, b in zip(found[1], found[2], strict=True):
@@ -339,7 +340,7 @@ def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses
     members = groups[:, None, :] == np.arange(4)[:, None]
     counted = members * (own if masses else 1.0)
     assert_array_equal(found[0][0][:, :, 3:], counted @ ~np.isnan(X))
-    assert_array_equal(found[0][0][:, :, :3], counted @ np.nan_to_num(X.astype(float) - 1))
+    assert_array_equal(found[0][0][:, :, :3], counted @ np.nan_to_num(X.astype(float) - location))
 
 
 # ---- Laws
@@ -523,7 +524,7 @@ def test_a_power_of_two_as_scale_changes_no_bit(power, options):
 
 @FIT_OPTIONS
 def test_any_number_of_threads_gives_the_same_bits(options, monkeypatch):
-    monkeypatch.setattr(memory, "THREAD_WORK", 0)
+    monkeypatch.setattr(teams, "LONG_PASS", 0)
     X = with_missing(clusters(700, gap=2.5)[0])
     one, *others = [solve_with(engine_for(X, n_threads=n), 3, options) for n in (1, 2, 4)]
     for other in others:

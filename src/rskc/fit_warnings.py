@@ -13,12 +13,17 @@ from rskc.automatic import Found
 from rskc.engines import Engine
 from rskc.exceptions import FitWarning, SmallClusterWarning
 from rskc.fitted import number_names
+from rskc.frames import NUMBERS
 from rskc.groups import count_active
+from rskc.medians import MAD_FACTOR, column_medians
 from rskc.solver import Solution
 from rskc.solver.problem import Rival
 from rskc.solver.solve import RIVAL_CASES
 from rskc.wording import count, listed
 
+# Numbers beside categories that have a larger robust standard deviation count more than 14 times as
+# much as a category, whose variance is 2 / pi. They are looked at in this many cases.
+MOST_DEVIATION, SAMPLE = 3.0, 2000
 # Distances rest on little when less than this share of the weight is observed.
 LITTLE_SEEN = 0.1
 MOST_CANDIDATES = 5000  # trimmed and flagged cases that are looked at for a clump
@@ -74,6 +79,13 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
         "resemble one another as the cases of a cluster do, and lie apart from all clusters. If "
         "they are a true cluster, raise {n_clusters} or lower {trim}.",
     ),
+    "numbers not standardized": (
+        FitWarning,
+        None,
+        "{columns} far more than a category, which counts like a number of standard deviation 1: "
+        "{names}. Such columns take most of the weight; standardize them first: "
+        "{ColumnStandardizer()}.",
+    ),
     "unobserved features": (
         FitWarning,
         None,
@@ -88,10 +100,27 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
 }
 
 
+def on_units(model: Any, X: np.ndarray) -> Iterator[FitWarning]:
+    """Warn of numbers beside categories that vary far more than these."""
+    encoder = model.encoder_
+    places = [code.kind == NUMBERS for code in encoder.columns_]
+    numbers = encoder.first[places]
+    rows = X[:: len(X) // SAMPLE + 1, numbers]
+    # By the MAD: columns in units of their MAD or of their standard deviation are never meant.
+    deviations = MAD_FACTOR * column_medians(np.abs(rows - column_medians(rows)))
+    wide = numbers[deviations > MOST_DEVIATION]
+    if len(wide):
+        yield fit_warning(
+            "numbers not standardized",
+            columns=count(len(wide), "column of numbers varies", "columns of numbers vary"),
+            names=listed(number_names(model)[wide], MOST_NAMES),
+        )
+
+
 def warnings_of(
     model: Any, engine: Engine, made: Found, out: Any, case_names: np.ndarray | None
 ) -> Iterator[FitWarning]:
-    """Yield the warnings of a fit; ``out`` is the mask (n,) of the cases that are outlying."""
+    """Yield the warnings of a solution; ``out`` is the mask (n,) of cases that are outlying."""
     solution, problem, _ = made
 
     def names(cases: np.ndarray, n: int) -> str:

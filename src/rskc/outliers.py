@@ -208,9 +208,9 @@ class _View(NamedTuple):
     """Cases in the features that have weight, times the roots of the weights."""
 
     suspects: np.ndarray  # (m, q)
-    members: np.ndarray  # (l, q) some cases of the clusters
-    errors: np.ndarray  # (l, q) these, less their centers
-    counts: np.ndarray  # (l,) for how many cases each of them stands
+    gaps: np.ndarray  # (m, m) squared distances between them
+    errors: np.ndarray  # (l, q) some cases of the clusters, less their centers
+    deviations: np.ndarray  # (q,) typical size of these
     centers: np.ndarray  # (K, q)
 
 
@@ -262,7 +262,9 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     errors = (points - centers[labels]) * np.sqrt(pulls(solution.kept_sizes))[labels, None]
     sampled = np.bincount(labels, minlength=len(centers))
     counts = (solution.kept_sizes / np.maximum(sampled, 1))[labels]
-    view = _View(coordinates(some), points, errors, counts, centers)
+    filled = _filled(coordinates(some))
+    deviations = MAD_FACTOR * np.nan_to_num(column_medians(np.abs(errors)))
+    view = _View(filled, _gaps(filled), errors, deviations, centers)
     for part in PARTS:
         region = _find(view, max(FEWEST, len(some) // part), np.sqrt(mixture))
         if region is not None:
@@ -311,16 +313,13 @@ class _Region(NamedTuple):
 
 def _find(view: _View, size: int, most_spread: float) -> _Region | None:
     """Return the densest group of suspects, if it is compact, and apart from all clusters."""
-    missing = np.isnan(view.suspects)
-    middle = np.nan_to_num(column_medians(view.suspects))  # 0 where all are missing
-    filled = np.where(missing, middle, view.suspects)
-    densest = _densest(filled, size)
-    usual = ~_has_outlying_cells(view, filled[densest])
+    densest = _densest(view.gaps, size)
+    usual = ~_has_outlying_cells(view, view.suspects[densest])
     if not usual.any():
         return None
     if not usual.all():
-        densest = _densest(filled[:, usual], size)
-    group = filled[densest][:, usual]
+        densest = _densest(_gaps(view.suspects[:, usual]), size)
+    group = view.suspects[densest][:, usual]
     center = group.mean(axis=0)
     distances = _squares(view.errors[:, usual])
     typical = float(np.median(distances))
@@ -336,18 +335,29 @@ def _find(view: _View, size: int, most_spread: float) -> _Region | None:
 
 def _has_outlying_cells(view: _View, group: np.ndarray) -> np.ndarray:
     """Return the features in which a group is farther from all clusters than these can be."""
-    deviations = MAD_FACTOR * np.nan_to_num(column_medians(np.abs(view.errors)))
     gaps = np.abs(view.centers - np.median(group, axis=0)).min(axis=0)
     between = view.centers.max(axis=0) - view.centers.min(axis=0)
-    return gaps > np.maximum(OUTLYING * deviations, between)
+    return gaps > np.maximum(OUTLYING * view.deviations, between)
 
 
-def _densest(points: np.ndarray, size: int) -> np.ndarray:
-    """Return the densest of the groups of this many nearest neighbors."""
+def _filled(points: np.ndarray) -> np.ndarray:
+    """Return points with the medians of columns in the place of missing cells; 0 if all are."""
+    missing = np.isnan(points)
+    if not missing.any():
+        return points
+    return np.where(missing, np.nan_to_num(column_medians(points)), points)
+
+
+def _gaps(points: np.ndarray) -> np.ndarray:
+    """Return the squared distances between points."""
     norms = (points**2).sum(axis=1)
-    squares = norms[:, None] + norms - 2 * points @ points.T
-    radii = np.partition(squares, size - 1, axis=1)[:, :size].sum(axis=1)
-    return np.argpartition(squares[radii.argmin()], size - 1)[:size]
+    return norms[:, None] + norms - 2 * points @ points.T
+
+
+def _densest(gaps: np.ndarray, size: int) -> np.ndarray:
+    """Return the densest of the groups of this many nearest neighbors."""
+    radii = np.partition(gaps, size - 1, axis=1)[:, :size].sum(axis=1)
+    return np.argpartition(gaps[radii.argmin()], size - 1)[:size]
 
 
 def _squares(errors: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport HUGE_VAL, fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, sgemm
 
 
@@ -41,14 +42,17 @@ cdef extern from "kernels.h":
     void center_observed_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
     void add_row_float(const float*, const double*, double, int, double*) noexcept nogil
     void add_row_double(const double*, const double*, double, int, double*) noexcept nogil
+    void add_plain_row_float(const float*, double, int, double*) noexcept nogil
+    void add_plain_row_double(const double*, double, int, double*) noexcept nogil
     void add_observed_row_float(const float*, const double*, double, double, int, double*) noexcept nogil
     void add_observed_row_double(const double*, const double*, double, double, int, double*) noexcept nogil
     double framed_distance_float(const float*, const double*, double, const double*, const double*, int) noexcept nogil
     double framed_distance_double(const double*, const double*, double, const double*, const double*, int) noexcept nogil
     double observed_distance_float(const float*, const double*, double, const double*, const double*, double, int) noexcept nogil
     double observed_distance_double(const double*, const double*, double, const double*, const double*, double, int) noexcept nogil
-    double observed_weight_float(const float*, const double*, int) noexcept nogil
     double observed_weight_double(const double*, const double*, int) noexcept nogil
+    double missing_factor_float(const float*, const double*, double, int) noexcept nogil
+    double missing_factor_double(const double*, const double*, double, int) noexcept nogil
     void add_squares_float(const float*, double, int64_t, double*) noexcept nogil
     void add_squares_double(const double*, double, int64_t, double*) noexcept nogil
     double trim_run_float(const int32_t*, const float*, int64_t, int64_t, float*, int32_t*) noexcept nogil
@@ -79,7 +83,12 @@ cdef enum:
     # OpenBLAS multiplies without packing up to so many multiplications.
     SMALL_PRODUCT = 1000000
     ROWS_AT_ONCE = 16
-    STRIPE_ROWS = 8192
+    # A product has at least so many cases, and is cut into at least so many pieces where there are cases enough; from so
+    # many on, threads take the next that is free.
+    LEAST_PRODUCT = 32
+    FEWEST_PIECES = 4
+    MANY_PIECES = 256
+    STRIPE_ROWS = 2048
     MAX_STRIPES = 16
 
 # Parts that differ by less are the same: sums of masses are rounded.
@@ -193,70 +202,105 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
         int64_t n = labels.shape[1], b
         int columns = runs * K
         int64_t norms_stride = n if norms.shape[0] > 1 else 0
-        int step = product_rows(block, columns, q)
+        int step = product_rows(n, block, columns, q)
         size_t size = <size_t>step * columns + 2 * step
         floating *work = <floating*>reserved(n_threads * size * sizeof(floating))
-        Block part
-    for b in prange((n + block - 1) // block, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=8):
-        part = block_at(b, n, q, block)
-        if part.first + part.rows < n:
-            rskc_prefetch(&X[part.offset + <int64_t>part.rows * q],
-                          min(<int64_t>block, n - part.first - part.rows) * q * sizeof(floating))
-        assign_block(&X[part.offset], part.rows, step, q, runs, K, &scaled[0, 0, 0],
-                     &constants[0, 0], &norms[0, part.first], norms_stride, n,
-                     work + threadid() * size, &labels[0, part.first], &costs[0, part.first])
+        int64_t pieces = (block + step - 1) // step, last = count_pieces(n, block, step)
+    if last < MANY_PIECES:  # the same thread has the same cases each time, in its own cache
+        for b in prange(last, nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
+            assign_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], &constants[0, 0],
+                         &norms[0, 0], norms_stride, n, work + threadid() * size, &labels[0, 0], &costs[0, 0])
+    else:
+        for b in prange(last, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=8):
+            if b % pieces == 0:
+                prefetch_block(&X[0], b // pieces + 1, n, q, block)
+            assign_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], &constants[0, 0],
+                         &norms[0, 0], norms_stride, n, work + threadid() * size, &labels[0, 0], &costs[0, 0])
     free(work)
 
 
-cdef int product_rows(int block, int64_t columns, int64_t q) noexcept nogil:
-    """Cases in one product: as many as BLAS multiplies without packing, if that is worth it."""
+cdef int product_rows(int64_t n, int block, int64_t columns, int64_t q) noexcept nogil:
+    """Cases in one product: as many as BLAS multiplies without packing, if that is worth it.
+
+    Few cases are cut into a few pieces, so that several threads have some each.
+    """
     cdef int64_t rows = SMALL_PRODUCT // (columns * q) // 16 * 16
-    return <int>min(<int64_t>block, rows) if rows >= 32 else block
+    rows = min(<int64_t>block, rows) if rows >= LEAST_PRODUCT else block
+    while rows > LEAST_PRODUCT and rows * FEWEST_PIECES > n:
+        rows = max(<int64_t>LEAST_PRODUCT, rows // 32 * 16)
+    return <int>rows
 
 
-cdef void assign_block(const floating *x, int rows, int step, int q, int runs, int K,
-                       const floating *scaled, const floating *constants, const floating *norms,
-                       int64_t norms_stride, int64_t n, floating *work, int32_t *labels,
-                       floating *costs) noexcept nogil:
+cdef inline int64_t count_pieces(int64_t n, int block, int step) noexcept nogil:
+    """Pieces of all blocks; those of the last one are fewer where it is not full."""
+    return n // block * ((block + step - 1) // step) + (n % block + step - 1) // step
+
+
+cdef inline void prefetch_block(const floating *x, int64_t number, int64_t n, int64_t q, int block) noexcept nogil:
+    cdef Block part = block_at(number, n, q, block)
+    if part.rows > 0:
+        rskc_prefetch(x + part.offset, part.rows * q * sizeof(floating))
+
+
+cdef struct Piece:
+    # Some cases of a block.
+    int64_t first  # number of the first case
+    int64_t offset  # where it begins
+    int stride  # from one column to the next: the cases of the block
+    int rows
+
+
+cdef inline Piece piece_at(int64_t number, int64_t pieces, int step, int64_t n, int64_t q, int block) noexcept nogil:
+    cdef Block whole = block_at(number // pieces, n, q, block)
+    cdef int64_t start = number % pieces * step
+    return Piece(whole.first + start, whole.offset + start, whole.rows, <int>min(<int64_t>step, whole.rows - start))
+
+
+cdef void assign_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
+                       const floating *constants, const floating *norms, int64_t norms_stride, int64_t n,
+                       floating *work, int32_t *labels, floating *costs) noexcept nogil:
     cdef:
-        int columns = runs * K, r, start = 0, part
+        int columns = runs * K, r
         floating one = 1, zero = 0
-        floating *best
-        floating *arg
+        floating *best = work + <size_t>piece.rows * columns
+        floating *product
         char no_trans = b"N"
-    while start < rows:
-        part = min(step, rows - start)
-        best = work + <size_t>part * columns
-        arg = best + part
+    x += piece.offset
+    if floating is float:
+        sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, work, &piece.rows)
+    else:
+        dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, work, &piece.rows)
+    norms += piece.first
+    labels += piece.first
+    costs += piece.first
+    for r in range(runs):
+        product = work + <size_t>r * K * piece.rows
         if floating is float:
-            sgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <float*>x + start, &rows, <float*>scaled, &q, &zero, work, &part)
+            nearest_float(product, constants + r * K, K, piece.rows, best, best + piece.rows)
+            store_nearest_float(best, best + piece.rows, norms + r * norms_stride, piece.rows, labels + r * n, costs + r * n)
         else:
-            dgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <double*>x + start, &rows, <double*>scaled, &q, &zero, work, &part)
-        for r in range(runs):
-            if floating is float:
-                nearest_float(work + <size_t>r * K * part, constants + r * K, K, part, best, arg)
-                store_nearest_float(best, arg, norms + r * norms_stride + start, part, labels + r * n + start, costs + r * n + start)
-            else:
-                nearest_double(work + <size_t>r * K * part, constants + r * K, K, part, best, arg)
-                store_nearest_double(best, arg, norms + r * norms_stride + start, part, labels + r * n + start, costs + r * n + start)
-        start += part
+            nearest_double(product, constants + r * K, K, piece.rows, best, best + piece.rows)
+            store_nearest_double(best, best + piece.rows, norms + r * norms_stride, piece.rows, labels + r * n, costs + r * n)
 
 
 def scale_centers_missing(const double[:, ::1] weights, const double[:, :, ::1] centers,
-                          floating[:, :, ::1] scaled, int64_t[:, ::1] unseen):
+                          floating[:, :, ::1] scaled, int64_t[::1] starts):
     """scaled (runs, K, 2q) = -2 w c and then w c^2, 0 where a center is NaN.
 
-    unseen = the number of features that have weight in which it is NaN.
+    starts (runs * K + 1) = the number of features that have weight in which the centers before are NaN.
     """
-    cdef int64_t r, k, own = weights.shape[0] > 1
+    cdef int64_t r, k, c = 0, unseen, own = weights.shape[0] > 1
     cdef int q = <int>centers.shape[2]
+    starts[0] = 0
     with nogil:
         for r in range(centers.shape[0]):
             for k in range(centers.shape[1]):
                 if floating is float:
-                    unseen[r, k] = scale_observed_center_float(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                    unseen = scale_observed_center_float(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
                 else:
-                    unseen[r, k] = scale_observed_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                    unseen = scale_observed_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                starts[c + 1] = starts[c] + unseen
+                c += 1
 
 
 cdef struct Unseen:
@@ -279,11 +323,11 @@ def assign_missing(const floating[::1] X, int block, const floating[:, :, ::1] s
     cdef:
         int runs = <int>scaled.shape[0], K = <int>scaled.shape[1], q = <int>scaled.shape[2]
         int64_t n = labels.shape[1], b, own = weights.shape[0] > 1
-        int step = product_rows(block, runs * K, q), r
+        int step = product_rows(n, block, runs * K, q), r
+        int64_t pieces = (block + step - 1) // step
         size_t size = <size_t>step * (runs * K + 2) * sizeof(floating), rest = <size_t>step * 5 * sizeof(double)
         Unseen *unseen = NULL
         char *work = NULL
-        Block part
     size = (size + 7) // 8 * 8
     try:
         unseen = <Unseen*>reserved(runs * sizeof(Unseen))
@@ -291,48 +335,44 @@ def assign_missing(const floating[::1] X, int block, const floating[:, :, ::1] s
         for r in range(runs):
             unseen[r] = Unseen(&starts[r * K], &columns[0], &weights[r * own, 0], 0)
             unseen[r].total = observed_weight_double(&weights[r * own, 0], &weights[r * own, 0], q // 2)
-        for b in prange((n + block - 1) // block, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            part = block_at(b, n, q, block)
-            assign_missing_block(&X[part.offset], part.rows, step, q, runs, K, &scaled[0, 0, 0], unseen,
-                                 &norms[0, part.first], &scale[0, part.first], own * n, n,
+        for b in prange(count_pieces(n, block, step), nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
+            assign_missing_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], unseen,
+                                 &norms[0, 0], &scale[0, 0], own * n, n,
                                  <floating*>(work + threadid() * (size + rest)),
-                                 <double*>(work + threadid() * (size + rest) + size),
-                                 &labels[0, part.first], &costs[0, part.first])
+                                 <double*>(work + threadid() * (size + rest) + size), &labels[0, 0], &costs[0, 0])
     finally:
         free(unseen)
         free(work)
 
 
-cdef void assign_missing_block(const floating *x, int rows, int step, int q, int runs, int K, const floating *scaled,
+cdef void assign_missing_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
                                const Unseen *unseen, const floating *norms, const double *scale, int64_t own,
                                int64_t n, floating *work, double *room, int32_t *labels,
                                floating *costs) noexcept nogil:
     cdef:
-        int columns = runs * K, r, start = 0, part
+        int columns = runs * K, r
+        int64_t at
         floating one = 1, zero = 0
-        floating *best
+        floating *best = work + <size_t>piece.rows * columns
         floating *product
         char no_trans = b"N"
-    while start < rows:
-        part = min(step, rows - start)
-        best = work + <size_t>part * columns
-        if floating is float:
-            sgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <float*>x + start, &rows, <float*>scaled, &q, &zero, work, &part)
+    x += piece.offset
+    if floating is float:
+        sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, work, &piece.rows)
+    else:
+        dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, work, &piece.rows)
+    for r in range(runs):
+        product = work + <size_t>r * K * piece.rows
+        at = r * own + piece.first
+        if unseen[r].starts[0] < unseen[r].starts[K]:
+            assign_in_part(x, piece.stride, piece.rows, q // 2, K, product, scaled + <size_t>r * K * q, unseen[r],
+                           norms + at, scale + at, room, labels + r * n + piece.first, costs + r * n + piece.first)
+        elif floating is float:
+            nearest_float(product, NULL, K, piece.rows, best, best + piece.rows)
+            store_scaled_float(best, best + piece.rows, norms + at, scale + at, piece.rows, labels + r * n + piece.first, costs + r * n + piece.first)
         else:
-            dgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <double*>x + start, &rows, <double*>scaled, &q, &zero, work, &part)
-        for r in range(runs):
-            product = work + <size_t>r * K * part
-            if unseen[r].starts[0] < unseen[r].starts[K]:
-                assign_in_part(x + start, rows, part, q // 2, K, product, scaled + <size_t>r * K * q, unseen[r],
-                               norms + r * own + start, scale + r * own + start, room, labels + r * n + start,
-                               costs + r * n + start)
-            elif floating is float:
-                nearest_float(product, NULL, K, part, best, best + part)
-                store_scaled_float(best, best + part, norms + r * own + start, scale + r * own + start, part, labels + r * n + start, costs + r * n + start)
-            else:
-                nearest_double(product, NULL, K, part, best, best + part)
-                store_scaled_double(best, best + part, norms + r * own + start, scale + r * own + start, part, labels + r * n + start, costs + r * n + start)
-        start += part
+            nearest_double(product, NULL, K, piece.rows, best, best + piece.rows)
+            store_scaled_double(best, best + piece.rows, norms + at, scale + at, piece.rows, labels + r * n + piece.first, costs + r * n + piece.first)
 
 
 cdef void assign_in_part(const floating *x, int64_t rows, int part, int64_t q, int K, const floating *product,
@@ -508,28 +548,33 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
         int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // STRIPE_ROWS))
         int64_t rows = stripe_rows(n, stripes), r, s, K = totals.shape[1], p = location.shape[0], width = totals.shape[2]
         const double *mass
+        const double *place = &location[0] if width > p else place_of(location, factor)
         int64_t gathered = block * p if block > 1 else 0  # room for the cases of a block, row by row
         int64_t *changed = NULL
         double *partial = NULL
+        char *touched = NULL  # which groups a stripe has summed
         floating *work = NULL
     try:
         changed = <int64_t*>reserved(runs * stripes * sizeof(int64_t))
         work = <floating*>reserved(<size_t>n_threads * gathered * sizeof(floating))
         if stripes > 1:
             partial = <double*>reserved(<size_t>runs * stripes * size * sizeof(double))
+            touched = <char*>reserved(<size_t>runs * stripes * K)
         for r in prange(runs * stripes, nogil=True, num_threads=n_threads, schedule="dynamic"):
             mass = NULL if masses == NULL else masses + r // stripes * own
             if stripes == 1:
-                changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, mass, &before[r, 0], &after[r, 0], 0, n,
-                                          p, width, work + threadid() * gathered, &totals[r, 0, 0], &counts[r, 0])
+                changed[r] = shift_stripe(&X[0], n, block, place, factor, mass, &before[r, 0], &after[r, 0], 0, n,
+                                          p, width, work + threadid() * gathered, NULL, &totals[r, 0, 0], &counts[r, 0])
             else:
-                changed[r] = shift_partial(&X[0], n, block, &location[0], factor, mass, &before[r // stripes, 0],
-                                           &after[r // stripes, 0], min(n, (r % stripes) * rows),
-                                           min(n, (r % stripes + 1) * rows), K, p, width,
-                                           work + threadid() * gathered, partial + r * size)
+                memset(touched + r * K, 0, K)
+                changed[r] = shift_stripe(&X[0], n, block, place, factor, mass, &before[r // stripes, 0],
+                                          &after[r // stripes, 0], min(n, (r % stripes) * rows),
+                                          min(n, (r % stripes + 1) * rows), p, width, work + threadid() * gathered,
+                                          touched + r * K, partial + r * size, partial + r * size + K * width)
         if stripes > 1:
             for r in prange(runs, nogil=True, num_threads=n_threads, schedule="static"):
-                add_stripes(partial + r * stripes * size, stripes, K, width, &totals[r, 0, 0], &counts[r, 0])
+                add_stripes(partial + r * stripes * size, touched + r * stripes * K, stripes, K, width, &totals[r, 0, 0],
+                            &counts[r, 0])
         for r in range(runs):
             moved[r] = 0
             for s in range(stripes):
@@ -537,7 +582,17 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
     finally:
         free(changed)
         free(work)
+        free(touched)
         free(partial)
+
+
+cdef const double* place_of(const double[::1] location, double factor) noexcept:
+    """The location, or NULL where cases lie in place already, as those of a table do."""
+    cdef int64_t j
+    for j in range(location.shape[0] if factor == 1 else 0):
+        if location[j] != 0:
+            return &location[0]
+    return NULL if factor == 1 else &location[0]
 
 
 cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
@@ -546,32 +601,27 @@ cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
     return (rows + TABLE_BLOCK - 1) // TABLE_BLOCK * TABLE_BLOCK
 
 
-cdef int64_t shift_partial(const floating *x, int64_t n, int block, const double *location,
-                           double factor, const double *mass, const int32_t *before, const int32_t *after, int64_t start, int64_t stop, int64_t K, int64_t p,
-                           int64_t width, floating *rows, double *partial) noexcept nogil:
-    cdef int64_t j
-    for j in range(K * (width + 1)):
-        partial[j] = 0
-    return shift_stripe(x, n, block, location, factor, mass, before, after, start, stop, p, width, rows, partial,
-                        partial + K * width)
-
-
-cdef void add_stripes(const double *partial, int stripes, int64_t K, int64_t p, double *totals,
+cdef void add_stripes(const double *partial, const char *touched, int stripes, int64_t K, int64_t p, double *totals,
                       double *counts) noexcept nogil:
-    cdef int64_t s, j, size = K * (p + 1)
+    """Add the partial sums of the stripes, in their order."""
+    cdef int64_t s, j, k
     for s in range(stripes):
-        for j in range(K * p):
-            totals[j] += partial[s * size + j]
-        for j in range(K):
-            counts[j] += partial[s * size + K * p + j]
+        for k in range(K):
+            if touched[s * K + k]:
+                for j in range(p):
+                    totals[k * p + j] += partial[k * p + j]
+                counts[k] += partial[K * p + k]
+        partial += K * (p + 1)
 
 
 cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double *location,
                           double factor, const double *mass, const int32_t *before, const int32_t *after,
-                          int64_t start, int64_t stop, int64_t p, int64_t width, floating *rows, double *totals, double *counts) noexcept nogil:
+                          int64_t start, int64_t stop, int64_t p, int64_t width, floating *rows, char *touched,
+                          double *totals, double *counts) noexcept nogil:
     """Sums over the cases start .. stop; start lies at the beginning of a block.
 
-    ``rows`` is room for the cases of a block.
+    ``rows`` is room for the cases of a block. Where totals are partial ones, ``touched`` marks the groups that have
+    some: the others hold nothing.
     """
     cdef int64_t i, end, changed = 0, here
     cdef double own = 1
@@ -592,13 +642,23 @@ cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double 
             if mass != NULL:
                 own = mass[i]
             if before[i] >= 0:
+                begin_group(touched, before[i], width, totals, counts)
                 move_row(case_i, location, factor, -own, p, width, totals + before[i] * width)
                 counts[before[i]] -= own
             if after[i] >= 0:
+                begin_group(touched, after[i], width, totals, counts)
                 move_row(case_i, location, factor, own, p, width, totals + after[i] * width)
                 counts[after[i]] += own
         start = end
     return changed
+
+
+cdef inline void begin_group(char *touched, int64_t k, int64_t p, double *totals, double *counts) noexcept nogil:
+    """Set the partial sums of a group to 0, the first time that it is met."""
+    if touched != NULL and not touched[k]:
+        memset(totals + k * p, 0, p * sizeof(double))
+        counts[k] = 0
+        touched[k] = 1
 
 
 cdef inline int64_t count_changes(const int32_t *before, const int32_t *after, int64_t start,
@@ -626,12 +686,16 @@ cdef inline const floating* row_of(const floating *x, int64_t i, int64_t n, int6
 cdef inline void move_row(const floating *x, const double *location, double factor, double mass, int64_t p,
                           int64_t width, double *total) noexcept nogil:
     if floating is float:
-        if width == p:
+        if location == NULL:
+            add_plain_row_float(x, mass, <int>p, total)
+        elif width == p:
             add_row_float(x, location, factor * mass, <int>p, total)
         else:
             add_observed_row_float(x, location, factor * mass, mass, <int>p, total)
     else:
-        if width == p:
+        if location == NULL:
+            add_plain_row_double(x, mass, <int>p, total)
+        elif width == p:
             add_row_double(x, location, factor * mass, <int>p, total)
         else:
             add_observed_row_double(x, location, factor * mass, mass, <int>p, total)
@@ -684,16 +748,18 @@ def own_distances_missing(const floating[:, ::1] X, const double[::1] location, 
     free(totals)
 
 
-def observed_weights(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads, double[:, ::1] out):
-    """out[r, i] = sum of weights[r] over the features that are not NaN in case i."""
+def missing_factors(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads, double[:, ::1] out):
+    """out[r, i] = all weight / the weight of what is not NaN in case i; 0 if that has none."""
     cdef int64_t n = X.shape[0], i, r
     cdef int p = <int>X.shape[1]
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-        for r in range(weights.shape[0]):
+    cdef double total
+    for r in range(weights.shape[0]):
+        total = observed_weight_double(&weights[r, 0], &weights[r, 0], p)
+        for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
             if floating is float:
-                out[r, i] = observed_weight_float(&X[i, 0], &weights[r, 0], p)
+                out[r, i] = missing_factor_float(&X[i, 0], &weights[r, 0], total, p)
             else:
-                out[r, i] = observed_weight_double(&X[i, 0], &weights[r, 0], p)
+                out[r, i] = missing_factor_double(&X[i, 0], &weights[r, 0], total, p)
 
 
 def row_norms(const floating[::1] X, int block, const double[:, ::1] weights, int n_threads,

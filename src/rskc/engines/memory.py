@@ -11,6 +11,7 @@ from rskc.engines import passes_numpy
 from rskc.engines.base import BaseEngine, BaseTable, Frame, Sums, case_numbers, sums_to_keys
 from rskc.engines.empty import candidates_needed, costliest, fill_from
 from rskc.engines.interface import Assignment, Cases, Farthest, Grouping, Moved, Regrouping
+from rskc.engines.teams import team
 
 PASSES: ModuleType
 try:
@@ -20,8 +21,6 @@ except ImportError:  # built without a compiler
 
 # Up to this many cases the runs of a batch are counted all at once: Python takes longer than that.
 FEW_CASES = 500
-# Below this many multiplications a pass is over before a second thread has woken up.
-THREAD_WORK = 10_000_000
 # Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
 # Larger ones too, if both copies together take no more than the data, as in single precision.
 ROWS_BYTES = 2**25
@@ -266,14 +265,14 @@ class MemoryTable(BaseTable):
     def _gather(self, index, columns):
         """Return the first columns of some cases."""
         if self.row_block == 1:
-            return self.rows.reshape(self.n_cases, self.width)[:, :columns].take(index, axis=0)
+            return self.rows.reshape(self.n_cases, self.width)[index, :columns]
         first = index - index % self.row_block
         stride = np.minimum(self.row_block, self.n_cases - first)
         start = first * self.width + index - first
         return self.rows[start[..., None] + stride[..., None] * np.arange(columns)]
 
     def _threads(self, work_per_case):
-        return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
+        return team(work_per_case * self.n_cases, self.n_threads)
 
 
 class MemoryEngine(BaseEngine):
@@ -397,7 +396,7 @@ class MemoryEngine(BaseEngine):
         return table_of_coordinates(coordinates.astype(dtype), self.n_threads, self.passes)
 
     def _threads(self, work_per_case):
-        return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
+        return team(work_per_case * self.n_cases, self.n_threads)
 
 
 def table_of_coordinates(
