@@ -15,13 +15,10 @@ from rskc.engines.device.kernels.assignment import assign_tile
 from rskc.engines.device.kernels.common import unit
 from rskc.engines.passes_numpy import scale_centers
 
-# What a cell loses, as a share of it, where TF32 cuts it off, ...
-CUT = 2.0**-10
-# ... what it loses, as a share of its location, when that is subtracted in single precision, ...
-SHIFTED = 2.0**-22
-# ... and what a sum loses, as a share of the largest that it could be, by the factors, which have
-# two parts in TF32, and with each of its terms.
-SPLIT, ADDED = 2.0**-19, 2.0**-24
+# By how much two distances of a case may be off, as a share of the largest that they could be.
+# TF32 cuts off the second parts of cells and factors: 2^-18. As much is lost where a step adds up
+# its products, and 2^-23 with each step of 32 columns.
+ROUNDING, ADDING = 2.0**-17, 2.0**-28
 # Programs that share the cases in doubt.
 PROGRAMS = 1024
 
@@ -51,24 +48,23 @@ def nearest(X, frame, weights, centers):
     columns = np.flatnonzero(weights)
     place, own = Place(columns, frame), weights[columns]
     inside = place.centers(centers[None])
-    lines, doubt = _rough(place, own, inside[0], p)
     tile = assign_tile(K, K, len(columns), torch.float64)
+    rough = _rough(place, own, inside[0], p).view(np.float64)
     # One copy to the device for all; the zeros count the cases on the list, and those left out.
-    sent = np.concatenate([lines.view(np.float64), _exact(place, own, inside, tile), np.zeros(2)])
+    sent = np.concatenate([rough, _exact(place, own, inside, tile), np.zeros(2)])
     sent = torch.from_numpy(sent).to(X.device, non_blocking=True)
-    rough, exact, state = sent.split([len(lines) // 2, len(sent) - len(lines) // 2 - 2, 2])
-    state = state.view(torch.int64)
+    state = sent[-2:].view(torch.int64)
     labels = torch.empty(n, dtype=torch.int32, device=X.device)
     doubtful = torch.empty(n, dtype=torch.int64, device=X.device)
     BN = _lines(K)
     BM, BK, warps, stages = _tile(BN)
     _rough_kernel[(-(-n // BM),)](
-        X, rough.view(torch.float32), labels, doubtful, state, n, p, *doubt,
+        X, sent.view(torch.float32), labels, doubtful, state, n, p,
         BM=BM, BN=BN, BK=BK, UNIT=unit(p), num_warps=warps, num_stages=stages,
     )  # fmt: skip
     BM, BN, BK, warps, _ = tile
     _exact_kernel[(min(PROGRAMS, -(-n // BM)),)](
-        X, exact, doubtful, state, labels, p, -(-len(columns) // BK),
+        X, sent[len(rough) :], labels, doubtful, state, p, -(-len(columns) // BK),
         BM=BM, BN=BN, BK=BK, num_warps=warps, num_stages=1,
     )  # fmt: skip
     return labels, int(state[1])
@@ -80,39 +76,37 @@ def _lines(K):
 
 
 def _tile(BN):
-    """Rows and terms of a step, warps, and steps loaded ahead."""
-    return 64, 32, 4, 3
+    """Return rows and terms of a step, warps, and steps loaded ahead."""
+    if BN <= 16:
+        return 64, 32, 2, 3
+    return (128, 32, 4, 3) if BN <= 64 else (128, 32, 8, 3)
 
 
 def _rough(place, weights, centers, p):
-    """Return what ``_rough_kernel`` reads of centers (K, q), and the doubt that it allows for.
+    """Return what ``_rough_kernel`` reads of centers (K, q).
 
-    Columns are scaled by the roots of their weights, so that distances need none. A case y is seen
-    as y + d by all centers alike, so that the difference of its squared distances to two of them
-    is off by 2 d . (c - c'), at most 4 |d| times the radius of the centers.
+    Columns are scaled by the roots of their weights, so that distances need none.
     """
     columns, frame = place
     (K, q), width, BN = centers.shape, -(-p // 64) * 64, _lines(len(centers))
-    roots = np.sqrt(weights)
-    points, scale = centers * roots, roots * frame.factor
-    shift = frame.location[columns] * scale
-    own = np.zeros((2 + 2 * BN, q), np.float32)
-    own[0], own[1] = scale, -shift
-    high, low = own[2 : 2 + K], own[2 + BN : 2 + BN + K]
+    roots, location = np.sqrt(weights), frame.location[columns]
+    points = centers * roots
+    squares = (points**2).sum(axis=1)
+    own = np.zeros((3 + 2 * BN, q), np.float32)
+    own[0], own[1] = location, roots * frame.factor
+    own[2] = (own[0] - location) * own[1]  # what single precision loses of the location
+    high, low = own[3 : 3 + K], own[3 + BN : 3 + BN + K]
     low[:] = -2 * points
     high.view(np.int32)[:] = (low.view(np.int32) + 0x1000) & -0x2000
     low[:] = -2 * points - high
-    lines = np.zeros((2 + 2 * BN, width), np.float32)
+    lines = np.zeros((3 + 2 * BN, width), np.float32)
     lines[:, columns] = own
-    squares, offsets = (points**2).sum(axis=1), np.full(BN, np.inf, np.float32)
+    offsets = np.full(BN, np.inf)
     offsets[:K] = squares
-    radius = np.sqrt(((points - points.mean(axis=0)) ** 2).sum(axis=1).max())
-    added = SPLIT + ADDED * p
-    always = 4 * radius * SHIFTED * np.sqrt(shift @ shift) + added * squares.max()
-    # A cell is cut off if its share of the norm is as large as that.
+    # A cell is cut off if its share of the norm is as large as the least of these.
     most = (frame.limits[columns] ** 2 * weights).min()
-    doubt = float(always), float(4 * radius * CUT), added, float(most)
-    return np.concatenate([lines.ravel(), offsets]), doubt
+    limits = ROUNDING + ADDING * p, squares.max(), most, 0.0
+    return np.concatenate([lines.ravel(), offsets, limits], dtype=np.float32)
 
 
 def _exact(place, weights, centers, tile):
@@ -126,40 +120,46 @@ def _exact(place, weights, centers, tile):
     return np.concatenate([lines.ravel(), offsets.ravel()])
 
 
-@triton.jit(do_not_specialize=["n", "p", "always", "slope", "added", "most"])
+@triton.jit(do_not_specialize=["n", "p"])
 def _rough_kernel(
-    X, rough, labels, doubtful, state, n, p, always, slope, added, most,
+    X, rough, labels, doubtful, state, n, p,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
     """Multiply BM cases with all factors; keep the least, and list where the next is as small.
 
-    Norms are products too: what is done with cells in the layout of the tensor cores alone takes
-    1.3 ms where their sums take 2.3 (1e7 x 100, one read takes 0.9).
+    Norms are products too, so that cells stay in the layout of the tensor cores: with sums over
+    columns this takes 2.3 ms of 1e7 x 100 instead of 1.3, and one read of these takes 0.9.
     """
     stride, width = p // UNIT * UNIT, (p + 63) // 64 * 64
     start = tl.program_id(0).to(tl.int64) * BM
     rows = tl.minimum(tl.arange(0, BM), n - 1 - start).to(tl.int32)
-    lines, parts, place = tl.arange(0, BN), tl.arange(0, 2 * BN), tl.arange(0, BK)
+    lines, place = tl.arange(0, BN), tl.arange(0, BK)
     x_at = X + start * stride + rows[:, None] * stride
-    f_at = rough + (2 + parts)[None, :] * width + place[:, None]
-    products = tl.zeros((BM, 2 * BN), tl.float32)
+    f_at = rough + (3 + lines)[None, :] * width + place[:, None]
+    products = tl.zeros((BM, BN), tl.float32)
     squares = tl.zeros((BM, 16), tl.float32)
     ones = tl.full((BK, 16), 1.0, tl.float32)
     for first in range(0, p, BK):
         j = first + place
         x = tl.load(x_at + j[None, :], mask=j[None, :] < stride, other=0.0)
-        x = x * tl.load(rough + j)[None, :] + tl.load(rough + width + j)[None, :]
+        x = (x - tl.load(rough + j)[None, :]) * tl.load(rough + width + j)[None, :]
+        x += tl.load(rough + 2 * width + j)[None, :]
         squares = tl.dot(x * x, ones, squares, input_precision="tf32")
-        products = tl.dot(x, tl.load(f_at + first), products, input_precision="tf32")
-    norms = 1.01 * tl.max(squares, axis=1)  # at least what they are
-    products = tl.sum(tl.reshape(products, (BM, 2, BN)), axis=1)
-    products += tl.load(rough + (2 + 2 * BN) * width + lines)[None, :]
+        x_high = (x.to(tl.int32, bitcast=True) & -0x2000).to(tl.float32, bitcast=True)
+        f_high, f_low = tl.load(f_at + first), tl.load(f_at + BN * width + first)
+        step = tl.dot(x - x_high, f_high, input_precision="tf32")
+        step = tl.dot(x_high, f_low, step, input_precision="tf32")
+        step = tl.dot(x_high, f_high, step, input_precision="tf32")
+        products += step
+    norms = 1.01 * tl.max(squares, axis=1)  # TF32 cuts the squares off
+    offsets = rough + (3 + 2 * BN) * width
+    products += tl.load(offsets + lines)[None, :]
     least = tl.min(products, axis=1)
     best = tl.min(tl.where(products == least[:, None], lines[None, :], BN - 1), axis=1)
     second = tl.min(tl.where(lines[None, :] == best[:, None], float("inf"), products), axis=1)
+    rounding, largest = tl.load(offsets + BN), tl.load(offsets + BN + 1)
     # What is not finite is in doubt too, even with weight 0: 0 times infinity is not a number.
-    sure = second - least > always + slope * tl.sqrt(norms) + added * norms
-    sure = sure & (norms < most)
+    sure = (second - least > rounding * (norms + largest)) & (norms < tl.load(offsets + BN + 2))
     at, inside = start + tl.arange(0, BM), start + tl.arange(0, BM) < n
     tl.store(labels + at, best, mask=inside)
     unsure = ((sure == 0) & inside).to(tl.int32)
@@ -171,7 +171,7 @@ def _rough_kernel(
 
 @triton.jit(do_not_specialize=["p", "steps"])
 def _exact_kernel(
-    X, exact, doubtful, state, labels, p, steps,
+    X, exact, labels, doubtful, state, p, steps,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """Find the nearest center of the cases on the list, with the steps and the bits of assign."""
