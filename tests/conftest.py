@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,18 @@ from hypothesis import HealthCheck, settings
 
 import browsing
 import skips
-from rskc import explore
-from rskc.selection import Clest, GapL1, Stability, runner
+from rskc import RobustSparseKMeans, explore
+from rskc.datasets import make_simulation
+from rskc.selection import (
+    Clest,
+    GapL1,
+    GridSearch,
+    PredictionStrength,
+    Stability,
+    TrimCurves,
+    feature_path,
+    runner,
+)
 from rskc.versions import environment
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -40,6 +51,39 @@ def pytest_sessionstart() -> None:
 def browser() -> Iterator[Any]:
     """One browser for all tests of pages."""
     yield from browsing.started_browser()
+
+
+@pytest.fixture(scope="session")
+def searches() -> list[Any]:
+    """One of each, small; ``make_simulation`` has clusters that they find."""
+    data = make_simulation(model=1, random_state=0).data
+    model = RobustSparseKMeans(3, trim=0.05, l1_bound=6, n_init=2, random_state=0)
+    how: dict[str, Any] = {"random_state": 0, "n_jobs": 1, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [
+            Clest(model, [2, 3], n_splits=3, n_references=19, **how).fit(data),
+            GapL1(model, [2, 6, 20], n_permutations=2, **how).fit(data),
+            PredictionStrength(model, [1, 2, 3], n_splits=2, **how).fit(data),
+            Stability(model, [2, 3, 4], n_splits=2, n_references=3, **how).fit(data),
+            TrimCurves(model, [2, 3], [0, 0.05, 0.1], **how).fit(data),
+            GridSearch(model, [2, 3], [3, 6], [0, 0.05], **how).fit(data),
+            feature_path(model, data, [2, 6]),
+        ]
+
+
+@pytest.fixture
+def closed_figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close all figures, and see that nobody showed one or left one behind."""
+    import matplotlib.pyplot as plt
+
+    def show(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("plt.show was called")
+
+    monkeypatch.setattr(plt, "show", show)
+    assert not plt.get_fignums()
+    yield
+    plt.close("all")
 
 
 @pytest.fixture(scope="session", autouse=True)

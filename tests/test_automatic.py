@@ -1,5 +1,6 @@
 """What the data decide: the features that differ, and the cases that are outlying."""
 
+import sys
 import warnings
 from types import SimpleNamespace
 
@@ -11,11 +12,13 @@ from scipy.stats import chi2, f_oneway, kruskal, rankdata
 from rskc import RobustSparseKMeans, SmallClusterWarning, automatic, load, outliers, save
 from rskc.datasets import make_contaminated, make_design, make_simulation
 from rskc.engines import engine_for
+from rskc.engines.memory import MemoryEngine
 from rskc.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.metrics import classification_error_rate
 from rskc.outliers import Distances, far_cases, judge
 from skips import skip_without
 
+solve_module = sys.modules["rskc.solver.solve"]  # the name is the function's
 OF_CHOICE = ("feature_statistics_", "feature_p_values_", "n_features_different_")
 
 
@@ -338,11 +341,6 @@ def test_sums_of_squares_are_scaled_up_for_missing_coordinates():
     assert_allclose(outliers._squares(np.array([[3.0, 4.0]])), [25])
 
 
-def test_medians_of_observed_cells():
-    values = np.array([[1.0, np.nan, np.nan], [3.0, np.nan, 7.0]])
-    assert_allclose(outliers._medians(values), [2, 0, 7])
-
-
 def test_of_many_suspects_evenly_spaced_ones_are_looked_at():
     assert_array_equal(outliers._some(np.arange(0, 30, 3), 4), [0, 9, 18, 27])
     assert_array_equal(outliers._some(np.arange(4), 4), np.arange(4))
@@ -443,6 +441,28 @@ def test_very_many_cases_are_decided_by_a_sample(options, monkeypatch):
     assert_array_equal(model.predict(X), model.labels_)
     if options.get("l1_bound", "auto") == "auto":
         assert_array_equal(np.flatnonzero(model.get_support()), np.arange(5))
+
+
+def test_flags_of_a_few_among_millions_of_cases_may_still_change(monkeypatch):
+    """Fewer passes over all cases are made; labels are those of the centers all the same."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 10)) * np.where(rng.random((4000, 1)) < 0.05, 3, 1)
+    X[:, :3] += 2 * np.eye(3)[rng.integers(3, size=4000)]
+    sums, known = [], MemoryEngine.sums
+    monkeypatch.setattr(
+        MemoryEngine, "sums", lambda engine, *of: sums.append(len(engine.X)) or known(engine, *of)
+    )
+    found = []
+    for millions in (1000, 10**6):
+        monkeypatch.setattr(solve_module, "MILLIONS", millions)
+        sums.clear()
+        found.append((fit(X, tol=0.001), sums.count(len(X))))
+    (quick, few), (exact, many) = found
+    assert few < many
+    assert_array_equal(quick.predict(X), quick.labels_)
+    assert_array_equal(exact.trimmed_, exact.outliers_)
+    assert 0 < (quick.trimmed_ != quick.outliers_).sum() <= 0.01 * len(X)
+    assert quick.objective_ == pytest.approx(exact.objective_, rel=0.02)
 
 
 def test_starts_may_be_given(table):

@@ -29,6 +29,7 @@ from rskc.engines.blocks import engine, order
 from rskc.engines.blocks.cases import BlockCases
 from rskc.engines.blocks.order import median, select
 from rskc.engines.blocks.plans import FAN_IN, Blocks, add, add_all, packed, unpacked
+from rskc.fitting import make_engine, make_problem, make_starts
 from rskc.solver import search
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
@@ -385,6 +386,24 @@ def test_data_are_read_once_where_they_fit():
     data = Counted(TALL, 75)
     model_for("robust sparse").fit(data.array)
     assert len(data.reads) == 4
+
+
+@pytest.mark.parametrize("unobserved", [0, 1])
+def test_the_look_at_the_data_brings_the_sample_of_the_search_along(monkeypatch, unobserved):
+    """Without unobserved cases, which are left out of the numbers; else it is read afterwards."""
+    monkeypatch.setattr(search, "SAMPLE_CELLS", 4000)
+    monkeypatch.setattr(search, "FEWEST_CASES", 1000)
+    X = LARGE.copy()
+    X[:unobserved] = np.nan
+    model = RobustSparseKMeans(3, trim=0.1, l1_bound=1.5, random_state=0)
+    with dask.config.set({"rskc.memory": "1kB"}):
+        data = Counted(X, 5000)
+        made = make_engine(model, data.array)
+        starts = make_starts(model, data.array, made, make_problem(model, made))
+        before = len(data.reads)
+        rows = made.part(*starts.sample).rows(slice(None))
+    assert_array_equal(rows, X[unobserved:][starts.sample.numbers])
+    assert len(data.reads) - before == 4 * unobserved
 
 
 def iterate(X, m, runs=3, K=3, iterations=3):

@@ -21,11 +21,17 @@ from rskc import ColumnStandardizer, RobustSparseKMeans, load, save
 from rskc.categories import CategoryEncoder
 from rskc.cli._commands import app
 from rskc.displays import ClusterDisplay, HeatmapDisplay, WeightsDisplay
+from rskc.exceptions import FitWarning
 from rskc.files import read_table, write_ranked_lists
 from rskc.metrics import classification_error_rate
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability, feature_path
-from rskc.selection.references import SteppedReference, permuted
+from rskc.selection.references import (
+    SteppedReference,
+    even_spread,
+    normal_spread,
+    permuted,
+)
 
 N = 120
 CLASS = np.repeat([0, 1, 2], N // 3)
@@ -277,6 +283,20 @@ def test_clones_and_pipelines(frame):
     assert_allclose(of_polars["size"].to_numpy(), standardized["size"])
 
 
+def test_numbers_that_are_not_standardized_are_named(frame):
+    raw = frame.assign(size=40 + 10 * frame["size"], noise=170 + 8 * frame["noise"])
+    with pytest.warns(FitWarning, match="2 columns of numbers vary far more .*: size, noise"):
+        model = fitted(raw, trim=0.02)
+    assert model.warning_kinds_ == ["numbers not standardized"]
+    assert model.feature_weights_[:2].sum() > 0.99 * model.feature_weights_.sum()
+    for how in (("median", "mad"), ("mean", "std")):  # a warning would be an error
+        fitted(ColumnStandardizer(*how).fit_transform(raw), trim=0.02)
+    fitted(raw[["size", "noise"]], trim=0.02)  # no categories
+    advice = {item["about"]: item["brief"] for item in make_report(model, raw).summary["advice"]}
+    assert "standardize them" in advice["Numbers not standardized"]
+    assert "Units differ" not in advice  # it would say the same
+
+
 def test_models_come_back_from_their_files(frame, model, tmp_path):
     ordered = fitted(frame, ordinal={"color": ["red", "green", "blue"]}, categorical=["letter"])
     for made in (model, ordered):
@@ -300,8 +320,8 @@ def test_a_stepped_cloud_has_the_categories_of_the_data(frame):
     encoder = CategoryEncoder().fit(frame)
     X = encoder.transform(frame)
     X[3, encoder.columns == 2] = np.nan
-    for is_even in (False, True):
-        cloud = SteppedReference.of(X, encoder.columns, is_even)
+    for spread in (normal_spread, even_spread):
+        cloud = SteppedReference.of(X, encoder.columns, spread)
         drawn = cloud.draw(np.random.default_rng(0))
         assert_array_equal(np.isnan(drawn), np.isnan(X))
         for j in np.flatnonzero(np.bincount(encoder.columns) > 1):
@@ -316,7 +336,7 @@ def test_steps_of_one_cloud_keep_their_correlation():
     rng = np.random.default_rng(0)
     f = rng.normal(size=2000)
     X = CategoryEncoder().fit_transform(pd.DataFrame({"x": f, "b": f + rng.normal(size=2000) > 0}))
-    drawn = SteppedReference.of(X, np.array([0, 1, 1]), False).draw(rng)
+    drawn = SteppedReference.of(X, np.array([0, 1, 1]), normal_spread).draw(rng)
     own, found = (np.corrcoef(cells[:, 0], cells[:, 2])[0, 1] for cells in (X, drawn))
     assert 0.8 * own < found < 1.1 * own  # without the strengthening it is 0.8, the root of 2 / pi
 
@@ -415,6 +435,7 @@ def run(*arguments):
     return " ".join(done.output.split())
 
 
+COMMENT = "text that names cases: 120 values in 120 cases"
 FIT = ("fit", "t.csv", "-k", "3", "--n-init", "5", "--force")
 
 
@@ -422,7 +443,7 @@ def test_read_table_has_categories_and_days(table):
     found = read_table("t.csv", text_columns="categories")
     assert list(found.data) == ["size", "noise", "color", "letter", "smoker", "code"]
     assert found.categories["color"] == ("blue", "green", "red")
-    assert found.dropped == {"visit": "dates", "comment": "text with 120 values in 120 cases"}
+    assert found.dropped == {"visit": "dates", "comment": COMMENT}
     assert found.n_missing == 3
     other = read_table("t.csv", text_columns="drop", date_columns="numbers", categorical=["code"])
     assert list(other.data) == ["size", "noise", "visit", "code"]
@@ -458,11 +479,53 @@ def test_tables_of_categories_alone_and_dates_of_other_formats(tmp_path, monkeyp
         read_table("t.csv", text_columns="categories", date_columns="numbers")
 
 
+@pytest.mark.parametrize(("n_values", "allowed"), [(59, True), (60, False)])
+def test_many_values_are_advised_to_be_categories_where_they_may_be(table, n_values, allowed):
+    table.assign(town=[f"town {i % n_values}" for i in range(N)]).to_csv("t.csv", index=False)
+    told = run(*FIT)
+    assert f"{n_values} values in 120 cases" in told
+    assert ("to cluster by text of many values, add --categorical NAME" in told) is allowed
+    done = CliRunner().invoke(app, [*FIT, "--categorical", "town"])
+    assert (done.exit_code == 0) is allowed
+
+
+def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
+    drinks = np.where(frame.flag, "None", np.where(CLASS == 1, "some", "much"))
+    some = np.where(np.arange(N) % 30 == 0, "None", frame["noise"].round(3).astype(str))
+    days = np.where(np.arange(N) % 40 == 0, "None", table["visit"])
+    region = np.where(CLASS == 0, "NA", np.where(CLASS == 1, "EU", "AS"))
+    made = pd.DataFrame({"size": frame["size"], "drinks": drinks, "some": some, "visit": days})
+    made.assign(region=region).to_csv("t.csv", index=False)
+    found = read_table("t.csv", text_columns="categories", date_columns="numbers")
+    assert found.categories["drinks"] == ("None", "much", "some")
+    assert found.data[["some", "visit"]].isna().sum().tolist() == [4, 3]
+    told = run(*FIT, "--no-report")
+    n = int((drinks == "None").sum())
+    assert "Column 'drinks' was read as 3 categories: None, much, some." in told
+    assert f"{n} cells of 'drinks' hold 'None', which is one of the categories" in told
+    assert "Column 'region' was read as 2 categories: AS, EU; 40 cells are missing." in told
+    told = run(*FIT, "--no-report", "--missing", "None")
+    assert f"read as 2 categories: much, some; {n} cells are missing." in told
+    assert "rskc explore t.csv --missing None" in told
+    model = load("t-rskc/model.rskc")
+    assert model.encoder_.columns_[1].categories == ("much", "some")
+
+
+def test_a_first_column_of_words_may_hold_none(table):
+    words = ["None", "some", "NA", "much"] * 30
+    pd.DataFrame({"drinks": words, "x": np.arange(N) % 7}).to_csv("t.csv", index=False)
+    found = read_table("t.csv", text_columns="categories")
+    assert found.categories["drinks"] == ("None", "much", "some")
+    assert found.n_missing == 30
+
+
 def test_a_mixed_table_without_an_option(table):
     told = run(*FIT)
-    assert "Column 'color' was read as 3 categories: blue, green, red." in told
+    color = "Column 'color' was read as 3 categories: blue, green, red; 2 cells are missing."
+    assert color in told
     assert "Column 'smoker' was read as 2 categories: no, yes." in told
-    assert "'visit' (dates), 'comment' (text with 120 values in 120 cases)" in told
+    assert f"'visit' (dates), 'comment' ({COMMENT})" in told
+    assert "--categorical" not in told  # it would refuse the comments
     assert "to count dates in days, add --dates numbers" in told
     assert "Numbers were standardized by column" in told
     features = pd.read_csv("t-rskc/features.csv")
@@ -491,7 +554,8 @@ def test_a_mixed_table_without_an_option(table):
 def test_options_on_columns(table):
     told = run(*FIT, "--dates", "numbers", "--categorical", "code", "--standardize", "none")
     assert "Column 'code' was read as 3 categories: 0, 1, 2." in told
-    assert "standardized" not in told
+    assert "were standardized" not in told
+    assert "Numbers not standardized: Some numbers vary far more than categories" in told  # days
     assert "visit" in pd.read_csv("t-rskc/features.csv").feature.tolist()
     told = run(*FIT, "--text-columns", "drop", "--no-report")
     assert "was read as" not in told

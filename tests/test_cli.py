@@ -841,6 +841,24 @@ def test_without_typer_one_sentence(here):
     assert 'pip install "rskc[cli]"' in done.stderr
 
 
+TWICE = """
+import sys
+from rskc.cli import main
+
+sys.argv = ["rskc", "--version"]
+for _ in range(2):
+    try:
+        main()
+    except SystemExit as end:
+        print("left with", end.code)
+"""
+
+
+def test_a_second_command_in_the_same_process():
+    done = subprocess.run([sys.executable, "-c", TWICE], capture_output=True, text=True, check=True)
+    assert done.stdout == f"rskc {rskc.__version__}\nleft with 0\n" * 2
+
+
 def test_help_loads_nothing_heavy():
     heavy = ("sklearn", "pandas", "polars", "scipy", "matplotlib", "jinja2")
     code = f"import sys, rskc.cli._commands; print([m for m in {heavy} if m in sys.modules])"

@@ -33,22 +33,11 @@ from rskc.pictures import models, palette
 from rskc.pictures.models import AssignedCases, Plane, cube_ticks, strongest
 from skips import Optional
 
+pytestmark = pytest.mark.usefixtures("closed_figures")
+
 pl = Optional("polars")
 ALL = [ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay, WeightsDisplay]
 OF_NEW_CASES = [ClusterDisplay, HeatmapDisplay, SilhouetteDisplay]
-
-
-@pytest.fixture(autouse=True)
-def closed_figures(monkeypatch):
-    """Close all figures, and see that nobody showed one or left one behind."""
-
-    def show(*args, **kwargs):
-        raise AssertionError("plt.show was called")
-
-    monkeypatch.setattr(plt, "show", show)
-    assert not plt.get_fignums()
-    yield
-    plt.close("all")
 
 
 def make_data():

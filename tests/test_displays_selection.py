@@ -40,22 +40,11 @@ from rskc.selection import (
     feature_path,
 )
 
+pytestmark = pytest.mark.usefixtures("closed_figures")
+
 DATA = make_figure1(60, 8, random_state=0).data
 MODEL = RobustSparseKMeans(3, trim=0.02, l1_bound=1.6, n_init=3, random_state=0)
 HOW = {"random_state": 0, "n_jobs": 1, "progress": False}
-
-
-@pytest.fixture(autouse=True)
-def closed_figures(monkeypatch):
-    """Close all figures, and see that nobody showed one or left one behind."""
-
-    def show(*args, **kwargs):
-        raise AssertionError("plt.show was called")
-
-    monkeypatch.setattr(plt, "show", show)
-    assert not plt.get_fignums()
-    yield
-    plt.close("all")
 
 
 def make_stability(numbers=(2, 3, 4), **how):

@@ -1,6 +1,7 @@
 """The engine in memory: its tables, its frame, and what does not depend on how work is cut."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from rskc.engines import (
     memory,
     passes_info,
     passes_numpy,
+    teams,
     threads,
 )
 from rskc.metrics import classification_error_rate
@@ -331,12 +333,51 @@ def test_following_branches_one_by_one_changes_nothing(problem, monkeypatch):
 
 @each_problem
 def test_threads_change_nothing(problem, monkeypatch):
-    monkeypatch.setattr(memory, "THREAD_WORK", 0)
+    monkeypatch.setattr(teams, "LONG_PASS", 0)
     monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
     expected = results(fit(problem, n_threads=1))
     for n_threads in (2, 3):
         for found, value in zip(results(fit(problem, n_threads=n_threads)), expected, strict=True):
             assert_array_equal(found, value)
+
+
+def test_a_pass_has_threads_by_its_size():
+    assert teams.team(teams.SHORT_PASS, 4) == 1
+    assert teams.team(teams.LONG_PASS + 1, 4) == 4
+    assert teams.team(teams.LONG_PASS + 1, 1) == 1
+
+
+def test_passes_go_alone_for_a_while_after_a_thread_had_to_wait(monkeypatch):
+    switches = [7]
+    monkeypatch.setattr(
+        teams, "usage_of_thread", lambda: SimpleNamespace(ru_nvcsw=switches[0], ru_nivcsw=0)
+    )
+    monkeypatch.setattr(teams, "_traffic", teams._Traffic())
+    work, most = (teams.SHORT_PASS + teams.LONG_PASS) / 2, teams.FEWEST_ALONE
+
+    def alone():
+        """How many passes have one thread until two are used again."""
+        return next(number for number in range(10_000) if teams.team(work, 2) == 2)
+
+    alone()  # what was before the first pass is not known
+    assert alone() == 0
+    lengths = []
+    for _ in range(8):
+        switches[0] += 1
+        lengths.append(alone())
+    assert lengths[0] >= most - 1
+    assert lengths == sorted(lengths)
+    assert lengths[-1] == teams.MOST_ALONE - 1
+    for _ in range(2 * teams.MOST_ALONE):  # a calm time
+        assert teams.team(work, 2) == 2
+    switches[0] += 1
+    assert alone() < 2 * most
+
+
+def test_where_switches_are_not_counted_only_long_passes_have_threads(monkeypatch):
+    monkeypatch.setattr(teams, "usage_of_thread", None)
+    assert teams.team(teams.LONG_PASS, 4) == 1
+    assert teams.team(teams.LONG_PASS + 1, 4) == 4
 
 
 SPOILT = {

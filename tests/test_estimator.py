@@ -12,7 +12,7 @@ from sklearn.metrics import rand_score
 
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
-from rskc.engines import memory
+from rskc.engines import teams
 from rskc.solver.weights import sparse_weights
 
 # Whether another solution is worth a word is not what most tests are about.
@@ -170,20 +170,20 @@ def test_scaling_changes_no_label(table, setting, scale):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bound", [2.0, None])
-@pytest.mark.parametrize("thread_work", [memory.THREAD_WORK, 0])
-def test_the_number_of_threads_changes_no_bit(dtype, bound, thread_work, monkeypatch):
-    monkeypatch.setattr(memory, "THREAD_WORK", thread_work)  # 0: threads in every pass
+@pytest.mark.parametrize("long_pass", [10_000_000, 0])
+def test_the_number_of_threads_changes_no_bit(dtype, bound, long_pass, monkeypatch):
+    monkeypatch.setattr(teams, "LONG_PASS", long_pass)  # 0: threads in every pass
     monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
     X = make_figure1(n_samples=12_000, n_features=40, random_state=4).data.astype(dtype)
     one, two, four = (make_model(n_init=8, l1_bound=bound, n_threads=n).fit(X) for n in (1, 2, 4))
-    assert 8 * 3 * X.size > thread_work
+    assert 8 * 3 * X.size > long_pass
     assert_same_result(two, one)
     assert_same_result(four, one)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_in_small_passes_change_no_bit(dtype, table, setting, monkeypatch):
-    monkeypatch.setattr(memory, "THREAD_WORK", 0)
+    monkeypatch.setattr(teams, "LONG_PASS", 0)
     monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
     X = table.data.astype(dtype)
     one, four = (make_model(n_threads=n, **setting).fit(X) for n in (1, 4))

@@ -173,7 +173,7 @@ def mixed(n=90):
     kind = np.arange(n) % 3
     color = np.array(["red", "green", "blue"], object)[kind]
     color[:2] = None
-    columns = {"size": 5 * kind + rng.normal(size=n), "noise": rng.normal(size=n)}
+    columns = {"size": kind + rng.normal(0, 0.2, n), "noise": rng.normal(size=n)}
     letters = rng.choice(list("abcdefghijkl"), n, p=[0.3] + [0.7 / 11] * 11)
     return pd.DataFrame(columns | {"color": color, "letter": letters})
 

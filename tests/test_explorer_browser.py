@@ -272,7 +272,7 @@ def test_features_are_listed_searched_shown_and_saved(watch, scene, data):
 def test_categories_are_shown_by_cluster(browser, tmp_path):
     kind = np.arange(60) % 3
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"size": 6 * kind + rng.normal(size=60), "noise": rng.normal(size=60)})
+    X = pd.DataFrame({"size": kind + rng.normal(0, 0.2, 60), "noise": rng.normal(size=60)})
     X["color"] = np.array(["red", "green", "blue"])[kind]
     how = {"n_features": [3], "trims": [0], "n_splits": 0, "n_jobs": 1, "progress": False}
     rskc.explore(X, n_clusters=[3], **how).save(tmp_path / "mixed.html")

@@ -54,7 +54,7 @@ except MemoryError as error:
 PASSES_IN_NEED = {
     "table": "(ones(1, 10**6), np.arange(10**6), ones(10**6), 1.0, ones(10**6), 256, 1, "
     "ones(10**6))",
-    "assign": "(ones(1), 256, ones(1, 40_000, 1), ones(1, 40_000), ones(1, 1), 1, zeros(1, 1), "
+    "assign": "(ones(1), 256, ones(1, 400_000, 1), ones(1, 400_000), ones(1, 1), 1, zeros(1, 1), "
     "ones(1, 1))",
     "trim": "(zeros(1, 10**7), ones(1, 10**7), 5, 1, zeros(1, 10**7), ones(1))",
     "shift_sums": "(ones(40_000), 256, ones(40_000), 1.0, zeros(1, 1), zeros(1, 1), 1, "
@@ -76,9 +76,9 @@ FORK = """
 import os
 import numpy as np
 from rskc import RobustSparseKMeans
-from rskc.engines import memory
+from rskc.engines import teams
 
-memory.THREAD_WORK = 0
+teams.LONG_PASS = 0
 X = np.random.default_rng(0).normal(size=(2000, 5))
 model = RobustSparseKMeans(3, random_state=0, n_threads=2)
 labels = model.fit(X).labels_
@@ -133,9 +133,9 @@ MANY_FITS = """
 import gc, resource
 import numpy as np
 from rskc import RobustSparseKMeans
-from rskc.engines import memory
+from rskc.engines import teams
 
-memory.THREAD_WORK = 0  # with threads, though there are few cases
+teams.LONG_PASS = 0  # with threads, though there are few cases
 X = np.random.default_rng(0).normal(size=(200, 30)) + 3 * (np.arange(200) % 3)[:, None]
 holes = np.where(np.random.default_rng(1).random(X.shape) < 0.05, np.nan, X)
 KINDS = [(X, dict(trim=0, l1_bound=None)), (X, dict(trim=0.1, l1_bound=2)), (X, dict()),

@@ -5,7 +5,7 @@ columns of which nothing is known.
 import gzip
 import json
 import warnings
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from sklearn.metrics import rand_score
 from sklearn.utils import get_tags
 
 from rskc import RobustSparseKMeans
-from rskc.engines import MemoryEngine, MissingEngine, engine_for, memory, passes_numpy
+from rskc.engines import Frame, MemoryEngine, MissingEngine, engine_for, passes_numpy, teams
+from rskc.engines.weighted import WeightedMissingEngine
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, Problem, solve
 from rskc.solver.alternate import alternate, examine
@@ -261,6 +262,86 @@ def test_what_lies_far_away_under_a_missing_cell_takes_no_digits_from_the_rest(f
     assert costs[0, 0] * engine.unit == pytest.approx(plain[0].min(), rel=1e-9)
 
 
+@each_pass
+@pytest.mark.parametrize("far", [1e6, 1e9])
+def test_an_outlying_cell_where_no_center_is_observed_takes_no_digits_from_a_cost(passes, far):
+    X = np.random.default_rng(1).normal(size=(20, 4))
+    X[3, 0] = far
+    centers = np.random.default_rng(2).normal(size=(1, 3, 4))
+    centers[0, :, 0] = np.nan
+    engine, weights = MissingEngine(X, passes=passes), np.array([[2.0, 1.0, 0.5, 3.0]])
+    table = engine.table(weights)
+    labels, costs = table.assign(table.place(centers))
+    plain = plain_distances(X, centers[0], weights[0])
+    assert_array_equal(labels[0], plain.argmin(axis=1))
+    assert_allclose(costs[0] * engine.unit, plain.min(axis=1), rtol=1e-9)
+
+
+def partly_seen_scene(rng, n, q, K, runs, own):
+    """Cases, centers and weights: a center lacks every third feature, a run every center some."""
+    X = incomplete_table(rng, n, q, share=0.3)
+    centers = rng.normal(size=(runs, K, q))
+    centers[::2, 0, ::3] = np.nan
+    centers[1] = np.where(rng.random((K, q)) < 0.2, np.nan, centers[1])
+    weights = rng.random((runs if own else 1, q)) * (rng.random(q) < 0.8)
+    weights[:, -1] = 0.5
+    return X, centers, weights
+
+
+@needs_compiler
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(700, 9, 3, 4), (60, 80, 2, 3), (300, 20, 12, 20)])
+def test_both_find_the_same_nearest_centers_and_threads_the_same_bits(shape, dtype, own):
+    X, centers, weights = partly_seen_scene(np.random.default_rng(4), *shape, own)
+    X[:4] = np.nan
+    found = []
+    for passes, threads in ((passes_numpy, 1), (_passes, 1), (_passes, 2), (_passes, 3)):
+        engine = MissingEngine(X, passes=passes, n_threads=threads)
+        table = engine._columns_table(weights, np.dtype(dtype))
+        table._threads = lambda work, threads=threads: threads
+        found.append(table.assign(table.place(centers)))
+    twin, one, *others = found
+    assert_allclose(one.costs, twin.costs, rtol=1e-4 if dtype == np.float32 else 1e-9, atol=1e-5)
+    assert (one.labels != twin.labels).mean() < (1e-3 if dtype == np.float32 else 1e-9)
+    for other in others:
+        assert_array_equal(other.labels, one.labels)
+        assert_array_equal(other.costs, one.costs)
+
+
+@needs_compiler
+@pytest.mark.parametrize("masses", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses):
+    """More cases than one stripe of sums (8192), whole numbers: every sum is exact."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(-8, 9, (20_011, 3)).astype(dtype)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    groups = rng.integers(-1, 4, (2, len(X)), np.int32)
+    own = rng.integers(1, 4, len(X)).astype(float)
+    frame, weights = Frame(np.ones(3), 1.0, np.full(3, 1e9)), np.array([[1.0, 2.0, 4.0]])
+    found = []
+    for passes, threads in ((passes_numpy, 1), (_passes, 1), (_passes, 3)):
+        options = {"frame": frame, "passes": passes, "n_threads": threads}
+        made = partial(WeightedMissingEngine, masses=own) if masses else MissingEngine
+        engine = made(X, **options)
+        engine._threads = lambda work, threads=threads: threads
+        sums = engine.sums(groups[::-1].copy(), 4)
+        engine.shift(sums, groups[::-1].copy(), groups)
+        centers = np.round(np.nan_to_num(sums.means()))
+        labels = np.maximum(groups, 0)
+        found.append((sums.totals, sums.counts, engine.factored(groups, np.ones((2, 3)), 4)))
+        found[-1] += (engine.distances(labels, centers, weights), engine._observed_weight(weights))
+    for a, b in zip(found[0], found[1], strict=True):
+        assert_allclose(b, a, rtol=1e-12, atol=1e-12)
+    for a, b in zip(found[1], found[2], strict=True):
+        assert_array_equal(a, b)
+    members = groups[:, None, :] == np.arange(4)[:, None]
+    counted = members * (own if masses else 1.0)
+    assert_array_equal(found[0][0][:, :, 3:], counted @ ~np.isnan(X))
+    assert_array_equal(found[0][0][:, :, :3], counted @ np.nan_to_num(X.astype(float) - 1))
+
+
 # ---- Laws
 
 
@@ -405,12 +486,11 @@ def test_all_nan_are_alike(dtype):
 
 
 @given(seed=st.integers(0, 10**6), shift=st.sampled_from([-7.0, 0.25, 3.0]))
-def test_what_a_missing_cell_is_filled_with_does_not_leak(seed, shift):
-    """Missing cells are filled with the frame's location: another frame is another filling."""
+def test_what_stands_in_a_missing_cell_does_not_leak(seed, shift):
+    """In tables, missing cells are at the frame's location: another frame is another place."""
     X, groups, centers, weights = scene(seed)
     engine = MissingEngine(X)
     moved = MissingEngine(X, frame=engine.frame._replace(location=engine.frame.location + shift))
-    assert (moved.X != engine.X)[np.isnan(X)].all()
     labels = np.maximum(groups, 0)
     sums, moved_sums = engine.sums(groups, 3), moved.sums(groups, 3)
     for found, expected in [
@@ -443,7 +523,7 @@ def test_a_power_of_two_as_scale_changes_no_bit(power, options):
 
 @FIT_OPTIONS
 def test_any_number_of_threads_gives_the_same_bits(options, monkeypatch):
-    monkeypatch.setattr(memory, "THREAD_WORK", 0)
+    monkeypatch.setattr(teams, "LONG_PASS", 0)
     X = with_missing(clusters(700, gap=2.5)[0])
     one, *others = [solve_with(engine_for(X, n_threads=n), 3, options) for n in (1, 2, 4)]
     for other in others:

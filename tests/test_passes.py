@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from rskc.engines import Assignment, Sums, memory, passes_numpy
+from rskc.engines import Assignment, Sums, memory, passes_numpy, teams
 
 try:
     from rskc.engines import _passes
@@ -493,7 +493,7 @@ def test_a_table_without_a_second_copy_row_by_row_is_the_same(dtype, monkeypatch
 @needs_compiler
 @each_dtype
 def test_any_number_of_threads_gives_the_same_bits(dtype, monkeypatch):
-    monkeypatch.setattr(memory, "THREAD_WORK", 0)
+    monkeypatch.setattr(teams, "LONG_PASS", 0)
     rng = np.random.default_rng(10)
     n, q, K, runs = LARGE + 8192, 7, 4, 3
     X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((runs, q))

@@ -32,13 +32,7 @@ from rskc.report._prose import advise
 from rskc.report._searches import curves_of
 from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection import (
-    Clest,
-    GapL1,
-    GridSearch,
-    PredictionStrength,
     Stability,
-    TrimCurves,
-    feature_path,
 )
 from rskc.summary import count_features
 from rskc.wording import cleaned, number, percent, sentence_list
@@ -90,25 +84,6 @@ def model(X):
 @pytest.fixture(scope="module")
 def summary(model, X):
     return summarize(model, X, labels=np.repeat(["a", "b", "c"], 20))
-
-
-@pytest.fixture(scope="module")
-def searches():
-    """One of each, small; ``make_simulation`` has clusters that they find."""
-    data = make_simulation(model=1, random_state=0).data
-    model = RobustSparseKMeans(3, trim=0.05, l1_bound=6, n_init=2, random_state=0)
-    how = {"random_state": 0, "n_jobs": 1, "progress": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [
-            Clest(model, [2, 3], n_splits=3, n_references=19, **how).fit(data),
-            GapL1(model, [2, 6, 20], n_permutations=2, **how).fit(data),
-            PredictionStrength(model, [1, 2, 3], n_splits=2, **how).fit(data),
-            Stability(model, [2, 3, 4], n_splits=2, n_references=3, **how).fit(data),
-            TrimCurves(model, [2, 3], [0, 0.05, 0.1], **how).fit(data),
-            GridSearch(model, [2, 3], [3, 6], [0, 0.05], **how).fit(data),
-            feature_path(model, data, [2, 6]),
-        ]
 
 
 class Reader(HTMLParser):

@@ -15,12 +15,7 @@ from rskc.datasets import make_simulation
 from rskc.report import make_report
 from rskc.selection import (
     Clest,
-    GapL1,
-    GridSearch,
-    PredictionStrength,
     Stability,
-    TrimCurves,
-    feature_path,
 )
 
 CHARTS = ["clusters", "silhouettes", "weights", "cells", "outliers"]
@@ -68,6 +63,11 @@ class Watch(browsing.Watch):
         """The rows of a data set, as the view of the chart holds them."""
         code = "([chart, name]) => rskc.views[chart].data(name).map(d => ({...d}))"
         return self.page.evaluate(code, [chart, dataset])
+
+    def scale_of(self, chart, axis):
+        """The domain of an axis."""
+        code = "([chart, axis]) => rskc.views[chart].scale(axis).domain()"
+        return self.page.evaluate(code, [chart, axis])
 
 
 @pytest.fixture(scope="module")
@@ -299,21 +299,9 @@ def test_page_in_a_notebook(browser, model, data, tmp_path):
         assert watch.complaints == []
 
 
-def test_searches_are_drawn(browser, tmp_path):
+def test_searches_are_drawn(browser, searches, tmp_path):
     X = make_simulation(model=1, random_state=0).data
     model = fit(X, l1_bound=6)
-    small = RobustSparseKMeans(3, trim=0.05, l1_bound=6, n_init=5, random_state=0)
-    how = {"random_state": 0, "n_jobs": 1, "progress": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        searches = [
-            Clest(small, [2, 3], n_splits=3, n_references=19, **how).fit(X),
-            GapL1(small, [2, 6, 20], n_permutations=2, **how).fit(X),
-            PredictionStrength(small, [1, 2, 3], n_splits=2, **how).fit(X),
-            TrimCurves(small, [2, 3], [0, 0.05, 0.1], **how).fit(X),
-            GridSearch(small, [2, 3], [3, 6], [0, 0.05], **how).fit(X),
-            feature_path(small, X, [2, 6]),
-        ]
     path = make_report(model, X, searches=searches).save(tmp_path / "searches.html")
     with Watch(browser, path) as watch:
         assert watch.complaints == []
@@ -321,7 +309,7 @@ def test_searches_are_drawn(browser, tmp_path):
         rows = watch.rows_of("search-0", "curve")
         expected = searches[0].table_.observed_cer
         assert [row["observed_cer"] for row in rows] == pytest.approx(expected, rel=1e-3)
-        assert watch.count("#chart-search-4 .mark-rect.layer_0_marks path") == 8
+        assert watch.count("#chart-search-5 .mark-rect.layer_0_marks path") == 8
         dots = watch.count("#chart-search-0 .mark-symbol.layer_0_marks path")
         assert dots == searches[0].observed_cers_.size
 
@@ -344,6 +332,25 @@ def test_a_page_of_one_cluster_is_drawn_without_a_warning(browser, tmp_path):
         drawn = ["clusters", "outliers", "search-0", "search-1"]
         assert watch.page.evaluate("Object.keys(rskc.views)") == drawn
         assert "largest weights" not in " ".join(watch.page.locator("h3").all_inner_texts())
+
+
+def test_a_mixed_weighted_table_is_drawn_without_a_warning(browser, tmp_path):
+    """A far outlier makes the scales of distances logarithmic, and nothing else is trimmed."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(120, 4)), columns=list("abcd"))
+    frame.loc[:39, "a"] += 8
+    frame.loc[40:79, "b"] += 8
+    frame.loc[5, "c"] = 1e4
+    frame["color"] = np.repeat(["red", "green", "blue"], 40)
+    model = RobustSparseKMeans(3, trim="auto", n_init=5, random_state=0)
+    model.fit(frame, sample_weight=rng.uniform(0.5, 3, 120))
+    report = make_report(model, frame)
+    figure = report.summary["figures"]["outliers"]
+    assert (figure["log"], figure["counts"]["trimmed"]) == ([True, True], 0)
+    with Watch(browser, report.save(tmp_path / "mixed.html")) as watch:
+        assert watch.complaints == []
+        x, threshold = watch.scale_of("outliers", "x"), figure["thresholds"]["weighted"]
+        assert x[0] < min(figure["points"]["x"]) < threshold < max(figure["points"]["x"]) < x[1]
 
 
 def test_a_search_that_tried_nothing_has_no_chart(browser, tmp_path):

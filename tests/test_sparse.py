@@ -199,7 +199,7 @@ def test_scale_does_not_matter(tables):
 
 
 def test_the_number_of_threads_changes_no_bit(tables, monkeypatch):
-    monkeypatch.setattr(engine_module, "THREAD_WORK", 0)
+    monkeypatch.setattr(engine_module, "POOL_WORK", 0)
     monkeypatch.setattr(engine_module, "CHUNK_BYTES", 2**14)
     monkeypatch.setattr("rskc.engines.threads.joblib.cpu_count", lambda: 3)
     X = sparse.csr_array(thin(600, 30))

@@ -10,9 +10,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.arrays import is_on_device
+from rskc.arrays import is_on_device, to_numpy
 from rskc.engines.masses import unit_of
-from rskc.validation import check_sample_weight
+from rskc.wording import short_repr
+
+
+def check_sample_weight(sample_weight: Any, n: int | None) -> np.ndarray:
+    """Return weights (n,) of cases; None for a number of cases that is not known."""
+    try:
+        weights = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"sample_weight must hold numbers, one for each case; got {short_repr(sample_weight)}."
+        ) from None
+    if weights.ndim != 1 or (n is not None and len(weights) != n):
+        cases = "one number for each case" if n is None else f"shape ({n},): a number for each case"
+        raise ValueError(f"sample_weight has shape {weights.shape}; it must have {cases}.")
+    for bad, what in ((np.isnan(weights), "NaN"), (np.isinf(weights), "infinity")):
+        if bad.any():
+            raise ValueError(
+                f"sample_weight contains {what}, first for case {int(bad.argmax())}; give every "
+                "case a number, 0 for one that is not to count."
+            )
+    if (weights < 0).any():
+        case = int((weights < 0).argmax())
+        raise ValueError(
+            f"sample_weight is negative for case {case}: {weights[case]:g}; weights must be 0 or "
+            "more."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all cases; give some of them a weight above 0.")
+    return weights
 
 
 class Counting(NamedTuple):

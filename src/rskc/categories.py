@@ -1,24 +1,22 @@
 """Columns of categories as numbers: an indicator for each category, scaled so that all count alike.
 
-The indicator of a category with share p_l is divided by the root of p_l, as in correspondence
-analysis, and by the root of the number of categories less 1: a rare category is farther from the
-others than a frequent one. A column of categories would then have variance 1, and would count more
-than a standardized number: two clusters can explain all of two categories, and of a normal number
-cut at its median no more than 2 / pi. So its variance is made 2 / pi, and both count alike.
+``category_codes`` has the numbers of one column; here are those of a table.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rskc.case_weights import check_sample_weight
+from rskc.category_codes import ORDINAL, ColumnCode
 from rskc.frames import (
     CATEGORY,
     NUMBERS,
@@ -27,32 +25,15 @@ from rskc.frames import (
     column_names,
     is_missing,
     kinds_of,
+    numbers_of,
     refusal,
+    text_of,
+    texts_of,
 )
 from rskc.groups import FeatureGroups, check_groups
-from rskc.wording import count, percent, quoted, shortened
+from rskc.wording import quoted
 
 __all__ = ["CategoryEncoder"]
-
-ORDINAL = "ordinal"
-MOST_SHARES = 4  # of the categories of a center that are written
-# The variance of a category. With 1, columns of two values that tell nothing lead: in mixed tables
-# with clusters in the numbers the mean error rate was 0.19 to 0.45, and 0.04 to 0.10 with this.
-VARIANCE = 2 / np.pi
-
-
-class ColumnCode(NamedTuple):
-    """How a column becomes numbers."""
-
-    kind: str
-    categories: tuple[str, ...] = ()
-    scales: tuple[float, ...] = ()  # of indicators; of ranks, one
-    center: float = 0.0  # of ranks
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return max(len(self.categories), 1) if self.kind == CATEGORY else 1
 
 
 class CategoryEncoder(TransformerMixin, BaseEstimator):
@@ -129,7 +110,8 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         orders = _orders(self.ordinal, names)
         asked = {*_places("categorical", self.categorical, names), *orders}
         kinds = kinds_of(X)
-        weights = _weights(sample_weight, X.shape[0])
+        n = X.shape[0]
+        weights = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight, n)
         self.columns_ = []
         for j, name in enumerate(names):
             kind = kinds[j]
@@ -138,12 +120,14 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
             if j not in asked and kind == NUMBERS:
                 self.columns_.append(ColumnCode(NUMBERS))
                 continue
-            texts, order = _texts(column(X, j)), None
-            if j in orders:
-                order = orders[j] or _order_of_type(column(X, j))
+            texts = texts_of(column(X, j))
             counted = np.array([text is not None for text in texts]) & (weights > 0)
             seen = texts[counted].tolist(), weights[counted]
-            self.columns_.append(_code(name, *seen, j in orders, order))
+            if j in orders:
+                order = orders[j] or _order_of_type(column(X, j))
+                self.columns_.append(ColumnCode.of_ranks(name, *seen, order))
+            else:
+                self.columns_.append(ColumnCode.of_categories(name, *seen))
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -165,9 +149,9 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         parts, unknown = [], {}
         for j, (name, code) in enumerate(zip(column_names(X), self.columns_, strict=True)):
             if code.kind == NUMBERS:
-                parts.append(_numbers(name, column(X, j))[:, None])
+                parts.append(numbers_of(name, column(X, j))[:, None])
                 continue
-            part, new = _coded(code, _texts(column(X, j)))
+            part, new = code.coded(texts_of(column(X, j)))
             parts.append(part)
             if new:
                 unknown[name] = new
@@ -186,7 +170,8 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "columns_")
         known = getattr(self, "feature_names_in_", None)
         names = [f"x{j}" for j in range(len(self.columns_))] if known is None else known
-        out = [name for pair in zip(names, self.columns_, strict=True) for name in _names(*pair)]
+        pairs = zip(names, self.columns_, strict=True)
+        out = [feature for name, code in pairs for feature in code.names(name)]
         return np.array(out, dtype=object)
 
     # ---- What the estimator and its results need
@@ -204,14 +189,12 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
     @property
     def masses(self) -> np.ndarray:
         """The share of each feature in the variance of its column."""
-        return np.concatenate([_masses(code) for code in self.columns_])
+        return np.concatenate([code.masses for code in self.columns_])
 
     @property
     def units(self) -> np.ndarray:
         """What an indicator is multiplied by; 1 for numbers and ranks."""
-        plain = np.ones(1)
-        own = [code.scales if code.kind == CATEGORY else () for code in self.columns_]
-        return np.concatenate([np.array(scales) if scales else plain for scales in own])
+        return np.concatenate([code.units for code in self.columns_])
 
     @property
     def indicators(self) -> np.ndarray:
@@ -233,7 +216,14 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
 
     def describe(self, centers: np.ndarray) -> list[list[Any]]:
         """Return a center (K, features) by columns: numbers, mean ranks, and shares in words."""
-        return [list(self._described(center)) for center in centers]
+        ends = self.first[1:]
+        return [
+            [
+                code.describe(own)
+                for code, own in zip(self.columns_, np.split(center, ends), strict=True)
+            ]
+            for center in centers
+        ]
 
     def by_category(self, numbers: np.ndarray) -> np.ndarray:
         """Return coded cases (n, features) by columns: the place of a category, or the number."""
@@ -255,31 +245,11 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
     def from_plain(cls, columns: Any, names: np.ndarray | None = None) -> CategoryEncoder:
         """Return the encoder of such lists; ValueError if no fit makes them."""
         encoder = cls()
-        encoder.columns_ = [_checked_code(*column) for column in columns]
+        encoder.columns_ = [ColumnCode.of_plain(*column) for column in columns]
         encoder.n_features_in_ = len(encoder.columns_)
         if names is not None:
             encoder.feature_names_in_ = names
         return encoder
-
-    def _described(self, center: np.ndarray) -> Iterator[Any]:
-        for code, first in zip(self.columns_, self.first, strict=True):
-            own = center[first : first + code.width]
-            if code.kind == CATEGORY and code.categories:
-                yield _shares(code, own)
-            elif code.kind == ORDINAL:
-                yield float(own[0] / code.scales[0] + code.center)
-            else:
-                yield float(own[0])
-
-
-def _checked_code(kind: Any, categories: Any, scales: Any, center: Any) -> ColumnCode:
-    lengths = {NUMBERS: 0, ORDINAL: 1, CATEGORY: len(categories)}
-    values = np.array([*scales, center], np.float64)
-    if kind not in lengths or len(scales) != lengths[kind] or not np.isfinite(values).all():
-        raise ValueError("encoder_ is none that a fit makes")
-    if not all(type(each) is str for each in categories) or (values[:-1] <= 0).any():
-        raise ValueError("encoder_ has categories that are no text, or scales that are none")
-    return ColumnCode(kind, tuple(categories), tuple(values[:-1].tolist()), float(center))
 
 
 def as_plain(given: Any) -> Any:
@@ -287,67 +257,9 @@ def as_plain(given: Any) -> Any:
     if given is None:
         return None
     if isinstance(given, Mapping):
-        return {str(name): [_text(value) for value in order] for name, order in given.items()}
+        return {str(name): [text_of(value) for value in order] for name, order in given.items()}
     several = [given] if isinstance(given, str | Integral) else given
     return [int(each) if isinstance(each, Integral) else str(each) for each in several]
-
-
-def _masses(code: ColumnCode) -> np.ndarray:
-    if code.kind != CATEGORY or len(code.categories) < 2:
-        return np.ones(code.width)
-    scales = np.array(code.scales)
-    shares = VARIANCE / (scales**2 * (len(scales) - 1))
-    return (1 - shares) / (len(scales) - 1)
-
-
-def _shares(code: ColumnCode, center: np.ndarray) -> str:
-    """Write a center of indicators: red 80%, blue 20%."""
-    if np.isnan(center).all():
-        return ""
-    shares = (center / np.array(code.scales)).round(6) if len(center) > 1 else np.ones(1)
-    order = [i for i in np.argsort(-shares, kind="stable") if shares[i] >= 0.005]
-    words = [f"{shortened(code.categories[i], 24)} {percent(shares[i])}" for i in order]
-    more = len(words) - MOST_SHARES
-    return ", ".join(words[:MOST_SHARES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _names(name: str, code: ColumnCode) -> list[str]:
-    if code.kind != CATEGORY or not code.categories:
-        return [str(name)]
-    return [f"{name} = {category}" for category in code.categories]
-
-
-def _texts(values: Any) -> np.ndarray:
-    """Return the cells of a column as text, None where missing."""
-    known: dict[Any, str | None] = {}
-    cells = np.empty(len(values), object)
-    for i, value in enumerate(cells_of(values)):
-        missing = is_missing(value)
-        key = None if missing else (type(value) is bool, value)
-        if key not in known:
-            known[key] = None if missing else _text(value)
-        cells[i] = known[key]
-    return cells
-
-
-def _text(value: Any) -> str:
-    """Return a category as text; whole numbers without a point, whatever type they have."""
-    if isinstance(value, float | np.floating) and value.is_integer():
-        value = int(value)
-    return str(value)
-
-
-def _numbers(name: str, values: Any) -> np.ndarray:
-    try:
-        if hasattr(values, "to_numpy") and hasattr(values, "iloc"):
-            return values.to_numpy(dtype=np.float64, na_value=np.nan)
-        if hasattr(values, "to_list"):  # of polars
-            return np.array([np.nan if v is None else v for v in values.to_list()], np.float64)
-        return np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"Column {shortened(name, 60)!r} of X holds text, and held numbers in the fit."
-        ) from None
 
 
 def _places(parameter: str, given: Any, names: Sequence[str]) -> list[int]:
@@ -369,7 +281,7 @@ def _orders(ordinal: Any, names: Sequence[str]) -> dict[int, list[str] | None]:
     places = _places("ordinal", ordinal, names)
     if not isinstance(ordinal, Mapping):
         return dict.fromkeys(places)
-    orders = [[_text(value) for value in order] for order in ordinal.values()]
+    orders = [[text_of(value) for value in order] for order in ordinal.values()]
     return dict(zip(places, orders, strict=True))
 
 
@@ -377,76 +289,13 @@ def _order_of_type(values: Any) -> list[str] | None:
     """Return the order that a categorical type of pandas or polars has; of numbers, their own."""
     categories = getattr(getattr(values, "cat", None), "categories", None)
     if categories is not None and getattr(values.cat, "ordered", False):
-        return [_text(value) for value in categories]
+        return [text_of(value) for value in categories]
     if str(getattr(values, "dtype", "")).lower().startswith("enum"):
-        return [_text(value) for value in values.dtype.categories]
+        return [text_of(value) for value in values.dtype.categories]
     seen = [value for value in cells_of(values) if not is_missing(value)]
     if seen and all(isinstance(value, Real) for value in seen):
-        return [_text(value) for value in sorted(set(seen))]
+        return [text_of(value) for value in sorted(set(seen))]
     return None
-
-
-def _weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Return what cases count; 1 if all count the same."""
-    if sample_weight is None:
-        return np.ones(n)
-    try:
-        weights = np.asarray(sample_weight, np.float64)
-    except (TypeError, ValueError):
-        weights = np.empty(0)
-    if weights.shape != (n,) or not (weights >= 0).all() or np.isinf(weights).any():
-        raise ValueError(f"sample_weight must hold {n} numbers, one for each case, 0 or more.")
-    return weights
-
-
-def _code(
-    name: str, seen: list[str], weights: np.ndarray, is_ordinal: bool, order: list[str] | None
-) -> ColumnCode:
-    """Return how a column of categories becomes numbers, given the cells that are not missing."""
-    found = dict.fromkeys(sorted(set(seen)), 0.0)
-    short = shortened(name, 60)
-    if is_ordinal:
-        if order is None:
-            raise ValueError(
-                f"ordinal has column {short!r}, whose categories have no order; give them in "
-                f"order: ordinal={{{short!r}: [...]}}."
-            )
-        if not set(found) <= set(order):
-            extra = sorted(set(found) - set(order))
-            raise ValueError(f"ordinal does not have {quoted(extra)} of column {short!r}.")
-        places = {text: i + 1 for i, text in enumerate(order)}
-        ranks = np.array([places[text] for text in seen], float)
-        center = float(np.average(ranks, weights=weights)) if len(ranks) else 0.0
-        spread = np.average((ranks - center) ** 2, weights=weights) if len(ranks) else 0.0
-        deviation = np.sqrt(spread)
-        return ColumnCode(ORDINAL, tuple(order), (1 / deviation if deviation else 1.0,), center)
-    if len(found) > 2 and 2 * len(found) >= len(seen):
-        raise ValueError(
-            f"Column {short!r} of X has {count(len(found), 'category', 'categories')} in "
-            f"{count(len(seen), 'case')}: they name the cases rather than group them; leave the "
-            "column out."
-        )
-    for text, weight in zip(seen, weights.tolist(), strict=True):
-        found[text] += weight
-    total, spread = sum(found.values()), max(len(found) - 1, 1)
-    scales = tuple(float(np.sqrt(VARIANCE * total / (own * spread))) for own in found.values())
-    return ColumnCode(CATEGORY, tuple(found), scales)
-
-
-def _coded(code: ColumnCode, texts: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return the features (n, width) of a column, and the categories that are not known."""
-    places = {text: i for i, text in enumerate(code.categories)}
-    found = np.array([-2 if text is None else places.get(text, -1) for text in texts], int)
-    unknown = list(dict.fromkeys(texts[found == -1]))
-    if code.kind == ORDINAL:
-        ranks = np.where(found < 0, np.nan, found + 1.0)
-        return ((ranks - code.center) * code.scales[0])[:, None], unknown
-    part = np.zeros((len(texts), code.width))
-    if len(code.categories) > 1:  # one category alone tells nothing
-        rows = np.flatnonzero(found >= 0)
-        part[rows, found[rows]] = np.array(code.scales)[found[rows]]
-    part[found == -2] = np.nan
-    return part, unknown
 
 
 def find_encoder(

@@ -52,6 +52,7 @@ CASES = {"tumor", "tumour", "cell", "donor", "mouse", "animal", "control", "ctrl
 LETTERS = {"s", "p", "c", "n", "t"}  # S1, P1: of cases where nothing says what the rows are
 # What people write for a missing cell where only numbers fit. Positive 99 is too often a value.
 CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
+NONE = "None"  # a missing number as Python writes it; among words it is one of them
 FEWEST_CODES = 3  # cells; a single one is rather a slip
 FEWEST_COPIES, LEAST_SHARE = 2, 0.02  # cases that occur twice, that are worth a word
 MUCH = 100  # times that spreads differ
@@ -97,6 +98,11 @@ def is_feature_name(name: str) -> bool:
 def are_classes(n: int, n_distinct: int) -> bool:
     """Whether values are as few as classes are."""
     return 2 <= n_distinct <= max(2, min(MOST_CLASSES, n // 3))
+
+
+def name_cases(n: int, n_distinct: int) -> bool:
+    """Whether values are too many to group the cases, half of these or more."""
+    return n_distinct > 2 and 2 * n_distinct >= n
 
 
 def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]:

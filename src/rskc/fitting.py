@@ -7,8 +7,9 @@ RobustSparseKMeans, of which the steps read the parameters.
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -28,12 +29,11 @@ from rskc.case_weights import Counting, counting_cases, rows_of
 from rskc.engines import Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
+from rskc.fit_warnings import on_units, warnings_of
 from rskc.fitted import by_column, number_names, predictor_of
-from rskc.groups import FeatureGroups, check_groups, count_active
+from rskc.groups import FeatureGroups, check_groups
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
-from rskc.solver.problem import Rival
-from rskc.solver.search import auto_inits, auto_starts, search_cases
-from rskc.solver.solve import RIVAL_CASES
+from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
 from rskc.solver.starts import INITS
 from rskc.validation import (
     PRECISIONS,
@@ -49,12 +49,10 @@ from rskc.validation import (
     names_of_cases,
     validated,
 )
-from rskc.wording import count, listed
+from rskc.wording import count
 
 # Restarts from a function with n_init="auto".
 CALLED_STARTS = 10
-# Distances rest on little when less than this share of the weight is observed.
-LITTLE_SEEN = 0.1
 # Attributes that only a fit with l1_bound="auto" has.
 OF_CHOICE = (
     "feature_statistics_",
@@ -64,9 +62,6 @@ OF_CHOICE = (
 )
 # Attributes that only a fit with feature_groups has.
 OF_GROUPS = ("group_names_", "group_weights_", "feature_group_")
-# Trimmed and flagged cases that are looked at for a clump.
-MOST_SUSPECTS = 5000
-MOST_NAMES = 6  # of cases and features in a warning
 
 
 def fit(
@@ -85,10 +80,11 @@ def fit(
             made = _solve(model, engine, problem, make_starts(model, own, engine, problem), warm)
             check_finite(made.solution)
         judged = _judge(model, engine, made.solution)
-        found = list(_warnings(model, engine, made, judged, names))
+        found = list(warnings_of(model, engine, made, judged.out, names))
         _store(model, engine, made, judged, counting)
-        if hasattr(model, "encoder_"):  # a missing category is one cell
-            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())
+        if hasattr(model, "encoder_"):
+            found += on_units(model, own)
+            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())  # a category is one cell
     vars(model).pop("sample_weight_", None)  # of an earlier fit
     if counting.weights is not None:
         model.sample_weight_ = counting.weights
@@ -168,8 +164,21 @@ def solver_settings(verbose: Any) -> Iterator[None]:
 
 def make_engine(model: Any, X: Any, masses: np.ndarray | None = None) -> Engine:
     """Return the engine for validated data; cases with no observed value are left out."""
-    n_threads = check_n_threads(model.n_threads)
-    return engine_for(X, drop_unobserved=True, masses=masses, n_threads=n_threads)
+    options: dict[str, Any] = {"masses": masses, "n_threads": check_n_threads(model.n_threads)}
+    if is_dask(X) and masses is None:
+        options["wanted"] = _expected_cases(model, *X.shape)
+    return engine_for(X, drop_unobserved=True, **options)
+
+
+def _expected_cases(model: Any, n: float, p: int) -> np.ndarray | None:
+    """Return the cases that ``make_starts`` will draw, if that can be told before a look at X.
+
+    One pass over the data is enough for the look and for their rows then.
+    """
+    K, random_state = model.n_clusters, check_seed(model.random_state)
+    if not (isinstance(model.init, str) and isinstance(K, int) and n == n):  # n may be NaN
+        return None
+    return draw_cases(int(n), p, K, copy.deepcopy(random_state))
 
 
 def make_problem(model: Any, engine: Engine) -> Problem:
@@ -248,8 +257,8 @@ def make_starts(model: Any, X: Any, engine: Engine, problem: Problem) -> Starts:
     if isinstance(init, str):
         check_choice("init", init, ("auto", *INITS), ", an array or a callable")
         inits = auto_inits(problem) if init == "auto" else (init,)
-        uniforms = random_state.random_sample((n_init, K))
-        return DrawnStarts(inits, uniforms, search_cases(engine, K, random_state))
+        cases = search_cases(engine, K, random_state)  # first: before n_init is known
+        return DrawnStarts(inits, random_state.random_sample((n_init, K)), cases)
     given = [init]
     if callable(init):
         given = [init(X, K, random_state=random_state) for _ in range(n_init)]
@@ -292,100 +301,6 @@ def check_finite(solution: Solution) -> None:
     """Refuse a solution whose sums of squares overflowed."""
     if not (np.isfinite(solution.objective) and np.isfinite(solution.inertia)):
         raise FloatingPointError("sums of squares overflow")
-
-
-def _warnings(
-    model: Any,
-    engine: Engine,
-    made: Found,
-    judged: _Judged,
-    case_names: np.ndarray | None,
-) -> Iterator[FitWarning]:
-    solution, problem, _ = made
-
-    def names(cases: np.ndarray, n: int) -> str:
-        numbers = engine.numbers(cases)
-        known = numbers if case_names is None else case_names[numbers]
-        return listed(known, MOST_NAMES, n)
-
-    def members(cluster: Rival) -> int:
-        """Return how many cases it has, of which the first are known; by mass about as many."""
-        return len(cluster.cases) if len(cluster.cases) < RIVAL_CASES else round(cluster.size)
-
-    yield from _on_wishes(model, engine, made)
-    if (rival := solution.rival) is not None:
-        yield _warning(
-            "small cluster",
-            larger=rival.mean,
-            objective=solution.mean,
-            size=rival.size,
-            cases=names(rival.cases, members(rival)),
-            n_trim=problem.n_trim,
-        )
-    if (own := solution.exposed) is not None:
-        cases = names(own.cases, members(own))
-        yield _warning("exposed cluster", size=own.size, cases=cases, n_trim=problem.n_trim)
-    clump = outliers.find_clump(engine, solution, _suspects(engine, solution, judged))
-    if clump.size > clump.n_nearby:
-        yield _warning("clump", size=clump.size, cases=names(clump.cases, len(clump.cases)))
-    if engine.n_missing:
-        yield from _on_missing(model, engine, solution, names)
-
-
-def _on_wishes(model: Any, engine: Engine, made: Found) -> Iterator[FitWarning]:
-    """Warn of parameters that the solution does not keep to."""
-    solution, problem, features = made
-    groups, asked = problem.feature_groups, model.l1_bound
-    p = engine.n_features if groups is None else len(groups)
-    most = np.sqrt(p)
-    given = problem.l1_bound is not None and not isinstance(asked, str)
-    if given and asked > most * (1 + 1e-9):
-        yield _warning("bound never binds", value=asked, p=p, most=most)
-    if not solution.converged:
-        yield _warning("not converged", value=problem.max_iter)
-    n_found = int(np.count_nonzero(solution.sizes))
-    if n_found < problem.n_clusters:
-        yield _warning("fewer clusters", value=problem.n_clusters, found=n_found)
-    selected = count_active(groups, solution.weights)
-    if features is None and problem.n_features not in (None, selected):
-        yield _warning("other number of features", value=problem.n_features, found=selected)
-
-
-def _on_missing(
-    model: Any, engine: Engine, solution: Solution, names: Callable[[np.ndarray, int], str]
-) -> Iterator[FitWarning]:
-    """Warn of features and cases of which little is observed."""
-    dead = np.flatnonzero(engine.equal_weights()[0] == 0)
-    if len(dead):
-        known = hasattr(model, "feature_names_in_") or hasattr(model, "encoder_")
-        dead_names = (number_names(model) if known else np.arange(engine.n_features))[dead]
-        yield _warning(
-            "unobserved features",
-            features=count(len(dead), "feature has", "features have"),
-            names=listed(dead_names, MOST_NAMES),
-        )
-    little = engine.little_seen(solution.weights, LITTLE_SEEN)
-    if little.total:
-        yield _warning(
-            "hardly observed cases",
-            cases=count(little.total, "case is", "cases are"),
-            share=LITTLE_SEEN,
-            names=names(little.first, little.total),
-        )
-
-
-def _warning(kind: str, **values: Any) -> FitWarning:
-    from rskc.fit_warnings import fit_warning  # read by fits that warn only
-
-    return fit_warning(kind, **values)
-
-
-def _suspects(engine: Engine, solution: Solution, judged: _Judged) -> np.ndarray:
-    """Return the numbers of the first cases that are trimmed or flagged."""
-    arrays = engine.arrays
-    out = solution.trimmed_weighted | solution.trimmed_unweighted | judged.out
-    groups = arrays.as_run(arrays.without(solution.labels, out))
-    return arrays.first_members(groups, -1, MOST_SUSPECTS)
 
 
 class _Judged(NamedTuple):

@@ -74,3 +74,37 @@ def cells_of(values: Any) -> list[Any]:
 def is_missing(value: Any) -> bool:
     """Whether a cell is missing: None, NaN, NA."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def texts_of(values: Any) -> np.ndarray:
+    """Return the cells of a column as text, None where missing."""
+    known: dict[Any, str | None] = {}
+    cells = np.empty(len(values), object)
+    for i, value in enumerate(cells_of(values)):
+        missing = is_missing(value)
+        key = None if missing else (type(value) is bool, value)
+        if key not in known:
+            known[key] = None if missing else text_of(value)
+        cells[i] = known[key]
+    return cells
+
+
+def text_of(value: Any) -> str:
+    """Return a category as text; whole numbers without a point, whatever type they have."""
+    if isinstance(value, float | np.floating) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def numbers_of(name: str, values: Any) -> np.ndarray:
+    """Return a column of numbers, NaN where missing; ValueError if it holds others."""
+    try:
+        if hasattr(values, "to_numpy") and hasattr(values, "iloc"):
+            return values.to_numpy(dtype=np.float64, na_value=np.nan)
+        if hasattr(values, "to_list"):  # of polars
+            return np.array([np.nan if v is None else v for v in values.to_list()], np.float64)
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Column {shortened(name, 60)!r} of X holds text, and held numbers in the fit."
+        ) from None

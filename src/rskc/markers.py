@@ -17,7 +17,8 @@ from scipy.sparse import issparse
 from rskc.arrays import to_numpy_pair
 from rskc.case_weights import masses_of
 from rskc.fitted import number_names, number_weights, unequal_weights
-from rskc.validation import check_integer, check_real, short_repr, validated
+from rskc.validation import check_integer, check_real, validated
+from rskc.wording import short_repr
 
 __all__ = ["MarkerEffects", "marker_effects"]
 

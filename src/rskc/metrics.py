@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.arrays import to_numpy
-from rskc.case_weights import masses_of
+from rskc.case_weights import check_sample_weight, masses_of
 from rskc.labels import in_order, read_two
-from rskc.validation import check_integer, check_sample_weight, short_repr
+from rskc.validation import check_integer
+from rskc.wording import short_repr
 
 __all__ = [
     "FeatureAgreement",

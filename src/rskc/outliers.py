@@ -26,11 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import Cases, Engine
+from rskc.medians import MAD_FACTOR, column_medians
 from rskc.solver import Problem, Solution
-from rskc.solver.solve import Held, finish
+from rskc.solver.solve import Held, finish, may_move
 
-# For normal data the standard deviation is this many median deviations.
-NORMAL = 1.4826
 # Cut-offs of the rules: MADs above the median.
 CUTOFFS = {"both": 3.0, "paper": 3.5}
 RULES = tuple(CUTOFFS)
@@ -114,7 +113,7 @@ def judge(
     if rule == "paper":
         own = CUTOFFS[rule] if cutoff is None else cutoff
         median, deviation = engine.arrays.spread(distances.weighted)
-        return Judgment(Thresholds(max(median + own * NORMAL * deviation, least), np.inf), own)
+        return Judgment(Thresholds(max(median + own * MAD_FACTOR * deviation, least), np.inf), own)
     scale = _Scale.of(engine, distances, groups, sizes)
     own = scale.cutoff_for_tail(CUTOFFS[rule]) if cutoff is None else cutoff
     return Judgment(Thresholds(*(max(limit**3, least) for limit in scale.limits(own))), own)
@@ -154,7 +153,7 @@ class _Scale(NamedTuple):
 
     def limits(self, cutoff: float) -> list[float]:
         """Return the cube roots beyond which a case is flagged."""
-        return [median + cutoff * NORMAL * deviation for median, deviation in self.spreads]
+        return [median + cutoff * MAD_FACTOR * deviation for median, deviation in self.spreads]
 
     def beyond(self, cutoff: float) -> Distances:
         """Return masks of the cases that each distance flags."""
@@ -197,6 +196,8 @@ def reweight(
 ) -> Solution:
     """Repeat flags, centers and weights from given ones until the flags stand.
 
+    Those of a few among millions of cases may still change, as labels may.
+
     Parameters
     ----------
     engine : Engine
@@ -216,7 +217,7 @@ def reweight(
         Its ``trimmed_weighted`` are all cases that were left out, and its ``trimmed_unweighted``
         those of them that the unweighted distance flags.
     """
-    arrays, K = engine.arrays, problem.n_clusters
+    arrays, K, most = engine.arrays, problem.n_clusters, may_move(problem, engine.n_cases)
     labels = engine.nearest(centers, weights)
     groups = arrays.as_run(labels if members is None else members)
     solution: Solution | None = None
@@ -227,7 +228,7 @@ def reweight(
         far = far_cases(engine, distances, arrays.only(groups), sizes, cutoff)
         out = far.weighted | far.unweighted
         new = arrays.without(arrays.as_run(labels), arrays.as_run(out))
-        stands = solution is not None and arrays.differ(new, groups)[0] == 0
+        stands = solution is not None and arrays.differ(new, groups)[0] <= most
         emptied = (arrays.sizes(new, K)[0] == 0) & (sizes > 0)
         if stands or (solution is not None and emptied.any()):
             break
@@ -264,9 +265,9 @@ class _View(NamedTuple):
     """Cases in the features that have weight, times the roots of the weights."""
 
     suspects: np.ndarray  # (m, q)
-    members: np.ndarray  # (l, q) some cases of the clusters
-    errors: np.ndarray  # (l, q) these, less their centers
-    counts: np.ndarray  # (l,) for how many cases each of them stands
+    gaps: np.ndarray  # (m, m) squared distances between them
+    errors: np.ndarray  # (l, q) some cases of the clusters, less their centers
+    deviations: np.ndarray  # (q,) typical size of these
     centers: np.ndarray  # (K, q)
 
 
@@ -318,7 +319,9 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     errors = (points - centers[labels]) * np.sqrt(pulls(solution.kept_sizes))[labels, None]
     sampled = np.bincount(labels, minlength=len(centers))
     counts = (solution.kept_sizes / np.maximum(sampled, 1))[labels]
-    view = _View(coordinates(some), points, errors, counts, centers)
+    filled = _filled(coordinates(some))
+    deviations = MAD_FACTOR * np.nan_to_num(column_medians(np.abs(errors)))
+    view = _View(filled, _gaps(filled), errors, deviations, centers)
     for part in PARTS:
         region = _find(view, max(FEWEST, len(some) // part), np.sqrt(mixture))
         if region is not None:
@@ -367,16 +370,13 @@ class _Region(NamedTuple):
 
 def _find(view: _View, size: int, most_spread: float) -> _Region | None:
     """Return the densest group of suspects, if it is compact, and apart from all clusters."""
-    missing = np.isnan(view.suspects)
-    middle = np.where(missing.all(axis=0), 0.0, _medians(view.suspects))
-    filled = np.where(missing, middle, view.suspects)
-    densest = _densest(filled, size)
-    usual = ~_has_outlying_cells(view, filled[densest])
+    densest = _densest(view.gaps, size)
+    usual = ~_has_outlying_cells(view, view.suspects[densest])
     if not usual.any():
         return None
     if not usual.all():
-        densest = _densest(filled[:, usual], size)
-    group = filled[densest][:, usual]
+        densest = _densest(_gaps(view.suspects[:, usual]), size)
+    group = view.suspects[densest][:, usual]
     center = group.mean(axis=0)
     distances = _squares(view.errors[:, usual])
     typical = float(np.median(distances))
@@ -386,32 +386,35 @@ def _find(view: _View, size: int, most_spread: float) -> _Region | None:
         return None
     roots = np.cbrt(distances)
     median = np.median(roots)
-    reach = (median + REACH * NORMAL * np.median(np.abs(roots - median))) ** 3
+    reach = (median + REACH * MAD_FACTOR * np.median(np.abs(roots - median))) ** 3
     return _Region(usual, center, float(reach) * (size + 1) / size)
 
 
 def _has_outlying_cells(view: _View, group: np.ndarray) -> np.ndarray:
     """Return the features in which a group is farther from all clusters than these can be."""
-    deviations = NORMAL * _medians(np.abs(view.errors))
     gaps = np.abs(view.centers - np.median(group, axis=0)).min(axis=0)
     between = view.centers.max(axis=0) - view.centers.min(axis=0)
-    return gaps > np.maximum(OUTLYING * deviations, between)
+    return gaps > np.maximum(OUTLYING * view.deviations, between)
 
 
-def _medians(values: np.ndarray) -> np.ndarray:
-    """Return the medians of the observed values of each column; 0 where none is observed."""
-    observed = ~np.isnan(values)
-    if observed.all():
-        return np.median(values, axis=0)
-    return np.nanmedian(np.where(observed.any(axis=0), values, 0.0), axis=0)
+def _filled(points: np.ndarray) -> np.ndarray:
+    """Return points with the medians of columns in the place of missing cells; 0 if all are."""
+    missing = np.isnan(points)
+    if not missing.any():
+        return points
+    return np.where(missing, np.nan_to_num(column_medians(points)), points)
 
 
-def _densest(points: np.ndarray, size: int) -> np.ndarray:
-    """Return the densest of the groups of this many nearest neighbors."""
+def _gaps(points: np.ndarray) -> np.ndarray:
+    """Return the squared distances between points."""
     norms = (points**2).sum(axis=1)
-    squares = norms[:, None] + norms - 2 * points @ points.T
-    radii = np.partition(squares, size - 1, axis=1)[:, :size].sum(axis=1)
-    return np.argpartition(squares[radii.argmin()], size - 1)[:size]
+    return norms[:, None] + norms - 2 * points @ points.T
+
+
+def _densest(gaps: np.ndarray, size: int) -> np.ndarray:
+    """Return the densest of the groups of this many nearest neighbors."""
+    radii = np.partition(gaps, size - 1, axis=1)[:, :size].sum(axis=1)
+    return np.argpartition(gaps[radii.argmin()], size - 1)[:size]
 
 
 def _squares(errors: np.ndarray) -> np.ndarray:

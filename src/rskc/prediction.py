@@ -9,9 +9,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import is_dask, to_numpy
-from rskc.case_weights import count_of, trimmed_sum
+from rskc.case_weights import check_sample_weight, count_of, trimmed_sum
 from rskc.fitted import predictor_of
-from rskc.validation import check_sample_weight, validated
+from rskc.validation import validated
 
 
 class _Wrapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):

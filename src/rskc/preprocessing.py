@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rskc.arrays import is_dask, to_dense
 from rskc.frames import NUMBERS, kinds_of
+from rskc.medians import MAD_FACTOR, column_medians
 from rskc.validation import check_choice
 from rskc.wording import count, listed
 
-# MAD times this is the standard deviation of normal data.
-MAD_FACTOR = 1.4826
 # Cells of columns of a sparse matrix that are measured together.
 CELLS_AT_ONCE = 2**20
 
@@ -360,15 +359,8 @@ def standardize_rows(X: np.ndarray, center: str, scale: str) -> tuple[np.ndarray
 
 
 def _medians(X: np.ndarray) -> np.ndarray:
-    """Return the median of each row over its observed cells; NaN if it has none.
-
-    NumPy's nanmedian goes row by row: 0.17 s for 200,000 rows of 20 cells, against 0.03 s.
-    """
-    n_observed = X.shape[1] - np.isnan(X).sum(axis=1)
-    ordered = np.sort(X, axis=1)  # NaN comes last
-    middle = np.stack([(n_observed - 1) // 2, n_observed // 2], axis=1).clip(0)
-    # Halved before they are added, lest the sum overflow.
-    return (np.take_along_axis(ordered, middle, axis=1) / 2).sum(axis=1)
+    """Return the median of each row over its observed cells; NaN if it has none."""
+    return column_medians(X.T)
 
 
 def _mads(X: np.ndarray) -> np.ndarray:

@@ -27,6 +27,7 @@ from rskc.engines.sparse import has_nan
 from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
 from rskc.frames import NUMBERS, kinds_of, refusal
+from rskc.wording import short_repr
 
 PRECISIONS = [np.float64, np.float32]  # of a fit; a prediction has that of the centers
 
@@ -130,11 +131,6 @@ def centers_to_numpy(init: Any) -> Any:
     return to_numpy(init) if is_elsewhere(init) else init
 
 
-def short_repr(value: Any) -> str:
-    """Return a value in one short line of a message."""
-    return f"{' '.join(repr(value).split()):.60}"
-
-
 def check_seed(random_state: Any) -> np.random.RandomState:
     """Return the random numbers of a seed; those of a Generator go on where it is."""
     if isinstance(random_state, np.random.Generator):
@@ -147,34 +143,6 @@ def check_seed(random_state: Any) -> np.random.RandomState:
             random_state,
             "must be None, an integer in [0, 2**32), a RandomState or a Generator.",
         ) from None
-
-
-def check_sample_weight(sample_weight: Any, n: int | None) -> np.ndarray:
-    """Return weights (n,) of cases; None for a number of cases that is not known."""
-    try:
-        weights = np.asarray(centers_to_numpy(sample_weight), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"sample_weight must hold numbers, one for each case; got {short_repr(sample_weight)}."
-        ) from None
-    if weights.ndim != 1 or (n is not None and len(weights) != n):
-        cases = "one number for each case" if n is None else f"shape ({n},): a number for each case"
-        raise ValueError(f"sample_weight has shape {weights.shape}; it must have {cases}.")
-    for bad, what in ((np.isnan(weights), "NaN"), (np.isinf(weights), "infinity")):
-        if bad.any():
-            raise ValueError(
-                f"sample_weight contains {what}, first for case {int(bad.argmax())}; give every "
-                "case a number, 0 for one that is not to count."
-            )
-    if (weights < 0).any():
-        case = int((weights < 0).argmax())
-        raise ValueError(
-            f"sample_weight is negative for case {case}: {weights[case]:g}; weights must be 0 or "
-            "more."
-        )
-    if not weights.any():
-        raise ValueError("sample_weight is zero for all cases; give some of them a weight above 0.")
-    return weights
 
 
 def names_of_cases(X: Any) -> np.ndarray | None:

@@ -84,6 +84,11 @@ def shortened(text: Any, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
+def short_repr(value: Any) -> str:
+    """Return a value in one short line of a message."""
+    return f"{' '.join(repr(value).split()):.60}"
+
+
 def _ends(text: str, width: int) -> str:
     """Return a text, or its two ends."""
     if len(text) <= width:

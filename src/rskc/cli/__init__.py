@@ -27,14 +27,15 @@ def main() -> None:
     with suppress(ValueError, AttributeError):  # not the main thread; not that system
         signal.signal(signal.SIGTERM, _end)
     try:
-        _app()(prog_name="rskc")
+        _load_app()(prog_name="rskc")
     except KeyboardInterrupt:  # while starting or ending
         sys.exit(130)
     except BrokenPipeError:
         silence_stdout()
 
 
-def _app() -> Any:
+def _load_app() -> Any:
+    """Import the commands, if what they need is installed."""
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401

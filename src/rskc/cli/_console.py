@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -141,6 +141,20 @@ def bold(words: str, style: str = "bold") -> Any:
     from rich.text import Text
 
     return Text(words, style=style)
+
+
+def text_table(labels: Iterable[tuple[str, Any]], rows: Iterable[Iterable[str]], **how: Any) -> Any:
+    """Make a table; each column has a label and is justified "left" or "right"."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    # Without double space between columns, the seven of a grid fit into 80 characters.
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True, **how)
+    for label, justify in labels:
+        table.add_column(label, justify=justify)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def in_options(message: Any) -> str:

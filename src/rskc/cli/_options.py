@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument
 
+from rskc.cli._values import bound_or_word, plain_bound, share_or_auto
+
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
 LARGE, OUTPUT = "Large tables and long searches", RESULTS
 SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
@@ -86,81 +88,6 @@ def clusters_option(default: Any, help: str, metavar: str, **how: Any) -> Any:
 def flag(panel: str, help: str, *names: str) -> Any:
     """Declare a field that is False unless the option is given."""
     return option(panel, False, help, *names)
-
-
-# ---- Values that are typed
-
-
-def clusters_or_auto(text: Any) -> int | str:
-    """Read "3" or "auto"."""
-    return "auto" if text == "auto" else _number(int, text, '3 or "auto"')
-
-
-def some_clusters(text: Any) -> list[int]:
-    """Read "2-8", "2,4,6" or "3"."""
-    numbers: list[int] = []
-    for part in str(text).split(","):
-        first, dash, last = part.partition("-")
-        low = _number(int, first, '3, "2-8" or "2,4,6"')
-        high = _number(int, last, '"2-8"') if dash else low
-        if high < low or high - low > 1000:
-            raise typer.BadParameter(f"{part!r} is no range, such as 2-8.")
-        numbers += range(low, high + 1)
-    return numbers
-
-
-def share_or_auto(text: Any) -> float | str:
-    """Read "0.05" or "auto"."""
-    return "auto" if text == "auto" else _number(float, text, '0.05 or "auto"')
-
-
-def bound_or_word(text: Any) -> float | str | None:
-    """Read a number, "auto", "half", "none" or "choose"."""
-    if text in ("auto", "half", "choose"):
-        return str(text)
-    if text in ("none", None):
-        return None
-    return _number(float, text, 'a number, "auto", "half", "none" or "choose"')
-
-
-def plain_bound(text: Any) -> float | str | None:
-    """Read a number, "auto", "half" or "none"."""
-    if text == "choose":
-        raise typer.BadParameter(
-            '"choose" is for rskc fit; here it is a number, "auto", "half" or "none".'
-        )
-    return bound_or_word(text)
-
-
-def some_bounds(text: Any) -> int | list[float] | None:
-    """Read how many bounds, "10", or which, "2,3.5,5"; or "none"."""
-    if text in ("none", None):
-        return None
-    return int(text) if str(text).isdigit() else some_shares(text)
-
-
-def some_shares(text: Any) -> list[float]:
-    """Read "0,0.05,0.1"."""
-    return [_number(float, part, 'numbers such as "0,0.05,0.1"') for part in str(text).split(",")]
-
-
-def numbers_or_auto(text: Any) -> int | list[int] | str:
-    """Read how many numbers, "8", or which, "5,20,100"; or "auto"."""
-    if text == "auto":
-        return "auto"
-    return int(text) if str(text).isdigit() else some_clusters(text)
-
-
-def shares_or_auto(text: Any) -> list[float] | str:
-    """Read "0,0.05,0.1" or "auto"."""
-    return "auto" if text == "auto" else some_shares(text)
-
-
-def _number(kind: type, text: Any, expected: str) -> Any:
-    try:
-        return kind(str(text))
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not what is expected: {expected}.") from None
 
 
 # ---- The table

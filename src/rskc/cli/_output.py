@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +12,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._results import FILES, RANKED, Result, headline
+from rskc.cli._results import Result, headline
+
+# The files that we write, and what they are.
+FILES = {
+    "report.html": "the page that explains it all: open it in a browser",
+    "labels.csv": "cluster, distance and more of each case",
+    "features.csv": "weight and centers of each feature",
+    "markers.csv": "the features that set each cluster apart, and by how much",
+    "table.csv": "what the search tried",
+    "model.rskc": "the model, for rskc predict",
+    "summary.json": "settings and results, enough to repeat it",
+}
+RANKED = re.compile(r"cluster-\d+\.rnk")  # those of write_ranked_lists
 
 
 @contextmanager

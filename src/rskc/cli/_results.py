@@ -1,44 +1,26 @@
-"""The result of a run: the model, its numbers as a summary, and how a terminal shows them."""
+"""The result of a run: the model, and its numbers as a summary."""
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rskc.cli._app import seconds_since_start
-from rskc.cli._console import Console, bold
 from rskc.cli._options import NAMES
-from rskc.cli._repeat import explore_command, fit_command, run_of
-from rskc.cli._tables import Data, named_cases
-from rskc.exceptions import FitWarning
-from rskc.wording import cleaned, count, listed, number, on_outliers
+from rskc.cli._repeat import fit_command, run_of
+from rskc.cli._tables import Data
+from rskc.wording import count, on_outliers
 
 TOP = 10
 LONGEST_COMMAND = 64  # that advice repeats
 MOST_NAMES = 6  # of outliers
 # Parameters of a search that stand elsewhere, or do not change what it finds.
 NOT_LISTED = ("estimator", "progress", "n_jobs")
-MOST_CLUSTERS = 20  # that a terminal shows
-# The files that we write, and what they are.
-FILES = {
-    "report.html": "the page that explains it all: open it in a browser",
-    "labels.csv": "cluster, distance and more of each case",
-    "features.csv": "weight and centers of each feature",
-    "markers.csv": "the features that set each cluster apart, and by how much",
-    "table.csv": "what the search tried",
-    "model.rskc": "the model, for rskc predict",
-    "summary.json": "settings and results, enough to repeat it",
-}
-RANKED = re.compile(r"cluster-\d+\.rnk")  # those of write_ranked_lists
 
 
 @dataclass
@@ -340,119 +322,3 @@ def headline(result: Result) -> str:
     if found["n_clusters"] == 1:
         clusters = f"All {cases} are one group"
     return f"{clusters}; {features}; {outliers}."
-
-
-# ---- On a terminal, for a reader who does not know the method
-
-
-def show_result(result: Result, folder: Path | None, console: Console) -> None:
-    """Print the result in a few lines, and where the files are."""
-    if console.silent:
-        return
-    from rich.text import Text
-
-    with console.busy("Looking at the result"):  # before the time is taken
-        _ = result.advice
-    for finding in result.findings:
-        _show_finding(finding, console)
-    console.print("", bold(headline(result)), "", _clusters(result))
-    for heading, words in _facts(result):
-        console.print(Text.assemble((f"{heading}: ", "cyan"), words))
-    sentences = [each for each in result.warnings if not isinstance(each, FitWarning)]
-    console.note(*result.data.notes, *sentences)
-    if result.advice:
-        console.print("", bold("What to try next"))
-    for item in result.advice:
-        console.print(Text.assemble((f"{item['about']}: ", "cyan"), item["brief"]))
-    if folder is not None:
-        console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
-        width = max(map(len, [*FILES, "cluster-*.rnk"]))
-        for name, words in FILES.items():
-            if (folder / name).exists():
-                console.print(f"  {name:<{width}}  {words}", soft_wrap=True)
-        if any(RANKED.fullmatch(file.name) for file in folder.iterdir()):
-            words = "all features, ranked, for enrichment tools"
-            console.print(f"  {'cluster-*.rnk':<{width}}  {words}", soft_wrap=True)
-    if result.command[1:2] == ["fit"] and not result.is_sample:
-        more = f"All other settings on one page: {explore_command(result.data)}"
-        console.print("", more, soft_wrap=True)
-
-
-def text_table(labels: Iterable[tuple[str, Any]], rows: Iterable[Iterable[str]], **how: Any) -> Any:
-    """Make a table; each column has a label and is justified "left" or "right"."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    # Without double space between columns, the seven of a grid fit into 80 characters.
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True, **how)
-    for label, justify in labels:
-        table.add_column(label, justify=justify)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _show_finding(finding: Any, console: Console) -> None:
-    labels, rows, chosen = finding.table
-    marked = ([">" if is_chosen else "", *row] for row, is_chosen in zip(rows, chosen, strict=True))
-    columns = [(label, "right") for label in ["", *labels]]
-    table = text_table(
-        columns, marked, title=finding.title, title_justify="left", title_style="bold"
-    )
-    for row, is_chosen in zip(table.rows, chosen, strict=True):
-        row.style = "bold green" if is_chosen else None
-    if not rows:  # nothing was tried
-        console.print("", bold(finding.headline))
-        return
-    console.print("", table, bold(finding.headline), finding.explanation, *finding.changes)
-
-
-def _clusters(result: Result) -> Any:
-    clusters = result.summary["result"]["clusters"]
-    labels = ["Cluster", "Cases", "Outliers", "Silhouette"]
-    if result.counts.is_weighted:
-        labels.insert(2, "Weight")
-    rows = [
-        [
-            f"{row['cluster']}",
-            f"{row['cases']:,}",
-            *([number(row["weight"], 4)] if result.counts.is_weighted else []),
-            f"{row['outliers']:,}",
-            "–" if row["silhouette"] is None else f"{row['silhouette']:.2f}",
-        ]
-        for row in clusters[:MOST_CLUSTERS]
-    ]
-    if len(clusters) > MOST_CLUSTERS:
-        rows.append(["...", f"{len(clusters) - MOST_CLUSTERS} more"])
-    return text_table([(label, "right") for label in labels], rows)
-
-
-def _farthest(result: Result) -> list[str]:
-    """Name the outliers; those of a table without names by their number and line."""
-    table, cases = result.data.table, result.counts.farthest["case"]
-    if table.id_column is None and not result.is_sample:
-        return named_cases(table, cases.astype(int).tolist())
-    return [cleaned(name, 40) for name in cases]
-
-
-def _facts(result: Result) -> Iterator[tuple[str, str]]:
-    found, truth, data = result.summary["result"], result.summary["truth"], result.data
-    if found["l1_bound"] is not None and found["top_features"]:
-        weights = [f"{cleaned(f['feature'], 40)} {f['weight']:.2g}" for f in found["top_features"]]
-        yield "Largest weights", listed(weights, MOST_NAMES, found["n_features"])
-    if found["n_outliers"]:
-        yield "Outliers", listed(_farthest(result), MOST_NAMES, found["n_outliers"])
-    if truth is not None and found["n_clusters"] > 1:
-        sample = f", among {truth['n_cases']:,} cases drawn at random" if result.is_sample else ""
-        yield (
-            f"Compared with {cleaned(truth['label_column'], 40)}",
-            f"{truth['cer']:.1%} of the pairs of cases are together in one and apart in the other "
-            f"(CER {truth['cer']:.3f}){sample}",
-        )
-    if data.table.n_missing:
-        yield "Missing", count(data.table.n_missing, "cell")
-    if result.is_sample:
-        shown = f"{len(result.model.labels_):,} of the cases, drawn at random"
-        yield "On the page and in model.rskc", shown
-    parts = f"reading {data.seconds:.1f} s, clustering {result.seconds:.1f} s"
-    yield "Time", f"{seconds_since_start():.1f} s, of which {parts}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import Reading, Standardizing
-from rskc.columns import code_of_missing, copies_among, is_feature_name, sign_of_side
+from rskc.columns import NONE, code_of_missing, copies_among, is_feature_name, sign_of_side
 from rskc.wording import cleaned, count, listed, quoted, shortened
 
 SCALES = {"robust": ("median", "mad"), "classic": ("mean", "std")}
@@ -226,12 +226,7 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
             (f"{shortened(name, 60)!r} ({how})" for name, how in table.written.items()), 8
         )
         yield f"Read as numbers: {which}."
-    for name, values in table.categories.items():
-        if len(values) == 1:
-            continue  # named with the constants
-        known = listed([shortened(value, 24) for value in values], 4)
-        read_as = count(len(values), "category", "categories")
-        yield f"Column {shortened(name, 60)!r} was read as {read_as}: {known}."
+    yield from _on_categories(table)
     yield from left_out(table)
     if is_sample:
         return
@@ -246,6 +241,26 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     if table.constant:
         tell = "it tells" if len(table.constant) == 1 else "they tell"
         yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
+
+
+def _on_categories(table: Any) -> Iterator[str]:
+    """Say which categories columns have, and how many cells are missing or look so."""
+    for name, values in table.categories.items():
+        if len(values) == 1:
+            continue  # named with the constants
+        column, cells = repr(shortened(name, 60)), table.data[name]
+        known = listed([shortened(value, 24) for value in values], 4)
+        n_missing, n_none = int(cells.isna().sum()), int((cells == NONE).sum())
+        read_as = f"{count(len(values), 'category', 'categories')}: {known}"
+        if n_missing:
+            read_as += f"; {count(n_missing, 'cell is', 'cells are')} missing"
+        yield f"Column {column} was read as {read_as}."
+        if n_none:
+            hold = count(n_none, f"cell of {column} holds", f"cells of {column} hold")
+            yield (
+                f"{hold} {NONE!r}, which is one of the categories; if it stands for a missing "
+                f"cell, add --missing {NONE}."
+            )
 
 
 def _on_cells(table: Any) -> Iterator[str]:

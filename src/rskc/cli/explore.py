@@ -19,15 +19,13 @@ from rskc.cli._options import (
     Standardizing,
     clusters_option,
     flag,
-    numbers_or_auto,
     option,
     out_option,
-    shares_or_auto,
-    some_clusters,
 )
 from rskc.cli._output import check_no_file, stem_of
 from rskc.cli._repeat import fit_command, run_of
 from rskc.cli._tables import Data, grouped, read
+from rskc.cli._values import numbers_or_auto, shares_or_auto, some_clusters
 from rskc.cli._work import run_search
 from rskc.wording import cleaned, count
 

@@ -19,11 +19,11 @@ from rskc.cli._options import (
     TablePath,
     Trimming,
     clusters_option,
-    clusters_or_auto,
 )
 from rskc.cli._output import check_report, results_folder, stem_of
-from rskc.cli._results import show_result
 from rskc.cli._tables import grouped
+from rskc.cli._terminal import show_result
+from rskc.cli._values import clusters_or_auto
 from rskc.cli._work import fit_model, fit_searched, searches_for, work_on
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from rskc.cli._app import command
-from rskc.cli._console import Console, bold, recorded_warnings
+from rskc.cli._console import Console, bold, recorded_warnings, text_table
 from rskc.cli._options import (
     RESULTS,
     EngineOptions,
@@ -23,7 +23,6 @@ from rskc.cli._options import (
     out_option,
 )
 from rskc.cli._output import check_no_file, open_model, stem_of
-from rskc.cli._results import text_table
 from rskc.cli._tables import Scaling, is_sparse
 from rskc.cli._work import is_read_in_blocks
 from rskc.wording import cleaned, count, on_outliers, quoted

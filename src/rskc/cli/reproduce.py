@@ -13,10 +13,9 @@ from typing import Annotated, Any, Literal
 from typer import Argument
 
 from rskc.cli._app import command
-from rskc.cli._console import Console, bold, recorded_warnings
+from rskc.cli._console import Console, bold, recorded_warnings, text_table
 from rskc.cli._options import RESULTS, TABLE, flag, option, out_option
 from rskc.cli._output import check_folder
-from rskc.cli._results import text_table
 from rskc.cli._work import checkpoint_noted
 from rskc.wording import quoted
 

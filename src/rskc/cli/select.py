@@ -26,13 +26,11 @@ from rskc.cli._options import (
     clusters_option,
     flag,
     option,
-    some_bounds,
-    some_clusters,
-    some_shares,
 )
 from rskc.cli._output import check_report, open_model, results_folder
-from rskc.cli._results import show_result
 from rskc.cli._tables import grouped
+from rskc.cli._terminal import show_result
+from rskc.cli._values import some_bounds, some_clusters, some_shares
 from rskc.cli._work import fit_searched, work_on
 from rskc.exceptions import ComparisonError
 

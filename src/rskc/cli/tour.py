@@ -19,8 +19,8 @@ from rskc.cli._options import (
     out_option,
 )
 from rskc.cli._output import check_report, results_folder, write_results
-from rskc.cli._results import show_result
 from rskc.cli._tables import read
+from rskc.cli._terminal import show_result
 from rskc.cli._work import fit_searched, searches_for
 from rskc.cli.explore import ExploredSettings, exploration, explored, write_explorer
 

@@ -58,7 +58,8 @@ def engine_for(
     masses : ndarray of shape (n,) or None
         What each case counts, all above 0; None if all count the same.
     **options
-        ``frame``, ``n_threads``, ``passes``.
+        ``frame``, ``n_threads``, ``passes``; of a Dask array ``wanted``, the numbers of cases whose
+        rows will be asked for.
     """
     if type(X).__module__.startswith("dask."):
         from rskc.engines.blocks import blocks_engine

@@ -29,6 +29,20 @@ def assign(
     labels: Array,
     costs: Array,
 ) -> None: ...
+def scale_centers_missing(weights: Array, centers: Array, scaled: Array, unseen: Array) -> None: ...
+def assign_missing(
+    X: Array,
+    block: int,
+    scaled: Array,
+    starts: Array,
+    columns: Array,
+    weights: Array,
+    norms: Array,
+    scale: Array,
+    n_threads: int,
+    labels: Array,
+    costs: Array,
+) -> None: ...
 def trim(
     labels: Array, costs: Array, m: int, n_threads: int, groups: Array, kept: Array
 ) -> None: ...
@@ -107,6 +121,17 @@ def own_distances(
     n_threads: int,
     out: Array,
 ) -> None: ...
+def own_distances_missing(
+    X: Array,
+    location: Array,
+    factor: float,
+    weights: Array,
+    labels: Array,
+    centers: Array,
+    n_threads: int,
+    out: Array,
+) -> None: ...
+def observed_weights(X: Array, weights: Array, n_threads: int, out: Array) -> None: ...
 def row_norms(X: Array, block: int, weights: Array, n_threads: int, out: Array) -> None: ...
 def single_moves(
     X: Array,

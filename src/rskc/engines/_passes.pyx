@@ -7,28 +7,51 @@ threads: work is cut into fixed pieces, and partial sums are added in a fixed or
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
-from libc.math cimport fabs
+from libc.math cimport HUGE_VAL, fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, sgemm
 
 
 cdef extern from "kernels.h":
     const int RSKC_HAS_OPENMP
+    const double CANCELLED "RSKC_CANCELLED"
     int rskc_max_threads() noexcept nogil
     void rskc_prefetch(const void*, size_t) noexcept nogil
     void nearest_float(const float*, const float*, int, int, float*, float*) noexcept nogil
     void nearest_double(const double*, const double*, int, int, double*, double*) noexcept nogil
     void store_nearest_float(const float*, const float*, const float*, int, int32_t*, float*) noexcept nogil
     void store_nearest_double(const double*, const double*, const double*, int, int32_t*, double*) noexcept nogil
+    void store_scaled_float(const float*, const float*, const float*, const double*, int, int32_t*, float*) noexcept nogil
+    void store_scaled_double(const double*, const double*, const double*, const double*, int, int32_t*, double*) noexcept nogil
+    void take_feature_float(const float*, const float*, double, double, const double*, int, double*, double*) noexcept nogil
+    void take_feature_double(const double*, const double*, double, double, const double*, int, double*, double*) noexcept nogil
+    int take_out_float(const float*, const float*, const double*, int, double*) noexcept nogil
+    int take_out_double(const double*, const double*, const double*, int, double*) noexcept nogil
+    double sum_without_float(const float*, int64_t, int64_t, const double*, const float*, const int64_t*, int64_t) noexcept nogil
+    double sum_without_double(const double*, int64_t, int64_t, const double*, const double*, const int64_t*, int64_t) noexcept nogil
+    void nearer_double(const double*, const double*, const double*, double, int, double*, double*) noexcept nogil
+    int scale_observed_center_float(const double*, const double*, int, float*) noexcept nogil
+    int scale_observed_center_double(const double*, const double*, int, double*) noexcept nogil
     double scale_center_float(const double*, const double*, int, float*) noexcept nogil
     double scale_center_double(const double*, const double*, int, double*) noexcept nogil
     void center_row_float(const float*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
     void center_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
+    void center_observed_row_float(const float*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
+    void center_observed_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
     void add_row_float(const float*, const double*, double, int, double*) noexcept nogil
     void add_row_double(const double*, const double*, double, int, double*) noexcept nogil
+    void add_observed_row_float(const float*, const double*, double, double, int, double*) noexcept nogil
+    void add_observed_row_double(const double*, const double*, double, double, int, double*) noexcept nogil
     double framed_distance_float(const float*, const double*, double, const double*, const double*, int) noexcept nogil
     double framed_distance_double(const double*, const double*, double, const double*, const double*, int) noexcept nogil
+    double observed_distance_float(const float*, const double*, double, const double*, const double*, double, int) noexcept nogil
+    double observed_distance_double(const double*, const double*, double, const double*, const double*, double, int) noexcept nogil
+    double observed_weight_float(const float*, const double*, int) noexcept nogil
+    double observed_weight_double(const double*, const double*, int) noexcept nogil
+    void add_squares_float(const float*, double, int64_t, double*) noexcept nogil
+    void add_squares_double(const double*, double, int64_t, double*) noexcept nogil
     double trim_run_float(const int32_t*, const float*, int64_t, int64_t, float*, int32_t*) noexcept nogil
     double trim_run_double(const int32_t*, const double*, int64_t, int64_t, double*, int32_t*) noexcept nogil
     double trim_masses_run_float(const int32_t*, const float*, const double*, int64_t, double, void*, int32_t*, int64_t*, double*) noexcept nogil
@@ -57,7 +80,10 @@ cdef enum:
     # OpenBLAS multiplies without packing up to so many multiplications.
     SMALL_PRODUCT = 1000000
     ROWS_AT_ONCE = 16
-    STRIPE_ROWS = 8192
+    # A product is cut into at least so many pieces; from so many on, threads take the next that is free.
+    FEWEST_PIECES = 4
+    MANY_PIECES = 256
+    STRIPE_ROWS = 2048
     MAX_STRIPES = 16
 
 # Parts that differ by less are the same: sums of masses are rounded.
@@ -98,20 +124,25 @@ cdef inline Block block_at(int64_t number, int64_t n, int64_t q, int64_t size) n
 
 def table(const floating[:, ::1] X, const int64_t[::1] columns, const double[::1] location,
           double factor, const double[::1] limits, int block, int n_threads, real[::1] out):
-    """out = (X - location)[:, columns] * factor, cut off at +-limits, in blocks."""
+    """out = (X - location)[:, columns] * factor, cut off at +-limits, in blocks.
+
+    Where there is room for twice as many columns, values, 0 for a NaN, are followed by marks: 1 where
+    a cell is observed, 0 where it is NaN.
+    """
     cdef:
         int64_t n = X.shape[0], q = columns.shape[0], b
+        int64_t width = 2 * q if out.shape[0] > n * q else q
         const int64_t *subset = NULL if q == X.shape[1] else &columns[0]
-        size_t size = ROWS_AT_ONCE * q
+        size_t size = ROWS_AT_ONCE * width
         double *work = <double*>reserved(n_threads * size * sizeof(double))
     for b in prange((n + block - 1) // block, nogil=True, num_threads=n_threads, schedule="static"):
-        fill_block(X, subset, &location[0], factor, &limits[0], q, block_at(b, n, q, block),
+        fill_block(X, subset, &location[0], factor, &limits[0], q, width, block_at(b, n, width, block),
                    work + threadid() * size, &out[0])
     free(work)
 
 
 cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const double *location,
-                     double factor, const double *limits, int64_t q, Block block, double *work,
+                     double factor, const double *limits, int64_t q, int64_t width, Block block, double *work,
                      real *out) noexcept nogil:
     """A few rows at a time: a few streams to read, and whole cache lines to write."""
     cdef int64_t i, j, start = 0, rows
@@ -120,16 +151,22 @@ cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const dou
         rows = min(<int64_t>ROWS_AT_ONCE, block.rows - start)
         for i in range(rows):
             if floating is float:
-                center_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
+                if width == q:
+                    center_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
+                else:
+                    center_observed_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * width)
             else:
-                center_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
+                if width == q:
+                    center_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
+                else:
+                    center_observed_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * width)
         if block.rows == 1:  # row by row: a loop that the compiler vectorizes
-            for j in range(q):
+            for j in range(width):
                 out[j] = <real>work[j]
         else:
-            for j in range(q):
+            for j in range(width):
                 for i in range(rows):
-                    out[j * block.rows + start + i] = <real>work[i * q + j]
+                    out[j * block.rows + start + i] = <real>work[i * width + j]
         start += rows
 
 
@@ -160,53 +197,221 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
         int64_t n = labels.shape[1], b
         int columns = runs * K
         int64_t norms_stride = n if norms.shape[0] > 1 else 0
-        int step = product_rows(block, columns, q)
+        int step = product_rows(n, block, columns, q)
         size_t size = <size_t>step * columns + 2 * step
         floating *work = <floating*>reserved(n_threads * size * sizeof(floating))
-        Block part
-    for b in prange((n + block - 1) // block, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=8):
-        part = block_at(b, n, q, block)
-        if part.first + part.rows < n:
-            rskc_prefetch(&X[part.offset + <int64_t>part.rows * q],
-                          min(<int64_t>block, n - part.first - part.rows) * q * sizeof(floating))
-        assign_block(&X[part.offset], part.rows, step, q, runs, K, &scaled[0, 0, 0],
-                     &constants[0, 0], &norms[0, part.first], norms_stride, n,
-                     work + threadid() * size, &labels[0, part.first], &costs[0, part.first])
+        int64_t pieces = (block + step - 1) // step, last = (n + block - 1) // block * pieces
+    if last < MANY_PIECES:  # the same thread has the same cases each time, in its own cache
+        for b in prange(last, nogil=True, num_threads=n_threads, schedule="static"):
+            assign_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], &constants[0, 0],
+                         &norms[0, 0], norms_stride, n, work + threadid() * size, &labels[0, 0], &costs[0, 0])
+    else:
+        for b in prange(last, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=8):
+            if b % pieces == 0:
+                prefetch_block(&X[0], b // pieces + 1, n, q, block)
+            assign_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], &constants[0, 0],
+                         &norms[0, 0], norms_stride, n, work + threadid() * size, &labels[0, 0], &costs[0, 0])
     free(work)
 
 
-cdef int product_rows(int block, int64_t columns, int64_t q) noexcept nogil:
-    """Cases in one product: as many as BLAS multiplies without packing, if that is worth it."""
+cdef int product_rows(int64_t n, int block, int64_t columns, int64_t q) noexcept nogil:
+    """Cases in one product: as many as BLAS multiplies without packing, if that is worth it.
+
+    Few cases are cut into a few pieces, so that several threads have some each.
+    """
     cdef int64_t rows = SMALL_PRODUCT // (columns * q) // 16 * 16
-    return <int>min(<int64_t>block, rows) if rows >= 32 else block
+    rows = min(<int64_t>block, rows) if rows >= 32 else block
+    return <int>min(rows, max(<int64_t>32, (n // FEWEST_PIECES + 15) // 16 * 16))
 
 
-cdef void assign_block(const floating *x, int rows, int step, int q, int runs, int K,
-                       const floating *scaled, const floating *constants, const floating *norms,
-                       int64_t norms_stride, int64_t n, floating *work, int32_t *labels,
-                       floating *costs) noexcept nogil:
+cdef inline void prefetch_block(const floating *x, int64_t number, int64_t n, int64_t q, int block) noexcept nogil:
+    cdef Block part = block_at(number, n, q, block)
+    if part.rows > 0:
+        rskc_prefetch(x + part.offset, part.rows * q * sizeof(floating))
+
+
+cdef struct Piece:
+    # Some cases of a block.
+    int64_t first  # number of the first case
+    int64_t offset  # where it begins
+    int stride  # from one column to the next: the cases of the block
+    int rows  # 0 or less where the block has fewer pieces
+
+
+cdef inline Piece piece_at(int64_t number, int64_t pieces, int step, int64_t n, int64_t q, int block) noexcept nogil:
+    cdef Block whole = block_at(number // pieces, n, q, block)
+    cdef int64_t start = number % pieces * step
+    return Piece(whole.first + start, whole.offset + start, whole.rows, <int>min(<int64_t>step, whole.rows - start))
+
+
+cdef void assign_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
+                       const floating *constants, const floating *norms, int64_t norms_stride, int64_t n,
+                       floating *work, int32_t *labels, floating *costs) noexcept nogil:
     cdef:
-        int columns = runs * K, r, start = 0, part
+        int columns = runs * K, r
         floating one = 1, zero = 0
-        floating *best
-        floating *arg
+        floating *best = work + <size_t>piece.rows * columns
+        floating *product
         char no_trans = b"N"
-    while start < rows:
-        part = min(step, rows - start)
-        best = work + <size_t>part * columns
-        arg = best + part
+    if piece.rows <= 0:
+        return
+    x += piece.offset
+    if floating is float:
+        sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, work, &piece.rows)
+    else:
+        dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, work, &piece.rows)
+    norms += piece.first
+    labels += piece.first
+    costs += piece.first
+    for r in range(runs):
+        product = work + <size_t>r * K * piece.rows
         if floating is float:
-            sgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <float*>x + start, &rows, <float*>scaled, &q, &zero, work, &part)
+            nearest_float(product, constants + r * K, K, piece.rows, best, best + piece.rows)
+            store_nearest_float(best, best + piece.rows, norms + r * norms_stride, piece.rows, labels + r * n, costs + r * n)
         else:
-            dgemm(&no_trans, &no_trans, &part, &columns, &q, &one, <double*>x + start, &rows, <double*>scaled, &q, &zero, work, &part)
+            nearest_double(product, constants + r * K, K, piece.rows, best, best + piece.rows)
+            store_nearest_double(best, best + piece.rows, norms + r * norms_stride, piece.rows, labels + r * n, costs + r * n)
+
+
+def scale_centers_missing(const double[:, ::1] weights, const double[:, :, ::1] centers,
+                          floating[:, :, ::1] scaled, int64_t[:, ::1] unseen):
+    """scaled (runs, K, 2q) = -2 w c and then w c^2, 0 where a center is NaN.
+
+    unseen = the number of features that have weight in which it is NaN.
+    """
+    cdef int64_t r, k, own = weights.shape[0] > 1
+    cdef int q = <int>centers.shape[2]
+    with nogil:
+        for r in range(centers.shape[0]):
+            for k in range(centers.shape[1]):
+                if floating is float:
+                    unseen[r, k] = scale_observed_center_float(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                else:
+                    unseen[r, k] = scale_observed_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+
+
+cdef struct Unseen:
+    # The features of each center in which it is not observed: columns[starts[k]] up to columns[starts[k + 1]].
+    const int64_t *starts
+    const int64_t *columns
+    const double *weights
+    double total  # of the weights
+
+
+def assign_missing(const floating[::1] X, int block, const floating[:, :, ::1] scaled, const int64_t[::1] starts,
+                   const int64_t[::1] columns, const double[:, ::1] weights, const floating[:, ::1] norms,
+                   const double[:, ::1] scale, int n_threads, int32_t[:, ::1] labels, floating[:, ::1] costs):
+    """Nearest center of every case of a table of values and marks, for every run.
+
+    scaled is that of ``scale_centers_missing``. columns[starts[c] : starts[c + 1]] are the features in which the
+    center c of all runs' is NaN. norms = sum w x^2 of each case and scale = what its distances are multiplied by;
+    one row, or one a run, as weights. Label and cost are 0 where scale is, and cost is too where no center is observed.
+    """
+    cdef:
+        int runs = <int>scaled.shape[0], K = <int>scaled.shape[1], q = <int>scaled.shape[2]
+        int64_t n = labels.shape[1], b, own = weights.shape[0] > 1
+        int step = product_rows(n, block, runs * K, q), r
+        int64_t pieces = (block + step - 1) // step
+        size_t size = <size_t>step * (runs * K + 2) * sizeof(floating), rest = <size_t>step * 5 * sizeof(double)
+        Unseen *unseen = NULL
+        char *work = NULL
+    size = (size + 7) // 8 * 8
+    try:
+        unseen = <Unseen*>reserved(runs * sizeof(Unseen))
+        work = <char*>reserved(n_threads * (size + rest))
         for r in range(runs):
+            unseen[r] = Unseen(&starts[r * K], &columns[0], &weights[r * own, 0], 0)
+            unseen[r].total = observed_weight_double(&weights[r * own, 0], &weights[r * own, 0], q // 2)
+        for b in prange((n + block - 1) // block * pieces, nogil=True, num_threads=n_threads, schedule="static"):
+            assign_missing_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], unseen,
+                                 &norms[0, 0], &scale[0, 0], own * n, n,
+                                 <floating*>(work + threadid() * (size + rest)),
+                                 <double*>(work + threadid() * (size + rest) + size), &labels[0, 0], &costs[0, 0])
+    finally:
+        free(unseen)
+        free(work)
+
+
+cdef void assign_missing_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
+                               const Unseen *unseen, const floating *norms, const double *scale, int64_t own,
+                               int64_t n, floating *work, double *room, int32_t *labels,
+                               floating *costs) noexcept nogil:
+    cdef:
+        int columns = runs * K, r
+        int64_t at
+        floating one = 1, zero = 0
+        floating *best = work + <size_t>piece.rows * columns
+        floating *product
+        char no_trans = b"N"
+    if piece.rows <= 0:
+        return
+    x += piece.offset
+    if floating is float:
+        sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, work, &piece.rows)
+    else:
+        dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, work, &piece.rows)
+    for r in range(runs):
+        product = work + <size_t>r * K * piece.rows
+        at = r * own + piece.first
+        if unseen[r].starts[0] < unseen[r].starts[K]:
+            assign_in_part(x, piece.stride, piece.rows, q // 2, K, product, scaled + <size_t>r * K * q, unseen[r],
+                           norms + at, scale + at, room, labels + r * n + piece.first, costs + r * n + piece.first)
+        elif floating is float:
+            nearest_float(product, NULL, K, piece.rows, best, best + piece.rows)
+            store_scaled_float(best, best + piece.rows, norms + at, scale + at, piece.rows, labels + r * n + piece.first, costs + r * n + piece.first)
+        else:
+            nearest_double(product, NULL, K, piece.rows, best, best + piece.rows)
+            store_scaled_double(best, best + piece.rows, norms + at, scale + at, piece.rows, labels + r * n + piece.first, costs + r * n + piece.first)
+
+
+cdef void assign_in_part(const floating *x, int64_t rows, int part, int64_t q, int K, const floating *product,
+                         const floating *scaled, Unseen unseen, const floating *norms, const double *scale, double *room,
+                         int32_t *labels, floating *costs) noexcept nogil:
+    """Nearest of centers that are not observed in all features, for cases of a block.
+
+    Products and norms are over all features: what those add that a center lacks is taken out again.
+    """
+    cdef:
+        int i, k, lost
+        int64_t u, j
+        double *taken = room
+        double *left = room + part
+        double *sums = room + 2 * part
+        double *best = room + 3 * part
+        double *arg = room + 4 * part
+    for i in range(part):
+        best[i] = HUGE_VAL
+        arg[i] = 0
+    for k in range(K):
+        for i in range(part):
+            taken[i] = 0
+            left[i] = 1
+        for u in range(unseen.starts[k], unseen.starts[k + 1]):
+            j = unseen.columns[u]
             if floating is float:
-                nearest_float(work + <size_t>r * K * part, constants + r * K, K, part, best, arg)
-                store_nearest_float(best, arg, norms + r * norms_stride + start, part, labels + r * n + start, costs + r * n + start)
+                take_feature_float(x + j * rows, x + (q + j) * rows, unseen.weights[j], unseen.total, scale, part, taken, left)
             else:
-                nearest_double(work + <size_t>r * K * part, constants + r * K, K, part, best, arg)
-                store_nearest_double(best, arg, norms + r * norms_stride + start, part, labels + r * n + start, costs + r * n + start)
-        start += part
+                take_feature_double(x + j * rows, x + (q + j) * rows, unseen.weights[j], unseen.total, scale, part, taken, left)
+        if floating is float:
+            lost = take_out_float(product + k * part, norms, taken, part, sums)
+        else:
+            lost = take_out_double(product + k * part, norms, taken, part, sums)
+        for i in range(part if lost else 0):
+            if taken[i] > CANCELLED * fabs(sums[i]):
+                sums[i] = sum_without(x + i, rows, q, unseen, k, scaled + 2 * k * q)
+        nearer_double(sums, scale, left, k, part, best, arg)
+    for i in range(part):
+        labels[i] = <int32_t>arg[i]
+        costs[i] = 0 if best[i] == HUGE_VAL else <floating>best[i]
+
+
+cdef inline double sum_without(const floating *x, int64_t rows, int64_t q, Unseen unseen, int k,
+                               const floating *scaled) noexcept nogil:
+    cdef int64_t first = unseen.starts[k], some = unseen.starts[k + 1] - first
+    if floating is float:
+        return sum_without_float(x, rows, q, unseen.weights, scaled, unseen.columns + first, some)
+    else:
+        return sum_without_double(x, rows, q, unseen.weights, scaled, unseen.columns + first, some)
 
 
 def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, int n_threads,
@@ -254,35 +459,37 @@ def shift_sums(const floating[::1] X, int block, const double[::1] location, dou
     """Bring totals and counts of each group from the grouping ``before`` to ``after``.
 
     Totals are of (x - location) * factor. Only the cases that changed are read. moved = their number, for each run.
+    Where totals have twice as many columns as X, they are of observed cells, and then of marks: how many there are.
     """
-    shift(X, block, location, factor, NULL, before, after, n_threads, totals, counts, moved)
+    shift(X, block, location, factor, NULL, 0, before, after, n_threads, totals, counts, moved)
 
 
 def shift_masses(const floating[::1] X, int block, const double[::1] location, double factor,
-                 const double[::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after,
+                 const double[:, ::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after,
                  const int64_t[:, ::1] cut_before, const double[:, ::1] left_before,
                  const int64_t[:, ::1] cut_after, const double[:, ::1] left_after,
                  int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
-    """The same where each case counts with its mass; counts are masses too.
+    """The same where each case counts with its mass; counts are masses too. masses: one row or one a run.
 
     Of the cases with the numbers cut (runs, slots), -1 for none, left is what is kept of the mass, in either grouping.
     A run in which another part of a case is kept counts one more case in moved.
     """
-    shift(X, block, location, factor, &masses[0], before, after, n_threads, totals, counts, moved)
     cdef:
-        int64_t runs = before.shape[0], n = before.shape[1], p = totals.shape[2], r
+        int64_t runs = before.shape[0], n = before.shape[1], p = location.shape[0], width = totals.shape[2], r
+        int64_t own = n if masses.shape[0] > 1 else 0
         int64_t gathered = p if block > 1 else 0
         floating *row = <floating*>reserved(gathered * sizeof(floating))
         Parts old, new
+    shift(X, block, location, factor, &masses[0, 0], own, before, after, n_threads, totals, counts, moved)
     with nogil:
         for r in range(runs):
             old = Parts(&cut_before[r, 0], &left_before[r, 0], cut_before.shape[1])
             new = Parts(&cut_after[r, 0], &left_after[r, 0], cut_after.shape[1])
             moved[r] += parts_differ(old, new)
-            move_parts(&X[0], n, block, &location[0], factor, &masses[0], &before[r, 0], old, p, row,
-                       &totals[r, 0, 0], &counts[r, 0])
-            move_parts(&X[0], n, block, &location[0], -factor, &masses[0], &after[r, 0], new, p, row,
-                       &totals[r, 0, 0], &counts[r, 0])
+            move_parts(&X[0], n, block, &location[0], factor, 1, &masses[0, 0] + r * own, &before[r, 0], old, p, width,
+                       row, &totals[r, 0, 0], &counts[r, 0])
+            move_parts(&X[0], n, block, &location[0], factor, -1, &masses[0, 0] + r * own, &after[r, 0], new, p, width,
+                       row, &totals[r, 0, 0], &counts[r, 0])
     free(row)
 
 
@@ -307,49 +514,55 @@ cdef bint parts_differ(Parts old, Parts new) noexcept nogil:
     return False
 
 
-cdef void move_parts(const floating *x, int64_t n, int block, const double *location, double factor, const double *mass,
-                     const int32_t *groups, Parts parts, int64_t p, floating *row, double *totals,
-                     double *counts) noexcept nogil:
-    """Put back into the sums what is trimmed of cases, or with a factor below 0 take it out."""
+cdef void move_parts(const floating *x, int64_t n, int block, const double *location, double factor, int sign,
+                     const double *mass, const int32_t *groups, Parts parts, int64_t p, int64_t width, floating *row,
+                     double *totals, double *counts) noexcept nogil:
+    """Put back into the sums what is trimmed of cases, or with the sign -1 take it out."""
     cdef int64_t s, i
     cdef double gone
     for s in range(parts.slots):
         i = parts.cut[s]
         if i < 0 or groups[i] < 0:
             continue
-        gone = mass[i] - parts.left[s]
-        move_row(row_of(x, i, n, p, block, row), location, factor * gone, p, totals + groups[i] * p)
-        counts[groups[i]] += gone if factor > 0 else -gone
+        gone = sign * (mass[i] - parts.left[s])
+        move_row(row_of(x, i, n, p, block, row), location, factor, gone, p, width, totals + groups[i] * width)
+        counts[groups[i]] += gone
 
 
-cdef shift(const floating[::1] X, int block, const double[::1] location, double factor, const double *mass,
+cdef shift(const floating[::1] X, int block, const double[::1] location, double factor, const double *masses, int64_t own,
            const int32_t[:, ::1] before, const int32_t[:, ::1] after, int n_threads,
            double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
     cdef:
         int64_t runs = before.shape[0], n = before.shape[1], size = totals.shape[1] * (totals.shape[2] + 1)
         int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // STRIPE_ROWS))
-        int64_t rows = stripe_rows(n, stripes), r, s, K = totals.shape[1], p = totals.shape[2]
+        int64_t rows = stripe_rows(n, stripes), r, s, K = totals.shape[1], p = location.shape[0], width = totals.shape[2]
+        const double *mass
         int64_t gathered = block * p if block > 1 else 0  # room for the cases of a block, row by row
         int64_t *changed = NULL
         double *partial = NULL
+        char *touched = NULL  # which groups a stripe has summed
         floating *work = NULL
     try:
         changed = <int64_t*>reserved(runs * stripes * sizeof(int64_t))
         work = <floating*>reserved(<size_t>n_threads * gathered * sizeof(floating))
         if stripes > 1:
             partial = <double*>reserved(<size_t>runs * stripes * size * sizeof(double))
+            touched = <char*>reserved(<size_t>runs * stripes * K)
         for r in prange(runs * stripes, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            mass = NULL if masses == NULL else masses + r // stripes * own
             if stripes == 1:
                 changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, mass, &before[r, 0], &after[r, 0], 0, n,
-                                          p, work + threadid() * gathered, &totals[r, 0, 0], &counts[r, 0])
+                                          p, width, work + threadid() * gathered, NULL, &totals[r, 0, 0], &counts[r, 0])
             else:
-                changed[r] = shift_partial(&X[0], n, block, &location[0], factor, mass, &before[r // stripes, 0],
-                                           &after[r // stripes, 0], min(n, (r % stripes) * rows),
-                                           min(n, (r % stripes + 1) * rows), K, p,
-                                           work + threadid() * gathered, partial + r * size)
+                memset(touched + r * K, 0, K)
+                changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, mass, &before[r // stripes, 0],
+                                          &after[r // stripes, 0], min(n, (r % stripes) * rows),
+                                          min(n, (r % stripes + 1) * rows), p, width, work + threadid() * gathered,
+                                          touched + r * K, partial + r * size, partial + r * size + K * width)
         if stripes > 1:
             for r in prange(runs, nogil=True, num_threads=n_threads, schedule="static"):
-                add_stripes(partial + r * stripes * size, stripes, K, p, &totals[r, 0, 0], &counts[r, 0])
+                add_stripes(partial + r * stripes * size, touched + r * stripes * K, stripes, K, width, &totals[r, 0, 0],
+                            &counts[r, 0])
         for r in range(runs):
             moved[r] = 0
             for s in range(stripes):
@@ -357,6 +570,7 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
     finally:
         free(changed)
         free(work)
+        free(touched)
         free(partial)
 
 
@@ -366,31 +580,27 @@ cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
     return (rows + TABLE_BLOCK - 1) // TABLE_BLOCK * TABLE_BLOCK
 
 
-cdef int64_t shift_partial(const floating *x, int64_t n, int block, const double *location,
-                           double factor, const double *mass, const int32_t *before, const int32_t *after, int64_t start, int64_t stop, int64_t K, int64_t p,
-                           floating *rows, double *partial) noexcept nogil:
-    cdef int64_t j
-    for j in range(K * (p + 1)):
-        partial[j] = 0
-    return shift_stripe(x, n, block, location, factor, mass, before, after, start, stop, p, rows, partial, partial + K * p)
-
-
-cdef void add_stripes(const double *partial, int stripes, int64_t K, int64_t p, double *totals,
+cdef void add_stripes(const double *partial, const char *touched, int stripes, int64_t K, int64_t p, double *totals,
                       double *counts) noexcept nogil:
-    cdef int64_t s, j, size = K * (p + 1)
+    """Add the partial sums of the stripes, in their order."""
+    cdef int64_t s, j, k
     for s in range(stripes):
-        for j in range(K * p):
-            totals[j] += partial[s * size + j]
-        for j in range(K):
-            counts[j] += partial[s * size + K * p + j]
+        for k in range(K):
+            if touched[s * K + k]:
+                for j in range(p):
+                    totals[k * p + j] += partial[k * p + j]
+                counts[k] += partial[K * p + k]
+        partial += K * (p + 1)
 
 
 cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double *location,
                           double factor, const double *mass, const int32_t *before, const int32_t *after,
-                          int64_t start, int64_t stop, int64_t p, floating *rows, double *totals, double *counts) noexcept nogil:
+                          int64_t start, int64_t stop, int64_t p, int64_t width, floating *rows, char *touched,
+                          double *totals, double *counts) noexcept nogil:
     """Sums over the cases start .. stop; start lies at the beginning of a block.
 
-    ``rows`` is room for the cases of a block.
+    ``rows`` is room for the cases of a block. Where totals are partial ones, ``touched`` marks the groups that have
+    some: the others hold nothing.
     """
     cdef int64_t i, end, changed = 0, here
     cdef double own = 1
@@ -411,13 +621,23 @@ cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double 
             if mass != NULL:
                 own = mass[i]
             if before[i] >= 0:
-                move_row(case_i, location, -factor * own, p, totals + before[i] * p)
+                begin_group(touched, before[i], width, totals, counts)
+                move_row(case_i, location, factor, -own, p, width, totals + before[i] * width)
                 counts[before[i]] -= own
             if after[i] >= 0:
-                move_row(case_i, location, factor * own, p, totals + after[i] * p)
+                begin_group(touched, after[i], width, totals, counts)
+                move_row(case_i, location, factor, own, p, width, totals + after[i] * width)
                 counts[after[i]] += own
         start = end
     return changed
+
+
+cdef inline void begin_group(char *touched, int64_t k, int64_t p, double *totals, double *counts) noexcept nogil:
+    """Set the partial sums of a group to 0, the first time that it is met."""
+    if touched != NULL and not touched[k]:
+        memset(totals + k * p, 0, p * sizeof(double))
+        counts[k] = 0
+        touched[k] = 1
 
 
 cdef inline int64_t count_changes(const int32_t *before, const int32_t *after, int64_t start,
@@ -442,12 +662,18 @@ cdef inline const floating* row_of(const floating *x, int64_t i, int64_t n, int6
     return row
 
 
-cdef inline void move_row(const floating *x, const double *location, double factor, int64_t p,
-                          double *total) noexcept nogil:
+cdef inline void move_row(const floating *x, const double *location, double factor, double mass, int64_t p,
+                          int64_t width, double *total) noexcept nogil:
     if floating is float:
-        add_row_float(x, location, factor, <int>p, total)
+        if width == p:
+            add_row_float(x, location, factor * mass, <int>p, total)
+        else:
+            add_observed_row_float(x, location, factor * mass, mass, <int>p, total)
     else:
-        add_row_double(x, location, factor, <int>p, total)
+        if width == p:
+            add_row_double(x, location, factor * mass, <int>p, total)
+        else:
+            add_observed_row_double(x, location, factor * mass, mass, <int>p, total)
 
 
 def own_distances(const floating[:, ::1] X, const double[::1] location, double factor,
@@ -474,8 +700,43 @@ cdef inline double framed_distance(const floating *x, const double *location, do
         return framed_distance_double(x, location, factor, center, weights, <int>p)
 
 
+def own_distances_missing(const floating[:, ::1] X, const double[::1] location, double factor,
+                          const double[:, ::1] weights, const int32_t[:, ::1] labels,
+                          const double[:, :, ::1] centers, int n_threads, double[:, ::1] out):
+    """The same where NaN marks what is not observed, of cases or centers.
+
+    Distances are over features that are observed in both, scaled up by all weight / observed weight;
+    infinite where nothing is observed.
+    """
+    cdef:
+        int64_t runs = labels.shape[0], n = labels.shape[1], i, r
+        int own = weights.shape[0] > 1, p = <int>X.shape[1]
+        double *totals = <double*>reserved(weights.shape[0] * sizeof(double))
+    for r in range(weights.shape[0]):
+        totals[r] = observed_weight_double(&weights[r, 0], &weights[r, 0], p)
+    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+        for r in range(runs):
+            if floating is float:
+                out[r, i] = observed_distance_float(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0], &weights[r * own, 0], totals[r * own], p)
+            else:
+                out[r, i] = observed_distance_double(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0], &weights[r * own, 0], totals[r * own], p)
+    free(totals)
+
+
+def observed_weights(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads, double[:, ::1] out):
+    """out[r, i] = sum of weights[r] over the features that are not NaN in case i."""
+    cdef int64_t n = X.shape[0], i, r
+    cdef int p = <int>X.shape[1]
+    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+        for r in range(weights.shape[0]):
+            if floating is float:
+                out[r, i] = observed_weight_float(&X[i, 0], &weights[r, 0], p)
+            else:
+                out[r, i] = observed_weight_double(&X[i, 0], &weights[r, 0], p)
+
+
 def row_norms(const floating[::1] X, int block, const double[:, ::1] weights, int n_threads,
-              floating[:, ::1] out):
+              real[:, ::1] out):
     """out[r, i] = sum_j weights[r, j] x_ij^2 for the cases of a table."""
     cdef int64_t n = out.shape[1], q = weights.shape[1], b, r
     cdef Block part
@@ -488,16 +749,20 @@ def row_norms(const floating[::1] X, int block, const double[:, ::1] weights, in
 
 
 cdef void norms_of_block(const floating *x, int64_t rows, int64_t q, const double *weights,
-                         floating *out) noexcept nogil:
+                         real *out) noexcept nogil:
     cdef double sums[TABLE_BLOCK]
     cdef int64_t i, j
     for i in range(rows):
         sums[i] = 0
     for j in range(q):
-        for i in range(rows):
-            sums[i] += weights[j] * <double>x[j * rows + i] * <double>x[j * rows + i]
+        if weights[j] == 0:
+            continue
+        if floating is float:
+            add_squares_float(x + j * rows, weights[j], rows, sums)
+        else:
+            add_squares_double(x + j * rows, weights[j], rows, sums)
     for i in range(rows):
-        out[i] = <floating>sums[i]
+        out[i] = <real>sums[i]
 
 
 def single_moves(const floating[::1] X, int block, const double[:, ::1] weights, int max_rounds,

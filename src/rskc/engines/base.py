@@ -208,7 +208,7 @@ class BaseTable:
         part.weights, part._norms = self.weights[index], self.arrays.take(self.norms(), index)
         return part
 
-    def _row_sums(self, weights: np.ndarray) -> Any:
+    def _row_sums(self, weights: np.ndarray, dtype: Any = None) -> Any:
         """Return sum_j weights_j x_j^2 of each case, for each row of weights."""
         raise NotImplementedError
 

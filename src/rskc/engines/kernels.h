@@ -20,11 +20,11 @@
 
 #if defined(_MSC_VER)
 #define RSKC_RESTRICT __restrict
-#define RSKC_SUM_IN_LANES(variable)
+#define RSKC_SUM_IN_LANES(...)
 #else
 #define RSKC_RESTRICT restrict
-#define RSKC_PRAGMA(text) _Pragma(#text)
-#define RSKC_SUM_IN_LANES(variable) RSKC_PRAGMA(omp simd reduction(+ : variable))
+#define RSKC_PRAGMA(...) _Pragma(#__VA_ARGS__)
+#define RSKC_SUM_IN_LANES(...) RSKC_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
 #endif
 
 #ifdef _OPENMP
@@ -55,6 +55,10 @@ static void rskc_prefetch(const void *start, size_t bytes) {
 #define RSKC_MASS_SLACK 1e-11
 /* Less mass than this, where a case has about 1, is none. */
 #define RSKC_NO_MASS 1e-9
+/* Less observed weight than this share of all weight counts as none. */
+#define RSKC_NOTHING 1e-12
+/* A distance is summed again, term by term, where what was subtracted from it is this much larger. */
+#define RSKC_CANCELLED 1e5
 #define RSKC_GAIN (1 - 1e-10) /* a move must gain more than rounding could */
 #define RSKC_SCREEN_ROWS 256
 /* Sweeps over the candidates of one screening: these cost little where the screening costs much. */

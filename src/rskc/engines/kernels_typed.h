@@ -1,18 +1,19 @@
 /* Included by kernels.h with T = float and T = double. */
 
-/* d holds K columns of `rows` scalar products; d + constant[k] is the distance to center k up to
-   the case's own norm. Keeps the least and its k; the lower k wins a tie. */
+/* d holds K columns of `rows` scalar products; d + constant[k], or d where there are no constants, is
+   the distance to center k up to the case's own norm. Keeps the least and its k; the lower k wins a
+   tie. */
 RSKC_CLONES
 static void NAME(nearest)(const T *RSKC_RESTRICT d, const T *RSKC_RESTRICT constant, int K, int rows,
                           T *RSKC_RESTRICT best, T *RSKC_RESTRICT arg) {
-    T c = constant[0];
+    T c = constant == NULL ? 0 : constant[0];
     for (int i = 0; i < rows; i++) {
         best[i] = d[i] + c;
         arg[i] = 0;
     }
     for (int k = 1; k < K; k++) {
         const T *RSKC_RESTRICT dk = d + (size_t)k * rows;
-        T ck = constant[k];
+        T ck = constant == NULL ? 0 : constant[k];
         T code = (T)k; /* the index rides in a T so that one vector width serves both */
         for (int i = 0; i < rows; i++) {
             T value = dk[i] + ck;
@@ -33,6 +34,86 @@ static void NAME(store_nearest)(const T *RSKC_RESTRICT best, const T *RSKC_RESTR
         labels[i] = (int32_t)arg[i];
         costs[i] = value < 0 ? 0 : value; /* a NaN stays one */
     }
+}
+
+/* The same for distances over observed features, which are scaled up. The label of a case without
+   any is 0. */
+RSKC_CLONES
+static void NAME(store_scaled)(const T *RSKC_RESTRICT best, const T *RSKC_RESTRICT arg,
+                               const T *RSKC_RESTRICT norms, const double *RSKC_RESTRICT scale,
+                               int rows, int32_t *RSKC_RESTRICT labels, T *RSKC_RESTRICT costs) {
+    for (int i = 0; i < rows; i++) {
+        T value = best[i] + norms[i];
+        labels[i] = scale[i] > 0 ? (int32_t)arg[i] : 0;
+        costs[i] = (T)((value < 0 ? 0 : value) * scale[i]);
+    }
+}
+
+/* What features have in which a center is not observed, for one such feature and the values and
+   marks of `rows` cases: taken += w x^2, and left, a share of the case's observed weight, falls. */
+RSKC_CLONES
+static void NAME(take_feature)(const T *RSKC_RESTRICT x, const T *RSKC_RESTRICT marks, double w,
+                               double total, const double *RSKC_RESTRICT scale, int rows,
+                               double *RSKC_RESTRICT taken, double *RSKC_RESTRICT left) {
+    for (int i = 0; i < rows; i++) {
+        taken[i] += w * (double)x[i] * (double)x[i];
+        left[i] -= w / total * (double)marks[i] * scale[i];
+    }
+}
+
+/* sums = d + norms - taken; returns how many have lost their digits. */
+RSKC_CLONES
+static int NAME(take_out)(const T *RSKC_RESTRICT d, const T *RSKC_RESTRICT norms,
+                          const double *RSKC_RESTRICT taken, int rows, double *RSKC_RESTRICT sums) {
+    double lost = 0;
+    RSKC_SUM_IN_LANES(lost)
+    for (int i = 0; i < rows; i++) {
+        sums[i] = (double)d[i] + (double)norms[i] - taken[i];
+        lost += taken[i] > RSKC_CANCELLED * fabs(sums[i]) ? 1 : 0;
+    }
+    return (int)lost;
+}
+
+/* The same sum for one case, whose cells are `rows` apart, term by term over all features but some. */
+static double NAME(sum_without)(const T *x, int64_t rows, int64_t q, const double *w, const T *scaled,
+                                const int64_t *unseen, int64_t n_unseen) {
+    double sum = 0;
+    for (int64_t j = 0, u = 0; j < q; j++) {
+        double value = (double)x[j * rows], mark = (double)x[(q + j) * rows];
+        if (u < n_unseen && unseen[u] == j) u++;
+        else sum += value * (w[j] * value + (double)scaled[j]) + mark * (double)scaled[q + j];
+    }
+    return sum;
+}
+
+/* Keeps the least of the distances, the sums scaled up, and its k. Where nothing of a case's
+   observed weight is left, its distance is infinite. */
+RSKC_CLONES
+static void NAME(nearer)(const double *RSKC_RESTRICT sums, const double *RSKC_RESTRICT scale,
+                         const double *RSKC_RESTRICT left, double k, int rows,
+                         double *RSKC_RESTRICT best, double *RSKC_RESTRICT arg) {
+    for (int i = 0; i < rows; i++) {
+        double value = (sums[i] > 0 ? sums[i] : 0) * scale[i] / left[i];
+        int closer = (left[i] > RSKC_NOTHING * scale[i]) & (value < best[i]);
+        best[i] = closer ? value : best[i];
+        arg[i] = closer ? k : arg[i];
+    }
+}
+
+/* out = -2 w c and then w c^2, 0 where the center is not observed; returns in how many features
+   that have weight it is not. */
+RSKC_CLONES
+static int NAME(scale_observed_center)(const double *RSKC_RESTRICT w, const double *RSKC_RESTRICT c,
+                                       int q, T *RSKC_RESTRICT out) {
+    double unseen = 0;
+    RSKC_SUM_IN_LANES(unseen)
+    for (int j = 0; j < q; j++) {
+        double own = c[j] == c[j] ? c[j] : 0;
+        out[j] = (T)(-2 * w[j] * own);
+        out[q + j] = (T)(w[j] * own * own);
+        unseen += (c[j] != c[j]) & (w[j] > 0) ? 1 : 0;
+    }
+    return (int)unseen;
 }
 
 /* out = -2 w c; returns sum_j w_j c_j^2. */
@@ -60,11 +141,42 @@ static void NAME(center_row)(const T *RSKC_RESTRICT x, const int64_t *RSKC_RESTR
     }
 }
 
+/* The same for a row in which NaN is a missing cell: q values, 0 where one is missing, and then q
+   marks, 1 where one is observed. */
+RSKC_CLONES
+static void NAME(center_observed_row)(const T *RSKC_RESTRICT x, const int64_t *RSKC_RESTRICT columns,
+                                      const double *RSKC_RESTRICT location, double factor,
+                                      const double *RSKC_RESTRICT limits, int64_t q,
+                                      double *RSKC_RESTRICT out) {
+    for (int64_t j = 0; j < q; j++) {
+        int64_t source = columns == NULL ? j : columns[j];
+        double value = ((double)x[source] - location[source]) * factor, limit = limits[source];
+        double cut = value < limit ? value : limit;
+        cut = cut > -limit ? cut : -limit;
+        out[j] = value == value ? cut : 0;
+        out[q + j] = value == value ? 1 : 0;
+    }
+}
+
 /* total += factor * (x - location) */
 RSKC_CLONES
 static void NAME(add_row)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
                           double factor, int p, double *RSKC_RESTRICT total) {
     for (int j = 0; j < p; j++) total[j] += factor * ((double)x[j] - location[j]);
+}
+
+/* The same where observed; then, in the second half, mass is added to the totals of marks. */
+RSKC_CLONES
+static void NAME(add_observed_row)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
+                                   double factor, double mass, int p, double *RSKC_RESTRICT total) {
+    double *RSKC_RESTRICT cells = total + p;
+    for (int j = 0; j < p; j++) {
+        double value = (double)x[j] - location[j];
+        double own = value == value ? mass : 0;
+        value = value == value ? value : 0; /* before it is multiplied: compilers vectorize that */
+        total[j] += factor * value;
+        cells[j] += own;
+    }
 }
 
 /* sum_j w_j x_j^2 */
@@ -103,6 +215,39 @@ static double NAME(framed_distance)(const T *RSKC_RESTRICT x, const double *RSKC
         sum += w[j] > 0 ? w[j] * e * e : 0;
     }
     return sum;
+}
+
+/* The same over features that are observed in case and center, scaled up by total / their weight;
+   infinite if they have none. */
+RSKC_CLONES
+static double NAME(observed_distance)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
+                                      double factor, const double *RSKC_RESTRICT c,
+                                      const double *RSKC_RESTRICT w, double total, int p) {
+    double sum = 0, seen = 0;
+    RSKC_SUM_IN_LANES(sum, seen)
+    for (int j = 0; j < p; j++) {
+        double e = ((double)x[j] - location[j]) * factor - c[j];
+        double own = e == e ? w[j] : 0;
+        sum += own > 0 ? own * e * e : 0;
+        seen += own;
+    }
+    return seen > RSKC_NOTHING * total ? sum * total / seen : HUGE_VAL;
+}
+
+/* The weight of what is observed. */
+RSKC_CLONES
+static double NAME(observed_weight)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT w, int p) {
+    double seen = 0;
+    RSKC_SUM_IN_LANES(seen)
+    for (int j = 0; j < p; j++) seen += x[j] == x[j] ? w[j] : 0;
+    return seen;
+}
+
+/* sums[i] += w x_i^2 for a column of `rows` cases. */
+RSKC_CLONES
+static void NAME(add_squares)(const T *RSKC_RESTRICT x, double w, int64_t rows,
+                              double *RSKC_RESTRICT sums) {
+    for (int64_t i = 0; i < rows; i++) sums[i] += w * (double)x[i] * (double)x[i];
 }
 
 /* The k-th least (k = 0, 1, ...) of a[0..n), which is reordered. */

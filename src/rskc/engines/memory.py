@@ -11,6 +11,7 @@ from rskc.engines import passes_numpy
 from rskc.engines.base import BaseEngine, BaseTable, Frame, Sums, case_numbers, sums_to_keys
 from rskc.engines.empty import candidates_needed, costliest, fill_from
 from rskc.engines.interface import Assignment, Cases, Farthest, Grouping, Moved, Regrouping
+from rskc.engines.teams import team
 
 PASSES: ModuleType
 try:
@@ -20,8 +21,6 @@ except ImportError:  # built without a compiler
 
 # Up to this many cases the runs of a batch are counted all at once: Python takes longer than that.
 FEW_CASES = 500
-# Below this many multiplications a pass is over before a second thread has woken up.
-THREAD_WORK = 10_000_000
 # Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
 # Larger ones too, if both copies together take no more than the data, as in single precision.
 ROWS_BYTES = 2**25
@@ -257,8 +256,8 @@ class MemoryTable(BaseTable):
     def cases(self, index):
         return self._gather(index, self.n_columns)
 
-    def _row_sums(self, weights):
-        out = np.empty((len(weights), self.n_cases), self.blocks.dtype)
+    def _row_sums(self, weights, dtype=None):
+        out = np.empty((len(weights), self.n_cases), dtype or self.blocks.dtype)
         threads = self._threads(self.width * len(weights))
         self.passes.row_norms(self.blocks, self.passes.BLOCK, weights, threads, out)
         return out
@@ -273,7 +272,7 @@ class MemoryTable(BaseTable):
         return self.rows[start[..., None] + stride[..., None] * np.arange(columns)]
 
     def _threads(self, work_per_case):
-        return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
+        return team(work_per_case * self.n_cases, self.n_threads)
 
 
 class MemoryEngine(BaseEngine):
@@ -282,13 +281,14 @@ class MemoryEngine(BaseEngine):
     arrays: Cases = NUMPY_CASES
     work_bytes = WORK_BYTES
     table_type = MemoryTable
+    sums_type = Sums
 
     searchable = True
 
     def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
         super().__init__(X.shape, X.dtype, frame or Frame.of(X))
         self.X, self.n_threads, self.passes = X, n_threads, passes
-        self.width = self.n_features  # columns of its sums
+        self.width = self.table_type.width_factor * self.n_features  # columns of its sums
 
     def rows(self, cases):
         """Return some of the data as they were given."""
@@ -309,13 +309,13 @@ class MemoryEngine(BaseEngine):
         return float(np.abs(self.X).max())
 
     def sums(self, groups, K):
-        sums = Sums.empty(len(groups), K, self.n_features)
+        sums = self.sums_type.empty(len(groups), K, self.width)
         self.shift(sums, np.full_like(groups, -1), groups)
         return sums
 
     def shift(self, sums, before, after):
         moved = np.empty(len(before), np.int64)
-        threads = self._threads(len(before) * self.n_features)
+        threads = self._threads(len(before) * self.width)
         location, factor, _ = self.frame
         rows = self.X.reshape(-1)
         self.passes.shift_sums(
@@ -324,11 +324,14 @@ class MemoryEngine(BaseEngine):
         return moved
 
     def distances(self, labels, centers, weights=None):
+        return self._distances(self.passes.own_distances, labels, centers, weights)
+
+    def _distances(self, own_distances, labels, centers, weights):
         weights = self.equal_weights() if weights is None else weights
         out = np.empty(labels.shape)
         threads = self._threads(len(labels) * self.n_features)
         location, factor, _ = self.frame
-        self.passes.own_distances(self.X, location, factor, weights, labels, centers, threads, out)
+        own_distances(self.X, location, factor, weights, labels, centers, threads, out)
         return out
 
     def squared(self, centers, weights):
@@ -367,13 +370,13 @@ class MemoryEngine(BaseEngine):
     def lay_out(self, columns, dtype):
         """Return cells in blocks and, where there is room, row by row too (else None)."""
         blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
-        most = max(ROWS_BYTES, self.X.nbytes - blocks.nbytes)
+        most = max(ROWS_BYTES, self.table_type.width_factor * self.X.nbytes - blocks.nbytes)
         if self.passes.BLOCK > 1 and blocks.nbytes <= most:
             rows = self._laid_out(columns, dtype, 1)
         return blocks, rows
 
     def _laid_out(self, columns, dtype, block):
-        out = np.empty(self.n_cases * len(columns), dtype)
+        out = np.empty(self.n_cases * len(columns) * self.table_type.width_factor, dtype)
         threads = self._threads(4 * len(columns))
         self.passes.table(self.X, columns, *self.frame, block, threads, out)
         return out
@@ -393,7 +396,7 @@ class MemoryEngine(BaseEngine):
         return table_of_coordinates(coordinates.astype(dtype), self.n_threads, self.passes)
 
     def _threads(self, work_per_case):
-        return self.n_threads if work_per_case * self.n_cases > THREAD_WORK else 1
+        return team(work_per_case * self.n_cases, self.n_threads)
 
 
 def table_of_coordinates(

@@ -18,6 +18,8 @@ WORK_BYTES = 2**24
 MASS_SLACK = 1e-11
 # Less mass than this, where a case has about 1, is none.
 NO_MASS = 1e-9
+# Less observed weight than this share of all weight counts as none.
+NOTHING = 1e-12
 
 
 def has_openmp():
@@ -44,13 +46,26 @@ def _rows(X, q, block):
 
 
 def table(X, columns, location, factor, limits, block, n_threads, out):
-    """Write (X - location)[:, columns] * factor, cut off at +-limits, to ``out``, in blocks."""
+    """Write (X - location)[:, columns] * factor, cut off at +-limits, to ``out``, in blocks.
+
+    Where there is room for twice as many columns, values, 0 for a NaN, are followed by marks: 1
+    where a cell is observed, 0 where it is NaN.
+    """
     q, limits = len(columns), limits[columns]
-    step = block if block > 1 else max(1, WORK_BYTES // (16 * q))
+    marked = out.size > len(X) * q
+    step, width = block if block > 1 else max(1, WORK_BYTES // (16 * q)), 2 * q if marked else q
     for first in range(0, len(X), step):
         rows = (X[first : first + step][:, columns] - location[columns]) * factor
         rows = np.clip(rows, -limits, limits)
-        out[first * q : (first + step) * q] = (rows if block == 1 else rows.T).ravel()
+        if marked:
+            rows = _with_marks(rows)
+        out[first * width : (first + step) * width] = (rows if block == 1 else rows.T).ravel()
+
+
+def _with_marks(rows):
+    """Return values, 0 for a NaN, and marks beside them, 1 where they are none."""
+    seen = ~np.isnan(rows)
+    return np.hstack([np.where(seen, rows, 0), seen])
 
 
 def scale_centers(weights, centers, scaled, constants):
@@ -70,6 +85,43 @@ def assign(X, block, scaled, constants, norms, n_threads, labels, costs):
         least = np.take_along_axis(distances, nearest[:, :, None], axis=2)[:, :, 0]
         labels[:, rows] = nearest.T
         costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
+
+
+def scale_centers_missing(weights, centers, scaled, unseen):
+    """Write -2 w c and then w c^2 to ``scaled``, 0 where a center is NaN.
+
+    unseen = the number of features that have weight in which it is NaN.
+    """
+    missing = np.isnan(centers)
+    filled, own = np.where(missing, 0, centers), weights[:, None, :]
+    scaled[...] = np.concatenate([-2 * own * filled, own * filled**2], axis=2)
+    unseen[...] = (missing & (own > 0)).sum(axis=2)
+
+
+def assign_missing(
+    X, block, scaled, starts, columns, weights, norms, scale, n_threads, labels, costs
+):
+    """Nearest center of every case of a table of values and marks, for every run.
+
+    columns[starts[c] : starts[c + 1]] are the features in which the center c of all runs' is NaN.
+    """
+    runs, K, q = len(scaled), scaled.shape[1], scaled.shape[2] // 2
+    assign(X, block, scaled, np.zeros((runs, K), X.dtype), norms, n_threads, labels, costs)
+    costs *= scale
+    labels[np.broadcast_to(scale == 0, labels.shape)] = 0
+    values, marks = np.split(_rows(X, 2 * q, block).astype(np.float64), 2, axis=1)
+    for r in np.flatnonzero(np.diff(starts[::K])):
+        own = weights[r % len(weights)]
+        seen = np.tile(own, (K, 1))
+        for k in range(K):
+            seen[k, columns[starts[r * K + k] : starts[r * K + k + 1]]] = 0
+        sums = values**2 @ seen.T + values @ scaled[r, :, :q].T + marks @ scaled[r, :, q:].T
+        observed = marks @ seen.T
+        some = observed > NOTHING * own.sum()
+        scaled_up = np.maximum(sums, 0) * own.sum() / np.where(some, observed, 1)
+        scaled_up = np.where(some, scaled_up, np.inf)
+        labels[r], least = scaled_up.argmin(axis=1), scaled_up.min(axis=1)
+        costs[r] = np.where(np.isfinite(least), least, 0)
 
 
 def trim(labels, costs, m, n_threads, groups, kept):
@@ -113,8 +165,12 @@ def trim_masses(labels, costs, masses, m, n_threads, groups, kept, cut, left):
 
 
 def shift_sums(X, block, location, factor, before, after, n_threads, totals, counts, moved):
-    """Bring totals and counts of each group from the grouping ``before`` to ``after``."""
-    ones = np.ones(before.shape[1])
+    """Bring totals and counts of each group from the grouping ``before`` to ``after``.
+
+    Where totals have twice as many columns as X, they are of observed cells, and then of marks: how
+    many there are.
+    """
+    ones = np.ones((1, before.shape[1]))
     _shift(X, block, location, factor, ones, before, after, totals, counts, moved)
 
 
@@ -137,11 +193,12 @@ def shift_masses(
 ):
     """Do the same where each case counts with its mass; counts are masses too.
 
-    Of the cases with the numbers cut (runs, slots), -1 for none, left is what is kept of the mass,
-    in either grouping. A run in which another part of a case is kept counts one more case in moved.
+    Masses have one row, or one for each run. Of the cases with the numbers cut (runs, slots), -1
+    for none, left is what is kept of the mass, in either grouping. A run in which another part of a
+    case is kept counts one more case in moved.
     """
     _shift(X, block, location, factor, masses, before, after, totals, counts, moved)
-    rows = _rows(X, totals.shape[2], block)
+    rows = _rows(X, len(location), block)
     for groups, cut, left, sign in (
         (before, cut_before, left_before, 1),
         (after, cut_after, left_after, -1),
@@ -150,8 +207,9 @@ def shift_masses(
             case = cut[r, slot]
             k = groups[r, case]
             if k >= 0:
-                gone = sign * (masses[case] - left[r, slot])
-                totals[r, k] += gone * factor * (rows[case] - location)
+                gone = sign * (masses[r % len(masses), case] - left[r, slot])
+                row = factor * (rows[case : case + 1] - location)
+                totals[r, k] += gone * _as_wide(row, totals.shape[2])[0]
                 counts[r, k] += gone
     used = (cut_before >= 0).sum(axis=1), (cut_after >= 0).sum(axis=1)
     if cut_before.shape != cut_after.shape:
@@ -162,8 +220,9 @@ def shift_masses(
 
 
 def _shift(X, block, location, factor, masses, before, after, totals, counts, moved):
-    K, X = totals.shape[1], _rows(X, totals.shape[2], block)
+    K, X = totals.shape[1], _rows(X, len(location), block)
     for r in range(len(before)):
+        own = masses[r % len(masses)]
         changed = np.flatnonzero(before[r] != after[r])
         moved[r] = len(changed)
         for groups, sign in ((before[r], -1), (after[r], 1)):
@@ -171,9 +230,13 @@ def _shift(X, block, location, factor, masses, before, after, totals, counts, mo
             for k in range(K):
                 cases = members[groups[members] == k]
                 if len(cases):
-                    rows = (X[cases] - location) * masses[cases, None]
-                    totals[r, k] += sign * factor * rows.sum(axis=0)
-                    counts[r, k] += sign * masses[cases].sum()
+                    rows = _as_wide(factor * (X[cases] - location), totals.shape[2])
+                    totals[r, k] += sign * (own[cases, None] * rows).sum(axis=0)
+                    counts[r, k] += sign * own[cases].sum()
+
+
+def _as_wide(rows, width):
+    return rows if rows.shape[1] == width else _with_marks(rows)
 
 
 def own_distances(X, location, factor, weights, labels, centers, n_threads, out):
@@ -185,6 +248,32 @@ def own_distances(X, location, factor, weights, labels, centers, n_threads, out)
             with np.errstate(over="ignore"):  # an outlying cell may be infinitely far away
                 errors = (X[rows] - location) * factor - centers[r][label[rows]]
                 out[r, rows] = errors[:, used] ** 2 @ own[used]
+
+
+def own_distances_missing(X, location, factor, weights, labels, centers, n_threads, out):
+    """Return the same where NaN marks what is not observed, of cases or centers.
+
+    Distances are over features that are observed in both, scaled up by all weight / observed
+    weight; infinite where nothing is observed.
+    """
+    for r, label in enumerate(labels):
+        used = np.flatnonzero(weights[r % len(weights)])
+        own = weights[r % len(weights), used]
+        for rows in _blocks(len(X), 32 * X.shape[1]):
+            with np.errstate(over="ignore", invalid="ignore"):
+                errors = (X[rows] - location) * factor - centers[r][label[rows]]
+                errors = errors[:, used]
+                sums = np.where(np.isnan(errors), 0, errors**2) @ own
+            observed = ~np.isnan(errors) @ own
+            some = observed > NOTHING * own.sum()
+            scaled_up = sums * own.sum() / np.where(some, observed, 1)
+            out[r, rows] = np.where(some, scaled_up, np.inf)
+
+
+def observed_weights(X, weights, n_threads, out):
+    """Set out[r, i] to the sum of weights[r] over the features that are not NaN in case i."""
+    for rows in _blocks(len(X), 16 * X.shape[1]):
+        out[:, rows] = weights @ ~np.isnan(X[rows]).T
 
 
 def row_norms(X, block, weights, n_threads, out):

@@ -25,9 +25,11 @@ from scipy.sparse import csr_array, vstack
 
 from rskc.engines.base import BaseEngine, BaseTable, Frame, Place, sample_steps
 from rskc.engines.interface import Assignment
-from rskc.engines.memory import PASSES, ROWS_BYTES, THREAD_WORK, MemoryEngine, MemoryTable
+from rskc.engines.memory import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable
 from rskc.engines.sparse_moves import SparseRun
 
+# Multiplications below which threads of Python are not worth their start.
+POOL_WORK = 10_000_000
 # Tables up to this size are dense, and larger ones up to this share of the matrix.
 DENSE_BYTES, DENSE_SHARE = 2**25, 0.5
 # A matrix is made dense if that takes no more than this many times its memory.
@@ -151,7 +153,7 @@ class SparseCells:
                 work(rows, self.chunk(rows, dtype))
 
         chunks = self.chunks(8 * width)
-        if len(chunks) == 1 or self.n_threads == 1 or self.Z.nnz * width < THREAD_WORK:
+        if len(chunks) == 1 or self.n_threads == 1 or self.Z.nnz * width < POOL_WORK:
             for rows in chunks:
                 one(rows)
             return
@@ -323,7 +325,7 @@ class SparseTable(MemoryTable):
     def cases(self, index):
         return self.cells.rows(index.ravel()).astype(self.dtype).reshape(*index.shape, -1)
 
-    def _row_sums(self, weights):
+    def _row_sums(self, weights, dtype=None):
         return self.cells.norms(weights).astype(self.dtype)
 
 

@@ -18,7 +18,7 @@ from rskc.engines.masses import (
     whole,
 )
 from rskc.engines.memory import MemoryEngine, MemoryTable, NumpyCases, table_of_coordinates
-from rskc.engines.missing import MissingEngine, MissingSums, MissingTable
+from rskc.engines.missing import MissingEngine, MissingTable
 from rskc.engines.sparse import SparseEngine, SparseTable
 
 
@@ -130,7 +130,7 @@ class WeightedTableMixin(WeightedSums, BaseTable):
             self.row_block,
             np.zeros(self.width),
             1.0,
-            self.masses,
+            self.masses[None],
             whole(before),
             whole(after),
             *slots_of(before),
@@ -199,6 +199,8 @@ class WeightedEngineMixin(WeightedSums, BaseEngine):
 
     passes: Any
     arrays: Any
+    sums_type: Any
+    width: int
     X: np.ndarray
     n_threads: int
     _threads: Any
@@ -224,7 +226,7 @@ class WeightedEngineMixin(WeightedSums, BaseEngine):
         return super().returned(array, unobserved)  # type: ignore[misc]
 
     def sums(self, groups, K):
-        sums = Sums.empty(len(whole(groups)), K, self.n_features)
+        sums = self.sums_type.empty(len(whole(groups)), K, self.width)
         WeightedSums.shift(self, sums, np.full_like(whole(groups), -1), groups)
         return sums
 
@@ -236,12 +238,12 @@ class WeightedEngineMixin(WeightedSums, BaseEngine):
             1,
             location,
             factor,
-            self.masses,
+            self.masses[None],
             whole(before),
             whole(after),
             *slots_of(before),
             *slots_of(after),
-            self._threads(len(moved) * self.n_features),
+            self._threads(len(moved) * self.width),
             sums.totals,
             sums.counts,
             moved,
@@ -276,18 +278,6 @@ class WeightedMissingEngine(WeightedEngineMixin, MissingEngine):
     """Passes over an array in which NaN marks a missing cell."""
 
     table_type = WeightedMissingTable
-
-    def shift(self, sums, before, after):
-        return MissingEngine.shift(self, sums, before, after)
-
-    def sums(self, groups, K):
-        values = super().sums(groups, K)
-        masses, array = self.arrays.kept_masses(groups), whole(groups)
-        cells = [
-            count[:, None] - self._missing_cells(row, own[self.missing_rows], K)
-            for row, count, own in zip(array, values.counts, masses, strict=True)
-        ]
-        return MissingSums(np.concatenate([values.totals, cells], axis=2), values.counts)
 
     def factored(self, groups, weights, K):
         factors = self._factors(weights) * self.arrays.kept_masses(groups)

@@ -25,7 +25,7 @@ class Cells(NamedTuple):
 def _parsed(layout: Layout, source: Source, series: Any) -> Cells:
     pl = polars()
     cells = pl.col("cells")
-    missing = cells.is_null() | cells.is_in(list(layout.missing_values))
+    missing = cells.is_null() | cells.is_in(list(layout.missing_numbers))
     frame = series.to_frame("cells").select(cells.str.strip_chars())
     frame = frame.select(cells=pl.when(~missing).then(cells))
     values = frame.select(numbers(pl, cells, layout.decimal)).to_series()
@@ -51,7 +51,7 @@ def kind_of(layout: Layout, source: Source, j: int) -> str:
         n_bad, n_good = int(cells.bad.sum()), cells.numbers.count()
         if n_bad <= n_good:
             return "numbers"
-        return "dates" if are_dates(observed(layout, series)) else "text"
+        return "dates" if are_dates(observed(series, layout.missing_numbers)) else "text"
     if dtype.is_temporal():
         return "dates"
     words = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}

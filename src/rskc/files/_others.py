@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rskc.columns import are_classes
+from rskc.columns import are_classes, name_cases
 from rskc.files._source import Layout, Source, polars
 from rskc.wording import count
 
@@ -30,13 +30,13 @@ def are_dates(cells: Any) -> bool:
     return bool(seen.str.contains(ISO).all() or seen.str.contains(OTHER_DATES).all())
 
 
-def observed(layout: Layout, series: Any) -> Any:
+def observed(series: Any, missing_values: tuple[str, ...]) -> Any:
     """Return cells of any type as text, null where missing."""
     pl = polars()
     if series.dtype.is_float() and (series == series.floor()).all():
         series = series.cast(pl.Int64)
     cells = series.cast(pl.String).str.strip_chars()
-    missing = cells.is_in(list(layout.missing_values)).fill_null(True)
+    missing = cells.is_in(list(missing_values)).fill_null(True)
     return pl.select(pl.when(~missing).then(cells)).to_series()
 
 
@@ -54,12 +54,14 @@ def sort_others(
         if j not in forced and not (is_text and wanted.text_columns == "categories"):
             found.left_out[j] = kind
             continue
-        cells = observed(layout, series)
+        is_number = kind == "numbers"
+        cells = observed(series, layout.missing_numbers if is_number else layout.missing_values)
         n, n_distinct = cells.count(), cells.drop_nulls().n_unique()
         if j in forced or n_distinct == 1 or are_classes(n, n_distinct):
             found.categories[j] = cells
         else:
-            found.left_out[j] = f"{kind} with {count(n_distinct, 'value')} in {count(n, 'case')}"
+            what = f"{kind} that names cases:" if name_cases(n, n_distinct) else f"{kind} with"
+            found.left_out[j] = f"{what} {count(n_distinct, 'value')} in {count(n, 'case')}"
     return found
 
 
@@ -68,7 +70,7 @@ def _days(layout: Layout, source: Source, j: int) -> Any:
     pl = polars()
     series = source.frame[str(j)]
     if str(series.dtype) == "String":
-        cells = observed(layout, series)
+        cells = observed(series, layout.missing_numbers)
         if not cells.drop_nulls().str.contains(ISO).all():
             raise layout.error(
                 "dates become numbers if they are written as 2024-12-31, and {name} has others, "

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from rskc.columns import NONE
 from rskc.exceptions import Phrased
 from rskc.wording import quoted, shortened
 
@@ -57,6 +58,11 @@ class Layout:
     sheet: str | int | None
     id_column: str | None
     as_text: tuple[str, ...]  # columns whose cells are not to be taken for numbers
+
+    @property
+    def missing_numbers(self) -> tuple[str, ...]:
+        """What stands for a missing cell in a column of numbers or dates."""
+        return (*self.missing_values, NONE)
 
     def error(self, template: str, parameter: str | None = None, **values: Any) -> TableError:
         """Make an error of the file; the template is one of ``rskc.exceptions.Phrased``.

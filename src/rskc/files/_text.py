@@ -21,6 +21,7 @@ from functools import cached_property
 from itertools import islice
 from typing import IO, Any, NamedTuple
 
+from rskc.columns import NONE
 from rskc.files._source import Layout, Source, TableError, polars, shown
 
 SEPARATORS = {".csv": ",;\t", ".txt": "\t,;", ".tsv": "\t"}
@@ -150,7 +151,7 @@ def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
     text = Text(layout, suffix, _unpacked(layout, packed))
     names = text.names
     try:
-        frame = _with_ids_as_they_are(pl, text, _frame(pl, text))
+        frame = _with_words_as_they_are(pl, text, _frame(pl, text))
         frame = _without_blank_lines(pl, text, frame)
     except pl.exceptions.PolarsError as error:
         words = str(error).splitlines()[0].rstrip(".")
@@ -178,15 +179,23 @@ def _frame(pl: Any, text: Text) -> Any:
     return _read(pl, text, _all_text(pl, text))
 
 
-def _with_ids_as_they_are(pl: Any, text: Text, frame: Any) -> Any:
-    """Give back the ids that are spelt like a missing value, such as NA for Namibia."""
-    layout = text.layout
+def _with_words_as_they_are(pl: Any, text: Text, frame: Any) -> Any:
+    """Give back words that are spelt like a missing value.
+
+    These are ids, such as NA for Namibia, and None in a column of text.
+    """
+    layout, schema = text.layout, _all_text(pl, text)
+    ids: list[int] = []
+    words: list[int] = []
     for j, name in enumerate(text.names):
-        is_id = name == layout.id_column or (j == 0 and name not in layout.as_text)
-        column = frame[str(j)]
-        if is_id and str(column.dtype) == "String" and column.null_count():
-            cells = _read(pl, text, _all_text(pl, text), columns=[j], null_values=None)
-            frame = frame.with_columns(cells.to_series().alias(str(j)))
+        if str(frame[str(j)].dtype) == "String" and frame[str(j)].null_count():
+            is_id = name == layout.id_column or (j == 0 and name not in layout.as_text)
+            (ids if is_id else words).append(j)
+    if ids:
+        frame = frame.with_columns(_read(pl, text, schema, columns=ids, null_values=None))
+    if words and NONE not in layout.missing_values and text.count(NONE.encode()) != [0]:
+        known = list(layout.missing_values)
+        frame = frame.with_columns(_read(pl, text, schema, columns=words, null_values=known))
     return frame
 
 
@@ -233,7 +242,7 @@ def _all_text(pl: Any, text: Text) -> dict[str, Any]:
 
 def _schema(pl: Any, text: Text, n_rows: int | None) -> dict[str, Any]:
     """Numbers where the first rows hold nothing else."""
-    missing, comma = set(text.layout.missing_values), text.layout.decimal == ","
+    missing, comma = set(text.layout.missing_numbers), text.layout.decimal == ","
     is_text = [name == "" or name in text.layout.as_text for name in text.names]
     records = islice(text.records(text.separator), int(text.layout.header), None)
     for _, cells in islice(records, n_rows):
@@ -261,7 +270,7 @@ def _read(pl: Any, text: Text, schema: dict[str, Any], **options: Any) -> Any:
         separator=text.separator,
         decimal_comma=text.layout.decimal == ",",
         glob=False,
-        **({"null_values": list(text.layout.missing_values)} | options),
+        **({"null_values": list(text.layout.missing_numbers)} | options),
     )
 
 

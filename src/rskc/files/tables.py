@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MISSING_VALUES", "Table", "TableError", "read_table"]
 
-MISSING_VALUES = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "NULL", "null", "None")
+MISSING_VALUES = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "NULL", "null")
 
 PARQUET = (".parquet", ".parq", ".pq")
 READERS = {
@@ -162,7 +162,8 @@ def read_table(
         Whether a line is a feature and a column a case, as is usual for genes. The id column then
         has the names of the features, and the header those of the cases.
     missing_values : sequence of str
-        What stands for a missing cell, in addition to an empty one.
+        What stands for a missing cell, in addition to an empty one. "None" does so in columns of
+        numbers and dates; among words it is one of them, unless it is named here.
     decimal : {".", ",", "auto"}, default="auto"
         Decimal mark of text. "auto": a point, unless a column holds decimal commas such as 1,5 and
         none holds decimal points.
@@ -283,7 +284,7 @@ def _read(layout: Layout) -> Source:
 def _by_commas(layout: Layout, source: Source) -> tuple[Layout, Source]:
     """Take commas for decimal marks, if a column shows some and all numbers can be read so."""
     texts = (series for series in source.frame if str(series.dtype) == "String")
-    if not any(shows_decimal_comma(observed(layout, series)) for series in texts):
+    if not any(shows_decimal_comma(observed(series, layout.missing_numbers)) for series in texts):
         return layout, source
     commas = replace(layout, decimal=",")
     pointed = [

@@ -155,19 +155,29 @@ def charts_of(summary: Chart) -> list[Chart]:
 def clusters_chart(figure: Chart, summary: Chart) -> Chart:
     """Draw the cases as points, outliers as crosses, and the numbers of the clusters."""
     K, outlying = summary["result"]["n_clusters"], summary["result"]["n_outliers"]
-    key = cluster_key(summary)
+    key, beyond = cluster_key(summary), ""
     if outlying:
         key.append(entry("cross", INK, count(outlying, "outlier")))
     if n_nearer := sum(figure["points"]["nearer"]):
         looks = "it looks" if n_nearer == 1 else "they look"
         key.append(entry("ring", SOFT, f"farther than {looks} ({n_nearer:,})"))
+        beyond = ", as far as two dimensions can show it: what rings mark is farther off in others"
+    return {
+        "title": "The clusters",
+        "caption": "Each point is a case; the numbers stand at the centers of the clusters. Cases "
+        f"close together are alike in the features that have weight{beyond}. {HINT}",
+        "key": key,
+        "spec": chart(420, _clusters_layers(figure, K)),
+        "data": {"points": figure["points"], "centers": figure["centers"]},
+    }
+
+
+def _clusters_layers(figure: Chart, K: int) -> list[Chart]:
     few = len(figure["points"]["x"]) <= FEW_POINTS
     place = {
         axis: amount(axis, title, scale={"domain": domain, "nice": False})
         for axis, title, domain in zip("xy", figure["axes"], figure["domain"], strict=True)
     }
-    beyond = ", as far as two dimensions can show it: what rings mark is farther off in others"
-    beyond = beyond if n_nearer else ""
     shapes = {"domain": list(range(K)), "range": [SHAPES[marker] for marker in cluster_markers(K)]}
     digits = number_format(figure["points"]["distance"])
     point = {"type": "point", "filled": True, "clip": True, "size": 55 if few else 28}
@@ -187,21 +197,13 @@ def clusters_chart(figure: Chart, summary: Chart) -> Chart:
     }
     outlier_tips = tips(digits, case="case", cluster="cluster", distance="distance of this outlier")
     crosses = {**place, "stroke": by_cluster(K), "tooltip": outlier_tips}
-    layers = [
+    return [
         layer("points", ring, place, transform=where("datum.nearer == 1")),  # below the points
         layer("points", point, cases, params=[ZOOM], transform=where("datum.outlier == 0")),
         layer("points", cross, crosses, transform=where("datum.outlier == 1")),
         layer("centers", disc, place),
         layer("centers", text, {**place, "text": field("cluster", "nominal")}),
     ]
-    return {
-        "title": "The clusters",
-        "caption": "Each point is a case; the numbers stand at the centers of the clusters. Cases "
-        f"close together are alike in the features that have weight{beyond}. {HINT}",
-        "key": key,
-        "spec": chart(420, layers),
-        "data": {"points": figure["points"], "centers": figure["centers"]},
-    }
 
 
 def silhouettes_chart(figure: Chart, summary: Chart) -> Chart:
@@ -370,14 +372,15 @@ def _points_layers(figure: Chart) -> list[Chart]:
     titles = ("weighted squared distance", "unweighted squared distance")
     encoding: Chart = {}
     for axis, title, log, end in zip("xy", titles, figure["log"], ends, strict=True):
-        # Room beyond the largest distance; from 0 on if the scale is not logarithmic.
-        high = 1.15 * max([*points[axis], end or 0]) or 1
-        scale = {"type": "pow", "exponent": 1 / 3, "domain": [0, high], "nice": False}
+        # Domains are given: Vega finds none for a layer without points, and warns.
+        held = [*points[axis], *([end] if end else [])]
         ticks: Chart = {"format": number_format(points[axis]), "labelOverlap": "greedy"}
         if log:
-            scale = {"type": "log", "nice": False, "padding": 12}
+            scale = {"type": "log", "domain": [min(held), max(held)], "nice": False, "padding": 12}
             ticks["tickCount"] = 6
         else:
+            high = 1.15 * max(held) or 1
+            scale = {"type": "pow", "exponent": 1 / 3, "domain": [0, high], "nice": False}
             ticks["values"] = cube_ticks(high)
         title = f"{title}, {'log scale' if log else 'cube root'}"
         encoding[axis] = amount(axis, title, scale=scale, axis=ticks)

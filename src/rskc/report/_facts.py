@@ -102,13 +102,6 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
     # Files of earlier versions have no unweighted distances.
     unweighted = getattr(model, "unweighted_distances_", judged.unweighted)
     thresholds = thresholds_of(model)
-    names = getattr(model, "case_names_in_", None) if case_names is None else list(case_names)
-    if names is None:
-        names = pictures.case_names(X, table.shape[0])
-    if len(names) != table.shape[0]:
-        raise ValueError(
-            f"case_names has {len(names)} names for {table.shape[0]} cases; give one for each."
-        )
     n, p, K = table.shape[0], model.n_features_in_, len(model.cluster_centers_)
     support = pictures.strongest(model.feature_weights_)
     blind = np.zeros(n, bool)
@@ -120,7 +113,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         n,
         p,
         K,
-        case_names=clean_names(names),
+        case_names=_names_of_cases(model, X, case_names, n),
         feature_names=clean_names(pictures.feature_names(model, np.arange(p))),
         labels=model.labels_,
         distances=model.distances_,
@@ -137,6 +130,16 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         support=support,
         case_weights=unequal_weights(model),
     )
+
+
+def _names_of_cases(model: Any, X: Any, given: Any, n: int) -> list[str]:
+    """Return the names of the n cases: those that are given, or of the fit, or of the data."""
+    names = getattr(model, "case_names_in_", None) if given is None else list(given)
+    if names is None:
+        names = pictures.case_names(X, n)
+    if len(names) != n:
+        raise ValueError(f"case_names has {len(names)} names for {n} cases; give one for each.")
+    return clean_names(names)
 
 
 def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:

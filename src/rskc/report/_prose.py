@@ -152,6 +152,7 @@ def _on_missing(summary: Mapping[str, Any]) -> str:
 
 Names = Mapping[str, str]
 STANDARDIZE = "ColumnStandardizer()"  # a name that is empty where this was done already
+UNSTANDARDIZED = "numbers not standardized"  # a kind of warning
 # Of each kind of warning, what to do about it, where there is no room for all of it.
 IN_BRIEF = {
     "bound never binds": "{l1_bound} is so large that it leaves no feature out; to ask for a "
@@ -166,6 +167,8 @@ IN_BRIEF = {
     "{n_clusters}.",
     "clump": "Some outliers resemble one another; if they are a cluster, raise {n_clusters} or "
     "lower {trim}.",
+    "numbers not standardized": "Some numbers vary far more than categories do, and take most of "
+    "the weight; standardize them.",
     "unobserved features": "Some features have no observed cell, and weight 0.",
     "hardly observed cases": "Some cases are judged by very few observed cells.",
 }
@@ -215,6 +218,8 @@ Pairs = Iterator[tuple[str, str]]
 def _units(facts: dict[str, Any]) -> Pairs:
     spreads, remedy = facts["data"]["spreads"], facts["names"][STANDARDIZE]
     if spreads is None or spreads["ratio"] < MUCH or not remedy:
+        return
+    if UNSTANDARDIZED in facts["warning_kinds"]:  # which says so already
         return
     largest, small = (cleaned(spreads[name], 24) for name in ("largest", "small"))
     times = number(float(f"{spreads['ratio']:.2g}"))
@@ -320,7 +325,7 @@ def _one_feature(facts: dict[str, Any]) -> Pairs:
         return
     if bound <= 1 + 1e-9 and not result["automatic"]:  # it was asked for
         return
-    if any(_units(facts)):  # which says so already
+    if any(_units(facts)) or UNSTANDARDIZED in facts["warning_kinds"]:  # which say so already
         return
     spreads, remedy = facts["data"]["spreads"], "leave it out to see whether there are others."
     is_wide = spreads and spreads["largest"] == result["top_feature"] and spreads["ratio"] >= WIDE

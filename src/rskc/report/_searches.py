@@ -218,10 +218,17 @@ def _ring(x: Chart, y: Chart, test: str, before: Any = ()) -> list[Chart]:
     ]
 
 
-def _is_drawn(section: Chart, name: str) -> bool:
-    """Whether what was chosen is on the curve: one cluster often is not, and Vega warns then."""
-    chosen = section["chosen"]
-    return any(math.isclose(value, chosen, rel_tol=1e-6) for value in section["curve"][name])
+def _around_choice(
+    section: Chart, x: Chart, y: Chart, layers: list[Chart], key: list[Chart]
+) -> Chart:
+    """Make the chart of a curve, with a ring around what was chosen."""
+    chosen, by = section["chosen"], x["field"]
+    # One cluster often is not on the curve, and Vega warns then.
+    if any(math.isclose(value, chosen, rel_tol=1e-6) for value in section["curve"][by]):
+        layers += _ring(x, y, f"abs(datum.{by} - {chosen}) < 1e-6 * datum.{by}")
+        key.append(RING)
+    data = {name: section[name] for name in ("curve", "splits") if name in section}
+    return {"key": key, "spec": chart(280, layers), "data": data}
 
 
 def _threshold(value: float) -> Chart:
@@ -262,14 +269,7 @@ def _draw_clest(section: Chart) -> Chart:
         entry("line", BLUE, "error (median); dots: single splits"),
         entry("dash", ORANGE, "error without clusters (mean)"),
     ]
-    if _is_drawn(section, "n_clusters"):
-        layers += _ring(x, observed, f"datum.n_clusters == {section['chosen']}")
-        key.append(RING)
-    return {
-        "key": key,
-        "spec": chart(280, layers),
-        "data": {"curve": section["curve"], "splits": section["splits"]},
-    }
+    return _around_choice(section, x, observed, layers, key)
 
 
 def _draw_gap_l1(section: Chart) -> Chart:
@@ -286,7 +286,7 @@ def _draw_strength(section: Chart) -> Chart:
 
 
 def _with_errors(section: Chart, x: Chart, name: str, titles: dict[str, str]) -> Chart:
-    y, by = amount(name, name, scale={"zero": False}), f"datum.{x['field']}"
+    y = amount(name, name, scale={"zero": False})
     ends = {"low": f"datum.{name} - datum.standard_error"}
     ends["high"] = f"datum.{name} + datum.standard_error"
     error = {"x": x, "y": amount("low", name, scale={"zero": False}), "y2": {"field": "high"}}
@@ -301,14 +301,7 @@ def _with_errors(section: Chart, x: Chart, name: str, titles: dict[str, str]) ->
         _line(x, y, {"value": BLUE}, tooltip),
     ]
     key = [entry("line", BLUE, f"{name} and its standard error")]
-    if _is_drawn(section, x["field"]):
-        layers += _ring(x, y, f"abs({by} - {section['chosen']}) < 1e-6 * {by}")
-        key.append(RING)
-    return {
-        "key": key,
-        "spec": chart(280, layers),
-        "data": {"curve": section["curve"]},
-    }
+    return _around_choice(section, x, y, layers, key)
 
 
 def _draw_stability(section: Chart) -> Chart:
@@ -332,14 +325,7 @@ def _draw_stability(section: Chart) -> Chart:
         entry("dash", ORANGE, "halves agree (median); dots: single splits"),
         entry("dash", SOFT, f"threshold {section['threshold']:g}"),
     ]
-    if _is_drawn(section, "n_clusters"):
-        layers += _ring(x, worst, f"datum.n_clusters == {section['chosen']}")
-        key.append(RING)
-    return {
-        "key": key,
-        "spec": chart(280, layers),
-        "data": {"curve": section["curve"], "splits": section["splits"]},
-    }
+    return _around_choice(section, x, worst, layers, key)
 
 
 def _draw_trims(section: Chart) -> Chart:

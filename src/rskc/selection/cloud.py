@@ -15,6 +15,8 @@ from rskc.selection.references import (
     PcaReference,
     Reference,
     SteppedReference,
+    even_spread,
+    normal_spread,
 )
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
@@ -24,8 +26,8 @@ from rskc.validation import is_word
 # Restarts of the fits to half-samples and references, where the estimator has "auto".
 STARTS = 25
 # Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
-# even spread are more compact than those of a normal one.
-CLOUDS, DATA = (NormalReference, PcaReference), 2
+# even spread are more compact than those of a normal one. And how they spread in steps.
+CLOUDS, SPREADS, DATA = (NormalReference, PcaReference), (normal_spread, even_spread), 2
 # Sums of squares of all features, or in the plane of the centers: see cluster_index.
 INDICES = ("all", "plane")
 # Of pairs with fewer cases in a cluster the comparison knows too little.
@@ -70,7 +72,7 @@ def compare_with_cloud(
     p_values, in_plane = (
         _p_values(np.array([result[name] for result in results]), len(sets)) for name in INDICES
     )
-    if len(np.unique(columns)) < len(columns):
+    if _has_categories(columns):
         # In the plane of its own categories any partition by one column is perfect.
         in_plane = p_values
     sizes = np.bincount(labels, minlength=K)
@@ -108,8 +110,8 @@ def _cluster_index(
         K, sample = 2, sample.take((labels == first) | (labels == second))
     if kind != DATA:
         cloud: Reference
-        if len(np.unique(columns)) < len(columns):
-            cloud = SteppedReference.of(sample.X, columns, kind == 1, sample.masses)
+        if _has_categories(columns):
+            cloud = SteppedReference.of(sample.X, columns, SPREADS[kind], sample.masses)
         else:
             cloud = CLOUDS[kind].of(sample.X, sample.masses)
         sample = sample.replaced(cloud.draw(rng_of(seed, *key)))
@@ -121,6 +123,11 @@ def _cluster_index(
     return {
         name: cluster_index(sample.X, labels, name == "plane", sample.masses) for name in INDICES
     }
+
+
+def _has_categories(columns: np.ndarray) -> bool:
+    """Whether some of the columns (p,) have several features: the indicators of categories."""
+    return len(np.unique(columns)) < len(columns)
 
 
 def cluster_index(

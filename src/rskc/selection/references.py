@@ -12,8 +12,8 @@ from scipy.sparse import issparse
 from scipy.stats import norm
 
 from rskc.arrays import to_dense
-from rskc.engines.masses import weighted_median
 from rskc.groups import FeatureGroups
+from rskc.medians import MAD_FACTOR, column_medians
 from rskc.selection.subsample import evenly_drawn
 
 # Cells farther than this many MADs from the median of their column are drawn in to that distance
@@ -154,6 +154,19 @@ class NormalReference:
         return _with_missing(scores @ self.axes + self.mean, self.missing)
 
 
+Spread = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]  # numbers of variance 1
+
+
+def normal_spread(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Draw normal numbers."""
+    return rng.normal(size=shape)
+
+
+def even_spread(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Draw numbers evenly between two ends."""
+    return rng.uniform(-np.sqrt(3), np.sqrt(3), shape)
+
+
 @dataclass(frozen=True)
 class SteppedReference:
     """One cloud, normal or even along its axes, seen in steps where the data have categories.
@@ -164,12 +177,12 @@ class SteppedReference:
     """
 
     cloud: NormalReference
-    spread: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]  # of variance 1
+    spread: Spread
     steps: list[Steps]
 
     @classmethod
     def of(
-        cls, X: np.ndarray, columns: np.ndarray, is_even: bool, masses: np.ndarray | None = None
+        cls, X: np.ndarray, columns: np.ndarray, spread: Spread, masses: np.ndarray | None = None
     ) -> SteppedReference:
         """Measure some data, of which ``columns`` (p,) are the columns; a category has several."""
         filled, missing = _filled(X, masses)
@@ -191,7 +204,7 @@ class SteppedReference:
             mean, (axes * scale[:, None]).T, np.ones(len(mean)), missing, len(X)
         )
         steps = [Steps.of(X, np.flatnonzero(columns == j), own) for j in set(columns[several])]
-        return cls(cloud, _even if is_even else _normal, steps)
+        return cls(cloud, spread, steps)
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
@@ -231,14 +244,6 @@ class Steps(NamedTuple):
         return made
 
 
-def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    return rng.normal(size=shape)
-
-
-def _even(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    return rng.uniform(-np.sqrt(3), np.sqrt(3), shape)
-
-
 class Components(NamedTuple):
     """The principal axes of some data."""
 
@@ -267,22 +272,11 @@ def _filled(X: np.ndarray, masses: np.ndarray | None) -> tuple[np.ndarray, np.nd
     missing = np.isnan(X)
     missing = missing if missing.any() else None
     known = np.where(missing.all(axis=0), 0.0, X) if missing is not None else X
-    median = _medians(known, masses)
-    mad = 1.4826 * _medians(np.abs(known - median), masses)
+    median = column_medians(known, masses)
+    mad = MAD_FACTOR * column_medians(np.abs(known - median), masses)
     reach = np.where(mad > 0, OUTLYING_MADS * mad, np.inf)
     drawn_in = np.clip(known, median - reach, median + reach)
     return np.where(np.isnan(drawn_in), median, drawn_in), missing
-
-
-def _medians(X: np.ndarray, masses: np.ndarray | None) -> np.ndarray:
-    """Return the median of the observed cells of each column."""
-    if masses is None:
-        # Of complete tables that takes a third of the time.
-        return np.nanmedian(X, axis=0) if np.isnan(X).any() else np.median(X, axis=0)
-    seen = ~np.isnan(X)
-    return np.array(
-        [weighted_median(X[own, j], masses[own]) for j, own in enumerate(seen.T)], float
-    )
 
 
 def _with_missing(X: np.ndarray, missing: np.ndarray | None) -> np.ndarray:

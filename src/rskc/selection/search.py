@@ -22,6 +22,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from rskc.case_weights import check_sample_weight
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
 from rskc.fitting import fit
@@ -32,7 +33,6 @@ from rskc.selection.subsample import Sample, check_max_samples, draw, gather, wi
 from rskc.validation import (
     PRECISIONS,
     check_integer,
-    check_sample_weight,
     check_seed,
     is_integer,
     is_word,

@@ -162,16 +162,25 @@ def search_cases(engine: Engine, K: int, random_state: np.random.RandomState) ->
     few that have most of the mass would be missed by others. One of very much mass is drawn several
     times, and counts as often.
     """
-    n = engine.n_cases
-    most = search_size(n, engine.n_features, K)
+    n, p = engine.n_cases, engine.n_features
+    if not engine.weighted:
+        cases = draw_cases(n, p, K, random_state)
+        return None if cases is None else Sampled(cases)
+    most = search_size(n, p, K)
     if n == most:
         return None
-    if not engine.weighted:
-        return Sampled(np.sort(sample_without_replacement(n, most, random_state=random_state)))
     # One in each of even parts of the mass: no order of the cases can be in step with them.
     positions = (np.arange(most) + random_state.random_sample(most)) * (engine.mass / most)
     numbers, counts = np.unique(engine.cases_at(positions), return_counts=True)
     return Sampled(numbers, counts.astype(np.float64))
+
+
+def draw_cases(n: int, p: int, K: int, random_state: np.random.RandomState) -> np.ndarray | None:
+    """Draw some of n cases that all count alike; None if the search is made on all of them."""
+    most = search_size(n, p, K)
+    if n == most:
+        return None
+    return np.sort(sample_without_replacement(n, most, random_state=random_state))
 
 
 @dataclass(frozen=True)

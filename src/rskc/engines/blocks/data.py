@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, getitem
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from rskc.engines.base import Frame, Latest, distinct_rows, sample_steps
 from rskc.engines.blocks import tasks
-from rskc.engines.blocks.plans import Blocks, Key, Node, unwrapped
+from rskc.engines.blocks.plans import Blocks, Key, Node, same, unwrapped
 from rskc.engines.blocks.schedulers import make_task
 from rskc.engines.missing import observed_frame
 
@@ -22,11 +23,16 @@ class BlockData:
     """A Dask array (n, p) after one pass that looked at all of it.
 
     Blocks without any case, or in which all cases are unobserved and these are dropped, are left
-    out.
+    out. The pass brings rows of the cases ``wanted`` along, where the lengths of blocks are known.
     """
 
     def __init__(
-        self, X: da.Array, missing: bool | None, drop_unobserved: bool, frame: Frame | None
+        self,
+        X: da.Array,
+        missing: bool | None,
+        drop_unobserved: bool,
+        frame: Frame | None,
+        wanted: np.ndarray | None = None,
     ):
         self.n_features, self.dtype, self.chunks = X.shape[1], np.dtype(X.dtype), X.chunks[0]
         self._read_columns, self._columns = getattr(X, "of_columns", None), Latest()
@@ -37,7 +43,10 @@ class BlockData:
         node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
         node.keep = self._fits(sum(self.chunks) * self.n_features * self.dtype.itemsize)
         inspected = every.make(tasks.inspect, node, every.hold(self._spaced()), keep=True)
-        self._learn(every.gather(attrgetter("facts"), inspected), missing, drop_unobserved)
+        along = every.hold(self._in_blocks(wanted))
+        found, rows = zip(*every.gather(tasks.facts_and_rows, inspected, node, along), strict=True)
+        self._learn(found, missing, drop_unobserved)
+        self.brought = None if wanted is None or self._differs else (wanted, np.concatenate(rows))
         self.blocks = Blocks(graph, [keys[i] for i in self.used])
         self._decide()
         self.unobserved = self.blocks.make(attrgetter("unobserved"), self._of_used(inspected))
@@ -56,13 +65,25 @@ class BlockData:
         """
         n = sum(self.chunks)
         if not n > 0:  # not known, perhaps
+            return self._in_blocks(None)
+        return self._in_blocks(np.arange(0, n, sample_steps(n, self.n_features)[0]))
+
+    def _in_blocks(self, numbers: np.ndarray | None) -> list[np.ndarray]:
+        """Return the numbers of cases within each block; none if none are given."""
+        if numbers is None:
             return [np.empty(0, np.int64)] * len(self.chunks)
         ends = np.cumsum(self.chunks)
-        wanted = np.arange(0, n, sample_steps(n, self.n_features)[0])
-        parts = np.split(wanted, np.searchsorted(wanted, ends[:-1]))
+        parts = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
         return [part - end + size for part, end, size in zip(parts, ends, self.chunks, strict=True)]
 
-    def _learn(self, found: list[tasks.Facts], missing: bool | None, drop_unobserved: bool) -> None:
+    @property
+    def _differs(self) -> bool:
+        """Whether the cases are others than the lengths of blocks have told."""
+        return self.n_unobserved > 0 or not np.array_equal(self.all_lengths, self.chunks)
+
+    def _learn(
+        self, found: Sequence[tasks.Facts], missing: bool | None, drop_unobserved: bool
+    ) -> None:
         if any(block.infinite for block in found):
             raise ValueError(
                 f"Input X contains infinity or a value too large for dtype({self.dtype.name!r})."
@@ -101,11 +122,8 @@ class BlockData:
     def _decide(self) -> None:
         """Decide what is kept of the blocks, and how many bytes that leaves."""
         self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
-        if self.missing:  # cells, where they are observed, and the numbers of the missing cells
-            size += self.n_cases * self.n_features + 16 * self.n_missing
-        kept = self._fits(size)
-        self.keep_rows, self.keep_engines = kept and not self.missing, kept and self.missing
-        self.room = self.budget - (size if kept else 0)
+        self.keep_rows = self._fits(size)
+        self.room = self.budget - (size if self.keep_rows else 0)
 
     def _rows_node(self, node: Node) -> Node:
         """Return the cases of each block, without unobserved ones if these are dropped."""
@@ -113,12 +131,6 @@ class BlockData:
         if self.n_unobserved == 0:
             return node
         return self.blocks.make(tasks.seen_rows, node, self.unobserved, keep=self.keep_rows)
-
-    def forget(self) -> None:
-        """Give up rows that are held where engines with copies of their own are kept."""
-        if self.keep_engines:
-            source = Node(partial(tasks.clean, dtype=self.dtype), (self.blocks.source,))
-            self.node = self._rows_node(source)
 
     # ---- Columns
 
@@ -134,7 +146,7 @@ class BlockData:
     @property
     def reads_columns(self) -> bool:
         """Whether some columns are read apart from the others."""
-        return self._read_columns is not None and not (self.keep_rows or self.keep_engines)
+        return self._read_columns is not None and not self.keep_rows
 
     def _some_columns(self, columns: np.ndarray) -> Node | None:
         assert self._read_columns is not None
@@ -150,22 +162,21 @@ class BlockData:
 
     # ---- Rows
 
-    def rows(self, index: np.ndarray | None, engines: Node | None = None) -> np.ndarray:
-        """Return rows by the sorted numbers of their cases, or all; from engines that are kept."""
-        node = engines if engines is not None and self.keep_engines else self.node
+    def rows(self, index: np.ndarray | None) -> np.ndarray:
+        """Return rows by the sorted numbers of their cases, or all."""
         if index is None:
-            return np.concatenate(self.blocks.gather(tasks.rows_of, node))
+            return np.concatenate(self.blocks.gather(same, self.node))
         parts = np.split(index, np.searchsorted(index, np.cumsum(self.lengths)[:-1]))
         firsts = np.cumsum(self.lengths) - self.lengths
         wanted = self.blocks.hold([part - first for part, first in zip(parts, firsts, strict=True)])
         some = [i for i, part in enumerate(parts) if len(part)]
-        return np.concatenate(self.blocks.gather(tasks.rows_of, node, wanted, only=some))
+        return np.concatenate(self.blocks.gather(getitem, self.node, wanted, only=some))
 
     def _frame(self) -> Frame:
         """Return the frame that an engine in memory has: it looks at some rows only."""
         few, many = sample_steps(self.n_cases, self.n_features)
         rows = self._few
-        if self.n_unobserved or not np.array_equal(self.all_lengths, self.chunks):
+        if self._differs:
             rows = self.rows(np.arange(0, self.n_cases, few))
         if self.missing:
             return observed_frame(self._with_observed(rows))

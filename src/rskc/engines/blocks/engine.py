@@ -66,15 +66,18 @@ class BlocksEngine(BaseEngine):
         # Threads within a task only where there are fewer blocks than threads.
         remote = self.blocks.scheduler.remote
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
-        self.node = self._engines(data.node, self.frame, keep=data.keep_engines)
-        data.forget()
+        self.node = self._engines(data.node, self.frame)
         self._gathered, self._sample = Latest(), Latest()
+        if data.brought is not None:
+            cases, rows = data.brought
+            self._gathered.get((cases.tobytes(),), lambda: rows)
+            data.brought = None  # it is kept once
         self.work_bytes = max(WORK_BYTES, self.room() // 8)
 
-    def _engines(self, rows: Node, frame: Frame, keep: bool = False) -> Node:
+    def _engines(self, rows: Node, frame: Frame) -> Node:
         """Return the engine in memory of each block of rows."""
         made = partial(tasks.engine_of, missing=self.data.missing, frame=frame)
-        return self.blocks.make(partial(made, n_threads=self.threads_a_task), rows, keep=keep)
+        return self.blocks.make(partial(made, n_threads=self.threads_a_task), rows)
 
     def _of_columns(self, columns: np.ndarray) -> OfColumns:
         """Return engines that know some columns: of these alone, if they are read alone."""
@@ -96,7 +99,7 @@ class BlocksEngine(BaseEngine):
     def rows(self, cases):
         """Return rows of the data, or all (None); the last are kept: starts are drawn of them."""
         key = (None if cases is None else cases.tobytes(),)
-        return self._gathered.get(key, lambda: self.data.rows(cases, self.node))
+        return self._gathered.get(key, lambda: self.data.rows(cases))
 
     def part(self, cases, masses=None):
         part = self._engine_of_rows(np.ascontiguousarray(self.rows(cases)), cases, masses)
@@ -304,9 +307,13 @@ def blocks_engine(
     frame: Any = None,
     n_threads: int = 1,
     masses: np.ndarray | None = None,
+    wanted: np.ndarray | None = None,
 ) -> BlocksEngine:
-    """Return the engine for a Dask array; one pass looks at what is in it."""
-    data = BlockData(X, missing, drop_unobserved, frame)
+    """Return the engine for a Dask array; one pass looks at what is in it.
+
+    It brings the rows of the cases ``wanted`` along, which will be asked for.
+    """
+    data = BlockData(X, missing, drop_unobserved, frame, wanted)
     if masses is not None:
         from rskc.engines.blocks.weighted import weighted_engine
 

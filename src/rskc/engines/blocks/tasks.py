@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from dask.sizeof import sizeof
 
 from rskc.engines.base import Place, Sums
 from rskc.engines.interface import Listed
@@ -58,6 +57,11 @@ def inspect(X: np.ndarray, spaced: np.ndarray) -> Inspected:
     return Inspected(Facts(n, len(rows), cells, observed, infinite, some), rows)
 
 
+def facts_and_rows(found: Inspected, X: np.ndarray, cases: np.ndarray) -> tuple:
+    """Return what is known of a block, and some of its rows."""
+    return found.facts, X[cases[cases < len(X)]]
+
+
 def seen_rows(X: np.ndarray, unobserved: np.ndarray) -> np.ndarray:
     """Return the block without its unobserved rows."""
     return np.delete(X, unobserved, axis=0) if len(unobserved) else X
@@ -75,11 +79,6 @@ def put_back(array: np.ndarray, unobserved: np.ndarray, value: Any) -> np.ndarra
 def number_of_seen(unobserved: np.ndarray, cases: np.ndarray, length: int) -> np.ndarray:
     """Return the numbers of cases when the unobserved rows of the block are counted."""
     return np.delete(np.arange(length), unobserved)[cases]
-
-
-def rows_of(owner: Any, index: Any = slice(None)) -> np.ndarray:
-    """Return rows of a block, or of the engine that was made of it."""
-    return owner[index] if isinstance(owner, np.ndarray) else owner.rows(index)
 
 
 def first_observed(X: np.ndarray, columns: np.ndarray, most: int) -> list[np.ndarray]:
@@ -103,12 +102,6 @@ def products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def engine_of(X: np.ndarray, missing: bool, **options: Any) -> MemoryEngine:
     """Return the engine of a block."""
     return (MissingEngine if missing else MemoryEngine)(X, **options)
-
-
-@sizeof.register(MissingEngine)
-def _engine_bytes(engine: MissingEngine) -> int:
-    """Return the size, so that Dask sends tasks to the engine, and not the engine to tasks."""
-    return engine.X.nbytes + engine.observed.nbytes + 2 * engine.missing_rows.nbytes
 
 
 def sums_of(owner: Any, groups: np.ndarray, K: int) -> tuple:

@@ -185,10 +185,10 @@ class WeightedBlocksMixin(WeightedOwner, BlocksEngine):
     def rounded(self, mass):
         return int(mass) if self.copies else float(mass)
 
-    def _engines(self, rows, frame, keep=False):
+    def _engines(self, rows, frame):
         missing, options = self.data.missing, {"frame": frame, "n_threads": self.threads_a_task}
         made = partial(_engine_of, missing=missing, **options)
-        return self.blocks.make(made, rows, self.masses_node, keep=keep)
+        return self.blocks.make(made, rows, self.masses_node)
 
     def _engine_of_rows(self, rows, cases, masses):
         options = {"frame": self.frame, "n_threads": self.n_threads}
@@ -240,9 +240,6 @@ class WeightedBlocksMissingEngine(WeightedBlocksMixin, BlocksMissingEngine):
     def __init__(self, data: BlockData, n_threads: int, masses: np.ndarray):
         super().__init__(data, n_threads, masses)
         self.observed_features = data.observed
-
-    def shift(self, sums, before, after):
-        return BlocksMissingEngine.shift(self, sums, before, after)
 
 
 def weighted_engine(data: BlockData, n_threads: int, masses: np.ndarray) -> WeightedBlocksMixin:

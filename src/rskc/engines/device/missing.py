@@ -101,6 +101,11 @@ class DeviceMissingEngine(MissingEngineMixin, DeviceEngine):
         # What stands in a missing cell is at the location of the frame, and adds 0.
         return MissingSums(np.concatenate([totals, cells], axis=2), counts)
 
+    def shift(self, sums, before, after):
+        fresh = self.sums(after, sums.counts.shape[1])
+        sums.totals[...], sums.counts[...] = fresh.totals, fresh.counts
+        return self.arrays.differ(before, after)
+
     def distances(self, labels, centers, weights=None):
         xp, asarray = self.arrays.xp, self.arrays.asarray
         weights = self.equal_weights() if weights is None else weights

@@ -41,7 +41,7 @@ class DeviceTable(BaseTable):
             part._host = None
         return part
 
-    def _row_sums(self, weights):
+    def _row_sums(self, weights, dtype=None):
         arrays, xp = self.arrays, self.arrays.xp
         weights = self._padded(weights)
         columns, width = arrays.asarray(weights.T), 2 * self.rows.shape[1] + len(weights)
@@ -49,7 +49,7 @@ class DeviceTable(BaseTable):
             (passes_array.read(self.rows, rows) ** 2 @ columns).T
             for rows in passes_array.chunks(self.rows, width)
         ]
-        return xp.astype(xp.concat(parts, axis=1), self.rows.dtype)
+        return xp.astype(xp.concat(parts, axis=1), dtype or self.rows.dtype)
 
     def typical_norm(self):
         xp, norms = self.arrays.xp, self.norms()
