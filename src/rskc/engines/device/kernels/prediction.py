@@ -1,8 +1,8 @@
 """The nearest center of new cases: one look at all, and at once a second at those in doubt.
 
-Cases are read once, in single precision and rounded for the tensor cores. Where two centers are
-nearer to each other than the rounding may explain, a case is put on a list. A second kernel, which
-follows without waiting for the host, decides about these in double precision, as in a fit.
+Cases are read once, in single precision. Where the distances of a case to two centers differ by
+less than rounding may explain, it is put on a list. A second kernel, which follows without waiting
+for the host, decides about these in double precision, as in a fit.
 """
 
 import numpy as np
@@ -51,7 +51,8 @@ def nearest(X, frame, weights, centers):
     rough = _sent(_rough(place, own, inside[0], p), X.device)
     state = rough[-4:].view(torch.int64)
     labels = torch.empty(n, dtype=torch.int32, device=X.device)
-    doubtful = torch.empty(n, dtype=torch.int64, device=X.device)
+    numbers = torch.int32 if n < 2**31 else torch.int64
+    doubtful = torch.empty(n, dtype=numbers, device=X.device)
     BN = _lines(K)
     BM, BK, warps, stages = _tile(BN, p)
     _rough_kernel[(-(-n // BM),)](
@@ -69,8 +70,8 @@ def nearest(X, frame, weights, centers):
 
 
 def _sent(array, device):
-    """Copy an array to the device, without waiting until that has nothing else to do."""
-    return torch.from_numpy(array).pin_memory().to(device, non_blocking=True)
+    """Copy an array to the device, without waiting until what runs there is done."""
+    return torch.from_numpy(array).to(device, non_blocking=True)
 
 
 def _lines(K):
@@ -79,9 +80,12 @@ def _lines(K):
 
 
 def _tile(BN, p):
-    """Return rows and terms of a step, warps, and steps loaded ahead."""
+    """Return rows and terms of a step, warps, and steps loaded ahead.
+
+    1e7 x 100 takes 1.3 ms for 10 centers, and 1.4 with 2 steps instead of 3.
+    """
     if BN <= 16:
-        return 64, 32, 2, 2 if p < 512 else 3
+        return 64, 32, 2, 2 if p <= 32 else 3
     return (128, 16, 4, 3) if BN <= 64 else (64, 32, 4, 2)
 
 
@@ -182,7 +186,7 @@ def _exact_kernel(
     offsets = tl.load(exact + (4 + BN) * width + lines)
     for first in range(tl.program_id(0) * BM, count, tl.num_programs(0) * BM):
         i = first + tl.arange(0, BM)
-        case = tl.load(doubtful + i, mask=i < count, other=0)
+        case = tl.load(doubtful + i, mask=i < count, other=0).to(tl.int64)
         cells = X + case[:, None] * p
         strange = tl.zeros((BM, BK), tl.int32)
         for start in range(0, p, BK):
