@@ -350,7 +350,7 @@ def test_cells_are_outlying_beyond_the_clusters_and_their_distances():
     """In the first feature clusters are as far from one another as the group is from them."""
     centers = np.array([[0.0, 0.0], [50.0, 0.0]])
     errors = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
-    view = outliers._View(np.zeros((1, 2)), np.zeros((3, 2)), errors, np.ones(3), centers)
+    view = outliers._View(np.zeros((1, 2)), np.zeros((1, 1)), errors, np.ones(2), centers)
     assert_array_equal(outliers._has_outlying_cells(view, np.array([[90.0, 40.0]])), [False, True])
     assert_array_equal(outliers._has_outlying_cells(view, np.array([[190.0, 4.0]])), [True, False])
 

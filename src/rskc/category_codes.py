@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.columns import name_cases
+from rskc.columns import are_names
 from rskc.frames import CATEGORY, NUMBERS
 from rskc.wording import count, listed, percent, quoted, shortened
 
@@ -36,7 +36,7 @@ class ColumnCode(NamedTuple):
     def of_categories(cls, name: str, seen: list[str], weights: np.ndarray) -> ColumnCode:
         """Make indicators of a column, given its cells that are not missing, and their weights."""
         found = dict.fromkeys(sorted(set(seen)), 0.0)
-        if name_cases(len(seen), len(found)):
+        if are_names(len(seen), len(found)):
             raise ValueError(
                 f"Column {shortened(name, 60)!r} of X has "
                 f"{count(len(found), 'category', 'categories')} in {count(len(seen), 'case')}: "

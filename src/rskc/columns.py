@@ -100,8 +100,8 @@ def are_classes(n: int, n_distinct: int) -> bool:
     return 2 <= n_distinct <= max(2, min(MOST_CLASSES, n // 3))
 
 
-def name_cases(n: int, n_distinct: int) -> bool:
-    """Whether values are too many to group the cases, half of these or more."""
+def are_names(n: int, n_distinct: int) -> bool:
+    """Whether values are so many that they name the cases: half as many as these, or more."""
     return n_distinct > 2 and 2 * n_distinct >= n
 
 

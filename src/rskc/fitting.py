@@ -53,15 +53,19 @@ from rskc.wording import count
 
 # Restarts from a function with n_init="auto".
 CALLED_STARTS = 10
-# Attributes that only a fit with l1_bound="auto" has.
-OF_CHOICE = (
+# Attributes that only some fits leave: with l1_bound="auto", with feature_groups, with names of the
+# cases, with sample_weight.
+OF_SOME_FITS = (
     "feature_statistics_",
     "feature_p_values_",
     "n_features_different_",
     "n_features_enough_",
+    "group_names_",
+    "group_weights_",
+    "feature_group_",
+    "case_names_in_",
+    "sample_weight_",
 )
-# Attributes that only a fit with feature_groups has.
-OF_GROUPS = ("group_names_", "group_weights_", "feature_group_")
 
 
 def fit(
@@ -85,13 +89,11 @@ def fit(
         if hasattr(model, "encoder_"):
             found += on_units(model, own)
             model.n_missing_ = int(np.isnan(by_column(model, own)).sum())  # a category is one cell
-    vars(model).pop("sample_weight_", None)  # of an earlier fit
     if counting.weights is not None:
         model.sample_weight_ = counting.weights
         _judge_others(model, X, engine, counting.weights == 0)
     model.warnings_ = [str(warning) for warning in found]
     model.warning_kinds_ = [warning.kind for warning in found]
-    vars(model).pop("case_names_in_", None)  # of an earlier fit
     if case_names is not None:
         model.case_names_in_ = case_names
     return found
@@ -323,6 +325,8 @@ def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
 
 def _store(model: Any, engine: Engine, made: Found, judged: _Judged, counting: Counting) -> None:
     """Set the attributes that rskc.fitted.ATTRIBUTES describes; a case of mass 1 weighs a unit."""
+    for name in OF_SOME_FITS:
+        vars(model).pop(name, None)  # of an earlier fit
     solution, problem = made.solution, made.problem
     unit, out = counting.unit, solution.trimmed_weighted
     model._frame = engine.frame
@@ -358,8 +362,6 @@ def _store_features(model: Any, engine: Engine, made: Found) -> None:
     """Set what is known of the features and their groups, besides their weights."""
     solution, problem, features = made
     groups, own_weights = problem.feature_groups, solution.weights
-    for name in (*OF_CHOICE, *OF_GROUPS):
-        vars(model).pop(name, None)  # of an earlier fit
     if features is not None:
         statistics, p_values = features.tests
         if groups is not None:  # each feature has the test of its group

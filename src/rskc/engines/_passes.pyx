@@ -80,7 +80,9 @@ cdef enum:
     # OpenBLAS multiplies without packing up to so many multiplications.
     SMALL_PRODUCT = 1000000
     ROWS_AT_ONCE = 16
-    # A product is cut into at least so many pieces; from so many on, threads take the next that is free.
+    # A product has at least so many cases, and is cut into at least so many pieces where there are cases enough; from so
+    # many on, threads take the next that is free.
+    LEAST_PRODUCT = 32
     FEWEST_PIECES = 4
     MANY_PIECES = 256
     STRIPE_ROWS = 2048
@@ -200,9 +202,9 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
         int step = product_rows(n, block, columns, q)
         size_t size = <size_t>step * columns + 2 * step
         floating *work = <floating*>reserved(n_threads * size * sizeof(floating))
-        int64_t pieces = (block + step - 1) // step, last = (n + block - 1) // block * pieces
+        int64_t pieces = (block + step - 1) // step, last = count_pieces(n, block, step)
     if last < MANY_PIECES:  # the same thread has the same cases each time, in its own cache
-        for b in prange(last, nogil=True, num_threads=n_threads, schedule="static"):
+        for b in prange(last, nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
             assign_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], &constants[0, 0],
                          &norms[0, 0], norms_stride, n, work + threadid() * size, &labels[0, 0], &costs[0, 0])
     else:
@@ -220,8 +222,15 @@ cdef int product_rows(int64_t n, int block, int64_t columns, int64_t q) noexcept
     Few cases are cut into a few pieces, so that several threads have some each.
     """
     cdef int64_t rows = SMALL_PRODUCT // (columns * q) // 16 * 16
-    rows = min(<int64_t>block, rows) if rows >= 32 else block
-    return <int>min(rows, max(<int64_t>32, (n // FEWEST_PIECES + 15) // 16 * 16))
+    rows = min(<int64_t>block, rows) if rows >= LEAST_PRODUCT else block
+    while rows > LEAST_PRODUCT and rows * FEWEST_PIECES > n:
+        rows = max(<int64_t>LEAST_PRODUCT, rows // 32 * 16)
+    return <int>rows
+
+
+cdef inline int64_t count_pieces(int64_t n, int block, int step) noexcept nogil:
+    """Pieces of all blocks; those of the last one are fewer where it is not full."""
+    return n // block * ((block + step - 1) // step) + (n % block + step - 1) // step
 
 
 cdef inline void prefetch_block(const floating *x, int64_t number, int64_t n, int64_t q, int block) noexcept nogil:
@@ -235,7 +244,7 @@ cdef struct Piece:
     int64_t first  # number of the first case
     int64_t offset  # where it begins
     int stride  # from one column to the next: the cases of the block
-    int rows  # 0 or less where the block has fewer pieces
+    int rows
 
 
 cdef inline Piece piece_at(int64_t number, int64_t pieces, int step, int64_t n, int64_t q, int block) noexcept nogil:
@@ -253,8 +262,6 @@ cdef void assign_piece(const floating *x, Piece piece, int q, int runs, int K, c
         floating *best = work + <size_t>piece.rows * columns
         floating *product
         char no_trans = b"N"
-    if piece.rows <= 0:
-        return
     x += piece.offset
     if floating is float:
         sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, work, &piece.rows)
@@ -322,7 +329,7 @@ def assign_missing(const floating[::1] X, int block, const floating[:, :, ::1] s
         for r in range(runs):
             unseen[r] = Unseen(&starts[r * K], &columns[0], &weights[r * own, 0], 0)
             unseen[r].total = observed_weight_double(&weights[r * own, 0], &weights[r * own, 0], q // 2)
-        for b in prange((n + block - 1) // block * pieces, nogil=True, num_threads=n_threads, schedule="static"):
+        for b in prange(count_pieces(n, block, step), nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
             assign_missing_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], unseen,
                                  &norms[0, 0], &scale[0, 0], own * n, n,
                                  <floating*>(work + threadid() * (size + rest)),
@@ -343,8 +350,6 @@ cdef void assign_missing_piece(const floating *x, Piece piece, int q, int runs, 
         floating *best = work + <size_t>piece.rows * columns
         floating *product
         char no_trans = b"N"
-    if piece.rows <= 0:
-        return
     x += piece.offset
     if floating is float:
         sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, work, &piece.rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rskc.columns import are_classes, name_cases
+from rskc.columns import are_classes, are_names
 from rskc.files._source import Layout, Source, polars
 from rskc.wording import count
 
@@ -60,7 +60,7 @@ def sort_others(
         if j in forced or n_distinct == 1 or are_classes(n, n_distinct):
             found.categories[j] = cells
         else:
-            what = f"{kind} that names cases:" if name_cases(n, n_distinct) else f"{kind} with"
+            what = f"{kind} that names cases:" if are_names(n, n_distinct) else f"{kind} with"
             found.left_out[j] = f"{what} {count(n_distinct, 'value')} in {count(n, 'case')}"
     return found
 

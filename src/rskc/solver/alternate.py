@@ -169,13 +169,13 @@ def _state(
 def _rest(
     sums: Sums, small: np.ndarray, sizes: np.ndarray, weights: np.ndarray, most: float
 ) -> float:
-    """Least objective per kept case without one small cluster, or without the smallest of them.
+    """Return the least objective per kept case without one small cluster, or without several.
 
-    These are taken away together while they have at most ``most`` cases.
+    The smallest are taken away together, while they have at most ``most`` cases.
     """
     small = small[np.argsort(sizes[small], kind="stable")]
     together = small[np.cumsum(sizes[small]) <= most]
-    values, cells = sums.values_and_cells()
+    (values, cells), counts = sums.values_and_cells(), sums.counts[0]
     squares = (values**2 / above_0(cells)) @ weights  # (K,)
 
     def means_without(
@@ -188,14 +188,13 @@ def _rest(
         rest = squares.sum() - squares_gone - left @ weights
         return rest / above_0(counts.sum() - counts_gone)
 
-    counts = sums.counts[0]
     each = [part[small] for part in (values, cells, squares, counts)]
     joined = [part[together].cumsum(axis=0)[1:] for part in (values, cells, squares, counts)]
     return float(np.concatenate([means_without(*each), means_without(*joined)]).min())
 
 
 def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions:
-    """Step (a) with the weights of each state, from its partition."""
+    """Make step (a) with the weights of each state, from its partition."""
     table = engine.rough_table(np.array([state.weights for state in states]))
     groups = table.arrays.join([state.groups for state in states])
     return repartition(table, groups, problem)

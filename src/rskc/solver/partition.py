@@ -68,7 +68,7 @@ class Partitions:
 
 
 def lloyd(table: Table, centers: np.ndarray, problem: Problem) -> Partitions:
-    """Trimmed K-means from each of the starting centers (runs, K, columns), all in one batch.
+    """Run trimmed K-means from each of the starting centers (runs, K, columns), in one batch.
 
     A run leaves the batch when nothing in it changes, or when its within sum falls by no more than
     ``tol`` of itself.
@@ -93,6 +93,7 @@ class _Batch:
         self.runs = np.arange(len(centers))
         self.ended: list[tuple[np.ndarray, Partitions]] = []
         assignment = table.assign(centers)
+        self.labels = assignment.labels
         self.groups, self.within = table.trim(assignment, n_trim)
         self.sums = table.sums(self.groups, centers.shape[1])
         self._update_centers(assignment)
@@ -122,7 +123,7 @@ class _Batch:
         self.within = self.within[stay]
 
     def found(self) -> Partitions:
-        """All runs, in the order in which they were given."""
+        """Return all runs, in the order in which they were given."""
         runs, (first, *others) = zip(*self.ended, strict=True)
         if not others:
             return first
@@ -173,7 +174,7 @@ def improve(table: Table, groups: Any, problem: Problem) -> Partitions:
 
 
 def continue_lloyd(table: Table, groups: Any, problem: Problem) -> Partitions:
-    """Lloyd's iterations from where partitions stand."""
+    """Run Lloyd's iterations from where partitions stand."""
     return lloyd(table, table.sums(groups, problem.n_clusters).means(), problem)
 
 

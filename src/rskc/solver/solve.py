@@ -43,7 +43,7 @@ MILLIONS, LATE_TOL, LATE_MOVES = 1_000_000, 1e-2, 10
 MOST_ENDS = 4
 # By how much a rival's objective must be larger to be worth a word.
 RIVAL_GAIN = 0.01
-# So many cases of its smallest cluster are named.
+# The most cases of its smallest cluster that are looked up.
 RIVAL_CASES = 100
 
 
@@ -282,9 +282,9 @@ def _iterate(
 
 
 def _slack(problem: Problem, n: int) -> float:
-    """Return which share of the cases, and of the weights, may still change at convergence.
+    """Return the share of the cases, and of the weights, that may still change at convergence.
 
-    None of fewer than a million.
+    It is 0 for fewer than a million cases.
     """
     return LATE_MOVES * problem.tol if n >= MILLIONS else 0.0
 
@@ -313,7 +313,7 @@ def _described(engine: Engine, problem: Problem, ended: _Stationary, weights: np
 
 
 def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
-    """K-means and trimmed K-means: the partition of least within sum, all weights 1."""
+    """Return that of K-means or trimmed K-means: the least within sum, with equal weights."""
     weights, m = engine.equal_weights(), problem.n_trim
     table = engine.table(weights) if found.table.rotated else found.table
     leader = found.partitions.take(slice(0, 1))
@@ -338,20 +338,19 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
 
 
 def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solution:
-    """Sparse K-means, trimmed or not: the state chosen, its labels made with its own weights.
+    """Return that of sparse K-means, trimmed or not: the state chosen, with labels of its weights.
 
     If that makes a cluster that may be nothing but outlying cases, the ends of the branches are
     tried in turn, where nothing moves any more. If none will do the state is returned, and the
     warning names the cluster.
     """
-    solution = first = finish(engine, problem, outcome.state)
-    others = iter(outcome.ends[:MOST_ENDS] if outcome.state.guarded else ())
-    while outcome.state.guarded and not is_guarded(problem, solution.sizes, solution.kept_sizes):
-        end = next(others, None)
-        if end is None or not end.guarded:
-            solution = replace(first, exposed=_smallest_cluster(engine, first))
-            break
-        solution = finish(engine, problem, end)
+    solution = finish(engine, problem, outcome.state)
+    if outcome.state.guarded and not is_guarded(problem, solution.sizes, solution.kept_sizes):
+        ends = (end for end in outcome.ends[:MOST_ENDS] if end.guarded)
+        others = (finish(engine, problem, end) for end in ends)
+        safe = (each for each in others if is_guarded(problem, each.sizes, each.kept_sizes))
+        exposed = solution
+        solution = next(safe, None) or replace(exposed, exposed=_smallest_cluster(engine, exposed))
     path = tuple(objective * engine.unit for objective in outcome.path)
     return replace(
         solution,
@@ -379,7 +378,7 @@ def finish(engine: Engine, problem: Problem, state: State | Held) -> Solution:
     out = engine.set_aside(state.groups, state.made_with)
     weights, groups = state.weights, state.groups
     slack = _slack(problem, engine.n_cases)
-    # What a sample led to is near: labels are then made once with each weights.
+    # What a sample led to is near: labels are then made once with each set of weights.
     near, step = slack > 0, replace(problem, max_iter=1) if slack > 0 else problem
     for _ in range(FINISH_ROUNDS):
         if not (weights.any() and np.isfinite(weights).all()):
@@ -412,7 +411,7 @@ def finish(engine: Engine, problem: Problem, state: State | Held) -> Solution:
 
 
 def _labels_with_fixed_trimming(table: Table, groups: Any, out: Any, problem: Problem) -> Any:
-    """Lloyd's iterations with the trimmed cases left as they are."""
+    """Run Lloyd's iterations with the trimmed cases left as they are."""
     sums = table.sums(groups, problem.n_clusters)
     for _ in range(problem.max_iter):
         before, groups = groups, _keep_out(table, out, table.assign(sums.means()))

@@ -33,7 +33,7 @@ SHARE_OF_SEVERAL = 3
 SPLIT_STEP = 0.1
 # A round counts if the within sum falls by more than this share.
 GAIN = 1e-4
-# So many rounds at most: 10 to 25 are usual.
+# The most rounds: 10 to 25 are usual.
 MOST_ROUNDS = 100
 
 

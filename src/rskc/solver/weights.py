@@ -93,7 +93,7 @@ def count_weights(between: np.ndarray, n_features: int) -> np.ndarray:
 
 
 def _not_ruled_out(between: np.ndarray) -> np.ndarray:
-    """Features with B_j >= 0; others have no observed cell, or cells that speak against them."""
+    """Return the features with B_j >= 0; others have no observed cell, or cells against them."""
     return between >= 0 if (between >= 0).any() else np.ones(len(between), bool)
 
 
@@ -122,14 +122,14 @@ def _depths(below: np.ndarray, s: float) -> np.ndarray:
 
 
 def _unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Rows of L2 norm 1; a row of zeros stays."""
+    """Return rows of L2 norm 1; a row of zeros stays."""
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     norms[norms == 0] = 1.0
     return rows / norms[:, None]
 
 
 def _tied_weights(tied: np.ndarray, s: float) -> np.ndarray:
-    """Both norms on the first of the tied features: q - 1 equal weights and a smaller one."""
+    """Let the first of the tied features meet both norms: q - 1 equal weights and a smaller one."""
     q = min(int(np.ceil(s**2 * (1 - 1e-12))), int(np.count_nonzero(tied)))
     first = np.flatnonzero(tied)[:q]
     spread = np.sqrt(max(q - s**2, 0.0) * (q - 1)) / q
