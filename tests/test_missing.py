@@ -319,7 +319,8 @@ def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses
     X[rng.random(X.shape) < 0.2] = np.nan
     groups = rng.integers(-1, 4, (2, len(X)), np.int32)
     own = rng.integers(1, 4, len(X)).astype(float)
-    frame, weights = Frame(np.ones(3), 1.0, np.full(3, 1e9)), np.array([[1.0, 2.0, 4.0]])
+    location, weights = np.full(3, float(masses)), np.array([[1.0, 2.0, 4.0]])
+    frame = Frame(location, 1.0, np.full(3, 1e9))
     found = []
     for passes, threads in ((passes_numpy, 1), (_passes, 1), (_passes, 3)):
         options = {"frame": frame, "passes": passes, "n_threads": threads}
@@ -331,7 +332,7 @@ def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses
         centers = np.round(np.nan_to_num(sums.means()))
         labels = np.maximum(groups, 0)
         found.append((sums.totals, sums.counts, engine.factored(groups, np.ones((2, 3)), 4)))
-        found[-1] += (engine.distances(labels, centers, weights), engine._observed_weight(weights))
+        found[-1] += (engine.distances(labels, centers, weights), engine._factors(weights))
     for a, b in zip(found[0], found[1], strict=True):
         assert_allclose(b, a, rtol=1e-12, atol=1e-12)
     for a, b in zip(found[1], found[2], strict=True):
@@ -339,7 +340,7 @@ def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses
     members = groups[:, None, :] == np.arange(4)[:, None]
     counted = members * (own if masses else 1.0)
     assert_array_equal(found[0][0][:, :, 3:], counted @ ~np.isnan(X))
-    assert_array_equal(found[0][0][:, :, :3], counted @ np.nan_to_num(X.astype(float) - 1))
+    assert_array_equal(found[0][0][:, :, :3], counted @ np.nan_to_num(X.astype(float) - location))
 
 
 # ---- Laws

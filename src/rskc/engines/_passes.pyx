@@ -42,14 +42,17 @@ cdef extern from "kernels.h":
     void center_observed_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
     void add_row_float(const float*, const double*, double, int, double*) noexcept nogil
     void add_row_double(const double*, const double*, double, int, double*) noexcept nogil
+    void add_plain_row_float(const float*, double, int, double*) noexcept nogil
+    void add_plain_row_double(const double*, double, int, double*) noexcept nogil
     void add_observed_row_float(const float*, const double*, double, double, int, double*) noexcept nogil
     void add_observed_row_double(const double*, const double*, double, double, int, double*) noexcept nogil
     double framed_distance_float(const float*, const double*, double, const double*, const double*, int) noexcept nogil
     double framed_distance_double(const double*, const double*, double, const double*, const double*, int) noexcept nogil
     double observed_distance_float(const float*, const double*, double, const double*, const double*, double, int) noexcept nogil
     double observed_distance_double(const double*, const double*, double, const double*, const double*, double, int) noexcept nogil
-    double observed_weight_float(const float*, const double*, int) noexcept nogil
     double observed_weight_double(const double*, const double*, int) noexcept nogil
+    double missing_factor_float(const float*, const double*, double, int) noexcept nogil
+    double missing_factor_double(const double*, const double*, double, int) noexcept nogil
     void add_squares_float(const float*, double, int64_t, double*) noexcept nogil
     void add_squares_double(const double*, double, int64_t, double*) noexcept nogil
     double trim_run_float(const int32_t*, const float*, int64_t, int64_t, float*, int32_t*) noexcept nogil
@@ -281,20 +284,23 @@ cdef void assign_piece(const floating *x, Piece piece, int q, int runs, int K, c
 
 
 def scale_centers_missing(const double[:, ::1] weights, const double[:, :, ::1] centers,
-                          floating[:, :, ::1] scaled, int64_t[:, ::1] unseen):
+                          floating[:, :, ::1] scaled, int64_t[::1] starts):
     """scaled (runs, K, 2q) = -2 w c and then w c^2, 0 where a center is NaN.
 
-    unseen = the number of features that have weight in which it is NaN.
+    starts (runs * K + 1) = the number of features that have weight in which the centers before are NaN.
     """
-    cdef int64_t r, k, own = weights.shape[0] > 1
+    cdef int64_t r, k, c = 0, unseen, own = weights.shape[0] > 1
     cdef int q = <int>centers.shape[2]
+    starts[0] = 0
     with nogil:
         for r in range(centers.shape[0]):
             for k in range(centers.shape[1]):
                 if floating is float:
-                    unseen[r, k] = scale_observed_center_float(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                    unseen = scale_observed_center_float(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
                 else:
-                    unseen[r, k] = scale_observed_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                    unseen = scale_observed_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+                starts[c + 1] = starts[c] + unseen
+                c += 1
 
 
 cdef struct Unseen:
@@ -542,6 +548,7 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
         int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // STRIPE_ROWS))
         int64_t rows = stripe_rows(n, stripes), r, s, K = totals.shape[1], p = location.shape[0], width = totals.shape[2]
         const double *mass
+        const double *place = &location[0] if width > p else place_of(location, factor)
         int64_t gathered = block * p if block > 1 else 0  # room for the cases of a block, row by row
         int64_t *changed = NULL
         double *partial = NULL
@@ -556,11 +563,11 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
         for r in prange(runs * stripes, nogil=True, num_threads=n_threads, schedule="dynamic"):
             mass = NULL if masses == NULL else masses + r // stripes * own
             if stripes == 1:
-                changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, mass, &before[r, 0], &after[r, 0], 0, n,
+                changed[r] = shift_stripe(&X[0], n, block, place, factor, mass, &before[r, 0], &after[r, 0], 0, n,
                                           p, width, work + threadid() * gathered, NULL, &totals[r, 0, 0], &counts[r, 0])
             else:
                 memset(touched + r * K, 0, K)
-                changed[r] = shift_stripe(&X[0], n, block, &location[0], factor, mass, &before[r // stripes, 0],
+                changed[r] = shift_stripe(&X[0], n, block, place, factor, mass, &before[r // stripes, 0],
                                           &after[r // stripes, 0], min(n, (r % stripes) * rows),
                                           min(n, (r % stripes + 1) * rows), p, width, work + threadid() * gathered,
                                           touched + r * K, partial + r * size, partial + r * size + K * width)
@@ -577,6 +584,15 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
         free(work)
         free(touched)
         free(partial)
+
+
+cdef const double* place_of(const double[::1] location, double factor) noexcept:
+    """The location, or NULL where cases lie in place already, as those of a table do."""
+    cdef int64_t j
+    for j in range(location.shape[0] if factor == 1 else 0):
+        if location[j] != 0:
+            return &location[0]
+    return NULL if factor == 1 else &location[0]
 
 
 cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
@@ -670,12 +686,16 @@ cdef inline const floating* row_of(const floating *x, int64_t i, int64_t n, int6
 cdef inline void move_row(const floating *x, const double *location, double factor, double mass, int64_t p,
                           int64_t width, double *total) noexcept nogil:
     if floating is float:
-        if width == p:
+        if location == NULL:
+            add_plain_row_float(x, mass, <int>p, total)
+        elif width == p:
             add_row_float(x, location, factor * mass, <int>p, total)
         else:
             add_observed_row_float(x, location, factor * mass, mass, <int>p, total)
     else:
-        if width == p:
+        if location == NULL:
+            add_plain_row_double(x, mass, <int>p, total)
+        elif width == p:
             add_row_double(x, location, factor * mass, <int>p, total)
         else:
             add_observed_row_double(x, location, factor * mass, mass, <int>p, total)
@@ -728,16 +748,18 @@ def own_distances_missing(const floating[:, ::1] X, const double[::1] location, 
     free(totals)
 
 
-def observed_weights(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads, double[:, ::1] out):
-    """out[r, i] = sum of weights[r] over the features that are not NaN in case i."""
+def missing_factors(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads, double[:, ::1] out):
+    """out[r, i] = all weight / the weight of what is not NaN in case i; 0 if that has none."""
     cdef int64_t n = X.shape[0], i, r
     cdef int p = <int>X.shape[1]
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-        for r in range(weights.shape[0]):
+    cdef double total
+    for r in range(weights.shape[0]):
+        total = observed_weight_double(&weights[r, 0], &weights[r, 0], p)
+        for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
             if floating is float:
-                out[r, i] = observed_weight_float(&X[i, 0], &weights[r, 0], p)
+                out[r, i] = missing_factor_float(&X[i, 0], &weights[r, 0], total, p)
             else:
-                out[r, i] = observed_weight_double(&X[i, 0], &weights[r, 0], p)
+                out[r, i] = missing_factor_double(&X[i, 0], &weights[r, 0], total, p)
 
 
 def row_norms(const floating[::1] X, int block, const double[:, ::1] weights, int n_threads,

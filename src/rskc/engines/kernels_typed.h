@@ -165,7 +165,14 @@ static void NAME(add_row)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT 
     for (int j = 0; j < p; j++) total[j] += factor * ((double)x[j] - location[j]);
 }
 
-/* The same where observed; then, in the second half, mass is added to the totals of marks. */
+/* total += mass * x */
+RSKC_CLONES
+static void NAME(add_plain_row)(const T *RSKC_RESTRICT x, double mass, int p,
+                                double *RSKC_RESTRICT total) {
+    for (int j = 0; j < p; j++) total[j] += mass * (double)x[j];
+}
+
+/* total += factor * (x - location) where observed; then, in the second half, mass is added to the totals of marks. */
 RSKC_CLONES
 static void NAME(add_observed_row)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
                                    double factor, double mass, int p, double *RSKC_RESTRICT total) {
@@ -173,7 +180,7 @@ static void NAME(add_observed_row)(const T *RSKC_RESTRICT x, const double *RSKC_
     for (int j = 0; j < p; j++) {
         double value = (double)x[j] - location[j];
         double own = value == value ? mass : 0;
-        value = value == value ? value : 0; /* before it is multiplied: compilers vectorize that */
+        value = value == value ? value : 0; /* not in the sum itself: GCC would store it twice */
         total[j] += factor * value;
         cells[j] += own;
     }
@@ -227,7 +234,8 @@ static double NAME(observed_distance)(const T *RSKC_RESTRICT x, const double *RS
     RSKC_SUM_IN_LANES(sum, seen)
     for (int j = 0; j < p; j++) {
         double e = ((double)x[j] - location[j]) * factor - c[j];
-        double own = e == e ? w[j] : 0;
+        double own = w[j]; /* read in any case: then sums stay in registers */
+        own = e == e ? own : 0;
         sum += own > 0 ? own * e * e : 0;
         seen += own;
     }
@@ -239,8 +247,17 @@ RSKC_CLONES
 static double NAME(observed_weight)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT w, int p) {
     double seen = 0;
     RSKC_SUM_IN_LANES(seen)
-    for (int j = 0; j < p; j++) seen += x[j] == x[j] ? w[j] : 0;
+    for (int j = 0; j < p; j++) {
+        double own = w[j];
+        seen += x[j] == x[j] ? own : 0;
+    }
     return seen;
+}
+
+/* What distances are scaled up by: total / that weight; 0 if there is none. */
+static double NAME(missing_factor)(const T *x, const double *w, double total, int p) {
+    double seen = NAME(observed_weight)(x, w, p);
+    return seen > RSKC_NOTHING * total ? total / seen : 0;
 }
 
 /* sums[i] += w x_i^2 for a column of `rows` cases. */

@@ -265,7 +265,7 @@ class MemoryTable(BaseTable):
     def _gather(self, index, columns):
         """Return the first columns of some cases."""
         if self.row_block == 1:
-            return self.rows.reshape(self.n_cases, self.width)[:, :columns].take(index, axis=0)
+            return self.rows.reshape(self.n_cases, self.width)[index, :columns]
         first = index - index % self.row_block
         stride = np.minimum(self.row_block, self.n_cases - first)
         start = first * self.width + index - first

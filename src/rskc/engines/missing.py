@@ -59,7 +59,8 @@ class MissingSums(Sums):
     def means(self) -> np.ndarray:
         """Return means over observed cells; NaN where there is none."""
         values, cells = self.halves()
-        return values / np.where(cells > NO_MASS, cells, np.nan)
+        means = np.where(cells > NO_MASS, cells, np.nan)
+        return np.divide(values, means, out=means)
 
     def values_and_cells(self) -> tuple[np.ndarray, np.ndarray]:
         """Totals (K, p) of the only run, and the number of observed cells in each of them."""
@@ -68,17 +69,19 @@ class MissingSums(Sums):
 
     def between(self) -> np.ndarray:
         """Return B_j as if every case had observed all features that it is judged by."""
-        values, cells = self.halves()
-        mean = values.sum(axis=1) / above_0(cells.sum(axis=1))
-        errors = np.nan_to_num(self.means()) - mean[:, None, :]
-        return np.einsum("rkj,rkj->rj", cells, errors**2)
+        means, mean = self._means_and_mean()
+        return np.einsum("rkj,rkj->rj", self.halves()[1], (means - mean) ** 2)
 
     def factored_between(self, first: np.ndarray, zeroth: np.ndarray) -> np.ndarray:
         """Return B_j from sums (runs, K, p) of f x, and of f over observed cells."""
-        values, cells = self.halves()
-        means = np.nan_to_num(self.means())
-        mean = (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None, :]
+        means, mean = self._means_and_mean()
         return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
+
+    def _means_and_mean(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means (runs, K, p), 0 where there is none, and those of all clusters."""
+        values, cells = self.halves()
+        means = np.where(cells > NO_MASS, values, 0.0) / above_0(cells)
+        return means, (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None, :]
 
 
 class MissingTableMixin(BaseTable):
@@ -117,16 +120,20 @@ class MissingTableMixin(BaseTable):
 class MissingTable(MissingTableMixin, MemoryTable):
     """Values and marks of the columns that carry weight."""
 
+    _has_blind: bool | None = None
+
+    def of_runs(self, index):
+        part = super().of_runs(index)
+        if part is not self:
+            part._has_blind = None
+        return part
+
     def assign(self, centers):
         runs, K, q = centers.shape
         centers = np.ascontiguousarray(centers, np.float64)
-        scaled, unseen = (
-            np.empty((runs, K, 2 * q), self.blocks.dtype),
-            np.empty((runs, K), np.int64),
-        )
-        self.passes.scale_centers_missing(self.weights, centers, scaled, unseen)
-        starts = np.concatenate([[0], np.cumsum(unseen)])
-        columns = np.empty(0, np.int64)
+        scaled = np.empty((runs, K, 2 * q), self.blocks.dtype)
+        starts, columns = np.empty(runs * K + 1, np.int64), np.empty(0, np.int64)
+        self.passes.scale_centers_missing(self.weights, centers, scaled, starts)
         if starts[-1] > 0:
             columns = np.flatnonzero(np.isnan(centers) & (self.weights[:, None, :] > 0)) % q
         labels = np.empty((runs, self.n_cases), np.int32)
@@ -147,8 +154,9 @@ class MissingTable(MissingTableMixin, MemoryTable):
         return Assignment(labels, costs)
 
     def exclude(self, groups):
-        # A copy of all groups takes as long as to trim them.
-        return super().exclude(groups) if (self.scale == 0).any() else groups
+        if self._has_blind is None:
+            self._has_blind = not self.scale.all()
+        return super().exclude(groups) if self._has_blind else groups
 
     def single_moves(self, groups, K, max_rounds=100):
         # Moves lower the sum over observed cells and exchanges the one scaled up for missing ones:
@@ -163,14 +171,14 @@ class MissingEngineMixin(BaseEngine):
     observed_features: np.ndarray  # (p,) whether a feature is observed at all
     sums: Callable[..., Any]
     factored: Callable[..., Any]  # sums with the factors of cases
-    _observed_weight: Callable[..., Any]  # (runs, n) of each case
+    _factors: Callable[..., Any]  # (runs, n) all weight / observed weight; 0 for a blind case
 
     def equal_weights(self):
         return self.observed_features[None].astype(np.float64)
 
     def little_seen(self, weights, share):
-        seen = self._observed_weight(weights[None])[0, :] / float(weights.sum())
-        return Listed.of(self.arrays.numbers_where(seen < share))
+        factors = self._factors(weights[None])[0, :]
+        return Listed.of(self.arrays.numbers_where((factors == 0) | (factors * share > 1)))
 
     def between(self, sums, groups, weights):
         """Return B_j, each case's terms multiplied by the factor for its missing cells."""
@@ -179,11 +187,6 @@ class MissingEngineMixin(BaseEngine):
 
     def set_aside(self, groups, weights):
         return self.arrays.trimmed(groups) & (self._factors(weights[None]) > 0)
-
-    def _factors(self, weights):
-        """Return all weight / observed weight (runs, n) of each case; 0 for a blind one."""
-        total = self.arrays.asarray(weights.sum(axis=1, keepdims=True))
-        return missing_factors(self._observed_weight(weights), total, self.arrays.xp)
 
     def _can_rotate(self, weights):
         return False
@@ -245,10 +248,9 @@ class MissingEngine(MissingEngineMixin, MemoryEngine):
         )
         return sums.halves()
 
-    def _observed_weight(self, weights):
-        """Return the weight (runs, n) that is observed of each case."""
+    def _factors(self, weights):
         out = np.empty((len(weights), self.n_cases))
-        self.passes.observed_weights(self.X, weights, self._threads(weights.size), out)
+        self.passes.missing_factors(self.X, weights, self._threads(weights.size), out)
         return out
 
 

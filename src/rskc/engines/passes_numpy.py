@@ -87,15 +87,16 @@ def assign(X, block, scaled, constants, norms, n_threads, labels, costs):
         costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
 
 
-def scale_centers_missing(weights, centers, scaled, unseen):
+def scale_centers_missing(weights, centers, scaled, starts):
     """Write -2 w c and then w c^2 to ``scaled``, 0 where a center is NaN.
 
-    unseen = the number of features that have weight in which it is NaN.
+    starts (runs * K + 1) = the number of features that have weight in which the centers before are
+    NaN.
     """
     missing = np.isnan(centers)
     filled, own = np.where(missing, 0, centers), weights[:, None, :]
     scaled[...] = np.concatenate([-2 * own * filled, own * filled**2], axis=2)
-    unseen[...] = (missing & (own > 0)).sum(axis=2)
+    starts[0], starts[1:] = 0, np.cumsum((missing & (own > 0)).sum(axis=2))
 
 
 def assign_missing(
@@ -270,10 +271,13 @@ def own_distances_missing(X, location, factor, weights, labels, centers, n_threa
             out[r, rows] = np.where(some, scaled_up, np.inf)
 
 
-def observed_weights(X, weights, n_threads, out):
-    """Set out[r, i] to the sum of weights[r] over the features that are not NaN in case i."""
+def missing_factors(X, weights, n_threads, out):
+    """Set out[r, i] to all weight / the weight of what is not NaN in case i; 0 if that has none."""
+    total = weights.sum(axis=1, keepdims=True)
     for rows in _blocks(len(X), 16 * X.shape[1]):
-        out[:, rows] = weights @ ~np.isnan(X[rows]).T
+        seen = weights @ ~np.isnan(X[rows]).T
+        some = seen > NOTHING * total
+        out[:, rows] = some * total / np.where(some, seen, 1)
 
 
 def row_norms(X, block, weights, n_threads, out):

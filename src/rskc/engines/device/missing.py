@@ -16,6 +16,7 @@ from rskc.engines.missing import (
     MissingSums,
     MissingTable,
     MissingTableMixin,
+    missing_factors,
     observed_frame,
     scaled_up,
 )
@@ -140,11 +141,11 @@ class DeviceMissingEngine(MissingEngineMixin, DeviceEngine):
         shape = (runs, K, self.n_features)
         return [part.reshape(shape) for part in fetch(first, zeroth)]
 
-    def _observed_weight(self, weights):
-        """Return the weight (runs, n) that is observed of each case."""
+    def _factors(self, weights):
         xp, columns = self.arrays.xp, self.arrays.asarray(weights.T)
         parts = [
             (passes_array.read(self.observed, rows) @ columns).T
             for rows in passes_array.chunks(self.observed, self.n_features)
         ]
-        return xp.concat(parts, axis=1)
+        total = self.arrays.asarray(weights.sum(axis=1, keepdims=True))
+        return missing_factors(xp.concat(parts, axis=1), total, xp)
