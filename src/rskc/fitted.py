@@ -135,6 +135,18 @@ def with_cases(model: Any, **attributes: Any) -> Any:
     return made
 
 
+def with_features(model: Any, columns: np.ndarray) -> Any:
+    """Return a copy of a model, without its cases, for tables that have some of its features only.
+
+    It predicts the same where these have all the weight.
+    """
+    made = with_cases(model, n_features_in_=len(columns), _frame=model._frame.of_columns(columns))
+    for name, attribute in ATTRIBUTES.items():
+        if attribute.axes[-1:] in ("p", "q") and name in vars(made):
+            setattr(made, name, np.take(getattr(made, name), columns, axis=-1))
+    return made
+
+
 @dataclass(frozen=True)
 class Predictor:
     """The part of a fitted model that assigns cases: small, and sent to tasks as it is.
