@@ -158,7 +158,7 @@ class Predictor:
     weights: np.ndarray  # (p,)
     frame: Frame
     thresholds: Thresholds  # the distances beyond which a case is an outlier
-    n_threads: int
+    n_threads: int | None  # as the model has it: an engine asks how many the machine has
 
     def labels(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
@@ -169,9 +169,10 @@ class Predictor:
             found = quick_look(X, self.frame, self.weights, self.centers)
         if found is None:
             return self._nearest(self._engine(X))
-        labels, doubtful = found
-        if len(doubtful):
-            labels[doubtful] = self._nearest(self._engine(X[doubtful]))
+        labels, n_left = found
+        if n_left:
+            left = labels < 0
+            labels[left] = self._nearest(self._engine(X[left]))
         return labels
 
     def squared(self, X: Any) -> Any:
@@ -247,7 +248,8 @@ class Predictor:
 
     def _engine(self, X: Any) -> Engine:
         missing = True if np.isnan(self.centers).any() else None
-        return engine_for(X, missing=missing, frame=self.frame, n_threads=self.n_threads)
+        n_threads = check_n_threads(self.n_threads)
+        return engine_for(X, missing=missing, frame=self.frame, n_threads=n_threads)
 
 
 def thresholds_of(model: Any) -> Thresholds:
@@ -263,5 +265,5 @@ def predictor_of(model: Any) -> Predictor:
         number_weights(model),
         model._frame,
         thresholds_of(model),
-        check_n_threads(model.n_threads),
+        model.n_threads,
     )
