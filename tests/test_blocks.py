@@ -469,6 +469,12 @@ def test_only_columns_that_carry_weight_are_read(monkeypatch, dtype, share):
         assert_allclose(found.feature_weights_, known.feature_weights_, rtol=1e-6)
         assert found.objective_ == pytest.approx(known.objective_)
         reads.append(sum(columns < 20 for columns in read))
+        with dask.config.set({"rskc.memory": memory}):
+            made = engine_for(as_blocks(frame))
+        read.clear()
+        cells = made.columns_of(np.array([2, 1500]), np.array([3, 4]))
+        assert_array_equal(cells, X[[2, 1500]][:, [3, 4]])
+        assert read == [2, 2]
     assert 0 < reads[1] < reads[0]
 
 

@@ -97,6 +97,29 @@ def test_a_folder_gives_the_same_as_one_file(here):
     assert sorted(os.listdir()) == ["big", "big-rskc", "whole-rskc", "whole.parquet"]
 
 
+@pytest.mark.parametrize("of", ["none", "columns", "rows", "none, missing"])
+def test_results_are_written_from_the_features_that_have_weight(here, frame, monkeypatch, of):
+    """But rows are standardized by all of them. What is shown was noted when all were read."""
+    read, known = set(), blocks.BlockTable.read
+    monkeypatch.setattr(
+        blocks.BlockTable,
+        "read",
+        lambda table, piece, names: read.add(frozenset(names)) or known(table, piece, names),
+    )
+    if of != "none, missing":
+        frame.fillna(1.0).to_parquet("whole.parquet", index=False)
+        frame[:20].fillna(1.0).to_parquet("big/part.0.parquet", index=False)
+    how = (*QUICK, "--n-features", "3", "--standardize", of.split(",")[0])
+    run("fit", "whole.parquet", *how, "--engine", "memory")
+    run("fit", "big", *how)
+    assert_same_results("big-rskc", "whole-rskc")
+    features = pd.read_csv("big-rskc/features.csv")
+    own = features[features.weight > 0] if of in ("none", "columns") else features
+    assert read == {frozenset(own.feature)}
+    markers = (pd.read_csv(f"{name}-rskc/markers.csv") for name in ("big", "whole"))
+    pd.testing.assert_frame_equal(*markers)  # of all features of the cases that are shown
+
+
 def test_stability_of_cases_is_written_block_by_block(here, few_repeats):
     how = ("--label-column", "group", "--quiet", "--max-samples", "60", "--n-init", "2")
     run("fit", "whole.parquet", *how, "--engine", "memory")

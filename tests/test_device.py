@@ -428,14 +428,50 @@ def close_calls(seed, n=5000, p=37):
 
 @needs_cuda("torch")
 @pytest.mark.parametrize("active", [37, 3], ids=["all columns", "few columns"])
-@pytest.mark.parametrize("seed", [0, 1, 30])
+@pytest.mark.parametrize("seed", [0, 1, 30, 3000])
 def test_a_quick_look_finds_what_double_precision_finds(seed, active):
     X, centers = close_calls(seed)
     weights = np.zeros(X.shape[1])
     weights[:active] = np.linspace(0.1, 1, active)
     engine = engine_for(to_cuda(X))
-    labels, doubtful = quick_look(engine.X, engine.frame, weights, centers)
-    exact = engine.nearest(centers, weights)
-    differ = np.flatnonzero(to_numpy(labels != exact))
-    assert set(differ) <= set(to_numpy(doubtful).tolist())
-    assert len(doubtful) < len(X) // 2
+    labels, n_left = quick_look(engine.X, engine.frame, weights, centers)
+    assert_array_equal(to_numpy(labels), to_numpy(engine.nearest(centers, weights)))
+    assert n_left == 0
+
+
+@needs_cuda("torch")
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1.0, 1e15, 1e30])
+@pytest.mark.parametrize(("K", "p"), [(1, 1), (2, 3), (8, 64), (17, 100), (33, 5), (128, 200)])
+def test_a_quick_look_at_any_size(K, p, scale):
+    """Whole numbers, so that there are ties; few columns, many centers, any unit."""
+    rng = np.random.default_rng(K)
+    X = (rng.integers(-3, 4, (1001, p)) * scale).astype(np.float32)
+    weights = rng.random(p) * (rng.random(p) < 0.7)
+    weights[0] = 0.5
+    centers = X[rng.integers(len(X), size=K)].astype(np.float64)
+    engine = engine_for(to_cuda(X))
+    labels, _ = quick_look(engine.X, engine.frame, weights, centers)
+    assert_array_equal(to_numpy(labels), to_numpy(engine.nearest(centers, weights)))
+
+
+@needs_cuda("torch")
+def test_a_quick_look_leaves_out_what_is_not_finite():
+    X, centers = close_calls(0)
+    weights = np.linspace(0, 1, X.shape[1])  # the first column has none
+    engine = engine_for(to_cuda(X))
+    X[5, 0], X[8, 1], X[4999, -1] = np.nan, -np.inf, np.nan
+    labels, n_left = quick_look(to_cuda(X), engine.frame, weights, centers)
+    expected = to_numpy(engine.nearest(centers, weights))
+    expected[[5, 8, 4999]] = -1
+    assert_array_equal(to_numpy(labels), expected)
+    assert n_left == 3
+    X[1000:, 3] = np.nan
+    assert quick_look(to_cuda(X), engine.frame, weights, centers) is None
+
+
+@needs_cuda("torch")
+def test_cases_with_missing_cells_are_predicted_as_among_others():
+    X = with_missing(TALL.astype(np.float32))
+    model = RobustSparseKMeans(3, random_state=0, n_init=5, trim=0.05, l1_bound=2.0).fit(X)
+    X[::5] = TALL[::5]
+    assert_array_equal(to_numpy(model.predict(to_cuda(X))), model.predict(X))

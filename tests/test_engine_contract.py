@@ -445,6 +445,7 @@ def test_rows_are_the_data_as_they_were_given(kind, missing):
     X[::7, 1] = np.nan if missing else 0
     engine, cases = kind.engine(X), np.array([0, 3, 7, 20, 39])
     assert_array_equal(engine.rows(cases), X[cases])
+    assert_array_equal(engine.columns_of(cases, np.array([0, 2])), X[cases][:, [0, 2]])
 
 
 @each_kind

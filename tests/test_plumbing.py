@@ -24,6 +24,7 @@ LAYERS = (
     {"case_weights"},
     {"categories"},
     {"validation", "feature_tests", "outliers"},
+    {"reweighting"},
     {"automatic", "designs"},
     {"fitted", "labels", "datasets", "preprocessing"},
     {"fit_warnings"},

@@ -20,13 +20,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rskc.engines import Engine
 from rskc.feature_tests import FeatureTests, cases_to_rank, group_tests, rank_tests, ranks_of
-from rskc.outliers import Distances, distances_of, far_cases, find_clump, reweight
+from rskc.outliers import Distances, distances_of, far_cases, find_clump
+from rskc.reweighting import first_thresholds, reweight
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.alternate import is_guarded
 from rskc.solver.problem import Rival
@@ -112,8 +113,7 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
     problem_of_few = replace(problem, n_trim=few.rounded(problem.n_trim * few.mass / engine.mass))
     kept = np.arange(few.n_cases)
     if wishes.trim:
-        over = _over_trimmed(few, problem_of_few, starts)
-        kept = _not_set_aside(few, over)
+        kept = _not_set_aside(few, _over_trimmed(few, problem_of_few, starts))
         log.info("%d cases set aside", few.n_cases - len(kept))
         starts = _of_part(starts, few, few, kept)
     clean = few if len(kept) == few.n_cases else few.part(kept)
@@ -126,15 +126,18 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
     if wishes.bound:
         found, features = choose_features(found)
     numbers = kept if sample is None else sample.numbers[kept]
-    last = replace(found.problem, n_trim=problem.n_trim)
-    solution = found.solution
-    if wishes.trim or wishes.reweight:
-        solution = _reweighted(engine, last, found, None if sample is not None else kept)
+    last, solution = replace(found.problem, n_trim=problem.n_trim), found.solution
+    rival = solution.rival
+    if sample is None and (wishes.trim or wishes.reweight):
+        solution = _reweighted(engine, last, solution, members=_as_members(engine, found, kept))
+    elif wishes.trim or wishes.reweight:
+        thresholds = first_thresholds(few, solution.centers, solution.weights, LAST_CUTOFF)
+        del few, clean, found  # they have tables of the sample
+        engine.forget_part()
+        solution = _reweighted(engine, last, solution, thresholds=thresholds)
     elif sample is not None:
         solution = carry(engine, last, sample, solution)
-    return Found(
-        replace(solution, rival=_renumbered(found.solution.rival, numbers)), last, features
-    )
+    return Found(replace(solution, rival=_renumbered(rival, numbers)), last, features)
 
 
 def _solve_in_memory(engine: Engine, problem: Problem, starts: Starts, wishes: Wishes) -> Found:
@@ -202,19 +205,18 @@ def _far(found: _Clusters, cutoff: float) -> Distances:
     return far_cases(engine, distances, members, solution.kept_sizes, cutoff)
 
 
-def _reweighted(
-    engine: Engine, problem: Problem, found: _Clusters, kept: np.ndarray | None
-) -> Solution:
+def _as_members(engine: Engine, found: _Clusters, kept: np.ndarray) -> Any:
+    """Return the labels (n,) of the cases that made the centers, -1 for others."""
+    arrays, solution = found.engine.arrays, found.solution
+    own = arrays.to_numpy(arrays.without(solution.labels, solution.trimmed_weighted))
+    every = np.full(engine.n_cases, -1, own.dtype)
+    every[kept] = own
+    return engine.arrays.from_numpy(every)
+
+
+def _reweighted(engine: Engine, problem: Problem, solution: Solution, **known: Any) -> Solution:
     """Let the distances of all cases decide, from the centers of some."""
-    solution, members = found.solution, None
-    if kept is not None:
-        arrays = found.engine.arrays
-        own = arrays.to_numpy(arrays.without(solution.labels, solution.trimmed_weighted))
-        every = np.full(engine.n_cases, -1, own.dtype)
-        every[kept] = own
-        members = engine.arrays.from_numpy(every)
-    start = solution.centers, solution.weights
-    last = reweight(engine, problem, *start, LAST_CUTOFF, members)
+    last = reweight(engine, problem, solution.centers, solution.weights, LAST_CUTOFF, **known)
     return replace(
         last,
         path=(*solution.path, last.objective),

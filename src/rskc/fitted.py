@@ -135,6 +135,18 @@ def with_cases(model: Any, **attributes: Any) -> Any:
     return made
 
 
+def with_features(model: Any, columns: np.ndarray) -> Any:
+    """Return a copy of a model, without its cases, for tables that have some of its features only.
+
+    It predicts the same where these have all the weight.
+    """
+    made = with_cases(model, n_features_in_=len(columns), _frame=model._frame.of_columns(columns))
+    for name, attribute in ATTRIBUTES.items():
+        if attribute.axes[-1:] in ("p", "q") and name in vars(made):
+            setattr(made, name, np.take(getattr(made, name), columns, axis=-1))
+    return made
+
+
 @dataclass(frozen=True)
 class Predictor:
     """The part of a fitted model that assigns cases: small, and sent to tasks as it is.
@@ -146,7 +158,7 @@ class Predictor:
     weights: np.ndarray  # (p,)
     frame: Frame
     thresholds: Thresholds  # the distances beyond which a case is an outlier
-    n_threads: int
+    n_threads: int | None  # as the model has it: an engine asks how many the machine has
 
     def labels(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
@@ -157,9 +169,10 @@ class Predictor:
             found = quick_look(X, self.frame, self.weights, self.centers)
         if found is None:
             return self._nearest(self._engine(X))
-        labels, doubtful = found
-        if len(doubtful):
-            labels[doubtful] = self._nearest(self._engine(X[doubtful]))
+        labels, n_left = found
+        if n_left:
+            left = labels < 0
+            labels[left] = self._nearest(self._engine(X[left]))
         return labels
 
     def squared(self, X: Any) -> Any:
@@ -235,7 +248,8 @@ class Predictor:
 
     def _engine(self, X: Any) -> Engine:
         missing = True if np.isnan(self.centers).any() else None
-        return engine_for(X, missing=missing, frame=self.frame, n_threads=self.n_threads)
+        n_threads = check_n_threads(self.n_threads)
+        return engine_for(X, missing=missing, frame=self.frame, n_threads=n_threads)
 
 
 def thresholds_of(model: Any) -> Thresholds:
@@ -251,5 +265,5 @@ def predictor_of(model: Any) -> Predictor:
         number_weights(model),
         model._frame,
         thresholds_of(model),
-        check_n_threads(model.n_threads),
+        model.n_threads,
     )

@@ -1,4 +1,4 @@
-"""Which cases are outlying, centers without them, and which of them are a clump (internal).
+"""Which cases are outlying, and which of them are a clump (internal).
 
 *Distances and thresholds.* Cases are judged by the distances to their centers, weighted and
 unweighted. A squared distance over many features is nearly a sum of squares of normal errors, and
@@ -6,10 +6,6 @@ the cube root of such a sum is nearly normal whatever their number (Wilson and H
 scale 3 MAD above the median are exceeded by .13% to .18% of the cases of clean normal data, for 1
 to 1,000 features alike. On the scale of the distances themselves, the paper's, 3.5 MAD are exceeded
 by 10% of the cases with one feature, and by 2% with four.
-
-*The reweighting step.* Trimming takes a share of the cases that somebody chose. In ``reweight`` the
-distances decide: cases beyond the cut-off are left out of centers, B_j and weights, which are made
-anew, and so are labels and flags, until these stand.
 
 *Clumps.* Outlying cases may resemble one another in the features that make them outlying. In the
 features that tell the clusters apart they are still a mixture of the clusters. A small cluster that
@@ -20,15 +16,13 @@ trimming took away is compact there, as the other clusters are, and lies apart f
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rskc.engines import Cases, Engine
 from rskc.medians import MAD_FACTOR, column_medians
-from rskc.solver import Problem, Solution
-from rskc.solver.solve import Held, finish, may_move
+from rskc.solver import Solution
 
 # Cut-offs of the rules: MADs above the median.
 CUTOFFS = {"both": 3.0, "paper": 3.5}
@@ -40,8 +34,6 @@ TAIL, TAIL_BEFORE, TAIL_BEHIND = 5 / 3, 0.05, 0.01
 MOST_FLAGGED, LARGEST_CUTOFF = 0.25, 1e6
 # Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
 ROUNDING = 1e-24
-# Rounds in which flags and centers are made consistent.
-MOST_ROUNDS = 10
 
 
 # ---- Distances and thresholds
@@ -128,12 +120,18 @@ def far_cases(
     would be flagged, as with few distinct values, only those at the largest distances are.
     """
     scale = _Scale.of(engine, distances, groups, sizes)
-    cutoff = scale.cutoff_for_tail(cutoff)
-    while scale.n_beyond(cutoff) > MOST_FLAGGED * engine.mass:
-        cutoff *= 2
-        if cutoff > LARGEST_CUTOFF:
-            return Distances(*(mask & ~mask for mask in scale.beyond(cutoff)))
-    return scale.beyond(cutoff)
+    return scale.beyond(scale.cutoff_for_few(cutoff))
+
+
+def far_thresholds(
+    engine: Engine, distances: Distances, groups: Any, sizes: np.ndarray, cutoff: float
+) -> Thresholds:
+    """Return the distances beyond which ``far_cases`` flags cases of very large clusters.
+
+    These do not pull their centers.
+    """
+    scale = _Scale.of(engine, distances, groups, sizes)
+    return Thresholds(*np.power(scale.limits(scale.cutoff_for_few(cutoff)), 3))
 
 
 class _Scale(NamedTuple):
@@ -165,6 +163,13 @@ class _Scale(NamedTuple):
         far = self.beyond(cutoff)
         return self.arrays.count(far.weighted | far.unweighted)
 
+    def cutoff_for_few(self, cutoff: float) -> float:
+        """Return a cut-off beyond which no more than MOST_FLAGGED are; infinite if that is none."""
+        cutoff = self.cutoff_for_tail(cutoff)
+        while self.n_beyond(cutoff) > MOST_FLAGGED * self.n_cases:
+            cutoff = 2 * cutoff if 2 * cutoff <= LARGEST_CUTOFF else np.inf
+        return cutoff
+
     def cutoff_for_tail(self, cutoff: float) -> float:
         """Return the cut-off, or a larger one where no gap but a tail lies behind it.
 
@@ -181,68 +186,6 @@ class _Scale(NamedTuple):
 def pulls(sizes: np.ndarray) -> np.ndarray:
     """Return by how much squared distances of the cases of each cluster are too small."""
     return (sizes / np.maximum(sizes - 1, 1)) ** 2
-
-
-# ---- The reweighting step
-
-
-def reweight(
-    engine: Engine,
-    problem: Problem,
-    centers: np.ndarray,
-    weights: np.ndarray,
-    cutoff: float,
-    members: Any = None,
-) -> Solution:
-    """Repeat flags, centers and weights from given ones until the flags stand.
-
-    Those of a few among millions of cases may still change, as labels may.
-
-    Parameters
-    ----------
-    engine : Engine
-        The data.
-    problem : Problem
-        Its bound, or its number of features, and its number of clusters; nothing is trimmed.
-    centers, weights : ndarray of shape (K, p) and (p,)
-        Where to begin, in the space of the data.
-    cutoff : float
-        MADs above the median of the cube roots beyond which a case is left out.
-    members : array of shape (n,) or None
-        The cases that made the centers: their labels, -1 for others. None for all.
-
-    Returns
-    -------
-    solution : Solution
-        Its ``trimmed_weighted`` are all cases that were left out, and its ``trimmed_unweighted``
-        those of them that the unweighted distance flags.
-    """
-    arrays, K, most = engine.arrays, problem.n_clusters, may_move(problem, engine.n_cases)
-    labels = engine.nearest(centers, weights)
-    groups = arrays.as_run(labels if members is None else members)
-    solution: Solution | None = None
-    ways = weights[None], even_weights(centers)
-    distances = Distances(*(distances_to(engine, labels, centers, own) for own in ways))
-    for _ in range(MOST_ROUNDS):
-        sizes = arrays.sizes(groups, K)[0]
-        far = far_cases(engine, distances, arrays.only(groups), sizes, cutoff)
-        out = far.weighted | far.unweighted
-        new = arrays.without(arrays.as_run(labels), arrays.as_run(out))
-        stands = solution is not None and arrays.differ(new, groups)[0] <= most
-        emptied = (arrays.sizes(new, K)[0] == 0) & (sizes > 0)
-        if stands or (solution is not None and emptied.any()):
-            break
-        if emptied.any():
-            new = groups
-        held = Held(new, arrays.as_run(far.unweighted), weights, weights, True)
-        del solution, distances, far, out, new  # of n numbers each, and there will be new ones
-        solution = finish(engine, problem, held)
-        distances = distances_of(engine, solution)
-        solution = replace(solution, unweighted_costs=distances.unweighted)
-        labels, weights = solution.labels, solution.weights
-        groups = arrays.as_run(arrays.without(labels, solution.trimmed_weighted))
-    assert solution is not None
-    return solution
 
 
 # ---- Clumps
@@ -310,7 +253,7 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     roots, frame = np.sqrt(solution.weights[columns]), engine.frame.of_columns(columns)
 
     def coordinates(cases: np.ndarray) -> np.ndarray:
-        return frame.place(engine.rows(cases)[:, columns]) * roots
+        return frame.place(engine.columns_of(cases, columns)) * roots
 
     centers = frame.place(solution.centers[:, columns]) * roots
     some = _some(copies, MOST_SUSPECTS)

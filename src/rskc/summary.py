@@ -138,10 +138,11 @@ def cases_frame(model: Any, X: Any) -> Any:
     frame = pd.DataFrame(columns)
     if X is None:
         return frame
-    n, m = len(model.labels_), len(model.predict(X))
-    if m != n:
+    observed, n = observed_share(model, X), len(model.labels_)
+    if len(observed) != n:
+        m = len(observed)
         raise ValueError(f"X has {m} cases and the model was fitted to {n}; give the data of fit.")
-    return frame.assign(observed=observed_share(model, X), **_second_choices(model, X))
+    return frame.assign(observed=observed, **_second_choices(model, X))
 
 
 def observed_share(model: Any, X: Any) -> np.ndarray:

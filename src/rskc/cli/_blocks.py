@@ -196,12 +196,35 @@ def _lazy_frame(table: Any, scaling: Scaling) -> Any:
     import pandas as pd
 
     meta = pd.DataFrame({name: pd.Series(dtype=table.dtype) for name in table.features})
-    read = _Standardized(replace(table, pieces=[]), scaling)
+    firsts = (piece.first for piece in table.pieces)
+    noted = Noted(dict(zip(firsts, _shown_rows(table), strict=True)))
+    read = _Standardized(replace(table, pieces=[]), scaling, noted)
     # There is no text in it, and looking for some would copy every block.
     with dask.config.set({"dataframe.convert-string": False}):
         frame = dd.from_map(read, table.pieces, meta=meta, label="rskc-table")
-    frame.part_lengths = [piece.n_cases for piece in table.pieces]
+    frame.part_lengths, frame.noted = [piece.n_cases for piece in table.pieces], noted
     return frame
+
+
+class Noted:
+    """Rows that will be shown, noted when their block is read with all features.
+
+    Then the files are not read for them again. Other processes have notes of their own.
+    """
+
+    def __init__(self, wanted: dict[int, np.ndarray]):
+        self.wanted, self.rows = wanted, dict[int, Any]()  # by the first case of the block
+
+    def __reduce__(self) -> tuple:
+        return Noted, ({},)
+
+    def __dask_tokenize__(self) -> str:
+        return "rskc-noted"
+
+    def note(self, piece: Any, block: Any) -> None:
+        """Note the rows of a block, as they are in the file."""
+        if piece.first in self.wanted and piece.first not in self.rows:
+            self.rows[piece.first] = block.iloc[self.wanted[piece.first]]
 
 
 @dataclass(frozen=True)
@@ -210,9 +233,14 @@ class _Standardized:
 
     table: Any
     scaling: Scaling
+    noted: Noted
 
     def __call__(self, piece: Any, columns: list[str] | None = None) -> Any:
         wanted = self.table.features if columns is None else list(columns)
+        if wanted == self.table.features:
+            block = self.table.read_numbers(piece)
+            self.noted.note(piece, block)
+            return self.scaling.apply_to_block(block)
         if self.scaling.of == "rows":
             return self.scaling.apply_to_block(self.table.read_numbers(piece))[wanted]
         places = [self.table.features.index(name) for name in wanted]
@@ -238,12 +266,14 @@ class _CasesOfBlock:
     table: Any
     scaling: Scaling
     model: Any
+    features: list[str]  # that the model knows, and that are read
     weights: np.ndarray | None  # of all cases
 
-    def __call__(self, piece: Any, rows: np.ndarray, *arrays: np.ndarray) -> Any:
+    def __call__(self, piece: Any, rows: np.ndarray, noted: Any, *arrays: np.ndarray) -> Any:
         from rskc.fitted import with_cases
 
-        block, of_cases = self.table.read(piece), dict(zip(OF_CASES, arrays, strict=True))
+        block = self.table.read(piece, self.features)
+        of_cases = dict(zip(OF_CASES, arrays, strict=True))
         of_cases["trimmed_"] = of_cases["trimmed_weighted_"] | of_cases["trimmed_unweighted_"]
         if self.weights is not None:
             of_cases["sample_weight_"] = self.weights[piece.first : piece.first + len(block.data)]
@@ -251,7 +281,8 @@ class _CasesOfBlock:
         model = with_cases(self.model, **of_cases, case_names_in_=names)
         cases = model.cases_frame(self.scaling.apply_to_block(block.data))
         labels = None if block.labels is None else block.labels[rows]
-        return cases, ShownCases(cases.iloc[rows], block.data.iloc[rows], labels)
+        data = block.data.iloc[rows] if noted is None else noted.set_axis(block.data.index[rows])
+        return cases, ShownCases(cases.iloc[rows], data, labels)
 
 
 def write_results(
@@ -267,24 +298,38 @@ def write_results(
     return result
 
 
+def _cases_of_block(result: Result, noted: bool) -> _CasesOfBlock:
+    """Return what makes the rows; it reads no feature without weight if what is shown is noted."""
+    from rskc.fitted import with_cases, with_features
+
+    data, model = result.data, result.model
+    features, scaling, small = data.table.features, data.scaling, with_cases(model, n_threads=1)
+    if noted and scaling.of != "rows" and model.n_missing_ == 0:
+        used = np.flatnonzero(small.feature_weights_)
+        features, scaling = [features[j] for j in used], scaling.of_columns(used.tolist())
+        small = with_features(small, used)
+    weights = getattr(model, "sample_weight_", None)
+    return _CasesOfBlock(replace(data.table, pieces=[]), scaling, small, features, weights)
+
+
 def write_cases(path: str | os.PathLike, result: Result) -> Result:
     """Write labels.csv block by block; return the result with the cases that are shown."""
     from dask import delayed
 
     from rskc.files import write_csv_parts
-    from rskc.fitted import with_cases
 
     table, model = result.data.table, result.model
     table.close()  # what the fit left
     counts, shown = Counts(len(model.cluster_centers_)), []
-    small = with_cases(model, n_threads=1)
-    weights = getattr(model, "sample_weight_", None)
-    made = _CasesOfBlock(replace(table, pieces=[]), result.data.scaling, small, weights)
+    noted = [result.data.X.noted.rows.get(piece.first) for piece in table.pieces]
+    made = _cases_of_block(result, all(rows is not None for rows in noted))
     work = delayed(made, pure=False)
     blocks = zip(*(getattr(model, name).to_delayed() for name in OF_CASES), strict=True)
     tasks = [
-        work(piece, rows, *arrays)
-        for piece, rows, arrays in zip(table.pieces, _shown_rows(table), blocks, strict=True)
+        work(piece, rows, some, *arrays)
+        for piece, rows, some, arrays in zip(
+            table.pieces, _shown_rows(table), noted, blocks, strict=True
+        )
     ]
 
     def frames() -> Iterator[Any]:

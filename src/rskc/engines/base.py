@@ -267,10 +267,16 @@ class BaseEngine:
         """Return some of the data, in memory."""
         raise NotImplementedError
 
+    def columns_of(self, cases, columns):
+        return self.rows(cases)[:, columns]
+
     def distinct(self, most):
         return min(most, len(distinct_rows(self.rows, self.n_cases, most)))
 
     def expect(self, n_clusters, n_trim):
+        pass
+
+    def forget_part(self):
         pass
 
     def place(self, centers):

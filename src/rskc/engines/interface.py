@@ -242,11 +242,17 @@ class Engine(Protocol):
     def rows(self, cases: np.ndarray) -> np.ndarray:
         """Return some of the cases as they were given, in memory; NaN for a missing cell."""
 
+    def columns_of(self, cases: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return some columns of some cases."""
+
     def part(self, cases: np.ndarray, masses: np.ndarray | None = None) -> Engine:
         """Return an engine for some of the cases, in the same frame.
 
         Where cases have masses, they may have others there.
         """
+
+    def forget_part(self) -> None:
+        """Give up what is kept of the last part: it is not needed any more."""
 
     def equal_weights(self) -> np.ndarray:
         """Return weights (1, p) of 1, and 0 for features that are nowhere observed."""

@@ -224,7 +224,7 @@ class MemoryTable(BaseTable):
             1.0,
             before,
             after,
-            self._threads(len(before) * self.width),
+            self._threads(len(before) * (20 + self.width)),
             sums.totals,
             sums.counts,
             moved,

@@ -104,18 +104,19 @@ class BlockTable:
         self._check_finite(piece, names, cells)
         return pd.DataFrame(cells, columns=names, copy=False)
 
-    def read(self, piece: Piece) -> Block:
-        """Read a block, with names and classes of its cases."""
+    def read(self, piece: Piece, features: list[str] | None = None) -> Block:
+        """Read a block, or some features of it, with names and classes of its cases."""
         import pandas as pd
 
+        names = self.features if features is None else features
         wanted = [name for name in (self.id_column, self.label_column) if name is not None]
-        cells, sides = _read_piece(piece, self.features, wanted, self.dtype)
-        self._check_finite(piece, self.features, cells)
+        cells, sides = _read_piece(piece, names, wanted, self.dtype)
+        self._check_finite(piece, names, cells)
         index: Any = pd.RangeIndex(piece.first, piece.first + piece.n_cases)
         if self.id_column is not None:
             index = pd.Index([str(each) for each in sides[self.id_column]], dtype=object)
         labels = None if self.label_column is None else sides[self.label_column]
-        return Block(pd.DataFrame(cells, index=index, columns=self.features, copy=False), labels)
+        return Block(pd.DataFrame(cells, index=index, columns=names, copy=False), labels)
 
     def close(self) -> None:
         """Close files that are open where a block ended, and give freed memory back."""

@@ -162,15 +162,16 @@ class BlockData:
 
     # ---- Rows
 
-    def rows(self, index: np.ndarray | None) -> np.ndarray:
-        """Return rows by the sorted numbers of their cases, or all."""
+    def rows(self, index: np.ndarray | None, node: Node | None = None) -> np.ndarray:
+        """Return rows by the sorted numbers of their cases, or all; those of a node, if given."""
+        node = self.node if node is None else node
         if index is None:
-            return np.concatenate(self.blocks.gather(same, self.node))
+            return np.concatenate(self.blocks.gather(same, node))
         parts = np.split(index, np.searchsorted(index, np.cumsum(self.lengths)[:-1]))
         firsts = np.cumsum(self.lengths) - self.lengths
         wanted = self.blocks.hold([part - first for part, first in zip(parts, firsts, strict=True)])
         some = [i for i, part in enumerate(parts) if len(part)]
-        return np.concatenate(self.blocks.gather(getitem, self.node, wanted, only=some))
+        return np.concatenate(self.blocks.gather(getitem, node, wanted, only=some))
 
     def _frame(self) -> Frame:
         """Return the frame that an engine in memory has: it looks at some rows only."""

@@ -67,7 +67,7 @@ class BlocksEngine(BaseEngine):
         remote = self.blocks.scheduler.remote
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
         self.node = self._engines(data.node, self.frame)
-        self._gathered, self._sample = Latest(), Latest()
+        self.forget_part()
         if data.brought is not None:
             cases, rows = data.brought
             self._gathered.get((cases.tobytes(),), lambda: rows)
@@ -101,10 +101,17 @@ class BlocksEngine(BaseEngine):
         key = (None if cases is None else cases.tobytes(),)
         return self._gathered.get(key, lambda: self.data.rows(cases))
 
+    def columns_of(self, cases, columns):
+        node = self.data.columns(columns)
+        return super().columns_of(cases, columns) if node is None else self.data.rows(cases, node)
+
     def part(self, cases, masses=None):
         part = self._engine_of_rows(np.ascontiguousarray(self.rows(cases)), cases, masses)
         key = cases.tobytes(), None if masses is None else masses.tobytes()
         return self._sample.get(key, partial(KnownCases, cases, part)).engine
+
+    def forget_part(self):
+        self._gathered, self._sample = Latest(), Latest()
 
     def _engine_of_rows(
         self, rows: np.ndarray, cases: np.ndarray, masses: np.ndarray | None

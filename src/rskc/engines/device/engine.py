@@ -40,18 +40,17 @@ def passes_for(X: Any) -> ModuleType:
 
 
 def quick_look(X: Any, frame: Frame, weights: np.ndarray, centers: np.ndarray) -> Any:
-    """Find the nearest centers (n,) in one look at X, and the numbers of the cases in doubt.
+    """Find the nearest of the centers (K, p), given in the space of the data, in one look at X.
 
-    In doubt are those that are nearly as near to another of the centers (K, p), given in the space
-    of the data, and those with a cell that is not finite. None where X is of another kind, or too
-    many are in doubt.
+    Returns labels (n,), -1 for the cases with a cell that is not finite, and how many these are.
+    None where X is of another kind, or they are too many.
     """
     passes = passes_for(X)
     single = hasattr(passes, "nearest") and X.dtype == array_namespace(X).float32
     if not single or len(centers) > MOST_QUICK or np.isnan(centers).any():
         return None
-    labels, unsure = passes.nearest(X, frame, weights, frame.place(centers))
-    return None if 2 * len(unsure) > len(X) else (labels, unsure)
+    labels, n_left = passes.nearest(X, frame, weights, centers)
+    return None if 2 * n_left > len(X) else (labels, n_left)
 
 
 class DeviceEngine(BaseEngine):

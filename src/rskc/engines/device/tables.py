@@ -11,6 +11,7 @@ from rskc.engines.device import passes_array
 from rskc.engines.device.arrays import fetch, to_host
 from rskc.engines.interface import Assignment, Grouping, Moved, Regrouping
 from rskc.engines.memory import PASSES, MemoryTable, to_blocks
+from rskc.engines.passes_numpy import scale_centers
 
 if TYPE_CHECKING:
     from rskc.engines.device.engine import DeviceEngine
@@ -55,9 +56,9 @@ class DeviceTable(BaseTable):
         return float(xp.sort(xp.reshape(norms, (-1,)))[norms.shape[0] * norms.shape[1] // 2])
 
     def assign(self, centers):
-        weighted = self.weights[:, None, :] * centers
-        constants = np.einsum("rkj,rkj->rk", weighted, centers)
-        return self._nearest(-2 * weighted, constants)
+        factors, constants = np.empty(centers.shape), np.empty(centers.shape[:2])
+        scale_centers(self.weights, centers, factors, constants)
+        return self._nearest(factors, constants)
 
     def _nearest(self, factors, constants):
         """Find the least of x * factors + constants (runs, K) for every case and run."""

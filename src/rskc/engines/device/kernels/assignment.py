@@ -48,7 +48,7 @@ def assign(X, factors, constants, norms):
 def _assign(X, factors, constants, norms, floor):
     (n, q), (R, K, _) = X.shape, factors.shape
     slot = triton.next_power_of_2(K) if K <= MAX_SLOT else 0
-    BM, BN, BK, warps, stages = _assign_tile(R * (slot or K), K, q, X.dtype)
+    BM, BN, BK, warps, stages = assign_tile(R * (slot or K), K, q, X.dtype)
     per_block = BN // (slot or K)
     n_blocks = triton.cdiv(R, per_block)
     width = triton.cdiv(q, 64) * 64
@@ -68,7 +68,7 @@ def _assign(X, factors, constants, norms, floor):
     return labels, costs
 
 
-def _assign_tile(columns, K, q, dtype):
+def assign_tile(columns, K, q, dtype):
     """Rows, columns and terms of a step, warps, and steps loaded ahead.
 
     The minima take less of fewer columns, the products less of more: the narrow case takes 0.62 ms
