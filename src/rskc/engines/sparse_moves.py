@@ -1,11 +1,11 @@
-"""Single moves of one run on a sparse table: those of ``passes_numpy``, by products."""
+"""Single moves of one run on a sparse table: those of ``moves_numpy``, by products."""
 
 import numpy as np
 
-from rskc.engines.passes_numpy import _Run
+from rskc.engines.moves_numpy import Run
 
 
-class SparseRun(_Run):
+class SparseRun(Run):
     """One partition under single moves; changes its groups, totals and counts in place."""
 
     def __init__(self, cells, norms, weights, masses, groups, totals, counts):
