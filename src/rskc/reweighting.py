@@ -72,9 +72,9 @@ def reweight(
     solution: Solution | None = None
     for _ in range(MOST_ROUNDS):
         held = Held(flagged.groups, arrays.as_run(flagged.far), weights, weights, True)
-        del flagged, solution  # of n numbers each, and there will be new ones
+        del solution  # of n numbers each, and there will be new ones
         solution = finish(engine, problem, held)
-        del held
+        del held, flagged
         distances = distances_of(engine, solution)
         solution = replace(solution, unweighted_costs=distances.unweighted)
         labels, weights = solution.labels, solution.weights
@@ -112,12 +112,13 @@ class _Flagged(NamedTuple):
 
     groups: Any
     far: Any  # (n,) those that the unweighted distance flags
+    labels: Any  # (n,) with them: of blocks, made once for both as long as somebody has them
 
     @classmethod
     def of(cls, arrays: Cases, labels: Any, far: Distances) -> _Flagged:
         """Leave out the cases that either distance flags."""
         out = arrays.as_run(far.weighted | far.unweighted)
-        return cls(arrays.without(arrays.as_run(labels), out), far.unweighted)
+        return cls(arrays.without(arrays.as_run(labels), out), far.unweighted, labels)
 
     def empties(self, arrays: Cases, sizes: np.ndarray) -> bool:
         """Whether nothing is left of a cluster that had cases."""
