@@ -478,6 +478,26 @@ def test_only_columns_that_carry_weight_are_read(monkeypatch, dtype, share):
     assert 0 < reads[1] < reads[0]
 
 
+@pytest.mark.parametrize("unobserved", [0, 1])
+def test_columns_are_taken_from_rows_that_are_read_anyway(unobserved):
+    """Labels of few columns and sums of all are made in one graph, and blocks are read once."""
+    X = make_simulation(0, 0, n_samples=900, n_features=20, n_informative=4).data
+    X[5][:] = X[5] if unobserved == 0 else np.nan
+    weights = np.where(np.arange(20) < 4, 1.0, 0.0)[None]
+    frame, read = columns_counted(X, 300, f"anyway-{unobserved}")
+    with dask.config.set({"rskc.memory": "1kB"}):
+        engines = [engine_for(each, drop_unobserved=True) for each in (as_blocks(frame), X)]
+    read.clear()
+    found = []
+    for made in engines:
+        table = made.table(weights)
+        labels = table.assign(table.place(X[None, :3])).labels
+        found.append(made.sums(labels, 3))
+    assert read == [20] * 3
+    assert_allclose(found[0].totals, found[1].totals)
+    assert_array_equal(found[0].counts, found[1].counts)
+
+
 def test_the_farthest_are_taken_out_in_one_read():
     data, rng = Counted(LARGE, 5000), np.random.default_rng(0)
     labels = rng.integers(0, 3, (2, len(LARGE))).astype(np.int32)

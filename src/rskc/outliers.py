@@ -147,7 +147,9 @@ class _Scale(NamedTuple):
         """Take the cube roots of distances."""
         arrays = engine.arrays
         roots = Distances(*(arrays.cube_roots(each, groups, pulls(sizes)) for each in distances))
-        return cls(arrays, engine.mass, roots, tuple(arrays.spread(each) for each in roots))
+        # The unweighted ones first: blocks are read for these, while the others need no room.
+        unweighted, weighted = (arrays.spread(each) for each in roots[::-1])
+        return cls(arrays, engine.mass, roots, (weighted, unweighted))
 
     def limits(self, cutoff: float) -> list[float]:
         """Return the cube roots beyond which a case is flagged."""

@@ -254,31 +254,41 @@ class _Stationary(NamedTuple):
 
 
 def _iterate(
+    engine: Engine, table: Table, groups: Any, problem: Problem, regroup: Callable, far: Any = None
+) -> _Stationary:
+    """Repeat centers and labels, as ``predict`` computes them, until they agree to the last bit.
+
+    Of very many cases a few may still move; labels are then those of the centers.
+    """
+    for _ in range(problem.max_iter):
+        ended = _step(engine, table, groups, problem, regroup, far)
+        moved = engine.arrays.differ(groups, ended.groups)[0]
+        if moved <= may_move(problem, engine.n_cases):
+            return ended._replace(reached=True)
+        groups = ended.groups
+    return ended
+
+
+def _step(
     engine: Engine,
     table: Table,
     groups: Any,
     problem: Problem,
     regroup: Callable[[Assignment], Any],
-    far: Any = None,
+    far: Any,
 ) -> _Stationary:
-    """Repeat centers and labels, as ``predict`` computes them, until they agree to the last bit.
+    """Make centers of groups and labels of these; whether they agree is not asked.
 
-    Of very many cases a few may still move; labels are then those of the centers. Sums without the
-    cases ``far`` (1, n) are made in the same pass: that reads all features.
+    Sums without the cases ``far`` (1, n) are made in the same pass: that reads all features.
     """
-    arrays, reached = engine.arrays, False
-    for _ in range(problem.max_iter):
-        kept = groups if far is None else arrays.without(groups, far)
-        both = groups if far is None else arrays.join([groups, kept])
-        sums = engine.sums(both, problem.n_clusters)
-        centers = engine.restore(sums.of_runs(slice(0, 1)).means())
-        assignment = table.assign(table.place(centers))
-        before, groups = groups, regroup(assignment)
-        reached = arrays.differ(before, groups)[0] <= may_move(problem, engine.n_cases)
-        if reached:
-            break
+    arrays = engine.arrays
+    kept = groups if far is None else arrays.without(groups, far)
+    both = groups if far is None else arrays.join([groups, kept])
+    sums = engine.sums(both, problem.n_clusters)
+    centers = engine.restore(sums.of_runs(slice(0, 1)).means())
+    assignment = table.assign(table.place(centers))
     last = sums.of_runs(slice(-1, None))
-    return _Stationary(groups, assignment.labels, centers, kept, last, bool(reached))
+    return _Stationary(regroup(assignment), assignment.labels, centers, kept, last, False)
 
 
 def _slack(problem: Problem, n: int) -> float:
@@ -294,11 +304,17 @@ def may_move(problem: Problem, n: int) -> int:
     return int(_slack(problem, n) * n)
 
 
-def _described(engine: Engine, problem: Problem, ended: _Stationary, weights: np.ndarray) -> dict:
+def _costs(engine: Engine, ended: _Stationary, weights: np.ndarray) -> Any:
+    """Return the squared distances (n,) of cases to their centers, by weights (p,)."""
+    distances = engine.distances(ended.labels, engine.place(ended.centers), weights[None])
+    return engine.arrays.only(distances) * engine.unit
+
+
+def _described(
+    engine: Engine, problem: Problem, ended: _Stationary, weights: np.ndarray, costs: Any
+) -> dict:
     """Return the fields of a solution that follow from a partition and the weights (p,) it has."""
     arrays, K = engine.arrays, problem.n_clusters
-    distances = engine.distances(ended.labels, engine.place(ended.centers), weights[None])
-    costs = arrays.only(distances) * engine.unit
     trimmed = arrays.only(arrays.trimmed(ended.groups))
     return {
         "weights": weights,
@@ -327,7 +343,7 @@ def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     between = engine.between(sums, ended.groups, weights)[0] * weights[0]
     trimmed = engine.arrays.only(engine.arrays.trimmed(ended.groups))
     return Solution(
-        **_described(engine, problem, ended, weights[0]),
+        **_described(engine, problem, ended, weights[0], _costs(engine, ended, weights[0])),
         made_with=weights[0],
         trimmed_unweighted=trimmed & ~trimmed,  # none
         objective=float(between.sum()) * engine.unit,
@@ -377,36 +393,40 @@ def finish(engine: Engine, problem: Problem, state: State | Held) -> Solution:
     """
     out = engine.set_aside(state.groups, state.made_with)
     weights, groups = state.weights, state.groups
-    slack = _slack(problem, engine.n_cases)
-    # What a sample led to is near: labels are then made once with each set of weights.
-    near, step = slack > 0, replace(problem, max_iter=1) if slack > 0 else problem
+    most, enough = may_move(problem, engine.n_cases), max(problem.tol, 1e-12)
+    enough = max(enough, _slack(problem, engine.n_cases))
+    # What a sample led to is near: with so many cases weights change after each pass over them.
+    near, make = most > 0, _step if most > 0 else _iterate
     for _ in range(FINISH_ROUNDS):
         if not (weights.any() and np.isfinite(weights).all()):
             raise FloatingPointError("between-cluster sums of squares overflow")
         table = engine.table(weights[None])
         if not near:
             groups = _labels_with_fixed_trimming(table, groups, out, problem)
-        regroup = partial(_keep_out, table, out)
-        ended = _iterate(engine, table, groups, step, regroup, state.far)
-        near = slack > 0 and ended.reached
+        before, regroup = groups, partial(_keep_out, table, out)
+        ended = make(engine, table, groups, problem, regroup, state.far)
         groups, sums = ended.groups, ended.kept_sums
         between = engine.between(sums, ended.kept, state.made_with[None])[0]
         made_with = weights
         weights = weigh(problem, between) if is_sparse(problem) else weights
-        change = np.abs(weights - made_with).sum() / made_with.sum()
-        stationary = change <= max(problem.tol, slack, 1e-12)
+        stationary = np.abs(weights - made_with).sum() <= enough * made_with.sum()
         del table, regroup  # before the next one is made
-        if stationary and (ended.reached or slack == 0):
-            break
+        if stationary:
+            costs = _costs(engine, ended, made_with)  # of blocks, made when labels are
+            near = most == 0 or engine.arrays.differ(before, groups)[0] <= most
+            if near:
+                break
+    else:
+        costs = _costs(engine, ended, made_with)
     objective = float(made_with @ between) * engine.unit
     return Solution(
-        **_described(engine, problem, ended, made_with),
+        **_described(engine, problem, ended, made_with, costs),
         made_with=state.made_with,
         trimmed_unweighted=engine.arrays.only(state.far),
         objective=objective,
         n_kept=sums.n_kept(),
         path=(objective,),
-        converged=bool(state.converged and ended.reached and stationary),
+        converged=bool(state.converged and stationary and near and (most or ended.reached)),
     )
 
 

@@ -37,7 +37,9 @@ class CaseArray:
         return self._made(operator.invert)
 
     def __mul__(self, number: float) -> CaseArray:
-        return self._made(partial(operator.mul, number))
+        """Scale distances, which are asked for in any case: the next graph makes them."""
+        node = self.blocks.make_soon(partial(operator.mul, number), self.node)
+        return CaseArray(self.blocks, node)
 
     def __gt__(self, number: float) -> CaseArray:
         return self._made(partial(operator.lt, number))
@@ -152,7 +154,7 @@ class BlockCases:
         return self.blocks.ask(NUMPY_CASES.total, costs.node, out.node)
 
     def cube_roots(self, costs, groups, factors):
-        return self.soon(partial(self.numpy.cube_roots, factors=factors), costs, groups)
+        return self.of(partial(self.numpy.cube_roots, factors=factors), costs, groups)
 
     def spread(self, costs):
         middle = median(self.blocks, costs.node, self.n)

@@ -156,9 +156,10 @@ class BlockData:
         self.blocks.graph |= graph_of(array)
         source = self.blocks.hold([Key((array.name, int(i), 0)) for i in self.used])
         node = self.blocks.make(partial(tasks.clean, dtype=self.dtype), source)
-        if self.n_unobserved == 0:
-            return node
-        return self.blocks.make(tasks.seen_rows, node, self.unobserved)
+        if self.n_unobserved:
+            node = self.blocks.make(tasks.seen_rows, node, self.unobserved)
+        node.among = partial(np.take, indices=columns, axis=1), self.node
+        return node
 
     # ---- Rows
 

@@ -106,11 +106,12 @@ class Node:
     pile up: distances beside their roots, and roots as long as a mask may be made of them.
     """
 
-    __slots__ = ("__weakref__", "_keep", "function", "held", "owners", "parents", "parts")
+    __slots__ = ("__weakref__", "_keep", "among", "function", "held", "owners", "parents", "parts")
 
     def __init__(self, function: Callable | None, parents: tuple = (), keep: bool = False):
         self.function, self.parents, self._keep = function, parents, keep
         self.held: list[Any] | None = None
+        self.among: tuple[Callable, Node] | None = None
         self.owners: weakref.WeakSet[Any] | None = None
         self.parts: weakref.WeakKeyDictionary[Node, str] | None = None
 
@@ -127,6 +128,15 @@ class Node:
         """Note who may ask for the values."""
         self.owners = weakref.WeakSet() if self.owners is None else self.owners
         self.owners.add(owner)
+
+    def made_from(self, needed: set[int]) -> tuple[Callable | None, tuple]:
+        """Return how to make the values, and from what.
+
+        Columns are taken from rows that the same graph needs, and are not read besides.
+        """
+        if self.among is not None and id(self.among[1]) in needed:
+            return self.among[0], (self.among[1],)
+        return self.function, self.parents
 
     def part(self, name: str) -> Node:
         """Return a node of one field of the values, which are named tuples."""
@@ -281,8 +291,9 @@ class Blocks:
         """
         graph: dict[Any, Any] = {}
         made: dict[int, list[Key]] = {}
+        needed = {id(node) for node in _needed(nodes)}
         for node in nodes:
-            leaves, program = _program(node, made)
+            leaves, program = _program(node, made, needed)
             name, run = _name(node.function), keep_program if node.keep else run_program
             graph[f"{name}-program"] = Value(program)
             columns = [made.get(id(leaf)) or leaf.of_blocks(blocks) for leaf in leaves]
@@ -327,11 +338,11 @@ def _needed(roots: Sequence[Node]) -> list[Node]:
     """Return all nodes that are to be made for some, parents first."""
     order: dict[int, Node] = {}
     for root in roots:
-        _visit(root, {}, order)
+        _visit(root, {}, order, set())
     return [node for node in order.values() if node.held is None]
 
 
-def _visit(node: Node, made: dict[int, Any], order: dict[int, Node]) -> None:
+def _visit(node: Node, made: dict[int, Any], order: dict[int, Node], needed: set[int]) -> None:
     """Add a node to those in order, after what it is made from: what is held or made has that.
 
     No function in a function: that would be a cycle, which holds all values until Python looks for
@@ -340,21 +351,22 @@ def _visit(node: Node, made: dict[int, Any], order: dict[int, Node]) -> None:
     if id(node) in order:
         return
     if node.held is None and id(node) not in made:
-        for parent in node.parents:
-            _visit(parent, made, order)
+        for parent in node.made_from(needed)[1]:
+            _visit(parent, made, order, needed)
     order[id(node)] = node
 
 
-def _program(root: Node, made: dict[int, Any]) -> tuple[list[Node], Program]:
+def _program(root: Node, made: dict[int, Any], needed: set[int]) -> tuple[list[Node], Program]:
     """Return what makes a node, and the leaves, held or made by others, that it starts from."""
     found: dict[int, Node] = {}
-    _visit(root, made, found)
+    _visit(root, made, found, needed)
     known = {key for key, node in found.items() if node.held is not None or key in made}
     leaves = [node for key, node in found.items() if key in known]
     order = [node for key, node in found.items() if key not in known]
     places = {id(node): place for place, node in enumerate([*leaves, *order])}
     steps: Program = []
     for node in order:
-        assert node.function is not None
-        steps.append((node.function, tuple(places[id(parent)] for parent in node.parents)))
+        function, parents = node.made_from(needed)
+        assert function is not None
+        steps.append((function, tuple(places[id(parent)] for parent in parents)))
     return leaves, steps
