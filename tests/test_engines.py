@@ -342,7 +342,7 @@ def test_threads_change_nothing(problem, monkeypatch):
 
 
 def test_a_pass_has_threads_by_its_size():
-    assert teams.team(teams.SHORT_PASS, 4) == 1
+    assert teams.team(4 * teams.SHORT_SHARE, 4) == 1
     assert teams.team(teams.LONG_PASS + 1, 4) == 4
     assert teams.team(teams.LONG_PASS + 1, 1) == 1
 
@@ -353,7 +353,7 @@ def test_passes_go_alone_for_a_while_after_a_thread_had_to_wait(monkeypatch):
         teams, "usage_of_thread", lambda: SimpleNamespace(ru_nvcsw=switches[0], ru_nivcsw=0)
     )
     monkeypatch.setattr(teams, "_traffic", teams._Traffic())
-    work = (teams.SHORT_PASS + teams.LONG_PASS) / 2
+    work = teams.LONG_PASS / 2
 
     def alone(disturbed):
         """How many passes have one thread until two are used again."""

@@ -449,7 +449,7 @@ def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, 
     cdef:
         int64_t runs = labels.shape[0], n = labels.shape[1], r
         size_t size = n + 1
-        int threads = <int>max(<int64_t>1, min(<int64_t>n_threads, runs))
+        int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
         floating *work = <floating*>reserved(threads * size * sizeof(floating))
     for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
         if floating is float:
@@ -469,7 +469,7 @@ def trim_masses(const int32_t[:, ::1] labels, const floating[:, ::1] costs, cons
     cdef:
         int64_t runs = labels.shape[0], n = labels.shape[1], r
         size_t size = trim_masses_room_float(n) if floating is float else trim_masses_room_double(n)
-        int threads = <int>max(<int64_t>1, min(<int64_t>n_threads, runs))
+        int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
         char *work = <char*>reserved(threads * size)
     for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
         if floating is float:
@@ -854,7 +854,7 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
         floating *copy = NULL
         const floating *rows = &X[0]
         size_t size = work_size_missing_float(n, q, K) if missing else work_size_float(n, q, K)
-        int threads = <int>max(<int64_t>1, min(<int64_t>n_threads, runs))
+        int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
         double *work = NULL
     try:
         work = <double*>reserved(threads * size * sizeof(double))

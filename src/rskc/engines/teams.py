@@ -15,8 +15,8 @@ try:
 except (ImportError, AttributeError):  # only Linux counts the switches of a thread
     usage_of_thread = None
 
-# Up to so many multiplications a pass is over before a second thread has begun.
-SHORT_PASS = 300_000
+# Where each thread would have fewer multiplications than this, one is done before others begin.
+SHORT_SHARE = 150_000
 # From so many on it has all threads, whatever else the machine does: it takes milliseconds.
 LONG_PASS = 10_000_000 if usage_of_thread is None else 100_000_000
 # After a thread had to wait, passes have one thread this often, at first and at most.
@@ -26,8 +26,11 @@ SOON = 64
 
 
 def team(work: float, n_threads: int) -> int:
-    """Return how many threads a pass of this many multiplications has."""
-    if n_threads == 1 or work <= min(SHORT_PASS, LONG_PASS):
+    """Return how many threads a pass of this many multiplications has: all, or one.
+
+    OpenMP ends the threads that a smaller team leaves out, and begins new ones for a larger.
+    """
+    if n_threads == 1 or work <= min(n_threads * SHORT_SHARE, LONG_PASS):
         return 1
     return n_threads if work > LONG_PASS or _traffic.is_calm() else 1
 
