@@ -342,7 +342,7 @@ def test_threads_change_nothing(problem, monkeypatch):
 
 
 def test_a_pass_has_threads_by_its_size():
-    assert teams.team(teams.SHORT_PASS, 4) == 1
+    assert teams.team(4 * teams.SHORT_SHARE, 4) == 1
     assert teams.team(teams.LONG_PASS + 1, 4) == 4
     assert teams.team(teams.LONG_PASS + 1, 1) == 1
 
@@ -353,25 +353,25 @@ def test_passes_go_alone_for_a_while_after_a_thread_had_to_wait(monkeypatch):
         teams, "usage_of_thread", lambda: SimpleNamespace(ru_nvcsw=switches[0], ru_nivcsw=0)
     )
     monkeypatch.setattr(teams, "_traffic", teams._Traffic())
-    work, most = (teams.SHORT_PASS + teams.LONG_PASS) / 2, teams.FEWEST_ALONE
+    work = teams.LONG_PASS / 2
 
-    def alone():
+    def alone(disturbed):
         """How many passes have one thread until two are used again."""
+        switches[0] += disturbed
         return next(number for number in range(10_000) if teams.team(work, 2) == 2)
 
-    alone()  # what was before the first pass is not known
-    assert alone() == 0
-    lengths = []
-    for _ in range(8):
-        switches[0] += 1
-        lengths.append(alone())
-    assert lengths[0] >= most - 1
-    assert lengths == sorted(lengths)
-    assert lengths[-1] == teams.MOST_ALONE - 1
-    for _ in range(2 * teams.MOST_ALONE):  # a calm time
-        assert teams.team(work, 2) == 2
-    switches[0] += 1
-    assert alone() < 2 * most
+    def calm(n):
+        assert all(teams.team(work, 2) == 2 for _ in range(n))
+
+    alone(0)  # what was before the first pass is not known
+    calm(teams.SOON)
+    assert alone(1) == teams.FEWEST_ALONE
+    assert alone(0) == 0
+    assert [alone(1) for _ in range(8)] == [
+        min(teams.FEWEST_ALONE * 2**i, teams.MOST_ALONE) for i in range(1, 9)
+    ]
+    calm(teams.SOON)
+    assert alone(1) == teams.FEWEST_ALONE
 
 
 def test_where_switches_are_not_counted_only_long_passes_have_threads(monkeypatch):

@@ -29,7 +29,12 @@ def assign(
     labels: Array,
     costs: Array,
 ) -> None: ...
-def scale_centers_missing(weights: Array, centers: Array, scaled: Array, starts: Array) -> None: ...
+def scale_centers_missing(
+    weights: Array, centers: Array, n_threads: int, scaled: Array, starts: Array
+) -> None: ...
+def unseen_features(
+    weights: Array, centers: Array, starts: Array, n_threads: int, columns: Array
+) -> None: ...
 def assign_missing(
     X: Array,
     block: int,

@@ -283,24 +283,39 @@ cdef void assign_piece(const floating *x, Piece piece, int q, int runs, int K, c
             store_nearest_double(best, best + piece.rows, norms + r * norms_stride, piece.rows, labels + r * n, costs + r * n)
 
 
-def scale_centers_missing(const double[:, ::1] weights, const double[:, :, ::1] centers,
+def scale_centers_missing(const double[:, ::1] weights, const double[:, :, ::1] centers, int n_threads,
                           floating[:, :, ::1] scaled, int64_t[::1] starts):
     """scaled (runs, K, 2q) = -2 w c and then w c^2, 0 where a center is NaN.
 
     starts (runs * K + 1) = the number of features that have weight in which the centers before are NaN.
     """
-    cdef int64_t r, k, c = 0, unseen, own = weights.shape[0] > 1
+    cdef int64_t runs = centers.shape[0], K = centers.shape[1], c, own = weights.shape[0] > 1
     cdef int q = <int>centers.shape[2]
     starts[0] = 0
-    with nogil:
-        for r in range(centers.shape[0]):
-            for k in range(centers.shape[1]):
-                if floating is float:
-                    unseen = scale_observed_center_float(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
-                else:
-                    unseen = scale_observed_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
-                starts[c + 1] = starts[c] + unseen
-                c += 1
+    for c in prange(runs * K, nogil=True, num_threads=n_threads, schedule="static"):
+        if floating is float:
+            starts[c + 1] = scale_observed_center_float(&weights[c // K * own, 0], &centers[c // K, c % K, 0], q, &scaled[c // K, c % K, 0])
+        else:
+            starts[c + 1] = scale_observed_center_double(&weights[c // K * own, 0], &centers[c // K, c % K, 0], q, &scaled[c // K, c % K, 0])
+    for c in range(runs * K):
+        starts[c + 1] += starts[c]
+
+
+def unseen_features(const double[:, ::1] weights, const double[:, :, ::1] centers, const int64_t[::1] starts,
+                    int n_threads, int64_t[::1] columns):
+    """columns[starts[c] : starts[c + 1]] = the features that have weight in which center c of all runs' is NaN."""
+    cdef int64_t runs = centers.shape[0], K = centers.shape[1], q = centers.shape[2], c
+    cdef int64_t own = weights.shape[0] > 1
+    for c in prange(runs * K, nogil=True, num_threads=n_threads, schedule="static"):
+        note_unseen(&weights[c // K * own, 0], &centers[c // K, c % K, 0], q, &columns[0] + starts[c])
+
+
+cdef void note_unseen(const double *weights, const double *center, int64_t q, int64_t *columns) noexcept nogil:
+    cdef int64_t j, found = 0
+    for j in range(q):
+        if center[j] != center[j] and weights[j] > 0:
+            columns[found] = j
+            found += 1
 
 
 cdef struct Unseen:
@@ -434,7 +449,7 @@ def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, 
     cdef:
         int64_t runs = labels.shape[0], n = labels.shape[1], r
         size_t size = n + 1
-        int threads = <int>max(<int64_t>1, min(<int64_t>n_threads, runs))
+        int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
         floating *work = <floating*>reserved(threads * size * sizeof(floating))
     for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
         if floating is float:
@@ -454,7 +469,7 @@ def trim_masses(const int32_t[:, ::1] labels, const floating[:, ::1] costs, cons
     cdef:
         int64_t runs = labels.shape[0], n = labels.shape[1], r
         size_t size = trim_masses_room_float(n) if floating is float else trim_masses_room_double(n)
-        int threads = <int>max(<int64_t>1, min(<int64_t>n_threads, runs))
+        int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
         char *work = <char*>reserved(threads * size)
     for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
         if floating is float:
@@ -839,7 +854,7 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
         floating *copy = NULL
         const floating *rows = &X[0]
         size_t size = work_size_missing_float(n, q, K) if missing else work_size_float(n, q, K)
-        int threads = <int>max(<int64_t>1, min(<int64_t>n_threads, runs))
+        int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
         double *work = NULL
     try:
         work = <double*>reserved(threads * size * sizeof(double))

@@ -26,6 +26,7 @@ from rskc.engines.interface import Assignment, Listed
 from rskc.engines.masses import no_slots
 from rskc.engines.memory import PASSES, MemoryEngine, MemoryTable
 from rskc.engines.passes_numpy import NOTHING
+from rskc.engines.teams import team
 
 # Rows that are looked at together.
 ROWS_AT_ONCE = 16384
@@ -132,10 +133,11 @@ class MissingTable(MissingTableMixin, MemoryTable):
         runs, K, q = centers.shape
         centers = np.ascontiguousarray(centers, np.float64)
         scaled = np.empty((runs, K, 2 * q), self.blocks.dtype)
-        starts, columns = np.empty(runs * K + 1, np.int64), np.empty(0, np.int64)
-        self.passes.scale_centers_missing(self.weights, centers, scaled, starts)
-        if starts[-1] > 0:
-            columns = np.flatnonzero(np.isnan(centers) & (self.weights[:, None, :] > 0)) % q
+        starts, threads = np.empty(runs * K + 1, np.int64), team(4 * scaled.size, self.n_threads)
+        self.passes.scale_centers_missing(self.weights, centers, threads, scaled, starts)
+        columns = np.empty(starts[-1], np.int64)
+        if len(columns):
+            self.passes.unseen_features(self.weights, centers, starts, threads, columns)
         labels = np.empty((runs, self.n_cases), np.int32)
         costs = np.empty((runs, self.n_cases), self.blocks.dtype)
         self.passes.assign_missing(

@@ -86,7 +86,7 @@ def assign(X, block, scaled, constants, norms, n_threads, labels, costs):
         costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
 
 
-def scale_centers_missing(weights, centers, scaled, starts):
+def scale_centers_missing(weights, centers, n_threads, scaled, starts):
     """Write -2 w c and then w c^2 to ``scaled``, 0 where a center is NaN.
 
     starts (runs * K + 1) = the number of features that have weight in which the centers before are
@@ -96,6 +96,12 @@ def scale_centers_missing(weights, centers, scaled, starts):
     filled, own = np.where(missing, 0, centers), weights[:, None, :]
     scaled[...] = np.concatenate([-2 * own * filled, own * filled**2], axis=2)
     starts[0], starts[1:] = 0, np.cumsum((missing & (own > 0)).sum(axis=2))
+
+
+def unseen_features(weights, centers, starts, n_threads, columns):
+    """Write the features that have weight in which each center is NaN, center by center."""
+    unseen = np.isnan(centers) & (weights[:, None, :] > 0)
+    columns[...] = np.flatnonzero(unseen) % centers.shape[2]
 
 
 def assign_missing(

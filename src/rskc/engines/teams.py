@@ -15,17 +15,22 @@ try:
 except (ImportError, AttributeError):  # only Linux counts the switches of a thread
     usage_of_thread = None
 
-# Up to so many multiplications a pass is over before a second thread has begun.
-SHORT_PASS = 300_000
+# Where each thread would have fewer multiplications than this, one is done before others begin.
+SHORT_SHARE = 150_000
 # From so many on it has all threads, whatever else the machine does: it takes milliseconds.
 LONG_PASS = 10_000_000 if usage_of_thread is None else 100_000_000
-# Passes that are made by one thread after CPUs were found busy, at first and at most.
-FEWEST_ALONE, MOST_ALONE = 32, 1024
+# After a thread had to wait, passes have one thread this often, at first and at most.
+FEWEST_ALONE, MOST_ALONE = 16, 1024
+# If it had to wait again within so many passes with several threads, the CPUs are busy.
+SOON = 64
 
 
 def team(work: float, n_threads: int) -> int:
-    """Return how many threads a pass of this many multiplications has."""
-    if n_threads == 1 or work <= min(SHORT_PASS, LONG_PASS):
+    """Return how many threads a pass of this many multiplications has: all, or one.
+
+    OpenMP ends the threads that a smaller team leaves out, and begins new ones for a larger.
+    """
+    if n_threads == 1 or work <= min(n_threads * SHORT_SHARE, LONG_PASS):
         return 1
     return n_threads if work > LONG_PASS or _traffic.is_calm() else 1
 
@@ -35,25 +40,29 @@ class _Traffic(threading.local):
 
     All threads of a pass wait for the last. Where other programs keep the CPUs busy, that one comes
     milliseconds late, and a fit whose passes take a tenth of that takes ten times as long. A thread
-    that waits is switched out: after that a number of passes are made by one thread, twice as many
-    each time.
+    that waits is switched out: after that a few passes are made by one thread, and each time that
+    it happens again soon, twice as many.
     """
 
     def __init__(self) -> None:
-        self.switches, self.alone, self.left = 0, FEWEST_ALONE, 0
+        self.switches, self.alone = 0, FEWEST_ALONE
+        self.left = self.together = 0  # passes to be made alone, and made by several threads since
 
     def is_calm(self) -> bool:
         """Whether nothing was switched for a while; ask once for each pass."""
         if usage_of_thread is None:
             return False  # nobody knows
-        usage = usage_of_thread()
-        switches = usage.ru_nvcsw + usage.ru_nivcsw
-        if switches != self.switches:
-            self.left, self.alone = self.alone, min(2 * self.alone, MOST_ALONE)
-        elif self.left == 0:
-            self.alone = max(FEWEST_ALONE, self.alone - 1)
-        self.switches, self.left = switches, max(0, self.left - 1)
-        return self.left == 0
+        usage, before = usage_of_thread(), self.switches
+        self.switches = usage.ru_nvcsw + usage.ru_nivcsw
+        if self.switches != before:
+            again = self.together < SOON
+            self.alone = min(2 * self.alone, MOST_ALONE) if again else FEWEST_ALONE
+            self.left, self.together = self.alone, 0
+        if self.left > 0:
+            self.left -= 1
+            return False
+        self.together += 1
+        return True
 
 
 _traffic = _Traffic()
