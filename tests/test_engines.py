@@ -341,19 +341,26 @@ def test_threads_change_nothing(problem, monkeypatch):
             assert_array_equal(found, value)
 
 
-def test_a_pass_has_threads_by_its_size():
+@pytest.fixture
+def long_pass(monkeypatch):
+    """How long a pass is that always has threads; `make sanitize` gives them to all."""
+    monkeypatch.setattr(teams, "LONG_PASS", 10_000_000)
+    return teams.LONG_PASS
+
+
+def test_a_pass_has_threads_by_its_size(long_pass):
     assert teams.team(4 * teams.SHORT_SHARE, 4) == 1
-    assert teams.team(teams.LONG_PASS + 1, 4) == 4
-    assert teams.team(teams.LONG_PASS + 1, 1) == 1
+    assert teams.team(long_pass + 1, 4) == 4
+    assert teams.team(long_pass + 1, 1) == 1
 
 
-def test_passes_go_alone_for_a_while_after_a_thread_had_to_wait(monkeypatch):
+def test_passes_go_alone_for_a_while_after_a_thread_had_to_wait(long_pass, monkeypatch):
     switches = [7]
     monkeypatch.setattr(
         teams, "usage_of_thread", lambda: SimpleNamespace(ru_nvcsw=switches[0], ru_nivcsw=0)
     )
     monkeypatch.setattr(teams, "_traffic", teams._Traffic())
-    work = teams.LONG_PASS / 2
+    work = long_pass / 2
 
     def alone(disturbed):
         """How many passes have one thread until two are used again."""
@@ -374,10 +381,10 @@ def test_passes_go_alone_for_a_while_after_a_thread_had_to_wait(monkeypatch):
     assert alone(1) == teams.FEWEST_ALONE
 
 
-def test_where_switches_are_not_counted_only_long_passes_have_threads(monkeypatch):
+def test_where_switches_are_not_counted_only_long_passes_have_threads(long_pass, monkeypatch):
     monkeypatch.setattr(teams, "usage_of_thread", None)
-    assert teams.team(teams.LONG_PASS, 4) == 1
-    assert teams.team(teams.LONG_PASS + 1, 4) == 4
+    assert teams.team(long_pass, 4) == 1
+    assert teams.team(long_pass + 1, 4) == 4
 
 
 SPOILT = {
