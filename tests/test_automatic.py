@@ -1,6 +1,5 @@
 """What the data decide: the features that differ, and the cases that are outlying."""
 
-import sys
 import warnings
 from types import SimpleNamespace
 
@@ -16,9 +15,9 @@ from rskc.engines.memory import MemoryEngine
 from rskc.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.metrics import classification_error_rate
 from rskc.outliers import Distances, far_cases, judge
+from rskc.solver import finish as finish_module
 from skips import skip_without
 
-solve_module = sys.modules["rskc.solver.solve"]  # the name is the function's
 OF_CHOICE = ("feature_statistics_", "feature_p_values_", "n_features_different_")
 
 
@@ -454,7 +453,7 @@ def test_flags_of_a_few_among_millions_of_cases_may_still_change(monkeypatch):
     )
     found = []
     for millions in (1000, 10**6):
-        monkeypatch.setattr(solve_module, "MILLIONS", millions)
+        monkeypatch.setattr(finish_module, "MILLIONS", millions)
         sums.clear()
         found.append((fit(X, tol=0.001), sums.count(len(X))))
     (quick, few), (exact, many) = found

@@ -24,9 +24,9 @@ from rskc.engines.weighted import WeightedMissingEngine
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, Problem, solve
 from rskc.solver.alternate import alternate, examine
+from rskc.solver.finish import finish
 from rskc.solver.partition import Partitions
 from rskc.solver.search import search
-from rskc.solver.solve import finish
 from rskc.solver.weights import sparse_weights
 from skips import Optional
 

@@ -1,6 +1,5 @@
 """The algorithm, part by part: weights, partitions, starts, alternation, and the whole."""
 
-import sys
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -20,6 +19,7 @@ from rskc.engines import engine_for, memory, passes_numpy
 from rskc.engines.memory import NUMPY_CASES as ARRAYS
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, solve, solve_path
+from rskc.solver import finish as finish_module
 from rskc.solver import search as search_module
 from rskc.solver.partition import Partitions, improve, lloyd
 from rskc.solver.search import Sampled, search_cases, search_size
@@ -33,7 +33,6 @@ except ImportError:
 
 needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
 ALMOST_1 = np.nextafter(1.0, 0.0)
-solve_module = sys.modules["rskc.solver.solve"]  # the name is the function's
 
 # ---- Weights
 
@@ -601,13 +600,13 @@ def test_a_solution_passed_over_for_its_small_cluster_is_named():
 
 def finish_in_turn(monkeypatch, kept_sizes):
     """Have states finish with these sizes of kept clusters, one after the other."""
-    real, sizes = solve_module.finish, iter(kept_sizes)
+    real, sizes = finish_module.finish, iter(kept_sizes)
 
     def finish(engine, problem, state):
         own = np.array(next(sizes))
         return replace(real(engine, problem, state), sizes=own, kept_sizes=own)
 
-    monkeypatch.setattr(solve_module, "finish", finish)
+    monkeypatch.setattr(finish_module, "finish", finish)
 
 
 def contaminated_fit():
@@ -733,7 +732,7 @@ def test_of_millions_of_cases_a_few_may_move_at_convergence(l1_bound, monkeypatc
     X = np.random.default_rng(0).normal(size=(5000, 5))
     model = RobustSparseKMeans(4, trim=0.05, l1_bound=l1_bound, tol=0.01, random_state=0)
     exact = clone(model).fit(X)
-    monkeypatch.setattr(solve_module, "MILLIONS", 1000)
+    monkeypatch.setattr(finish_module, "MILLIONS", 1000)
     quick = clone(model).fit(X)
     off = []
     for fitted in (exact, quick):

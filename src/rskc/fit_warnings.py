@@ -17,8 +17,8 @@ from rskc.frames import NUMBERS
 from rskc.groups import count_active
 from rskc.medians import MAD_FACTOR, column_medians
 from rskc.solver import Solution
+from rskc.solver.finish import RIVAL_CASES
 from rskc.solver.problem import Rival
-from rskc.solver.solve import RIVAL_CASES
 from rskc.wording import count, listed
 
 # Numbers beside categories that have a larger robust standard deviation count more than 14 times as

@@ -23,7 +23,7 @@ from rskc.outliers import (
     far_thresholds,
 )
 from rskc.solver import Problem, Solution
-from rskc.solver.solve import Held, finish, may_move
+from rskc.solver.finish import Held, finish, may_move
 
 # Rounds in which flags and centers are made consistent.
 MOST_ROUNDS = 10

@@ -1,22 +1,21 @@
-"""From a problem to one consistent solution."""
+"""From a problem to its solution: the restarts, the branches, and on what cases they are made."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Assignment, Cases, Engine, Sums, Table
-from rskc.solver.alternate import Outcome, State, best_outcome, explore, is_guarded
-from rskc.solver.partition import Partitions, continue_lloyd, lloyd
+from rskc.engines import Cases, Engine
+from rskc.solver.alternate import Outcome, best_outcome, explore
+from rskc.solver.finish import plain_solution, sparse_solution
+from rskc.solver.partition import Partitions, lloyd
 from rskc.solver.problem import Problem, Rival, Solution, Warm
 from rskc.solver.search import Found, Sampled, Starts, search
 from rskc.solver.starts import MANY_CLUSTERS
-from rskc.solver.weights import is_sparse, weigh
+from rskc.solver.weights import is_sparse
 
 log = logging.getLogger(__name__)
 
@@ -29,22 +28,8 @@ MOST_ROUNDS, ROUNDS_IN_VAIN = 4, 2
 ROUND_WORK = 25_000_000
 # Along a path of bounds this many of the first partitions are followed again.
 PATH_BRANCHES = 2
-# Rounds in which the labels and the weights of the chosen state are made consistent.
-FINISH_ROUNDS = 50
 # How long the objective may fall on all cases, after a sample was followed to its end.
 PATIENCE_ON_ALL = 2
-# From this number of cases on K-means ends when the within sum falls by no more than this share of
-# tol in an iteration: the last cases take hundreds of iterations, each of which reads all data, and
-# lower the sum by a hundredth of a percent. Labels are then those of the centers, as ``predict``
-# gives them. This many times tol, one in a thousand, of the cases may move or be flagged otherwise
-# in a further iteration, and of the weights change: of ten million cases 1 in 10,000 were.
-MILLIONS, LATE_TOL, LATE_MOVES = 1_000_000, 1e-2, 10
-# Ends of branches that are tried where the state chosen loses its guard.
-MOST_ENDS = 4
-# By how much a rival's objective must be larger to be worth a word.
-RIVAL_GAIN = 0.01
-# The most cases of its smallest cluster that are looked up.
-RIVAL_CASES = 100
 
 
 def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm] = ()) -> Solution:
@@ -70,7 +55,7 @@ def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
     if starts.drawn and not engine.searchable:
         return _solve_in_memory(engine, problem, starts, warm)
     if not is_sparse(problem):
-        return _plain_solution(engine, problem, _search_evenly(engine, problem, starts))
+        return plain_solution(engine, problem, _search_evenly(engine, problem, starts))
     partitions = _search_evenly(engine, problem, starts).partitions
     return _branch_out(engine, problem, partitions, starts, warm)
 
@@ -109,7 +94,7 @@ def _solve_by_sample(
     if not is_sparse(problem):
         leader = _search_evenly(part, few, starts.on_all()).partitions.take(slice(0, 1))
         centers = part.restore(part.sums(leader.groups, few.n_clusters).means())
-        return _plain_solution(
+        return plain_solution(
             engine, problem, _carried(engine, problem, centers, engine.equal_weights())
         )
     found = solve(part, few, starts.on_all())
@@ -123,14 +108,14 @@ def carry(
     """Run the solution of a sample to convergence on all cases."""
     if not is_sparse(problem):
         carried = _carried(engine, problem, found.centers[None], engine.equal_weights())
-        return _plain_solution(engine, problem, carried)
+        return plain_solution(engine, problem, carried)
     share = found.sizes.sum() / engine.mass
     made_with = np.vstack([found.made_with, *(solution.weights for solution in warm)])
     # Its table is as large as the data: given up before the branches make theirs.
     branches = _carried(engine, problem, found.centers[None], found.made_with[None]).partitions
     branches = branches.join(*(_as_partition(solution, engine.arrays) for solution in warm))
     outcome = explore(engine, replace(problem, patience=PATIENCE_ON_ALL), branches, None, made_with)
-    solution = _sparse_solution(engine, problem, outcome)
+    solution = sparse_solution(engine, problem, outcome)
     if found.rival is None or solution.rival is not None:
         return solution
     cases = sample.numbers[found.rival.cases]
@@ -167,7 +152,7 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
         made_with = np.vstack([solution.weights, equal])
         branches = _as_partition(solution, engine.arrays).join(few)
         outcome = explore(engine, problem, branches, None, made_with)
-        solution = _sparse_solution(engine, problem, outcome)
+        solution = sparse_solution(engine, problem, outcome)
         yield solution
 
 
@@ -176,7 +161,7 @@ def solve_near(engine: Engine, problem: Problem, neighbors: Sequence[Warm]) -> S
     made_with = np.array([warm.weights for warm in neighbors])
     first, *others = (_as_partition(warm, engine.arrays) for warm in neighbors)
     partitions = first.join(*others)
-    return _sparse_solution(engine, problem, explore(engine, problem, partitions, None, made_with))
+    return sparse_solution(engine, problem, explore(engine, problem, partitions, None, made_with))
 
 
 def _search_evenly(engine: Engine, problem: Problem, starts: Starts) -> Found:
@@ -206,7 +191,7 @@ def _branch_out(
         outcome = explore(engine, problem, branches, None, made_with)
         outcome = _return_to_search(engine, problem, outcome, search_more)
     log.info("converged after %d iterations", len(outcome.path))
-    return _sparse_solution(engine, problem, outcome)
+    return sparse_solution(engine, problem, outcome)
 
 
 def _return_to_search(
@@ -240,227 +225,3 @@ def _as_partition(warm: Warm | Solution, arrays: Cases) -> Partitions:
     labels = arrays.as_run(warm.labels)
     groups = arrays.without(labels, arrays.as_run(warm.trimmed_weighted))
     return Partitions(groups, labels, np.zeros(1), np.ones(1, bool), arrays)
-
-
-class _Stationary(NamedTuple):
-    """A stationary partition: its centers lead to its labels and its labels to its centers."""
-
-    groups: Any  # (1, n)
-    labels: Any  # (1, n)
-    centers: np.ndarray  # (1, K, p) in the space of the data
-    kept: Any  # (1, n) the groups that made the centers, without the cases that are far
-    kept_sums: Sums
-    reached: bool
-
-
-def _iterate(
-    engine: Engine, table: Table, groups: Any, problem: Problem, regroup: Callable, far: Any = None
-) -> _Stationary:
-    """Repeat centers and labels, as ``predict`` computes them, until they agree to the last bit.
-
-    Of very many cases a few may still move; labels are then those of the centers.
-    """
-    for _ in range(problem.max_iter):
-        ended = _step(engine, table, groups, problem, regroup, far)
-        moved = engine.arrays.differ(groups, ended.groups)[0]
-        if moved <= may_move(problem, engine.n_cases):
-            return ended._replace(reached=True)
-        groups = ended.groups
-    return ended
-
-
-def _step(
-    engine: Engine,
-    table: Table,
-    groups: Any,
-    problem: Problem,
-    regroup: Callable[[Assignment], Any],
-    far: Any,
-) -> _Stationary:
-    """Make centers of groups and labels of these; whether they agree is not asked.
-
-    Sums without the cases ``far`` (1, n) are made in the same pass: that reads all features.
-    """
-    arrays = engine.arrays
-    kept = groups if far is None else arrays.without(groups, far)
-    both = groups if far is None else arrays.join([groups, kept])
-    sums = engine.sums(both, problem.n_clusters)
-    centers = engine.restore(sums.of_runs(slice(0, 1)).means())
-    assignment = table.assign(table.place(centers))
-    last = sums.of_runs(slice(-1, None))
-    return _Stationary(regroup(assignment), assignment.labels, centers, kept, last, False)
-
-
-def _slack(problem: Problem, n: int) -> float:
-    """Return the share of the cases, and of the weights, that may still change at convergence.
-
-    It is 0 for fewer than a million cases.
-    """
-    return LATE_MOVES * problem.tol if n >= MILLIONS else 0.0
-
-
-def may_move(problem: Problem, n: int) -> int:
-    """Return how many cases may still move at convergence."""
-    return int(_slack(problem, n) * n)
-
-
-def _costs(engine: Engine, ended: _Stationary, weights: np.ndarray) -> Any:
-    """Return the squared distances (n,) of cases to their centers, by weights (p,)."""
-    distances = engine.distances(ended.labels, engine.place(ended.centers), weights[None])
-    return engine.arrays.only(distances) * engine.unit
-
-
-def _described(
-    engine: Engine, problem: Problem, ended: _Stationary, weights: np.ndarray, costs: Any
-) -> dict:
-    """Return the fields of a solution that follow from a partition and the weights (p,) it has."""
-    arrays, K = engine.arrays, problem.n_clusters
-    trimmed = arrays.only(arrays.trimmed(ended.groups))
-    return {
-        "weights": weights,
-        "labels": arrays.only(ended.labels),
-        "centers": ended.centers[0],
-        "trimmed_weighted": trimmed,
-        "costs": costs,
-        "inertia": arrays.total(costs, trimmed),
-        "sizes": arrays.sizes(ended.labels, K)[0],
-        "kept_sizes": arrays.sizes(ended.groups, K)[0],
-    }
-
-
-def _plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
-    """Return that of K-means or trimmed K-means: the least within sum, with equal weights."""
-    weights, m = engine.equal_weights(), problem.n_trim
-    table = engine.table(weights) if found.table.rotated else found.table
-    leader = found.partitions.take(slice(0, 1))
-    late = engine.n_cases >= MILLIONS and problem.tol > 0
-    tol = LATE_TOL * problem.tol if late else 0.0
-    best = continue_lloyd(table, leader.groups, replace(problem, tol=tol))
-    last = replace(problem, max_iter=1) if late and best.converged[0] else problem
-    ended = _iterate(engine, table, best.groups, last, lambda a: table.trim(a, m).groups)
-    ended = ended._replace(reached=ended.reached or last is not problem)
-    sums = engine.sums(ended.groups, problem.n_clusters)
-    between = engine.between(sums, ended.groups, weights)[0] * weights[0]
-    trimmed = engine.arrays.only(engine.arrays.trimmed(ended.groups))
-    return Solution(
-        **_described(engine, problem, ended, weights[0], _costs(engine, ended, weights[0])),
-        made_with=weights[0],
-        trimmed_unweighted=trimmed & ~trimmed,  # none
-        objective=float(between.sum()) * engine.unit,
-        n_kept=sums.n_kept(),
-        path=(float(between.sum()) * engine.unit,),
-        converged=bool(leader.converged[0] and best.converged[0] and ended.reached),
-    )
-
-
-def _sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solution:
-    """Return that of sparse K-means, trimmed or not: the state chosen, with labels of its weights.
-
-    If that makes a cluster that may be nothing but outlying cases, the ends of the branches are
-    tried in turn, where nothing moves any more. If none will do the state is returned, and the
-    warning names the cluster.
-    """
-    solution = finish(engine, problem, outcome.state)
-    if outcome.state.guarded and not is_guarded(problem, solution.sizes, solution.kept_sizes):
-        ends = (end for end in outcome.ends[:MOST_ENDS] if end.guarded)
-        others = (finish(engine, problem, end) for end in ends)
-        safe = (each for each in others if is_guarded(problem, each.sizes, each.kept_sizes))
-        exposed = solution
-        solution = next(safe, None) or replace(exposed, exposed=_smallest_cluster(engine, exposed))
-    path = tuple(objective * engine.unit for objective in outcome.path)
-    return replace(
-        solution,
-        path=(*path, solution.objective),
-        converged=solution.converged and outcome.converged,
-        rival=_rival(engine, problem, solution, outcome),
-    )
-
-
-class Held(NamedTuple):
-    """A partition whose trimmed sets are to stay. A State has all of this too."""
-
-    groups: Any  # (1, n) labels, -1 for O_W
-    far: Any  # (1, n) O_E
-    made_with: np.ndarray  # (p,) weights that made the partition
-    weights: np.ndarray  # (p,)
-    converged: bool
-
-
-def finish(engine: Engine, problem: Problem, state: State | Held) -> Solution:
-    """Make labels and weights of a state consistent; its trimmed sets stay.
-
-    With these fixed it is a sparse K-means on the kept cases, which only gains.
-    """
-    out = engine.set_aside(state.groups, state.made_with)
-    weights, groups = state.weights, state.groups
-    most, enough = may_move(problem, engine.n_cases), max(problem.tol, 1e-12)
-    enough = max(enough, _slack(problem, engine.n_cases))
-    # What a sample led to is near: with so many cases weights change after each pass over them.
-    near, make = most > 0, _step if most > 0 else _iterate
-    for _ in range(FINISH_ROUNDS):
-        if not (weights.any() and np.isfinite(weights).all()):
-            raise FloatingPointError("between-cluster sums of squares overflow")
-        table = engine.table(weights[None])
-        if not near:
-            groups = _labels_with_fixed_trimming(table, groups, out, problem)
-        before, regroup = groups, partial(_keep_out, table, out)
-        ended = make(engine, table, groups, problem, regroup, state.far)
-        groups, sums = ended.groups, ended.kept_sums
-        between = engine.between(sums, ended.kept, state.made_with[None])[0]
-        made_with = weights
-        weights = weigh(problem, between) if is_sparse(problem) else weights
-        stationary = np.abs(weights - made_with).sum() <= enough * made_with.sum()
-        del table, regroup  # before the next one is made
-        if stationary:
-            costs = _costs(engine, ended, made_with)  # of blocks, made when labels are
-            near = most == 0 or engine.arrays.differ(before, groups)[0] <= most
-            if near:
-                break
-    else:
-        costs = _costs(engine, ended, made_with)
-    objective = float(made_with @ between) * engine.unit
-    return Solution(
-        **_described(engine, problem, ended, made_with, costs),
-        made_with=state.made_with,
-        trimmed_unweighted=engine.arrays.only(state.far),
-        objective=objective,
-        n_kept=sums.n_kept(),
-        path=(objective,),
-        converged=bool(state.converged and stationary and near and (most or ended.reached)),
-    )
-
-
-def _labels_with_fixed_trimming(table: Table, groups: Any, out: Any, problem: Problem) -> Any:
-    """Run Lloyd's iterations with the trimmed cases left as they are."""
-    sums = table.sums(groups, problem.n_clusters)
-    for _ in range(problem.max_iter):
-        before, groups = groups, _keep_out(table, out, table.assign(sums.means()))
-        if table.shift(sums, before, groups)[0] <= may_move(problem, table.n_cases):
-            break
-    return groups
-
-
-def _keep_out(table: Table, out: Any, assignment: Assignment) -> Any:
-    return table.exclude(table.arrays.without(assignment.labels, out))
-
-
-def _smallest_cluster(engine: Engine, solution: Solution) -> Rival:
-    least = int(solution.kept_sizes.argmin())
-    groups = engine.arrays.without(solution.labels, solution.trimmed_weighted)
-    cases = engine.arrays.first_members(engine.arrays.as_run(groups), least, RIVAL_CASES)
-    return Rival(solution.mean, solution.kept_sizes[least].item(), cases)
-
-
-def _rival(engine: Engine, problem: Problem, solution: Solution, outcome: Outcome) -> Rival | None:
-    """Return the rival, if it was passed over for its small cluster and for nothing else.
-
-    A cluster of one case is an outlier and not worth a word.
-    """
-    rival = outcome.rival
-    sizes, guarded = rival.kept_sizes, is_guarded(problem, solution.sizes, solution.kept_sizes)
-    passed_over = guarded and not rival.guarded and sizes.min() > 1
-    if not passed_over or rival.mean * engine.unit <= solution.mean * (1 + RIVAL_GAIN):
-        return None
-    least = int(sizes.argmin())
-    cases = engine.arrays.first_members(rival.groups, least, RIVAL_CASES)
-    return Rival(rival.mean * engine.unit, sizes[least].item(), cases)
