@@ -42,10 +42,10 @@ def _threads_of_small_tables() -> None:
     rows = []
     for n, p, K in [(300, 1000, 3), (2000, 200, 5), (10_000, 100, 10)]:
         complete, bound = levels(n, p, K, p // 5), 0.6 * np.sqrt(p / 5)
-        holes = np.random.default_rng(0).random(complete.shape) < 0.05
+        missing = np.random.default_rng(0).random(complete.shape) < 0.05
         for name, X in {
             "complete": complete,
-            "5% missing": np.where(holes, np.nan, complete),
+            "5% missing": np.where(missing, np.nan, complete),
         }.items():
             models = [
                 RobustSparseKMeans(K, trim=0.1, l1_bound=bound, random_state=0, n_threads=n_threads)

@@ -313,7 +313,7 @@ def test_both_find_the_same_nearest_centers_and_threads_the_same_bits(shape, dty
 @pytest.mark.parametrize("masses", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses):
-    """More cases than one stripe of sums (8192), whole numbers: every sum is exact."""
+    """More cases than one stripe of sums (2048), whole numbers: every sum is exact."""
     rng = np.random.default_rng(5)
     X = rng.integers(-8, 9, (20_011, 3)).astype(dtype)
     X[rng.random(X.shape) < 0.2] = np.nan

@@ -28,7 +28,7 @@ each_pass = pytest.mark.parametrize("passes", BOTH)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 seeds = st.integers(0, 2**32 - 1)
 
-# More cases than one block, one stripe of sums (8192) and the buckets of the selection (1024).
+# More cases than one block, one stripe of sums (2048) and the buckets of the selection (1024).
 LARGE = 20_011
 
 

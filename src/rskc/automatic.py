@@ -26,7 +26,7 @@ import numpy as np
 
 from rskc.engines import Engine
 from rskc.feature_tests import FeatureTests, cases_to_rank, group_tests, rank_tests, ranks_of
-from rskc.outliers import Distances, distances_of, far_cases, find_clump
+from rskc.outliers import Distances, Thresholds, distances_of, far_cases, find_clump
 from rskc.reweighting import first_thresholds, reweight
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.alternate import is_guarded
@@ -214,9 +214,16 @@ def _as_members(engine: Engine, found: _Clusters, kept: np.ndarray) -> Any:
     return engine.arrays.from_numpy(every)
 
 
-def _reweighted(engine: Engine, problem: Problem, solution: Solution, **known: Any) -> Solution:
+def _reweighted(
+    engine: Engine,
+    problem: Problem,
+    solution: Solution,
+    members: Any = None,
+    thresholds: Thresholds | None = None,
+) -> Solution:
     """Let the distances of all cases decide, from the centers of some."""
-    last = reweight(engine, problem, solution.centers, solution.weights, LAST_CUTOFF, **known)
+    known = solution.centers, solution.weights, LAST_CUTOFF
+    last = reweight(engine, problem, *known, members, thresholds)
     return replace(
         last,
         path=(*solution.path, last.objective),

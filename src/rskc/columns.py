@@ -101,7 +101,7 @@ def are_classes(n: int, n_distinct: int) -> bool:
 
 
 def are_names(n: int, n_distinct: int) -> bool:
-    """Whether values are so many that they name the cases: half as many as these, or more."""
+    """Whether there are enough values to name the cases: half as many as cases, or more."""
     return n_distinct > 2 and 2 * n_distinct >= n
 
 

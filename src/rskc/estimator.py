@@ -79,9 +79,10 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     tol : float, default=1e-4
         Restarts stop when their within sum of squares falls by less than this share of itself, and
         the alternation when the weights change by less than this share. The returned solution runs
-        to convergence in any case, so that its labels are those that ``predict`` gives. Of a
-        million cases or more ten times this share may still move or be flagged otherwise, and the
-        weights may change by it. 0 runs everything until nothing changes.
+        to convergence in any case, so that its labels are those that ``predict`` gives. From a
+        million cases on, a fit stops when at most ``10 * tol`` of the cases change their cluster or
+        flag, and the weights change by no more than that share. 0 runs everything until nothing
+        changes.
     outlier_rule : {"both", "paper"}, default="both"
         Which cases are outliers. "both": those whose weighted or unweighted distance to their
         center is large, on a scale on which distances are nearly normal, the cube root of the

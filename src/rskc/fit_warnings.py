@@ -106,7 +106,7 @@ def on_units(model: Any, X: np.ndarray) -> Iterator[FitWarning]:
     places = [code.kind == NUMBERS for code in encoder.columns_]
     numbers = encoder.first[places]
     rows = X[:: len(X) // SAMPLE + 1, numbers]
-    # By the MAD: columns in units of their MAD or of their standard deviation are never meant.
+    # By the MAD: columns in units of their MAD or standard deviation do not count as wide.
     deviations = MAD_FACTOR * column_medians(np.abs(rows - column_medians(rows)))
     wide = numbers[deviations > MOST_DEVIATION]
     if len(wide):

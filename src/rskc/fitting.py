@@ -173,7 +173,7 @@ def make_engine(model: Any, X: Any, masses: np.ndarray | None = None) -> Engine:
 
 
 def _expected_cases(model: Any, n: float, p: int) -> np.ndarray | None:
-    """Return the cases that ``make_starts`` will draw, if that can be told before a look at X.
+    """Return the cases that ``make_starts`` will draw, if X need not be read for that.
 
     One pass over the data is enough for the look and for their rows then.
     """

@@ -13,7 +13,8 @@ MAD_FACTOR = 1.4826
 def column_medians(X: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
     """Return the median of the observed cells of each column; NaN where none is observed.
 
-    Sorting takes 0.03 s for 200,000 columns of 20 cells, and NumPy's nanmedian 0.15 s.
+    Many short columns, or columns with missing cells, are quicker to sort: 0.03 s for 200,000
+    columns of 20 cells, where NumPy takes 0.1 s.
     """
     missing = np.isnan(X)
     if masses is not None:
@@ -23,6 +24,8 @@ def column_medians(X: np.ndarray, masses: np.ndarray | None = None) -> np.ndarra
                 for column, seen in zip(X.T, ~missing.T, strict=True)
             ]
         )
+    if len(X) > X.shape[1] and not missing.any():
+        return np.median(X, axis=0)
     n_observed = len(X) - missing.sum(axis=0)
     ordered = np.sort(X, axis=0)  # NaN comes last
     middle = np.stack([(n_observed - 1) // 2, n_observed // 2]).clip(0)

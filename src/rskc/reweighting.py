@@ -72,7 +72,7 @@ def reweight(
     solution: Solution | None = None
     for _ in range(MOST_ROUNDS):
         held = Held(flagged.groups, arrays.as_run(flagged.far), weights, weights, True)
-        del solution  # of n numbers each, and there will be new ones
+        del solution  # it has arrays of n numbers, and the next one will
         solution = finish(engine, problem, held)
         del held, flagged
         distances = distances_of(engine, solution)
@@ -134,7 +134,9 @@ def _flag_first(
     sizes = arrays.sizes(groups, len(centers))[0]
     far = far_cases(engine, distances, arrays.only(groups), sizes, cutoff)
     flagged = _Flagged.of(arrays, labels, far)
-    return flagged._replace(groups=groups) if flagged.empties(arrays, sizes) else flagged
+    if not flagged.empties(arrays, sizes):
+        return flagged
+    return flagged._replace(groups=groups, far=flagged.far & ~flagged.far)
 
 
 def _flag_by(

@@ -31,7 +31,7 @@ cdef extern from "kernels.h":
     int take_out_double(const double*, const double*, const double*, int, double*) noexcept nogil
     double sum_without_float(const float*, int64_t, int64_t, const double*, const float*, const int64_t*, int64_t) noexcept nogil
     double sum_without_double(const double*, int64_t, int64_t, const double*, const double*, const int64_t*, int64_t) noexcept nogil
-    void nearer_double(const double*, const double*, const double*, double, int, double*, double*) noexcept nogil
+    void nearer(const double*, const double*, const double*, double, int, double*, double*) noexcept nogil
     int scale_observed_center_float(const double*, const double*, int, float*) noexcept nogil
     int scale_observed_center_double(const double*, const double*, int, double*) noexcept nogil
     double scale_center_float(const double*, const double*, int, float*) noexcept nogil
@@ -74,21 +74,23 @@ ctypedef fused real:
     float
     double
 
-# Cases of a table lie in blocks of so many, column by column within a block: then the
+# Cases of a table lie in blocks of this many, column by column within a block: then the
 # product of a block with the centers needs no packing, and BLAS is twice as fast for few centers.
 BLOCK = 256
 
 cdef enum:
     TABLE_BLOCK = 256
-    # OpenBLAS multiplies without packing up to so many multiplications.
+    # The most multiplications that OpenBLAS makes without packing.
     SMALL_PRODUCT = 1000000
     ROWS_AT_ONCE = 16
-    # A product has at least so many cases, and is cut into at least so many pieces where there are cases enough; from so
-    # many on, threads take the next that is free.
+    # The least number of cases in a product, and the least number of pieces where there are cases enough.
     LEAST_PRODUCT = 32
     FEWEST_PIECES = 4
+    # From this number of pieces on, threads take the next that is free.
     MANY_PIECES = 256
+    # Cases of a stripe of sums: at least this many, and for each cluster. The sums of a stripe take room.
     STRIPE_ROWS = 2048
+    STRIPE_CASES = 64
     MAX_STRIPES = 16
 
 # Parts that differ by less are the same: sums of masses are rounded.
@@ -425,7 +427,7 @@ cdef void assign_in_part(const floating *x, int64_t rows, int part, int64_t q, i
         for i in range(part if lost else 0):
             if taken[i] > CANCELLED * fabs(sums[i]):
                 sums[i] = sum_without(x + i, rows, q, unseen, k, scaled + 2 * k * q)
-        nearer_double(sums, scale, left, k, part, best, arg)
+        nearer(sums, scale, left, k, part, best, arg)
     for i in range(part):
         labels[i] = <int32_t>arg[i]
         costs[i] = 0 if best[i] == HUGE_VAL else <floating>best[i]
@@ -440,6 +442,11 @@ cdef inline double sum_without(const floating *x, int64_t rows, int64_t q, Unsee
         return sum_without_double(x, rows, q, unseen.weights, scaled, unseen.columns + first, some)
 
 
+cdef inline int64_t room_of(int64_t run, int64_t runs, int threads) noexcept nogil:
+    """Which part of the work space a run has: its own, or that of its thread where there are more runs."""
+    return run if runs <= threads else threadid()
+
+
 def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, int n_threads,
          int32_t[:, ::1] groups, double[::1] kept):
     """groups = labels, with -1 for the m cases of largest cost (the lower number first in a tie).
@@ -450,12 +457,12 @@ def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, 
         int64_t runs = labels.shape[0], n = labels.shape[1], r
         size_t size = n + 1
         int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
-        floating *work = <floating*>reserved(threads * size * sizeof(floating))
+        floating *work = <floating*>reserved(min(<int64_t>threads, runs) * size * sizeof(floating))
     for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
         if floating is float:
-            kept[r] = trim_run_float(&labels[r, 0], &costs[r, 0], n, m, work + threadid() * size, &groups[r, 0])
+            kept[r] = trim_run_float(&labels[r, 0], &costs[r, 0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0])
         else:
-            kept[r] = trim_run_double(&labels[r, 0], &costs[r, 0], n, m, work + threadid() * size, &groups[r, 0])
+            kept[r] = trim_run_double(&labels[r, 0], &costs[r, 0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0])
     free(work)
 
 
@@ -470,12 +477,12 @@ def trim_masses(const int32_t[:, ::1] labels, const floating[:, ::1] costs, cons
         int64_t runs = labels.shape[0], n = labels.shape[1], r
         size_t size = trim_masses_room_float(n) if floating is float else trim_masses_room_double(n)
         int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
-        char *work = <char*>reserved(threads * size)
+        char *work = <char*>reserved(min(<int64_t>threads, runs) * size)
     for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
         if floating is float:
-            kept[r] = trim_masses_run_float(&labels[r, 0], &costs[r, 0], &masses[0], n, m, work + threadid() * size, &groups[r, 0], &cut[r], &left[r])
+            kept[r] = trim_masses_run_float(&labels[r, 0], &costs[r, 0], &masses[0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0], &cut[r], &left[r])
         else:
-            kept[r] = trim_masses_run_double(&labels[r, 0], &costs[r, 0], &masses[0], n, m, work + threadid() * size, &groups[r, 0], &cut[r], &left[r])
+            kept[r] = trim_masses_run_double(&labels[r, 0], &costs[r, 0], &masses[0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0], &cut[r], &left[r])
     free(work)
 
 
@@ -560,8 +567,9 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
            double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
     cdef:
         int64_t runs = before.shape[0], n = before.shape[1], size = totals.shape[1] * (totals.shape[2] + 1)
-        int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // STRIPE_ROWS))
-        int64_t rows = stripe_rows(n, stripes), r, s, K = totals.shape[1], p = location.shape[0], width = totals.shape[2]
+        int64_t K = totals.shape[1], r, s
+        int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // max(<int64_t>STRIPE_ROWS, STRIPE_CASES * K)))
+        int64_t rows = stripe_rows(n, stripes), p = location.shape[0], width = totals.shape[2]
         const double *mass
         const double *place = &location[0] if width > p else place_of(location, factor)
         int64_t gathered = block * p if block > 1 else 0  # room for the cases of a block, row by row
@@ -569,6 +577,8 @@ cdef shift(const floating[::1] X, int block, const double[::1] location, double 
         double *partial = NULL
         char *touched = NULL  # which groups a stripe has summed
         floating *work = NULL
+    if block != 1 and block != TABLE_BLOCK:
+        raise ValueError(f"block={block} must be 1 or {TABLE_BLOCK}.")
     try:
         changed = <int64_t*>reserved(runs * stripes * sizeof(int64_t))
         work = <floating*>reserved(<size_t>n_threads * gathered * sizeof(floating))
@@ -616,17 +626,17 @@ cdef int64_t stripe_rows(int64_t n, int stripes) noexcept nogil:
     return (rows + TABLE_BLOCK - 1) // TABLE_BLOCK * TABLE_BLOCK
 
 
-cdef void add_stripes(const double *partial, const char *touched, int stripes, int64_t K, int64_t p, double *totals,
+cdef void add_stripes(const double *partial, const char *touched, int stripes, int64_t K, int64_t width, double *totals,
                       double *counts) noexcept nogil:
     """Add the partial sums of the stripes, in their order."""
     cdef int64_t s, j, k
     for s in range(stripes):
         for k in range(K):
             if touched[s * K + k]:
-                for j in range(p):
-                    totals[k * p + j] += partial[k * p + j]
-                counts[k] += partial[K * p + k]
-        partial += K * (p + 1)
+                for j in range(width):
+                    totals[k * width + j] += partial[k * width + j]
+                counts[k] += partial[K * width + k]
+        partial += K * (width + 1)
 
 
 cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double *location,
@@ -668,10 +678,10 @@ cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double 
     return changed
 
 
-cdef inline void begin_group(char *touched, int64_t k, int64_t p, double *totals, double *counts) noexcept nogil:
+cdef inline void begin_group(char *touched, int64_t k, int64_t width, double *totals, double *counts) noexcept nogil:
     """Set the partial sums of a group to 0, the first time that it is met."""
     if touched != NULL and not touched[k]:
-        memset(totals + k * p, 0, p * sizeof(double))
+        memset(totals + k * width, 0, width * sizeof(double))
         counts[k] = 0
         touched[k] = 1
 
@@ -857,7 +867,7 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
         int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
         double *work = NULL
     try:
-        work = <double*>reserved(threads * size * sizeof(double))
+        work = <double*>reserved(min(<int64_t>threads, runs) * size * sizeof(double))
         if block > 1:
             copy = <floating*>reserved(<size_t>n * width * sizeof(floating))
             for r in range((n + block - 1) // block):
@@ -866,7 +876,7 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
         for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
             moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * missing, 0], mass, missing, n, q, K,
                                     max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0],
-                                    work + threadid() * size)
+                                    work + room_of(r, runs, threads) * size)
     finally:
         free(copy)
         free(work)

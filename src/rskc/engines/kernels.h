@@ -68,6 +68,20 @@ static void rskc_prefetch(const void *start, size_t bytes) {
 /* How far products may be off, as a share of the norm of a case. */
 #define RSKC_SLACK(T) (sizeof(T) == sizeof(double) ? 1e-12 : 1e-4)
 
+/* Keeps the least of the distances, the sums scaled up, and its k. Where nothing of a case's
+   observed weight is left, its distance is infinite. */
+RSKC_CLONES
+static void nearer(const double *RSKC_RESTRICT sums, const double *RSKC_RESTRICT scale,
+                   const double *RSKC_RESTRICT left, double k, int rows, double *RSKC_RESTRICT best,
+                   double *RSKC_RESTRICT arg) {
+    for (int i = 0; i < rows; i++) {
+        double value = (sums[i] > 0 ? sums[i] : 0) * scale[i] / left[i];
+        int closer = (left[i] > RSKC_NOTHING * scale[i]) & (value < best[i]);
+        best[i] = closer ? value : best[i];
+        arg[i] = closer ? k : arg[i];
+    }
+}
+
 /* double first: centers are double for both */
 #define T double
 #define BITS uint64_t

@@ -86,20 +86,6 @@ static double NAME(sum_without)(const T *x, int64_t rows, int64_t q, const doubl
     return sum;
 }
 
-/* Keeps the least of the distances, the sums scaled up, and its k. Where nothing of a case's
-   observed weight is left, its distance is infinite. */
-RSKC_CLONES
-static void NAME(nearer)(const double *RSKC_RESTRICT sums, const double *RSKC_RESTRICT scale,
-                         const double *RSKC_RESTRICT left, double k, int rows,
-                         double *RSKC_RESTRICT best, double *RSKC_RESTRICT arg) {
-    for (int i = 0; i < rows; i++) {
-        double value = (sums[i] > 0 ? sums[i] : 0) * scale[i] / left[i];
-        int closer = (left[i] > RSKC_NOTHING * scale[i]) & (value < best[i]);
-        best[i] = closer ? value : best[i];
-        arg[i] = closer ? k : arg[i];
-    }
-}
-
 /* out = -2 w c and then w c^2, 0 where the center is not observed; returns in how many features
    that have weight it is not. */
 RSKC_CLONES

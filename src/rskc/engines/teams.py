@@ -17,11 +17,11 @@ except (ImportError, AttributeError):  # only Linux counts the switches of a thr
 
 # Where each thread would have fewer multiplications than this, one is done before others begin.
 SHORT_SHARE = 150_000
-# From so many on it has all threads, whatever else the machine does: it takes milliseconds.
+# With more than this a pass has all threads, whatever else the machine does: it takes milliseconds.
 LONG_PASS = 10_000_000 if usage_of_thread is None else 100_000_000
 # After a thread had to wait, passes have one thread this often, at first and at most.
 FEWEST_ALONE, MOST_ALONE = 16, 1024
-# If it had to wait again within so many passes with several threads, the CPUs are busy.
+# If it has to wait again within this number of passes with several threads, the CPUs are busy.
 SOON = 64
 
 
@@ -45,24 +45,33 @@ class _Traffic(threading.local):
     """
 
     def __init__(self) -> None:
-        self.switches, self.alone = 0, FEWEST_ALONE
-        self.left = self.together = 0  # passes to be made alone, and made by several threads since
+        self.switches, self.alone = _switches(), FEWEST_ALONE
+        # Passes to be made alone, and made by several threads since.
+        self.left, self.together = 0, SOON
 
     def is_calm(self) -> bool:
         """Whether nothing was switched for a while; ask once for each pass."""
         if usage_of_thread is None:
             return False  # nobody knows
-        usage, before = usage_of_thread(), self.switches
-        self.switches = usage.ru_nvcsw + usage.ru_nivcsw
-        if self.switches != before:
-            again = self.together < SOON
-            self.alone = min(2 * self.alone, MOST_ALONE) if again else FEWEST_ALONE
-            self.left, self.together = self.alone, 0
+        before, self.switches = self.switches, _switches()
         if self.left > 0:
             self.left -= 1
             return False
+        if self.switches != before:
+            again = self.together < SOON
+            self.alone = min(2 * self.alone, MOST_ALONE) if again else FEWEST_ALONE
+            self.left, self.together = self.alone - 1, 0
+            return False
         self.together += 1
         return True
+
+
+def _switches() -> int:
+    """Return how often this thread was switched out so far."""
+    if usage_of_thread is None:
+        return 0
+    usage = usage_of_thread()
+    return usage.ru_nvcsw + usage.ru_nivcsw
 
 
 _traffic = _Traffic()

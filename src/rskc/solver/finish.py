@@ -21,8 +21,9 @@ FINISH_ROUNDS = 50
 # From this number of cases on K-means ends when the within sum falls by no more than this share of
 # tol in an iteration: the last cases take hundreds of iterations, each of which reads all data, and
 # lower the sum by a hundredth of a percent. Labels are then those of the centers, as ``predict``
-# gives them. This many times tol, one in a thousand, of the cases may move or be flagged otherwise
-# in a further iteration, and of the weights change: of ten million cases 1 in 10,000 were.
+# gives them. A sparse fit ends when at most this many times tol of the cases, one in a thousand,
+# change their cluster or their flag, and weights change by no more than that share: of ten million
+# cases one in 10,000 did.
 MILLIONS, LATE_TOL, LATE_MOVES = 1_000_000, 1e-2, 10
 # Ends of branches that are tried where the state chosen loses its guard.
 MOST_ENDS = 4
@@ -99,7 +100,7 @@ def finish(engine: Engine, problem: Problem, state: State | Held) -> Solution:
     weights, groups = state.weights, state.groups
     most, enough = may_move(problem, engine.n_cases), max(problem.tol, 1e-12)
     enough = max(enough, _slack(problem, engine.n_cases))
-    # What a sample led to is near: with so many cases weights change after each pass over them.
+    # What a sample led to is near: of millions of cases weights change after each pass over them.
     near, make = most > 0, _step if most > 0 else _iterate
     for _ in range(FINISH_ROUNDS):
         if not (weights.any() and np.isfinite(weights).all()):

@@ -78,7 +78,7 @@ class BlockData:
 
     @property
     def _differs(self) -> bool:
-        """Whether the cases are others than the lengths of blocks have told."""
+        """Whether the cases are not those that the lengths of blocks promise."""
         return self.n_unobserved > 0 or not np.array_equal(self.all_lengths, self.chunks)
 
     def _learn(
