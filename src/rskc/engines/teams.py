@@ -17,8 +17,8 @@ except (ImportError, AttributeError):  # only Linux counts the switches of a thr
 
 # Where each thread would have fewer multiplications than this, one is done before others begin.
 SHORT_SHARE = 150_000
-# With more than this a pass has all threads, whatever else the machine does: it takes milliseconds.
-LONG_PASS = 10_000_000 if usage_of_thread is None else 100_000_000
+# With more than this a pass has all threads, whatever else the machine does.
+LONG_PASS = 10_000_000
 # After a thread had to wait, passes have one thread this often, at first and at most.
 FEWEST_ALONE, MOST_ALONE = 16, 1024
 # If it has to wait again within this number of passes with several threads, the CPUs are busy.
