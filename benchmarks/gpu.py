@@ -37,6 +37,7 @@ def main() -> None:
     whole_fit(torch)
     many_cases(torch)
     prediction(torch)
+    many_clusters(torch)
 
 
 # ---- The same results
@@ -232,6 +233,13 @@ def many_cases(torch, n=10_000_000, p=100) -> None:
     memory = torch.cuda.max_memory_allocated() / 2**30
     rows = [(f"{n} x {p}", f"{seconds:.2f}", f"{error:.4f}", f"{memory:.0f} GiB")]
     print_table("Many cases, K = 10, n_init = 10", ("table", "s", "CER", "peak memory"), rows)
+
+
+def many_clusters(torch, n=1_000_000, p=100, K=1000) -> None:
+    X = mixture(torch, n, p, K)[0]
+    first, again = (timed_fit(torch, K, X, {"trim": 0.05, "l1_bound": 6.0})[0] for _ in "12")
+    rows = [(f"{n} x {p}, K = {K}", f"{first:.2f}", f"{again:.2f}")]
+    print_table("Many clusters, robust and sparse", ("table", "first fit s", "again s"), rows)
 
 
 def mixture(torch, n, p, K, dtype=None, informative=50, outlying=0.02):
