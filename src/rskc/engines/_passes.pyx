@@ -258,20 +258,25 @@ cdef inline Piece piece_at(int64_t number, int64_t pieces, int step, int64_t n, 
     return Piece(whole.first + start, whole.offset + start, whole.rows, <int>min(<int64_t>step, whole.rows - start))
 
 
+cdef inline void multiply(const floating *x, Piece piece, int q, int columns, const floating *scaled,
+                          floating *out) noexcept nogil:
+    """out = the products of the cases of a piece, which begins at x, with centers: a column for each of these."""
+    cdef floating one = 1, zero = 0
+    cdef char no_trans = b"N"
+    if floating is float:
+        sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, out, &piece.rows)
+    else:
+        dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, out, &piece.rows)
+
+
 cdef void assign_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
                        const floating *constants, const floating *norms, int64_t norms_stride, int64_t n,
                        floating *work, int32_t *labels, floating *costs) noexcept nogil:
-    cdef:
-        int columns = runs * K, r
-        floating one = 1, zero = 0
-        floating *best = work + <size_t>piece.rows * columns
-        floating *product
-        char no_trans = b"N"
+    cdef int r
+    cdef floating *best = work + <size_t>piece.rows * runs * K
+    cdef floating *product
     x += piece.offset
-    if floating is float:
-        sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, work, &piece.rows)
-    else:
-        dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, work, &piece.rows)
+    multiply(x, piece, q, runs * K, scaled, work)
     norms += piece.first
     labels += piece.first
     costs += piece.first
@@ -366,18 +371,12 @@ cdef void assign_missing_piece(const floating *x, Piece piece, int q, int runs, 
                                const Unseen *unseen, const floating *norms, const double *scale, int64_t own,
                                int64_t n, floating *work, double *room, int32_t *labels,
                                floating *costs) noexcept nogil:
-    cdef:
-        int columns = runs * K, r
-        int64_t at
-        floating one = 1, zero = 0
-        floating *best = work + <size_t>piece.rows * columns
-        floating *product
-        char no_trans = b"N"
+    cdef int r
+    cdef int64_t at
+    cdef floating *best = work + <size_t>piece.rows * runs * K
+    cdef floating *product
     x += piece.offset
-    if floating is float:
-        sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, work, &piece.rows)
-    else:
-        dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, work, &piece.rows)
+    multiply(x, piece, q, runs * K, scaled, work)
     for r in range(runs):
         product = work + <size_t>r * K * piece.rows
         at = r * own + piece.first
