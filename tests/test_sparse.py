@@ -364,7 +364,7 @@ def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
     for name, value in (
         ("rskc.engines.sparse.DENSE_BYTES", 2**16),
         ("rskc.engines.sparse.CHUNK_BYTES", 2**17),
-        ("rskc.engines.base.FRAME_CELLS", 2**16),
+        ("rskc.engines.frame.FRAME_CELLS", 2**16),
         ("rskc.engines.memory.MemoryTable.work_bytes", 2**18),
         ("rskc.engines.memory.MemoryEngine.work_bytes", 2**18),
         ("rskc.feature_tests.MOST_CASES", 200),
