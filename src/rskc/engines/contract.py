@@ -111,29 +111,23 @@ class Cases:
     arrays: ArrayOps
     missing: bool  # whether cells may be missing
     masses: Any  # (n,) float64 of the engine's kind; None where all cases count the same
-    total_mass: float  # of these
     width: int  # columns of sums: of values, and of marks where cells may be missing
-    _ladder: np.ndarray | None = None
 
-    def _take_masses(self, masses: Any, total: float | None = None) -> None:
-        """Note what the cases count."""
-        self.masses = masses
-        if masses is not None:
-            self.total_mass = float(masses.sum()) if total is None else total
+    def _use(self, arrays: Any) -> None:
+        """Note what is done with arrays of the cases, and what these count."""
+        self.arrays, self.masses = arrays, arrays.masses
 
     @property
     def mass(self) -> float:
         """Return the mass of all cases: their number, if nothing else is said of them."""
-        return self.n_cases if self.masses is None else self.total_mass
+        return self.n_cases if self.masses is None else self.arrays.total_mass
 
     def cases_at(self, positions: np.ndarray) -> np.ndarray:
         """Return the cases at positions from 0 to the mass of all, one after another by mass."""
         if self.masses is None:
             return positions.astype(np.int64)
-        if self._ladder is None:
-            self._ladder = np.cumsum(self.arrays.masses_at(np.arange(self.n_cases)))
-        found = np.searchsorted(self._ladder, positions, side="right")
-        return np.minimum(found, len(self._ladder) - 1)
+        found = np.searchsorted(self.arrays.ladder, positions, side="right")
+        return np.minimum(found, self.n_cases - 1)
 
     @property
     def sums_type(self) -> type[Sums]:
@@ -311,10 +305,7 @@ class Engine(Cases):
 
     def rounded(self, mass: float) -> float:
         """Return a mass in whole cases, rounded down, where masses are whole."""
-        if self.masses is None:
-            return int(mass)
-        masses = self.arrays.masses_at(np.arange(self.n_cases))
-        return int(mass) if (masses == np.rint(masses)).all() else float(mass)
+        return int(mass) if self.masses is None or self.arrays.copies else float(mass)
 
     def leave_out(self, unobserved: np.ndarray) -> None:
         """Note which of all cases are unobserved: the data of this engine are without them."""

@@ -111,7 +111,8 @@ def joined_runs(parts: Sequence[Any], array: Any) -> Any:
         return array
     slots = [joined(part, None) for part in parts]
     width = max(cut.shape[1] for cut, _ in slots)
-    cut, left = np.full((len(array), width), -1), np.zeros((len(array), width))
+    shape = array.shape[0], width
+    cut, left = np.full(shape, -1), np.zeros(shape)
     first = 0
     for part, (own_cut, own_left) in zip(parts, slots, strict=True):
         own = slice(first, first := first + part.shape[0]), slice(own_cut.shape[1])

@@ -23,7 +23,7 @@ from rskc.engines import passes_numpy
 from rskc.engines.contract import Assignment, Engine, Farthest, Grouping, Moved, Table
 from rskc.engines.frame import Frame, observed_frame
 from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
-from rskc.engines.ops import NUMPY_OPS, ArrayOps, NumpyOps
+from rskc.engines.ops import ArrayOps, ops_of
 from rskc.engines.sums import Sums
 from rskc.engines.teams import team
 
@@ -61,11 +61,6 @@ class _InMemory:
     arrays: ArrayOps
     passes: Any
     n_threads: int
-
-    def _take_cases(self, masses: np.ndarray | None) -> None:
-        """Note what cases count, and what is done with arrays of them."""
-        self._take_masses(masses)  # type: ignore[attr-defined]
-        self.arrays = NUMPY_OPS if masses is None else NumpyOps(masses)
 
     def _change(self, rows, row_block, location, factor, sums, before, after, work):
         moved, masses = np.empty(len(before), np.int64), self.masses
@@ -114,7 +109,7 @@ class MemoryTable(_InMemory, Table):
 
     def __init__(self, blocks, rows, weights, n_threads, passes, place, masses=None, missing=False):
         super().__init__(blocks.size // ((1 + missing) * weights.shape[1]), weights, place, missing)
-        self._take_cases(masses)
+        self._use(ops_of(masses))
         self.blocks, self.rows = blocks, blocks if rows is None else rows
         self.row_block = passes.BLOCK if rows is None else 1
         self.n_threads, self.passes = n_threads, passes
@@ -240,7 +235,7 @@ class MemoryEngine(_InMemory, Engine):
     def __init__(self, X, *, masses=None, missing=False, frame=None, n_threads=1, passes=PASSES):
         frame = frame or (observed_frame(X) if missing else Frame.of(X))
         super().__init__(X.shape, X.dtype, frame, missing)
-        self._take_cases(masses)
+        self._use(ops_of(masses))
         self.X, self.n_threads, self.passes = X, n_threads, passes
 
     def rows(self, cases):

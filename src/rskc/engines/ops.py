@@ -7,7 +7,7 @@ included. What NumPy does better is in :class:`NumpyOps`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -244,6 +244,24 @@ class ArrayOps:
         """Return the masses of some cases, by their numbers."""
         return np.ones(len(cases)) if self.host_masses is None else self.host_masses[cases]
 
+    @cached_property
+    def ladder(self) -> np.ndarray:
+        """Return the masses (n,) of the first cases, of one more each time."""
+        assert self.host_masses is not None
+        return np.cumsum(self.host_masses)
+
+    @cached_property
+    def total_mass(self) -> float:
+        """Return the mass of all cases."""
+        assert self.host_masses is not None
+        return float(self.host_masses.sum())
+
+    @cached_property
+    def copies(self) -> bool:
+        """Whether all masses are whole."""
+        assert self.host_masses is not None
+        return bool((self.host_masses == np.rint(self.host_masses)).all())
+
     def number(self, mask: Any) -> int:
         """Count the cases of a mask (n,), those that are trimmed in part too."""
         found = int(self.xp.count_nonzero(labels_of(mask)))
@@ -379,6 +397,11 @@ def _case_numbers(n: int) -> np.ndarray:
 
 
 NUMPY_OPS = NumpyOps()
+
+
+def ops_of(masses: np.ndarray | None) -> NumpyOps:
+    """Return what is done with NumPy arrays of cases that have these masses."""
+    return NUMPY_OPS if masses is None else NumpyOps(masses)
 
 
 def weighted_median(values: Any, masses: Any, xp: Any = np) -> float:

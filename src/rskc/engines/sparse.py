@@ -26,7 +26,7 @@ from rskc.engines.contract import Assignment, Engine, Table
 from rskc.engines.frame import Frame, Place, sample_steps
 from rskc.engines.groups import labels_of, parts_differ
 from rskc.engines.memory import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable
-from rskc.engines.ops import ArrayOps
+from rskc.engines.ops import ArrayOps, ops_of
 from rskc.engines.sparse_moves import SparseRun
 from rskc.engines.sums import Sums
 
@@ -294,7 +294,7 @@ class SparseTable(MemoryTable):
 
     def __init__(self, cells: SparseCells, dtype, weights, n_threads, passes, place, masses):
         Table.__init__(self, cells.Z.shape[0], weights, place)
-        self._take_cases(masses)
+        self._use(ops_of(masses))
         self.stored, self.dtype, self.n_threads, self.passes = cells, dtype, n_threads, passes
 
     def assign(self, centers):
@@ -361,7 +361,7 @@ class SparseEngine(MemoryEngine):
     ):
         X = in_order(X)
         Engine.__init__(self, X.shape, X.dtype, frame or sparse_frame(X), missing=False)
-        self._take_cases(masses)
+        self._use(ops_of(masses))
         self.X, self.n_threads, self.passes = X, n_threads, passes
         # A part does as the whole does: some rows show less of how far columns are from 0.
         self.origin = _origin(X, self.frame.location) if origin is None else origin

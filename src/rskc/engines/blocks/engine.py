@@ -91,8 +91,7 @@ class BlocksEngine(Engine):
             held = blocks.hold([parts[i] for i in data.used])
             node = blocks.make(tasks.seen_rows, held, data.unobserved, keep=True)
             masses = np.concatenate(blocks.gather(same, node))
-        self._take_masses(masses)
-        self.arrays = BlockOps(blocks, data.lengths, node, masses)
+        self._use(BlockOps(blocks, data.lengths, node, masses))
 
     def _engines(self, rows: Node, frame: Frame) -> Node:
         """Return the engine in memory of each block of rows."""
@@ -133,7 +132,7 @@ class BlocksEngine(Engine):
     def part(self, cases, masses=None):
         key = cases.tobytes(), None if masses is None else masses.tobytes()
         if masses is None and self.masses is not None:
-            masses = self.masses[cases]
+            masses = self.arrays.masses_at(cases)
         made = partial(self._engine_of_rows, cases, masses)
         return self._sample.get(key, lambda: KnownCases(cases, made())).engine
 
@@ -148,7 +147,7 @@ class BlocksEngine(Engine):
 
     def in_memory(self) -> MemoryEngine:
         """Return the engine in memory of all cases."""
-        return self._engine_of_rows(None, self.masses)
+        return self._engine_of_rows(None, self.arrays.host_masses)
 
     def numbers(self, cases):
         return self.data.numbers(cases)

@@ -36,8 +36,8 @@ class BlocksTable(Table):
         coordinates: np.ndarray | None = None,
     ):
         super().__init__(engine.n_cases, recipe.weights, recipe.place, recipe.missing)
-        self.engine, self.blocks, self.arrays = engine, engine.blocks, engine.arrays
-        self._take_masses(engine.masses)
+        self.engine, self.blocks = engine, engine.blocks
+        self._use(engine.arrays)
         self.node, self.recipe, self.coordinates = node, recipe, coordinates
         # Of a table that is not kept: engines, and how sums change with the cases that moved.
         self.of_moved = of_moved
@@ -118,7 +118,7 @@ class BlocksTable(Table):
         recipe = self.recipe._replace(n_threads=self.engine.n_threads)
         assert recipe.place is not None, "a rotated table is not made of rows of the data"
         engine, (columns, _) = self.engine.in_memory(), recipe.place
-        return recipe.table_of_cells(engine.lay_out(columns, recipe.dtype), self.masses)
+        return recipe.table_of_cells(engine.lay_out(columns, recipe.dtype), self.arrays.host_masses)
 
     def typical_norm(self):
         norms, masses, runs = self.blocks.make(Method("norms"), self.node), None, len(self.weights)

@@ -75,12 +75,11 @@ class DeviceEngine(Engine):
         passes=None,
     ):
         self.X, self.passes = X, passes or passes_for(X)
-        self.arrays = DeviceOps(X, masses)
+        self._use(DeviceOps(X, masses))
         xp = self.arrays.xp
         self.float32, self.float64 = xp.float32, xp.float64
         dtype = np.float32 if X.dtype == self.float32 else np.float64
         super().__init__(X.shape, dtype, frame or _frame_of(X, missing), missing)
-        self._take_masses(self.arrays.masses)
         self.multiple = getattr(self.passes, "COLUMNS_MULTIPLE", 1)
         if missing:
             self.observed = ~xp.isnan(X)

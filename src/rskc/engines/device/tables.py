@@ -32,8 +32,8 @@ class DeviceTable(Table):
 
     def __init__(self, engine: DeviceEngine, rows: Any, weights: np.ndarray, place: Place | None):
         super().__init__(engine.n_cases, weights, place, engine.missing)
-        self.engine, self.rows, self.arrays = engine, rows, engine.arrays
-        self._take_masses(engine.masses)
+        self.engine, self.rows = engine, rows
+        self._use(engine.arrays)
         self.padding = rows.shape[1] - self.width
         self._host: MemoryTable | None = None
 
