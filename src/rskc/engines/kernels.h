@@ -99,9 +99,14 @@ RSKC_INLINE __m256i first_float(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
+/* The same for the lanes of half a vector. */
+RSKC_INLINE __m128i first_half(__m256i mask) {
+    __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
+    return _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(mask, order));
+}
+
 #define MASK __m256i
 #define T double
-#define NAME(x) x##_double
 #define VECTOR __m256d
 #define LANES 4
 #define FIRST first_double
@@ -112,9 +117,23 @@ RSKC_INLINE __m256i first_float(int n) {
     ((masks) == NULL ? _mm256_loadu_pd(at) : _mm256_maskload_pd(at, (masks)[i]))
 #define STORE(at, masks, i, value) \
     ((masks) == NULL ? _mm256_storeu_pd(at, value) : _mm256_maskstore_pd(at, (masks)[i], value))
+#define NAME(x) x##_double
+#define CELL double
+#define CELLS LOAD
 #include "products_typed.h"
-#undef T
 #undef NAME
+#undef CELL
+#undef CELLS
+
+#define NAME(x) x##_mixed /* cells in single precision, all else in double */
+#define CELL float
+#define CELLS(at, masks, i) \
+    _mm256_cvtps_pd((masks) == NULL ? _mm_loadu_ps(at) : _mm_maskload_ps(at, first_half((masks)[i])))
+#include "products_typed.h"
+#undef NAME
+#undef CELL
+#undef CELLS
+#undef T
 #undef VECTOR
 #undef LANES
 #undef FIRST
@@ -125,7 +144,6 @@ RSKC_INLINE __m256i first_float(int n) {
 #undef STORE
 
 #define T float
-#define NAME(x) x##_float
 #define VECTOR __m256
 #define LANES 8
 #define FIRST first_float
@@ -136,9 +154,14 @@ RSKC_INLINE __m256i first_float(int n) {
     ((masks) == NULL ? _mm256_loadu_ps(at) : _mm256_maskload_ps(at, (masks)[i]))
 #define STORE(at, masks, i, value) \
     ((masks) == NULL ? _mm256_storeu_ps(at, value) : _mm256_maskstore_ps(at, (masks)[i], value))
+#define NAME(x) x##_float
+#define CELL float
+#define CELLS LOAD
 #include "products_typed.h"
-#undef T
 #undef NAME
+#undef CELL
+#undef CELLS
+#undef T
 #undef VECTOR
 #undef LANES
 #undef FIRST
@@ -152,7 +175,23 @@ RSKC_INLINE __m256i first_float(int n) {
 #define RSKC_HAS_PRODUCTS 0 /* BLAS multiplies */
 #define products_double(x, stride, rows, q, columns, scaled, out) ((void)0)
 #define products_float(x, stride, rows, q, columns, scaled, out) ((void)0)
+#define products_mixed(x, stride, rows, q, columns, scaled, out) ((void)0)
 #endif
+
+/* What products_mixed does, where the machine does not have it: BLAS wants one type for all. */
+RSKC_CLONES
+static void products_plain(const float *RSKC_RESTRICT x, int64_t stride, int rows, int64_t q,
+                           int columns, const double *RSKC_RESTRICT scaled,
+                           double *RSKC_RESTRICT out) {
+    for (int c = 0; c < columns; c++, out += rows) {
+        for (int i = 0; i < rows; i++) out[i] = 0;
+        for (int64_t j = 0; j < q; j++) {
+            double factor = scaled[c * q + j];
+            const float *xj = x + j * stride;
+            for (int i = 0; i < rows; i++) out[i] += (double)xj[i] * factor;
+        }
+    }
+}
 
 /* double first: centers are double for both */
 #define T double
