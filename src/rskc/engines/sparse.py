@@ -310,6 +310,8 @@ class SparseTable(MemoryTable):
     def shift(self, sums, before, after):
         return self.cells.shift(sums, before, after)
 
+    descend = BaseTable.descend
+
     def single_moves(self, groups, K, max_rounds=100):
         masses = np.ones(self.n_cases)
         return self._move(partial(self.move_runs, masses), (), groups, K, max_rounds)
