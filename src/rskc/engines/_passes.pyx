@@ -18,6 +18,9 @@ cdef extern from "kernels.h":
     const int RSKC_HAS_OPENMP
     const double CANCELLED "RSKC_CANCELLED"
     const double NO_MASS "RSKC_NO_MASS"
+    const int RSKC_HAS_PRODUCTS
+    void products_float(const float*, int64_t, int, int64_t, int, const float*, float*) noexcept nogil
+    void products_double(const double*, int64_t, int, int64_t, int, const double*, double*) noexcept nogil
     int rskc_max_threads() noexcept nogil
     void rskc_prefetch(const void*, size_t) noexcept nogil
     void nearest_float(const float*, const float*, int, int, float*, float*) noexcept nogil
@@ -81,6 +84,8 @@ BLOCK = 256
 
 cdef enum:
     TABLE_BLOCK = 256
+    # Products that are found together.
+    PRODUCTS = 32768
     # The most multiplications that OpenBLAS makes without packing.
     SMALL_PRODUCT = 1000000
     ROWS_AT_ONCE = 16
@@ -223,12 +228,16 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
 
 
 cdef int product_rows(int64_t n, int block, int64_t columns, int64_t q) noexcept nogil:
-    """Cases in one product: as many as BLAS multiplies without packing, if that is worth it.
+    """Cases in one product: so many that the products stay in the second cache.
 
-    Few cases are cut into a few pieces, so that several threads have some each.
+    BLAS, if that multiplies, packs more than a few. Few cases are cut into a few pieces, so that several
+    threads have some each.
     """
-    cdef int64_t rows = SMALL_PRODUCT // (columns * q) // 16 * 16
-    rows = min(<int64_t>block, rows) if rows >= LEAST_PRODUCT else block
+    cdef int64_t rows = (PRODUCTS // columns if RSKC_HAS_PRODUCTS else SMALL_PRODUCT // (columns * q)) // 16 * 16
+    if RSKC_HAS_PRODUCTS:
+        rows = min(<int64_t>block, max(<int64_t>LEAST_PRODUCT, rows))
+    else:
+        rows = min(<int64_t>block, rows) if rows >= LEAST_PRODUCT else block
     while rows > LEAST_PRODUCT and rows * FEWEST_PIECES > n:
         rows = max(<int64_t>LEAST_PRODUCT, rows // 32 * 16)
     return <int>rows
@@ -265,9 +274,15 @@ cdef inline void multiply(const floating *x, Piece piece, int q, int columns, co
     cdef floating one = 1, zero = 0
     cdef char no_trans = b"N"
     if floating is float:
-        sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, out, &piece.rows)
+        if RSKC_HAS_PRODUCTS:
+            products_float(x, piece.stride, piece.rows, q, columns, scaled, out)
+        else:
+            sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, out, &piece.rows)
     else:
-        dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, out, &piece.rows)
+        if RSKC_HAS_PRODUCTS:
+            products_double(x, piece.stride, piece.rows, q, columns, scaled, out)
+        else:
+            dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, out, &piece.rows)
 
 
 cdef void assign_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
@@ -447,82 +462,80 @@ cdef inline int64_t room_of(int64_t run, int64_t runs, int threads) noexcept nog
     return run if runs <= threads else threadid()
 
 
-def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, int n_threads,
-         int32_t[:, ::1] groups, double[::1] kept):
+def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, const double[::1] masses, double m, int n_threads,
+         int32_t[:, ::1] groups, double[::1] kept, int64_t[:, ::1] cut, double[:, ::1] left):
     """groups = labels, with -1 for the m cases of largest cost (the lower number first in a tie).
 
-    kept = the sum of the other costs, for each run.
+    kept = the sum of the other costs, for each run. With masses (else None) cases go until the mass m is gone. The
+    last one may go in part and keeps its label: cut (runs, 1) = its number, or -1, and left = what is kept of its
+    mass; kept = the sum of masses times costs then. Without masses cut and left are not looked at.
     """
     cdef:
         int64_t runs = labels.shape[0], n = labels.shape[1], r
-        size_t size = n + 1
+        const double *mass = NULL if masses is None else &masses[0]
+        size_t size = (n + 1) * sizeof(floating)
         int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
-        floating *work = <floating*>reserved(min(<int64_t>threads, runs) * size * sizeof(floating))
+        char *work
+    if mass != NULL:
+        size = trim_masses_room_float(n) if floating is float else trim_masses_room_double(n)
+    work = <char*>reserved(min(<int64_t>threads, runs) * size)
     for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
-        if floating is float:
-            kept[r] = trim_run_float(&labels[r, 0], &costs[r, 0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0])
+        if mass == NULL:
+            kept[r] = trim_run(&labels[r, 0], &costs[r, 0], n, <int64_t>m, work + room_of(r, runs, threads) * size, &groups[r, 0])
         else:
-            kept[r] = trim_run_double(&labels[r, 0], &costs[r, 0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0])
+            kept[r] = trim_masses_run(&labels[r, 0], &costs[r, 0], mass, n, m, work + room_of(r, runs, threads) * size, &groups[r, 0], &cut[r, 0], &left[r, 0])
     free(work)
 
 
-def trim_masses(const int32_t[:, ::1] labels, const floating[:, ::1] costs, const double[::1] masses, double m,
-                int n_threads, int32_t[:, ::1] groups, double[::1] kept, int64_t[::1] cut, double[::1] left):
-    """The same by mass: cases go, the largest cost first, until the mass m is gone.
+cdef inline double trim_run(const int32_t *labels, const floating *costs, int64_t n, int64_t m, void *work,
+                            int32_t *groups) noexcept nogil:
+    if floating is float:
+        return trim_run_float(labels, costs, n, m, <float*>work, groups)
+    else:
+        return trim_run_double(labels, costs, n, m, <double*>work, groups)
 
-    The last one may go in part and keeps its label: cut = its number, or -1, and left = what is kept of its mass.
-    kept = the sum of masses times costs of what is kept, for each run.
-    """
-    cdef:
-        int64_t runs = labels.shape[0], n = labels.shape[1], r
-        size_t size = trim_masses_room_float(n) if floating is float else trim_masses_room_double(n)
-        int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
-        char *work = <char*>reserved(min(<int64_t>threads, runs) * size)
-    for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
-        if floating is float:
-            kept[r] = trim_masses_run_float(&labels[r, 0], &costs[r, 0], &masses[0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0], &cut[r], &left[r])
-        else:
-            kept[r] = trim_masses_run_double(&labels[r, 0], &costs[r, 0], &masses[0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0], &cut[r], &left[r])
-    free(work)
+
+cdef inline double trim_masses_run(const int32_t *labels, const floating *costs, const double *masses, int64_t n,
+                                   double m, void *work, int32_t *groups, int64_t *cut, double *left) noexcept nogil:
+    if floating is float:
+        return trim_masses_run_float(labels, costs, masses, n, m, work, groups, cut, left)
+    else:
+        return trim_masses_run_double(labels, costs, masses, n, m, work, groups, cut, left)
 
 
 def shift_sums(const floating[::1] X, int block, const double[::1] location, double factor,
-               const int32_t[:, ::1] before, const int32_t[:, ::1] after, int n_threads,
-               double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
+               const double[:, ::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after,
+               const int64_t[:, ::1] cut_before, const double[:, ::1] left_before,
+               const int64_t[:, ::1] cut_after, const double[:, ::1] left_after,
+               int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
     """Bring totals and counts of each group from the grouping ``before`` to ``after``.
 
     Totals are of (x - location) * factor. Only the cases that changed are read. moved = their number, for each run.
     Where totals have twice as many columns as X, they are of observed cells, and then of marks: how many there are.
-    """
-    shift(X, block, location, factor, NULL, 0, before, after, n_threads, totals, counts, moved)
 
-
-def shift_masses(const floating[::1] X, int block, const double[::1] location, double factor,
-                 const double[:, ::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after,
-                 const int64_t[:, ::1] cut_before, const double[:, ::1] left_before,
-                 const int64_t[:, ::1] cut_after, const double[:, ::1] left_after,
-                 int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
-    """The same where each case counts with its mass; counts are masses too. masses: one row or one a run.
-
-    Of the cases with the numbers cut (runs, slots), -1 for none, left is what is kept of the mass, in either grouping.
-    A run in which another part of a case is kept counts one more case in moved.
+    With masses (one row or one a run; else None) each case counts with its own, and counts are masses too. Of the
+    cases with the numbers cut (runs, slots), -1 for none, left is what is kept of the mass, in either grouping; None
+    where nothing is cut. A run in which another part of a case is kept counts one more case in moved.
     """
     cdef:
         int64_t runs = before.shape[0], n = before.shape[1], p = location.shape[0], width = totals.shape[2], r
-        int64_t own = n if masses.shape[0] > 1 else 0
-        int64_t gathered = p if block > 1 else 0
-        floating *row = <floating*>reserved(gathered * sizeof(floating))
+        int64_t own = 0
+        const double *mass = NULL
+        floating *row
         Parts old, new
-    shift(X, block, location, factor, &masses[0, 0], own, before, after, n_threads, totals, counts, moved)
-    with nogil:
-        for r in range(runs):
-            old = Parts(&cut_before[r, 0], &left_before[r, 0], cut_before.shape[1])
-            new = Parts(&cut_after[r, 0], &left_after[r, 0], cut_after.shape[1])
-            moved[r] += parts_differ(old, new)
-            move_parts(&X[0], n, block, &location[0], factor, 1, &masses[0, 0] + r * own, &before[r, 0], old, p, width,
-                       row, &totals[r, 0, 0], &counts[r, 0])
-            move_parts(&X[0], n, block, &location[0], factor, -1, &masses[0, 0] + r * own, &after[r, 0], new, p, width,
-                       row, &totals[r, 0, 0], &counts[r, 0])
+    if masses is not None:
+        own, mass = n if masses.shape[0] > 1 else 0, &masses[0, 0]
+    shift(X, block, location, factor, mass, own, before, after, n_threads, totals, counts, moved)
+    if cut_before is None and cut_after is None:
+        return
+    row = <floating*>reserved((p if block > 1 else 0) * sizeof(floating))
+    for r in range(runs):
+        old, new = parts_of(cut_before, left_before, r), parts_of(cut_after, left_after, r)
+        moved[r] += parts_differ(old, new)
+        move_parts(&X[0], n, block, &location[0], factor, 1, mass + r * own, &before[r, 0], old, p, width,
+                   row, &totals[r, 0, 0], &counts[r, 0])
+        move_parts(&X[0], n, block, &location[0], factor, -1, mass + r * own, &after[r, 0], new, p, width,
+                   row, &totals[r, 0, 0], &counts[r, 0])
     free(row)
 
 
@@ -531,6 +544,13 @@ cdef struct Parts:
     const int64_t *cut
     const double *left
     int64_t slots
+
+
+cdef inline Parts parts_of(const int64_t[:, ::1] cut, const double[:, ::1] left, int64_t run) noexcept:
+    """Those of a run; none where nothing is cut."""
+    if cut is None or cut.shape[1] == 0:
+        return Parts(NULL, NULL, 0)
+    return Parts(&cut[run, 0], &left[run, 0], cut.shape[1])
 
 
 cdef bint parts_differ(Parts old, Parts new) noexcept nogil:
@@ -728,49 +748,37 @@ cdef inline void move_row(const floating *x, const double *location, double fact
 
 def own_distances(const floating[:, ::1] X, const double[::1] location, double factor,
                   const double[:, ::1] weights, const int32_t[:, ::1] labels,
-                  const double[:, :, ::1] centers, int n_threads, double[:, ::1] out):
+                  const double[:, :, ::1] centers, bint missing, int n_threads, double[:, ::1] out):
     """out = weighted squared distance of (X - location) * factor to the center its label names.
 
-    weights: one row for all runs or one a run.
-    """
-    cdef int64_t runs = labels.shape[0], n = labels.shape[1], i, r
-    cdef int own = weights.shape[0] > 1
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-        for r in range(runs):
-            out[r, i] = framed_distance(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0],
-                                        &weights[r * own, 0], X.shape[1])
-
-
-cdef inline double framed_distance(const floating *x, const double *location, double factor,
-                                   const double *center, const double *weights,
-                                   int64_t p) noexcept nogil:
-    if floating is float:
-        return framed_distance_float(x, location, factor, center, weights, <int>p)
-    else:
-        return framed_distance_double(x, location, factor, center, weights, <int>p)
-
-
-def own_distances_missing(const floating[:, ::1] X, const double[::1] location, double factor,
-                          const double[:, ::1] weights, const int32_t[:, ::1] labels,
-                          const double[:, :, ::1] centers, int n_threads, double[:, ::1] out):
-    """The same where NaN marks what is not observed, of cases or centers.
-
-    Distances are over features that are observed in both, scaled up by all weight / observed weight;
+    weights: one row for all runs or one a run. Where cells are missing, NaN marks what is not observed, of cases or
+    centers: distances are over features that are observed in both, scaled up by all weight / observed weight;
     infinite where nothing is observed.
     """
     cdef:
         int64_t runs = labels.shape[0], n = labels.shape[1], i, r
         int own = weights.shape[0] > 1, p = <int>X.shape[1]
         double *totals = <double*>reserved(weights.shape[0] * sizeof(double))
-    for r in range(weights.shape[0]):
+    for r in range(weights.shape[0] if missing else 0):
         totals[r] = observed_weight_double(&weights[r, 0], &weights[r, 0], p)
     for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
         for r in range(runs):
-            if floating is float:
-                out[r, i] = observed_distance_float(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0], &weights[r * own, 0], totals[r * own], p)
-            else:
-                out[r, i] = observed_distance_double(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0], &weights[r * own, 0], totals[r * own], p)
+            out[r, i] = framed_distance(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0],
+                                        &weights[r * own, 0], totals + r * own if missing else NULL, p)
     free(totals)
+
+
+cdef inline double framed_distance(const floating *x, const double *location, double factor, const double *center,
+                                   const double *weights, const double *total, int p) noexcept nogil:
+    """The distance of a case; total = all weight where cells are missing, else NULL."""
+    if floating is float:
+        if total == NULL:
+            return framed_distance_float(x, location, factor, center, weights, p)
+        return observed_distance_float(x, location, factor, center, weights, total[0], p)
+    else:
+        if total == NULL:
+            return framed_distance_double(x, location, factor, center, weights, p)
+        return observed_distance_double(x, location, factor, center, weights, total[0], p)
 
 
 def missing_factors(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads, double[:, ::1] out):
@@ -817,50 +825,21 @@ cdef void norms_of_block(const floating *x, int64_t rows, int64_t q, const doubl
         out[i] = <real>sums[i]
 
 
-def single_moves(const floating[::1] X, int block, const double[:, ::1] weights, int max_rounds,
-                 int n_threads, int32_t[:, ::1] groups, double[:, :, ::1] totals,
-                 double[:, ::1] counts, int64_t[::1] moves):
+def single_moves(const floating[::1] X, int block, const double[:, ::1] weights, const double[:, ::1] scale,
+                 const double[::1] masses, int max_rounds, int n_threads, int32_t[:, ::1] groups,
+                 double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moves):
     """Move or exchange one case at a time while the within sum of squares falls, for every run.
 
-    moves = the number made, for each run.
+    moves = the number made, for each run. With scale (one row or one a run; else None) the table has values and marks
+    (n, 2q), and distances are multiplied by it for the missing cells of each case. With masses (else None) each case
+    counts with its own, and only cases of the same mass are exchanged.
     """
-    run_moves(X, block, weights, weights, NULL, 0, max_rounds, n_threads, groups, totals, counts, moves)
-
-
-def single_moves_missing(const floating[::1] X, int block, const double[:, ::1] weights,
-                       const double[:, ::1] scale, int max_rounds, int n_threads,
-                       int32_t[:, ::1] groups, double[:, :, ::1] totals, double[:, ::1] counts,
-                       int64_t[::1] moves):
-    """The same for a table of values and marks (n, 2q).
-
-    scale = what distances are multiplied by for the missing cells of each case; one row, or one a run.
-    """
-    run_moves(X, block, weights, scale, NULL, 1, max_rounds, n_threads, groups, totals, counts, moves)
-
-
-def move_masses(const floating[::1] X, int block, const double[:, ::1] weights, const double[::1] masses,
-                int max_rounds, int n_threads, int32_t[:, ::1] groups, double[:, :, ::1] totals,
-                double[:, ::1] counts, int64_t[::1] moves):
-    """The same where each case counts with its mass; only cases of the same mass are exchanged."""
-    run_moves(X, block, weights, weights, &masses[0], 0, max_rounds, n_threads, groups, totals, counts, moves)
-
-
-def move_masses_missing(const floating[::1] X, int block, const double[:, ::1] weights,
-                        const double[:, ::1] scale, const double[::1] masses, int max_rounds,
-                        int n_threads, int32_t[:, ::1] groups, double[:, :, ::1] totals,
-                        double[:, ::1] counts, int64_t[::1] moves):
-    """The same for a table of values and marks."""
-    run_moves(X, block, weights, scale, &masses[0], 1, max_rounds, n_threads, groups, totals, counts, moves)
-
-
-cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
-               const double[:, ::1] scale, const double *mass, int missing, int max_rounds, int n_threads,
-               int32_t[:, ::1] groups, double[:, :, ::1] totals, double[:, ::1] counts,
-               int64_t[::1] moves):
     cdef:
         int64_t runs = groups.shape[0], n = groups.shape[1], r
         int K = <int>totals.shape[1], q = <int>weights.shape[1], own = weights.shape[0] > 1
-        int width = <int>totals.shape[2]
+        int width = <int>totals.shape[2], missing = scale is not None
+        const double *factors = &scale[0, 0] if missing else NULL
+        const double *mass = NULL if masses is None else &masses[0]
         floating *copy = NULL
         const floating *rows = &X[0]
         size_t size = work_size_missing_float(n, q, K) if missing else work_size_float(n, q, K)
@@ -874,8 +853,8 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
                 unblock(&X[r * block * width], min(<int64_t>block, n - r * block), width, copy + r * block * width)
             rows = copy
         for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
-            moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * missing, 0], mass, missing, n, q, K,
-                                    max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0],
+            moves[r] = moves_of_run(rows, &weights[r * own, 0], factors + r * own * n if missing else NULL, mass, missing, n,
+                                    q, K, max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0],
                                     work + room_of(r, runs, threads) * size)
     finally:
         free(copy)

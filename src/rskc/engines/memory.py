@@ -32,6 +32,8 @@ WORK_BYTES = 2**25
 MOST_TOGETHER, FEWEST_GROUPS = 8, 16
 # A few runs that take more multiplications than this in an iteration share threads within passes.
 FEW_RUNS, LONG_RUN = 4, 10_000_000
+# Where no case is trimmed in part, before and after.
+NOTHING_CUT = None, None, None, None
 
 
 def passes_info() -> dict:
@@ -210,7 +212,7 @@ class MemoryTable(BaseTable):
     def trim(self, assignment, m):
         groups, within = np.empty_like(assignment.labels), np.empty(len(assignment.labels))
         threads = self._threads(20 * len(groups))
-        self.passes.trim(assignment.labels, assignment.costs, m, threads, groups, within)
+        self.passes.trim(*assignment, None, m, threads, groups, within, None, None)
         return Grouping(self.exclude(groups), within)
 
     def regroup(self, assignment, m, sums, before):
@@ -229,8 +231,10 @@ class MemoryTable(BaseTable):
             self.row_block,
             np.zeros(self.width),
             1.0,
+            None,
             before,
             after,
+            *NOTHING_CUT,
             self._threads(len(before) * (20 + self.width)),
             sums.totals,
             sums.counts,
@@ -272,7 +276,7 @@ class MemoryTable(BaseTable):
         return Descended(groups, labels, within, converged.astype(bool))
 
     def single_moves(self, groups, K, max_rounds=100):
-        return self._move(self.passes.single_moves, (), groups, K, max_rounds)
+        return self._move(self.passes.single_moves, None, groups, K, max_rounds)
 
     def _move(self, single_moves, scale, groups, K, max_rounds):
         groups, sums, moves = groups.copy(), self.sums(groups, K), np.empty(len(groups), np.int64)
@@ -280,7 +284,8 @@ class MemoryTable(BaseTable):
             self.rows,
             self.row_block,
             self.weights,
-            *scale,
+            scale,
+            None,
             max_rounds,
             self._threads(groups.size),
             groups,
@@ -358,20 +363,16 @@ class MemoryEngine(BaseEngine):
         threads = self._threads(len(before) * self.width)
         location, factor, _ = self.frame
         rows = self.X.reshape(-1)
-        self.passes.shift_sums(
-            rows, 1, location, factor, before, after, threads, sums.totals, sums.counts, moved
-        )
+        groups, result = (before, after, *NOTHING_CUT), (sums.totals, sums.counts, moved)
+        self.passes.shift_sums(rows, 1, location, factor, None, *groups, threads, *result)
         return moved
 
     def distances(self, labels, centers, weights=None):
-        return self._distances(self.passes.own_distances, labels, centers, weights)
-
-    def _distances(self, own_distances, labels, centers, weights):
         weights = self.equal_weights() if weights is None else weights
         out = np.empty(labels.shape)
         threads = self._threads(len(labels) * self.n_features)
-        location, factor, _ = self.frame
-        own_distances(self.X, location, factor, weights, labels, centers, threads, out)
+        frame, missing = self.frame[:2], self.sums_type.factored
+        self.passes.own_distances(self.X, *frame, weights, labels, centers, missing, threads, out)
         return out
 
     def squared(self, centers, weights):
@@ -389,7 +390,8 @@ class MemoryEngine(BaseEngine):
         groups = np.zeros(distances.shape, np.int32)
         if m > 0:
             kept, labels = np.empty(len(distances)), np.zeros_like(groups)
-            self.passes.trim(labels, distances, m, self._threads(20 * len(labels)), groups, kept)
+            threads = self._threads(20 * len(labels))
+            self.passes.trim(labels, distances, None, m, threads, groups, kept, None, None)
         return Farthest(groups < 0, distances.max(axis=1))
 
     def _table_of(self, cells, weights, place):
