@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.interface import Assignment, Descended, Table
+from rskc.engines.interface import Assignment, Descended
 
 
 def descend_by_passes(
-    table: Table, centers: np.ndarray, m: float, max_iter: int, tol: float
+    table: Any, centers: np.ndarray, m: float, max_iter: int, tol: float
 ) -> Descended:
     """Run trimmed Lloyd from each of the centers (runs, K, columns), in one batch.
 
@@ -31,7 +31,7 @@ def descend_by_passes(
 class _Batch:
     """The runs that still move, and their sums; and those that have ended."""
 
-    def __init__(self, table: Table, centers: np.ndarray, n_trim: float):
+    def __init__(self, table: Any, centers: np.ndarray, n_trim: float):
         self.table, self.n_trim, self.centers = table, n_trim, centers
         self.runs = np.arange(len(centers))
         self.ended: list[tuple[np.ndarray, Descended]] = []
@@ -55,9 +55,7 @@ class _Batch:
         """Record the runs that have ended and go on without them."""
         done, stay, take = np.flatnonzero(ended), np.flatnonzero(~ended), self.table.arrays.take
         cases, own = (take(self.groups, done), take(self.labels, done)), self.within[done]
-        self.ended.append(
-            (self.runs[done], Descended(*cases, own, np.full(len(done), converged)))
-        )
+        self.ended.append((self.runs[done], Descended(*cases, own, np.full(len(done), converged))))
         if len(stay) == 0:
             self.runs = stay
             return
@@ -73,8 +71,12 @@ class _Batch:
             return parts[0]
         arrays, order = self.table.arrays, np.argsort(np.concatenate(runs))
         groups, labels, within, converged = zip(*parts, strict=True)
-        cases = (arrays.take(arrays.join(each), order) for each in (groups, labels))
-        return Descended(*cases, np.concatenate(within)[order], np.concatenate(converged)[order])
+        return Descended(
+            arrays.take(arrays.join(groups), order),
+            arrays.take(arrays.join(labels), order),
+            np.concatenate(within)[order],
+            np.concatenate(converged)[order],
+        )
 
     def _update_centers(self, assignment: Assignment) -> None:
         before: Any = self.centers

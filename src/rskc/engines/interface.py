@@ -199,9 +199,7 @@ class Table(Protocol):
     def regroup(self, assignment: Assignment, m: float, sums: Sums, before: Any) -> Regrouping:
         """Trim, and bring the sums of the groups before to those of the new ones."""
 
-    def descend(
-        self, centers: np.ndarray, m: float, max_iter: int, tol: float = 0.0
-    ) -> Descended:
+    def descend(self, centers: np.ndarray, m: float, max_iter: int, tol: float = 0.0) -> Descended:
         """Run trimmed Lloyd from each of the centers (runs, K, columns).
 
         A run ends when nothing in it changes, or when its within sum falls by no more than ``tol``

@@ -10,7 +10,15 @@ import numpy as np
 from rskc.engines import passes_numpy
 from rskc.engines.base import BaseEngine, BaseTable, Frame, Sums, case_numbers, sums_to_keys
 from rskc.engines.empty import candidates_needed, costliest, fill_from
-from rskc.engines.interface import Assignment, Cases, Descended, Farthest, Grouping, Moved, Regrouping
+from rskc.engines.interface import (
+    Assignment,
+    Cases,
+    Descended,
+    Farthest,
+    Grouping,
+    Moved,
+    Regrouping,
+)
 from rskc.engines.masses import Parted
 from rskc.engines.teams import team
 
@@ -171,7 +179,6 @@ class MemoryTable(BaseTable):
     """
 
     arrays: Cases = NUMPY_CASES
-    scale: np.ndarray | None = None  # of distances, where cells are missing
 
     def __init__(self, blocks, rows, weights, n_threads, passes, place):
         n_cases = blocks.size // (self.width_factor * weights.shape[1])
@@ -179,6 +186,11 @@ class MemoryTable(BaseTable):
         self.blocks, self.rows = blocks, blocks if rows is None else rows
         self.row_block = passes.BLOCK if rows is None else 1
         self.n_threads, self.passes = n_threads, passes
+
+    @property
+    def scale(self):
+        """Nothing is missing, and nothing is scaled up."""
+        return None
 
     @property
     def work_bytes(self):
@@ -243,13 +255,14 @@ class MemoryTable(BaseTable):
         return moved
 
     def descend(self, centers, m, max_iter, tol=0.0):
-        runs, K, q = centers.shape
+        runs, K, _ = centers.shape
         one_run = self.n_cases * self.width * K
         if not hasattr(self.passes, "descend") or (runs < FEW_RUNS and one_run > LONG_RUN):
             return super().descend(centers, m, max_iter, tol)
         groups, labels = np.empty((2, runs, self.n_cases), np.int32)
         within, converged = np.empty(runs), np.empty(runs, np.uint8)
-        parts, masses = (np.empty((runs, 1), np.int64), np.empty((runs, 1))), self.arrays.masses
+        parts = np.empty((runs, 1), np.int64), np.empty((runs, 1))
+        masses = getattr(self.arrays, "masses", None)
         self.passes.descend(
             self.blocks,
             self.passes.BLOCK,
