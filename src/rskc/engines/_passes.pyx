@@ -7,16 +7,17 @@ threads: work is cut into fixed pieces, and partial sums are added in a fixed or
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
-from libc.math cimport HUGE_VAL, fabs
-from libc.stdint cimport int32_t, int64_t
+from libc.math cimport HUGE_VAL, NAN, fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, sgemm
 
 
 cdef extern from "kernels.h":
     const int RSKC_HAS_OPENMP
     const double CANCELLED "RSKC_CANCELLED"
+    const double NO_MASS "RSKC_NO_MASS"
     const int RSKC_HAS_PRODUCTS
     void products_float(const float*, int64_t, int, int64_t, int, const float*, float*) noexcept nogil
     void products_double(const double*, int64_t, int, int64_t, int, const double*, double*) noexcept nogil
@@ -905,3 +906,294 @@ cdef void unblock(const floating *x, int64_t n, int64_t q, floating *rows) noexc
             for j in range(first, last):
                 rows[i * q + j] = x[j * n + i]
         first = last
+
+
+# ---- Descents: runs of trimmed Lloyd, from their centers to where their groups repeat
+
+cdef struct Descent:
+    # What is alike for all runs on a table.
+    int64_t n
+    int K, q, width  # q columns have weights; a case has width numbers: values, and marks where cells are missing
+    int block, row_block
+    int64_t own  # 1 where weights, norms and scale have a row for each run
+    const double *weights
+    const double *scale  # NULL: nothing is missing
+    const double *masses  # NULL: each case counts 1
+    double m, tol  # cases or mass that is trimmed; the share of the sum by which a fall is none
+    int max_iter
+
+
+cdef struct Results:
+    # Of all runs.
+    int32_t *groups
+    int32_t *labels
+    double *within
+    uint8_t *converged
+    int64_t *cut
+    double *left
+
+
+cdef struct Room:
+    # The work space of a group of runs, with a place for each of them, or for the one at hand.
+    int64_t *live  # the places of the runs that go on
+    double *centers
+    double *totals
+    double *counts
+    int64_t *starts
+    int64_t *columns
+    Unseen *unseen
+    char *costs
+    char *scaled
+    char *constants
+    char *product
+    double *scratch
+    int32_t *fresh  # new groups
+    char *buffer
+    char *row
+
+
+def descend(const floating[::1] X, int block, const floating[::1] rows, int row_block, const double[:, ::1] weights,
+            const floating[:, ::1] norms, const double[:, ::1] scale, const double[::1] masses, double m, int max_iter,
+            double tol, const double[:, :, ::1] centers, int group, int n_threads, int32_t[:, ::1] groups,
+            int32_t[:, ::1] labels, double[::1] within, uint8_t[::1] converged, int64_t[:, ::1] cut, double[:, ::1] left):
+    """Run trimmed Lloyd from each of the centers to where groups repeat, or the sum falls by no more than tol of itself.
+
+    Threads take groups of so many runs, each on its own: none waits for another before all are done. X and rows are
+    the same table in two layouts. scale is None where nothing is missing, masses where each case counts 1; cut and left
+    are those of ``trim_masses``.
+    """
+    cdef:
+        int64_t runs = centers.shape[0], g, n_groups = (runs + group - 1) // group
+        int threads = <int>min(<int64_t>n_threads, n_groups), K = <int>centers.shape[1], q = <int>centers.shape[2]
+        int width = q if scale is None else 2 * q
+        Descent d = Descent(groups.shape[1], K, q, width, block, row_block, weights.shape[0] > 1, &weights[0, 0],
+                            NULL, NULL, m, tol, max_iter)
+        Results out = Results(&groups[0, 0], &labels[0, 0], &within[0], &converged[0], &cut[0, 0], &left[0, 0])
+        Room room
+        size_t size
+        char *work
+    if scale is not None:
+        d.scale = &scale[0, 0]
+    if masses is not None:
+        d.masses = &masses[0]
+    size = lay_out(&room, <char*>64, d, group, sizeof(floating))
+    work = <char*>reserved(threads * size)
+    for g in prange(n_groups, nogil=True, num_threads=threads, schedule="dynamic"):
+        descend_group(d, &X[0], &rows[0], &norms[0, 0], &centers[0, 0, 0], g * group,
+                      min(<int64_t>group, runs - g * group), group, work + threadid() * size, out)
+    free(work)
+
+
+cdef inline char* set_aside(char **end, size_t size) noexcept nogil:
+    """Return where so many bytes begin; each such part begins a cache line."""
+    cdef char *start = end[0]
+    end[0] += (size + 63) // 64 * 64
+    return start
+
+
+cdef size_t lay_out(Room *room, char *work, Descent d, int64_t runs, size_t item) noexcept nogil:
+    """Lay out the work space of a group, and return its size."""
+    cdef:
+        char *end = work + (64 - <size_t>work % 64) % 64
+        size_t n = d.n, K = d.K, q = d.q, width = d.width, gathered = max(d.block, d.row_block) * width
+    room.live = <int64_t*>set_aside(&end, runs * sizeof(int64_t))
+    room.centers = <double*>set_aside(&end, runs * K * q * sizeof(double))
+    room.totals = <double*>set_aside(&end, runs * K * width * sizeof(double))
+    room.counts = <double*>set_aside(&end, runs * K * sizeof(double))
+    room.starts = <int64_t*>set_aside(&end, runs * (K + 1) * sizeof(int64_t))
+    room.columns = <int64_t*>set_aside(&end, runs * K * q * sizeof(int64_t) if d.scale != NULL else 0)
+    room.unseen = <Unseen*>set_aside(&end, runs * sizeof(Unseen))
+    room.costs = set_aside(&end, runs * n * item)
+    room.scaled = set_aside(&end, runs * K * width * item)
+    room.constants = set_aside(&end, runs * K * item)
+    room.product = set_aside(&end, d.block * (runs * K + 2) * item)
+    room.scratch = <double*>set_aside(&end, 5 * d.block * sizeof(double))
+    room.fresh = <int32_t*>set_aside(&end, n * sizeof(int32_t))
+    room.buffer = set_aside(&end, trim_masses_room_double(n) if d.masses != NULL else (n + 1) * item)
+    room.row = set_aside(&end, gathered * item if d.row_block > 1 else 0)
+    return end - work + 64
+
+
+cdef void descend_group(Descent d, const floating *x, const floating *rows, const floating *norms, const double *centers,
+                        int64_t first, int64_t runs, int64_t most, char *work, Results out) noexcept nogil:
+    cdef:
+        Room room
+        int64_t step, i, s, going, live = runs, n = d.n
+        size_t of_centers = <size_t>d.K * d.q
+    lay_out(&room, work, d, most, sizeof(floating))
+    memcpy(room.centers, centers + first * of_centers, runs * of_centers * sizeof(double))
+    memset(room.totals, 0, <size_t>runs * d.K * d.width * sizeof(double))
+    memset(room.counts, 0, <size_t>runs * d.K * sizeof(double))
+    for s in range(runs):
+        room.live[s] = s
+        out.cut[first + s], out.converged[first + s] = -1, False
+    for i in range(runs * n):
+        out.groups[first * n + i] = -1
+    for step in range(d.max_iter + 1):
+        assign_live(d, x, norms, first, live, room, out.labels)
+        going = 0
+        for i in range(live):
+            s = room.live[i]
+            if step_run(d, rows, first + s, s, step == 0, room, out):
+                out.converged[first + s] = True
+            else:
+                room.live[going] = s
+                going += 1
+        live = going
+        if live == 0:
+            break
+
+
+cdef void assign_live(Descent d, const floating *x, const floating *norms, int64_t first, int64_t live, Room room,
+                      int32_t *labels) noexcept nogil:
+    """Find the nearest centers of all cases in the runs that go on."""
+    cdef:
+        int columns = <int>(live * d.K), step = product_rows(d.n, d.block, columns, d.width), k, n_unseen
+        int64_t pieces = (d.block + step - 1) // step, i, s, r, b
+        floating *scaled = <floating*>room.scaled
+        floating *constants = <floating*>room.constants
+        const double *weights
+        double *center
+    for i in range(live):
+        s = room.live[i]
+        weights = d.weights + (first + s) * d.own * d.q
+        room.starts[i * (d.K + 1)] = 0
+        for k in range(d.K):
+            center = room.centers + (s * d.K + k) * d.q
+            if d.scale == NULL:
+                if floating is float:
+                    constants[i * d.K + k] = <float>scale_center_float(weights, center, d.q, scaled)
+                else:
+                    constants[i * d.K + k] = scale_center_double(weights, center, d.q, scaled)
+            else:
+                if floating is float:
+                    n_unseen = scale_observed_center_float(weights, center, d.q, scaled)
+                else:
+                    n_unseen = scale_observed_center_double(weights, center, d.q, scaled)
+                r = i * (d.K + 1) + k
+                room.starts[r + 1] = room.starts[r] + n_unseen
+                if n_unseen:
+                    note_unseen(weights, center, d.q, room.columns + i * d.K * d.q + room.starts[r])
+            scaled += d.width
+        if d.scale != NULL:
+            room.unseen[i] = Unseen(room.starts + i * (d.K + 1), room.columns + i * d.K * d.q, weights,
+                                    observed_weight_double(weights, weights, d.q))
+    scaled = <floating*>room.scaled
+    for b in range(count_pieces(d.n, d.block, step)):
+        assign_live_piece(d, x, piece_at(b, pieces, step, d.n, d.width, d.block), norms, first, live, room, labels)
+
+
+cdef void assign_live_piece(Descent d, const floating *x, Piece piece, const floating *norms, int64_t first, int64_t live,
+                            Room room, int32_t *labels) noexcept nogil:
+    cdef:
+        int64_t i, at, own
+        floating *product = <floating*>room.product
+        floating *best = product + piece.rows * live * d.K
+        floating *costs
+        const floating *scaled = <floating*>room.scaled
+        const floating *constants = <floating*>room.constants
+        int32_t *found
+    x += piece.offset
+    multiply(x, piece, d.width, <int>(live * d.K), scaled, product)
+    for i in range(live):
+        at = room.live[i] * d.n + piece.first
+        found, costs = labels + first * d.n + at, <floating*>room.costs + at
+        own = (first + room.live[i]) * d.own * d.n + piece.first
+        if d.scale != NULL and room.unseen[i].starts[d.K] > 0:
+            assign_in_part(x, piece.stride, piece.rows, d.q, d.K, product, scaled + i * d.K * d.width, room.unseen[i],
+                           norms + own, d.scale + own, room.scratch, found, costs)
+        elif floating is float:
+            nearest_float(product, constants + i * d.K if d.scale == NULL else NULL, d.K, piece.rows, best, best + piece.rows)
+            if d.scale == NULL:
+                store_nearest_float(best, best + piece.rows, norms + own, piece.rows, found, costs)
+            else:
+                store_scaled_float(best, best + piece.rows, norms + own, d.scale + own, piece.rows, found, costs)
+        else:
+            nearest_double(product, constants + i * d.K if d.scale == NULL else NULL, d.K, piece.rows, best, best + piece.rows)
+            if d.scale == NULL:
+                store_nearest_double(best, best + piece.rows, norms + own, piece.rows, found, costs)
+            else:
+                store_scaled_double(best, best + piece.rows, norms + own, d.scale + own, piece.rows, found, costs)
+        product += piece.rows * d.K
+
+
+cdef bint step_run(Descent d, const floating *rows, int64_t r, int64_t s, bint begins, Room room, Results out) noexcept nogil:
+    """Trim, sum and make centers of run r, which has the place s; return whether it has ended."""
+    cdef:
+        int64_t i, k, n = d.n, moved, cut = -1
+        double left = 0, kept
+        int32_t *groups = out.groups + r * n
+        const int32_t *labels = out.labels + r * n
+        const floating *costs = <floating*>room.costs + s * n
+        const double *scale = d.scale + r * d.own * n
+        double *totals = room.totals + s * d.K * d.width
+        double *counts = room.counts + s * d.K
+        bint ended
+    if d.masses != NULL:
+        if floating is float:
+            kept = trim_masses_run_float(labels, costs, d.masses, n, d.m, room.buffer, room.fresh, &cut, &left)
+        else:
+            kept = trim_masses_run_double(labels, costs, d.masses, n, d.m, room.buffer, room.fresh, &cut, &left)
+    elif floating is float:
+        kept = trim_run_float(labels, costs, n, <int64_t>d.m, <float*>room.buffer, room.fresh)
+    else:
+        kept = trim_run_double(labels, costs, n, <int64_t>d.m, <double*>room.buffer, room.fresh)
+    for i in range(n if d.scale != NULL else 0):
+        if scale[i] == 0:  # nothing that has weight is observed
+            room.fresh[i] = -1
+    moved = shift_stripe(rows, n, d.row_block, NULL, 1, d.masses, groups, room.fresh, 0, n, d.width, d.width,
+                         <floating*>room.row, NULL, totals, counts)
+    if d.masses != NULL:
+        moved += parts_differ(Parts(&out.cut[r], &out.left[r], 1), Parts(&cut, &left, 1))
+        move_parts(rows, n, d.row_block, NULL, 1, 1, d.masses, groups, Parts(&out.cut[r], &out.left[r], 1), d.width, d.width,
+                   <floating*>room.row, totals, counts)
+        move_parts(rows, n, d.row_block, NULL, 1, -1, d.masses, room.fresh, Parts(&cut, &left, 1), d.width, d.width,
+                   <floating*>room.row, totals, counts)
+    memcpy(groups, room.fresh, n * sizeof(int32_t))
+    # A sum that no longer falls goes round in ties or in rounding.
+    ended = not begins and (moved == 0 or kept >= out.within[r] * (1 - d.tol))
+    out.cut[r], out.left[r], out.within[r] = cut, left, kept
+    fill_empty(d, rows, costs, cut, room, groups, totals, counts)
+    for k in range(d.K):
+        if counts[k] > 0:  # an empty cluster keeps its center
+            center_of(totals + k * d.width, counts[k], d.q, d.scale != NULL, room.centers + (s * d.K + k) * d.q)
+    return ended
+
+
+cdef void fill_empty(Descent d, const floating *rows, const floating *costs, int64_t cut, Room room, int32_t *groups,
+                     double *totals, double *counts) noexcept nogil:
+    """Give each empty group the case that costs most where it is, if it costs anything and is not alone there."""
+    cdef int64_t k, i, found
+    cdef double mass = 1, most
+    cdef const floating *case_i
+    for k in range(d.K):
+        if counts[k] < NO_MASS:  # what rounding left is nothing
+            counts[k] = 0
+            memset(totals + k * d.width, 0, d.width * sizeof(double))
+    for k in range(d.K):
+        if counts[k] > 0:
+            continue
+        found, most = -1, 0
+        for i in range(d.n):
+            if groups[i] < 0 or i == cut or not costs[i] > most:
+                continue
+            if counts[groups[i]] - (d.masses[i] if d.masses != NULL else 1) > NO_MASS:
+                found, most = i, costs[i]
+        if found < 0:
+            continue
+        mass = d.masses[found] if d.masses != NULL else 1
+        case_i = row_of(rows, found, d.n, d.width, d.row_block, <floating*>room.row)
+        move_row(case_i, NULL, 1, -mass, d.width, d.width, totals + groups[found] * d.width)
+        counts[groups[found]] -= mass
+        move_row(case_i, NULL, 1, mass, d.width, d.width, totals + k * d.width)
+        counts[k] += mass
+        groups[found] = <int32_t>k
+
+
+cdef inline void center_of(const double *total, double count, int64_t q, bint missing, double *center) noexcept nogil:
+    cdef int64_t j
+    for j in range(q):
+        if missing:
+            center[j] = total[j] / total[q + j] if total[q + j] > NO_MASS else NAN
+        else:
+            center[j] = total[j] / count

@@ -10,7 +10,16 @@ import numpy as np
 from rskc.engines import passes_numpy
 from rskc.engines.base import BaseEngine, BaseTable, Frame, Sums, case_numbers, sums_to_keys
 from rskc.engines.empty import candidates_needed, costliest, fill_from
-from rskc.engines.interface import Assignment, Cases, Farthest, Grouping, Moved, Regrouping
+from rskc.engines.interface import (
+    Assignment,
+    Cases,
+    Descended,
+    Farthest,
+    Grouping,
+    Moved,
+    Regrouping,
+)
+from rskc.engines.masses import Parted
 from rskc.engines.teams import team
 
 PASSES: ModuleType
@@ -26,6 +35,11 @@ FEW_CASES = 500
 ROWS_BYTES = 2**25
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
 WORK_BYTES = 2**25
+# Descents are made in groups of so many runs, which share products and belong to one thread; of few
+# runs each group has fewer.
+MOST_TOGETHER, FEWEST_GROUPS = 8, 16
+# A few runs that take more multiplications than this in an iteration share threads within passes.
+FEW_RUNS, LONG_RUN = 4, 10_000_000
 # Where no case is trimmed in part, before and after.
 NOTHING_CUT = None, None, None, None
 
@@ -174,6 +188,11 @@ class MemoryTable(BaseTable):
         self.n_threads, self.passes = n_threads, passes
 
     @property
+    def scale(self):
+        """Nothing is missing, and nothing is scaled up."""
+        return None
+
+    @property
     def work_bytes(self):
         """A batch reads the table once for all its runs: large tables get a third of their size."""
         return max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
@@ -234,6 +253,40 @@ class MemoryTable(BaseTable):
             moved,
         )
         return moved
+
+    def descend(self, centers, m, max_iter, tol=0.0):
+        runs, K, _ = centers.shape
+        one_run = self.n_cases * self.width * K
+        if not hasattr(self.passes, "descend") or (runs < FEW_RUNS and one_run > LONG_RUN):
+            return super().descend(centers, m, max_iter, tol)
+        groups, labels = np.empty((2, runs, self.n_cases), np.int32)
+        within, converged = np.empty(runs), np.empty(runs, np.uint8)
+        parts = np.empty((runs, 1), np.int64), np.empty((runs, 1))
+        masses = getattr(self.arrays, "masses", None)
+        self.passes.descend(
+            self.blocks,
+            self.passes.BLOCK,
+            self.rows,
+            self.row_block,
+            self.weights,
+            self.norms(),
+            self.scale,
+            masses,
+            m,
+            max_iter,
+            tol,
+            np.ascontiguousarray(centers, np.float64),
+            min(MOST_TOGETHER, -(-runs // FEWEST_GROUPS)),
+            self.n_threads,
+            groups,
+            labels,
+            within,
+            converged,
+            *parts,
+        )
+        if masses is not None:
+            groups = Parted(groups, *parts)
+        return Descended(groups, labels, within, converged.astype(bool))
 
     def single_moves(self, groups, K, max_rounds=100):
         return self._move(self.passes.single_moves, None, groups, K, max_rounds)

@@ -309,6 +309,8 @@ class SparseTable(MemoryTable):
     def shift(self, sums, before, after):
         return self.cells.shift(sums, before, after)
 
+    descend = BaseTable.descend
+
     def single_moves(self, groups, K, max_rounds=100):
         return self._move(self.move_runs, None, groups, K, max_rounds)
 
