@@ -47,7 +47,7 @@ RSKC_INLINE void NAME(panel)(const T *x, int64_t stride, int rows, int n, const 
 }
 
 /* out (columns x rows) = scaled (columns x q) times x, whose features are `stride` apart. */
-RSKC_AVX2
+RSKC_TARGET
 static void NAME(products)(const T *x, int64_t stride, int rows, int64_t q, int columns,
                            const T *scaled, T *out) {
     for (int64_t j = 0; j < q; j += RSKC_PANEL) {
