@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.engines.contract import Assignment, Engine, Grouping, Remaining, Table
+from rskc.engines.contract import Engine, Table
 from rskc.engines.frame import Frame
 from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
 from rskc.engines.ops import ArrayOps
+from rskc.engines.results import Assignment, Grouping, Remaining
 from rskc.engines.sparse import SparseEngine, has_nan, is_full
 from rskc.engines.sums import Sums
 

@@ -27,14 +27,25 @@ import copy
 import sys
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
+from rskc.engines.descent import descend_by_passes
 from rskc.engines.frame import Frame, Place
 from rskc.engines.groups import labels_of
 from rskc.engines.ops import ArrayOps
+from rskc.engines.results import (
+    Assignment,
+    Descended,
+    Farthest,
+    Grouping,
+    Listed,
+    Moved,
+    Regrouping,
+    Remaining,
+)
 from rskc.engines.sums import MissingSums, Sums, missing_factors
 
 # A squared distance, in typical deviations, beyond which subtracting a case from sums would leave
@@ -44,61 +55,6 @@ OUTLYING_DISTANCE = 1e12
 SUBSET_SHARE = 0.25
 # ... or if the copy is small anyway.
 SUBSET_BYTES = 2**25
-
-
-# ---- What passes return
-
-
-class Assignment(NamedTuple):
-    """The nearest center of every case and what the case costs there, a row for each run."""
-
-    labels: Any  # (runs, n) int32
-    costs: Any  # (runs, n), weighted squared distances in the units of the table
-
-
-class Grouping(NamedTuple):
-    """Groups, the labels with -1 for a trimmed case, and the costs of the kept cases summed."""
-
-    groups: Any  # (runs, n) int32
-    within: np.ndarray  # (runs,)
-
-
-class Regrouping(NamedTuple):
-    """A grouping, and how many cases of each run were in another group before."""
-
-    groups: Any  # (runs, n) int32
-    within: np.ndarray  # (runs,)
-    moved: np.ndarray  # (runs,)
-
-
-class Moved(NamedTuple):
-    """Groups after single moves, their sums, and how many moves there were."""
-
-    groups: Any  # (runs, n) int32
-    sums: Sums
-    moves: np.ndarray  # (runs,)
-
-
-class Farthest(NamedTuple):
-    """The cases at the largest distances, and the largest distance of each run."""
-
-    mask: Any  # (runs, n)
-    distance: np.ndarray  # (runs,)
-
-
-class Remaining(NamedTuple):
-    """What is left of groups when the farthest cases are taken out too."""
-
-    far: Any  # (runs, n) a mask of these cases
-    kept: Any  # (runs, n) int32: groups without them
-    sums: Sums  # of these groups
-
-
-class Listed(NamedTuple):
-    """How many cases there are of some kind, and the numbers of the first of them."""
-
-    total: int
-    first: np.ndarray
 
 
 # ---- The contract
@@ -171,7 +127,7 @@ class Table(Cases):
         self._norms: Any = None
         self._scale: Any = None
 
-    @cached_property
+    @property
     def work_bytes(self) -> int:
         """Return what labels, groups, costs and sums of a batch of runs may take."""
         raise NotImplementedError
@@ -193,6 +149,14 @@ class Table(Cases):
         """Trim, and bring the sums of the groups before to those of the new ones."""
         groups, within = self.trim(assignment, m)
         return Regrouping(groups, within, self.shift(sums, before, groups))
+
+    def descend(self, centers: np.ndarray, m: float, max_iter: int, tol: float = 0.0) -> Descended:
+        """Run trimmed Lloyd from each of the centers (runs, K, columns).
+
+        A run ends when nothing in it changes, or when its within sum falls by no more than ``tol``
+        of itself.
+        """
+        return descend_by_passes(self, centers, m, max_iter, tol)
 
     def single_moves(self, groups: Any, K: int) -> Moved:
         """Move single cases while the within sum falls."""
@@ -281,7 +245,7 @@ class Engine(Cases):
         self.seen: np.ndarray | None = None
         self._layouts, self._rotations = Latest(), Latest()
 
-    @cached_property
+    @property
     def work_bytes(self) -> int:
         """Return what labels, groups and masks of branches side by side may take."""
         raise NotImplementedError

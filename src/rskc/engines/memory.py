@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from rskc.engines import passes_numpy
-from rskc.engines.contract import Assignment, Engine, Farthest, Grouping, Moved, Table
+from rskc.engines.contract import Engine, Table
 from rskc.engines.frame import Frame, observed_frame
 from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
 from rskc.engines.ops import ArrayOps, ops_of
+from rskc.engines.results import Assignment, Descended, Farthest, Grouping, Moved
 from rskc.engines.sums import Sums
 from rskc.engines.teams import team
 
@@ -38,6 +39,11 @@ except ImportError:  # built without a compiler
 ROWS_BYTES = 2**25
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
 WORK_BYTES = 2**25
+# Descents are made in groups of so many runs, which share products and belong to one thread; of few
+# runs each group has fewer.
+MOST_TOGETHER, FEWEST_GROUPS = 8, 16
+# A few runs that take more multiplications than this in an iteration share threads within passes.
+FEW_RUNS, LONG_RUN = 4, 10_000_000
 # Rows that are looked at together.
 ROWS_AT_ONCE = 16384
 # The label of a case that stays where it is in single moves.
@@ -114,7 +120,7 @@ class MemoryTable(_InMemory, Table):
         self.row_block = passes.BLOCK if rows is None else 1
         self.n_threads, self.passes = n_threads, passes
 
-    @cached_property
+    @property
     def work_bytes(self):
         """A batch reads the table once for all its runs: large tables get a third of their size."""
         return max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
@@ -177,6 +183,39 @@ class MemoryTable(_InMemory, Table):
     def change(self, sums, before, after):
         place, work = (np.zeros(self.width), 1.0), 20 + self.width
         return self._change(self.rows, self.row_block, *place, sums, before, after, work)
+
+    def descend(self, centers, m, max_iter, tol=0.0):
+        runs, K, _ = centers.shape
+        one_run = self.n_cases * self.width * K
+        if not hasattr(self.passes, "descend") or (runs < FEW_RUNS and one_run > LONG_RUN):
+            return super().descend(centers, m, max_iter, tol)
+        groups, labels = np.empty((2, runs, self.n_cases), np.int32)
+        within, converged = np.empty(runs), np.empty(runs, np.uint8)
+        cut, left = np.empty((runs, 1), np.int64), np.empty((runs, 1))
+        self.passes.descend(
+            self.blocks,
+            self.passes.BLOCK,
+            self.rows,
+            self.row_block,
+            self.weights,
+            self.norms(),
+            self.scale if self.missing else None,
+            self.masses,
+            m,
+            max_iter,
+            tol,
+            np.ascontiguousarray(centers, np.float64),
+            min(MOST_TOGETHER, -(-runs // FEWEST_GROUPS)),
+            self.n_threads,
+            groups,
+            labels,
+            within,
+            converged,
+            cut,
+            left,
+        )
+        kept = groups if self.masses is None else PartlyTrimmed(groups, cut, left)
+        return Descended(kept, labels, within, converged.astype(bool))
 
     def single_moves(self, groups, K, max_rounds=100):
         # With missing cells moves lower the sum over observed ones and exchanges the one scaled up:

@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from rskc.engines.contract import Assignment, Engine, Table
+from rskc.engines.contract import Engine, Table
 from rskc.engines.frame import Frame, Place, sample_steps
 from rskc.engines.groups import labels_of, parts_differ
 from rskc.engines.memory import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable
 from rskc.engines.ops import ArrayOps, ops_of
+from rskc.engines.results import Assignment
 from rskc.engines.sparse_moves import SparseRun
 from rskc.engines.sums import Sums
 
@@ -319,6 +320,8 @@ class SparseTable(MemoryTable):
 
     def change(self, sums, before, after):
         return self.stored.shift(sums, before, after, self.arrays)
+
+    descend = Table.descend
 
     def _move(self, max_rounds, labels, totals, counts, moves):
         masses = np.ones(self.n_cases) if self.masses is None else self.masses

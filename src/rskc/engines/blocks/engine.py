@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -15,17 +15,11 @@ from rskc.engines.blocks.data import BlockData
 from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, select
 from rskc.engines.blocks.plans import Method, Node, same
 from rskc.engines.blocks.tables import BlocksTable
-from rskc.engines.contract import (
-    OUTLYING_DISTANCE,
-    Engine,
-    Farthest,
-    Latest,
-    Listed,
-    Remaining,
-)
+from rskc.engines.contract import OUTLYING_DISTANCE, Engine, Latest
 from rskc.engines.frame import Frame, Place
 from rskc.engines.memory import ROWS_BYTES, WORK_BYTES, MemoryEngine, table_of_coordinates
 from rskc.engines.ops import NumpyOps
+from rskc.engines.results import Farthest, Listed, Remaining
 from rskc.engines.sums import Sums
 from rskc.engines.tolerances import MASS_SLACK
 
@@ -108,7 +102,7 @@ class BlocksEngine(Engine):
         frame = Frame(location[columns], factor, limits[columns])
         return OfColumns(self._engines(rows, frame), columns, np.arange(len(columns)))
 
-    @cached_property
+    @property
     def work_bytes(self):
         return max(WORK_BYTES, self.room() // 8)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from operator import add
 from typing import Any
 
@@ -14,8 +14,9 @@ from rskc.engines.blocks import tasks
 from rskc.engines.blocks.cases import BlockOps, CaseArray
 from rskc.engines.blocks.order import median
 from rskc.engines.blocks.plans import Method, Node, same
-from rskc.engines.contract import Assignment, Grouping, Moved, Regrouping, Table
+from rskc.engines.contract import Table
 from rskc.engines.memory import WORK_BYTES, table_of_coordinates
+from rskc.engines.results import Assignment, Grouping, Moved, Regrouping
 from rskc.engines.sums import Sums
 
 
@@ -42,7 +43,7 @@ class BlocksTable(Table):
         # Of a table that is not kept: engines, and how sums change with the cases that moved.
         self.of_moved = of_moved
 
-    @cached_property
+    @property
     def work_bytes(self):
         """A batch reads the table once for all its runs: large tables get a third of their size."""
         wanted = max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rskc.engines.contract import Assignment, Grouping, Moved, Regrouping, Table
+from rskc.engines.contract import Table
 from rskc.engines.device import passes_array
 from rskc.engines.device.arrays import DeviceOps, fetch, to_host
 from rskc.engines.frame import Place
 from rskc.engines.groups import labels_of, with_labels
 from rskc.engines.memory import PASSES, MemoryTable, to_blocks
 from rskc.engines.passes_numpy import scale_centers
+from rskc.engines.results import Assignment, Grouping, Moved, Regrouping
 from rskc.engines.sums import scaled_up
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class DeviceTable(Table):
         self.padding = rows.shape[1] - self.width
         self._host: MemoryTable | None = None
 
-    @cached_property
+    @property
     def work_bytes(self):
         return self.engine.work_bytes
 
