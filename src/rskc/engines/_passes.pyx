@@ -969,7 +969,7 @@ cdef struct Room:
     char *row
 
 
-def descend(const floating[::1] X, int block, const floating[::1] rows, int row_block, const double[:, ::1] weights,
+def descend(const real[::1] X, int block, const real[::1] rows, int row_block, const double[:, ::1] weights,
             const floating[:, ::1] norms, const double[:, ::1] scale, const double[::1] masses, double m, int max_iter,
             double tol, const double[:, :, ::1] centers, int group, int n_threads, int32_t[:, ::1] groups,
             int32_t[:, ::1] labels, double[::1] within, uint8_t[::1] converged, int64_t[:, ::1] cut, double[:, ::1] left):
@@ -993,6 +993,7 @@ def descend(const floating[::1] X, int block, const floating[::1] rows, int row_
         d.scale = &scale[0, 0]
     if masses is not None:
         d.masses = &masses[0]
+    refuse_wide_cells(&X[0], &norms[0, 0])
     size = lay_out(&room, <char*>64, d, group, sizeof(floating))
     work = <char*>reserved(threads * size)
     for g in prange(n_groups, nogil=True, num_threads=threads, schedule="dynamic"):
@@ -1031,7 +1032,7 @@ cdef size_t lay_out(Room *room, char *work, Descent d, int64_t runs, size_t item
     return end - work + 64
 
 
-cdef void descend_group(Descent d, const floating *x, const floating *rows, const floating *norms, const double *centers,
+cdef void descend_group(Descent d, const real *x, const real *rows, const floating *norms, const double *centers,
                         int64_t first, int64_t runs, int64_t most, char *work, Results out) noexcept nogil:
     cdef:
         Room room
@@ -1051,7 +1052,7 @@ cdef void descend_group(Descent d, const floating *x, const floating *rows, cons
         going = 0
         for i in range(live):
             s = room.live[i]
-            if step_run(d, rows, first + s, s, step == 0, room, out):
+            if step_run(d, rows, <floating*>room.costs + s * n, first + s, s, step == 0, room, out):
                 out.converged[first + s] = True
             else:
                 room.live[going] = s
@@ -1061,7 +1062,7 @@ cdef void descend_group(Descent d, const floating *x, const floating *rows, cons
             break
 
 
-cdef void assign_live(Descent d, const floating *x, const floating *norms, int64_t first, int64_t live, Room room,
+cdef void assign_live(Descent d, const real *x, const floating *norms, int64_t first, int64_t live, Room room,
                       int32_t *labels) noexcept nogil:
     """Find the nearest centers of all cases in the runs that go on."""
     cdef:
@@ -1100,7 +1101,7 @@ cdef void assign_live(Descent d, const floating *x, const floating *norms, int64
         assign_live_piece(d, x, piece_at(b, pieces, step, d.n, d.width, d.block), norms, first, live, room, labels)
 
 
-cdef void assign_live_piece(Descent d, const floating *x, Piece piece, const floating *norms, int64_t first, int64_t live,
+cdef void assign_live_piece(Descent d, const real *x, Piece piece, const floating *norms, int64_t first, int64_t live,
                             Room room, int32_t *labels) noexcept nogil:
     cdef:
         int64_t i, at, own
@@ -1134,14 +1135,14 @@ cdef void assign_live_piece(Descent d, const floating *x, Piece piece, const flo
         product += piece.rows * d.K
 
 
-cdef bint step_run(Descent d, const floating *rows, int64_t r, int64_t s, bint begins, Room room, Results out) noexcept nogil:
+cdef bint step_run(Descent d, const real *rows, const floating *costs, int64_t r, int64_t s, bint begins, Room room,
+                   Results out) noexcept nogil:
     """Trim, sum and make centers of run r, which has the place s; return whether it has ended."""
     cdef:
         int64_t i, k, n = d.n, moved, cut = -1
         double left = 0, kept
         int32_t *groups = out.groups + r * n
         const int32_t *labels = out.labels + r * n
-        const floating *costs = <floating*>room.costs + s * n
         const double *scale = d.scale + r * d.own * n
         double *totals = room.totals + s * d.K * d.width
         double *counts = room.counts + s * d.K
@@ -1159,13 +1160,13 @@ cdef bint step_run(Descent d, const floating *rows, int64_t r, int64_t s, bint b
         if scale[i] == 0:  # nothing that has weight is observed
             room.fresh[i] = -1
     moved = shift_stripe(rows, n, d.row_block, NULL, 1, d.masses, groups, room.fresh, 0, n, d.width, d.width,
-                         <floating*>room.row, NULL, totals, counts)
+                         <real*>room.row, NULL, totals, counts)
     if d.masses != NULL:
         moved += parts_differ(Parts(&out.cut[r], &out.left[r], 1), Parts(&cut, &left, 1))
         move_parts(rows, n, d.row_block, NULL, 1, 1, d.masses, groups, Parts(&out.cut[r], &out.left[r], 1), d.width, d.width,
-                   <floating*>room.row, totals, counts)
+                   <real*>room.row, totals, counts)
         move_parts(rows, n, d.row_block, NULL, 1, -1, d.masses, room.fresh, Parts(&cut, &left, 1), d.width, d.width,
-                   <floating*>room.row, totals, counts)
+                   <real*>room.row, totals, counts)
     memcpy(groups, room.fresh, n * sizeof(int32_t))
     # A sum that no longer falls goes round in ties or in rounding.
     ended = not begins and (moved == 0 or kept >= out.within[r] * (1 - d.tol))
@@ -1177,12 +1178,12 @@ cdef bint step_run(Descent d, const floating *rows, int64_t r, int64_t s, bint b
     return ended
 
 
-cdef void fill_empty(Descent d, const floating *rows, const floating *costs, int64_t cut, Room room, int32_t *groups,
+cdef void fill_empty(Descent d, const real *rows, const floating *costs, int64_t cut, Room room, int32_t *groups,
                      double *totals, double *counts) noexcept nogil:
     """Give each empty group the case that costs most where it is, if it costs anything and is not alone there."""
     cdef int64_t k, i, found
     cdef double mass = 1, most
-    cdef const floating *case_i
+    cdef const real *case_i
     for k in range(d.K):
         if counts[k] < NO_MASS:  # what rounding left is nothing
             counts[k] = 0
@@ -1199,7 +1200,7 @@ cdef void fill_empty(Descent d, const floating *rows, const floating *costs, int
         if found < 0:
             continue
         mass = d.masses[found] if d.masses != NULL else 1
-        case_i = row_of(rows, found, d.n, d.width, d.row_block, <floating*>room.row)
+        case_i = row_of(rows, found, d.n, d.width, d.row_block, <real*>room.row)
         move_row(case_i, NULL, 1, -mass, d.width, d.width, totals + groups[found] * d.width)
         counts[groups[found]] -= mass
         move_row(case_i, NULL, 1, mass, d.width, d.width, totals + k * d.width)
