@@ -17,6 +17,9 @@ from scipy.linalg.cython_blas cimport dgemm, sgemm
 cdef extern from "kernels.h":
     const int RSKC_HAS_OPENMP
     const double CANCELLED "RSKC_CANCELLED"
+    const int RSKC_HAS_PRODUCTS
+    void products_float(const float*, int64_t, int, int64_t, int, const float*, float*) noexcept nogil
+    void products_double(const double*, int64_t, int, int64_t, int, const double*, double*) noexcept nogil
     int rskc_max_threads() noexcept nogil
     void rskc_prefetch(const void*, size_t) noexcept nogil
     void nearest_float(const float*, const float*, int, int, float*, float*) noexcept nogil
@@ -80,6 +83,8 @@ BLOCK = 256
 
 cdef enum:
     TABLE_BLOCK = 256
+    # Products that are found together.
+    PRODUCTS = 32768
     # The most multiplications that OpenBLAS makes without packing.
     SMALL_PRODUCT = 1000000
     ROWS_AT_ONCE = 16
@@ -222,12 +227,16 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
 
 
 cdef int product_rows(int64_t n, int block, int64_t columns, int64_t q) noexcept nogil:
-    """Cases in one product: as many as BLAS multiplies without packing, if that is worth it.
+    """Cases in one product: so many that the products stay in the second cache.
 
-    Few cases are cut into a few pieces, so that several threads have some each.
+    BLAS, if that multiplies, packs more than a few. Few cases are cut into a few pieces, so that several
+    threads have some each.
     """
-    cdef int64_t rows = SMALL_PRODUCT // (columns * q) // 16 * 16
-    rows = min(<int64_t>block, rows) if rows >= LEAST_PRODUCT else block
+    cdef int64_t rows = (PRODUCTS // columns if RSKC_HAS_PRODUCTS else SMALL_PRODUCT // (columns * q)) // 16 * 16
+    if RSKC_HAS_PRODUCTS:
+        rows = min(<int64_t>block, max(<int64_t>LEAST_PRODUCT, rows))
+    else:
+        rows = min(<int64_t>block, rows) if rows >= LEAST_PRODUCT else block
     while rows > LEAST_PRODUCT and rows * FEWEST_PIECES > n:
         rows = max(<int64_t>LEAST_PRODUCT, rows // 32 * 16)
     return <int>rows
@@ -264,9 +273,15 @@ cdef inline void multiply(const floating *x, Piece piece, int q, int columns, co
     cdef floating one = 1, zero = 0
     cdef char no_trans = b"N"
     if floating is float:
-        sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, out, &piece.rows)
+        if RSKC_HAS_PRODUCTS:
+            products_float(x, piece.stride, piece.rows, q, columns, scaled, out)
+        else:
+            sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, out, &piece.rows)
     else:
-        dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, out, &piece.rows)
+        if RSKC_HAS_PRODUCTS:
+            products_double(x, piece.stride, piece.rows, q, columns, scaled, out)
+        else:
+            dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, out, &piece.rows)
 
 
 cdef void assign_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
