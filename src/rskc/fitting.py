@@ -236,7 +236,7 @@ def check_rule(model: Any) -> tuple[str, float | None]:
     rule, cutoff = model.outlier_rule, model.outlier_cutoff
     check_choice("outlier_rule", rule, outliers.RULES)
     if cutoff is not None:
-        check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
+        cutoff = check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
     return rule, cutoff
 
 
