@@ -21,6 +21,8 @@ cdef extern from "kernels.h":
     const int RSKC_HAS_PRODUCTS
     void products_float(const float*, int64_t, int, int64_t, int, const float*, float*) noexcept nogil
     void products_double(const double*, int64_t, int, int64_t, int, const double*, double*) noexcept nogil
+    void products_mixed(const float*, int64_t, int, int64_t, int, const double*, double*) noexcept nogil
+    void products_plain(const float*, int64_t, int, int64_t, int, const double*, double*) noexcept nogil
     int rskc_max_threads() noexcept nogil
     void rskc_prefetch(const void*, size_t) noexcept nogil
     void nearest_float(const float*, const float*, int, int, float*, float*) noexcept nogil
@@ -33,8 +35,6 @@ cdef extern from "kernels.h":
     void take_feature_double(const double*, const double*, double, double, const double*, int, double*, double*) noexcept nogil
     int take_out_float(const float*, const float*, const double*, int, double*) noexcept nogil
     int take_out_double(const double*, const double*, const double*, int, double*) noexcept nogil
-    double sum_without_float(const float*, int64_t, int64_t, const double*, const float*, const int64_t*, int64_t) noexcept nogil
-    double sum_without_double(const double*, int64_t, int64_t, const double*, const double*, const int64_t*, int64_t) noexcept nogil
     void nearer(const double*, const double*, const double*, double, int, double*, double*) noexcept nogil
     int scale_observed_center_float(const double*, const double*, int, float*) noexcept nogil
     int scale_observed_center_double(const double*, const double*, int, double*) noexcept nogil
@@ -94,6 +94,8 @@ cdef enum:
     FEWEST_PIECES = 4
     # From this number of pieces on, threads take the next that is free.
     MANY_PIECES = 256
+    # Columns that are summed together where cases lie in blocks: their totals stay in the first cache.
+    SUM_COLUMNS = 64
     # Cases of a stripe of sums: at least this many, and for each cluster. The sums of a stripe take room.
     STRIPE_ROWS = 2048
     STRIPE_CASES = 64
@@ -106,6 +108,11 @@ cdef double SAME_PART = 1e-9
 def has_openmp():
     """Whether the passes were built with OpenMP."""
     return bool(RSKC_HAS_OPENMP)
+
+
+def has_products():
+    """Whether cases and centers are multiplied here and not by a BLAS: the machine has AVX2 and FMA."""
+    return bool(RSKC_HAS_PRODUCTS)
 
 
 def max_threads():
@@ -197,12 +204,12 @@ def scale_centers(const double[:, ::1] weights, const double[:, :, ::1] centers,
                     constants[r, k] = scale_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
 
 
-def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
+def assign(const real[::1] X, int block, const floating[:, :, ::1] scaled,
            const floating[:, ::1] constants, const floating[:, ::1] norms, int n_threads,
            int32_t[:, ::1] labels, floating[:, ::1] costs):
     """Nearest center of every case of a table, for every run.
 
-    scaled and constants are those of ``scale_centers``; norms = sum w x^2 of each case, one row for
+    Cells in single precision may be multiplied in double. scaled and constants are those of ``scale_centers``; norms = sum w x^2 of each case, one row for
     all runs or one a run.
     """
     cdef:
@@ -212,8 +219,10 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
         int64_t norms_stride = n if norms.shape[0] > 1 else 0
         int step = product_rows(n, block, columns, q)
         size_t size = <size_t>step * columns + 2 * step
-        floating *work = <floating*>reserved(n_threads * size * sizeof(floating))
+        floating *work = NULL
         int64_t pieces = (block + step - 1) // step, last = count_pieces(n, block, step)
+    refuse_wide_cells(&X[0], &scaled[0, 0, 0])
+    work = <floating*>reserved(n_threads * size * sizeof(floating))
     if last < MANY_PIECES:  # the same thread has the same cases each time, in its own cache
         for b in prange(last, nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
             assign_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], &constants[0, 0],
@@ -248,10 +257,10 @@ cdef inline int64_t count_pieces(int64_t n, int block, int step) noexcept nogil:
     return n // block * ((block + step - 1) // step) + (n % block + step - 1) // step
 
 
-cdef inline void prefetch_block(const floating *x, int64_t number, int64_t n, int64_t q, int block) noexcept nogil:
+cdef inline void prefetch_block(const real *x, int64_t number, int64_t n, int64_t q, int block) noexcept nogil:
     cdef Block part = block_at(number, n, q, block)
     if part.rows > 0:
-        rskc_prefetch(x + part.offset, part.rows * q * sizeof(floating))
+        rskc_prefetch(x + part.offset, part.rows * q * sizeof(real))
 
 
 cdef struct Piece:
@@ -268,24 +277,34 @@ cdef inline Piece piece_at(int64_t number, int64_t pieces, int step, int64_t n, 
     return Piece(whole.first + start, whole.offset + start, whole.rows, <int>min(<int64_t>step, whole.rows - start))
 
 
-cdef inline void multiply(const floating *x, Piece piece, int q, int columns, const floating *scaled,
+cdef inline void multiply(const real *x, Piece piece, int q, int columns, const floating *scaled,
                           floating *out) noexcept nogil:
     """out = the products of the cases of a piece, which begins at x, with centers: a column for each of these."""
     cdef floating one = 1, zero = 0
     cdef char no_trans = b"N"
     if floating is float:
-        if RSKC_HAS_PRODUCTS:
-            products_float(x, piece.stride, piece.rows, q, columns, scaled, out)
-        else:
-            sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, out, &piece.rows)
-    else:
+        if real is float:
+            if RSKC_HAS_PRODUCTS:
+                products_float(x, piece.stride, piece.rows, q, columns, scaled, out)
+            else:
+                sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, out, &piece.rows)
+    elif real is double:
         if RSKC_HAS_PRODUCTS:
             products_double(x, piece.stride, piece.rows, q, columns, scaled, out)
         else:
             dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, out, &piece.rows)
+    elif RSKC_HAS_PRODUCTS:
+        products_mixed(x, piece.stride, piece.rows, q, columns, scaled, out)
+    else:
+        products_plain(x, piece.stride, piece.rows, q, columns, scaled, out)
 
 
-cdef void assign_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
+cdef refuse_wide_cells(const real *x, const floating *scaled):
+    if real is double and floating is float:
+        raise TypeError("Cells in double precision are not multiplied in single.")
+
+
+cdef void assign_piece(const real *x, Piece piece, int q, int runs, int K, const floating *scaled,
                        const floating *constants, const floating *norms, int64_t norms_stride, int64_t n,
                        floating *work, int32_t *labels, floating *costs) noexcept nogil:
     cdef int r
@@ -349,7 +368,7 @@ cdef struct Unseen:
     double total  # of the weights
 
 
-def assign_missing(const floating[::1] X, int block, const floating[:, :, ::1] scaled, const int64_t[::1] starts,
+def assign_missing(const real[::1] X, int block, const floating[:, :, ::1] scaled, const int64_t[::1] starts,
                    const int64_t[::1] columns, const double[:, ::1] weights, const floating[:, ::1] norms,
                    const double[:, ::1] scale, int n_threads, int32_t[:, ::1] labels, floating[:, ::1] costs):
     """Nearest center of every case of a table of values and marks, for every run.
@@ -366,6 +385,7 @@ def assign_missing(const floating[::1] X, int block, const floating[:, :, ::1] s
         size_t size = <size_t>step * (runs * K + 2) * sizeof(floating), rest = <size_t>step * 5 * sizeof(double)
         Unseen *unseen = NULL
         char *work = NULL
+    refuse_wide_cells(&X[0], &scaled[0, 0, 0])
     size = (size + 7) // 8 * 8
     try:
         unseen = <Unseen*>reserved(runs * sizeof(Unseen))
@@ -383,7 +403,7 @@ def assign_missing(const floating[::1] X, int block, const floating[:, :, ::1] s
         free(work)
 
 
-cdef void assign_missing_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
+cdef void assign_missing_piece(const real *x, Piece piece, int q, int runs, int K, const floating *scaled,
                                const Unseen *unseen, const floating *norms, const double *scale, int64_t own,
                                int64_t n, floating *work, double *room, int32_t *labels,
                                floating *costs) noexcept nogil:
@@ -407,7 +427,7 @@ cdef void assign_missing_piece(const floating *x, Piece piece, int q, int runs, 
             store_scaled_double(best, best + piece.rows, norms + at, scale + at, piece.rows, labels + r * n + piece.first, costs + r * n + piece.first)
 
 
-cdef void assign_in_part(const floating *x, int64_t rows, int part, int64_t q, int K, const floating *product,
+cdef void assign_in_part(const real *x, int64_t rows, int part, int64_t q, int K, const floating *product,
                          const floating *scaled, Unseen unseen, const floating *norms, const double *scale, double *room,
                          int32_t *labels, floating *costs) noexcept nogil:
     """Nearest of centers that are not observed in all features, for cases of a block.
@@ -431,7 +451,7 @@ cdef void assign_in_part(const floating *x, int64_t rows, int part, int64_t q, i
             left[i] = 1
         for u in range(unseen.starts[k], unseen.starts[k + 1]):
             j = unseen.columns[u]
-            if floating is float:
+            if real is float:
                 take_feature_float(x + j * rows, x + (q + j) * rows, unseen.weights[j], unseen.total, scale, part, taken, left)
             else:
                 take_feature_double(x + j * rows, x + (q + j) * rows, unseen.weights[j], unseen.total, scale, part, taken, left)
@@ -448,13 +468,18 @@ cdef void assign_in_part(const floating *x, int64_t rows, int part, int64_t q, i
         costs[i] = 0 if best[i] == HUGE_VAL else <floating>best[i]
 
 
-cdef inline double sum_without(const floating *x, int64_t rows, int64_t q, Unseen unseen, int k,
+cdef inline double sum_without(const real *x, int64_t rows, int64_t q, Unseen unseen, int k,
                                const floating *scaled) noexcept nogil:
-    cdef int64_t first = unseen.starts[k], some = unseen.starts[k + 1] - first
-    if floating is float:
-        return sum_without_float(x, rows, q, unseen.weights, scaled, unseen.columns + first, some)
-    else:
-        return sum_without_double(x, rows, q, unseen.weights, scaled, unseen.columns + first, some)
+    """The sum for one case, whose cells are ``rows`` apart, term by term over the features that center k has."""
+    cdef int64_t j, u = unseen.starts[k]
+    cdef double total = 0, value
+    for j in range(q):
+        value = x[j * rows]
+        if u < unseen.starts[k + 1] and unseen.columns[u] == j:
+            u += 1
+        else:
+            total += value * (unseen.weights[j] * value + <double>scaled[j]) + <double>x[(q + j) * rows] * <double>scaled[q + j]
+    return total
 
 
 cdef inline int64_t room_of(int64_t run, int64_t runs, int threads) noexcept nogil:
@@ -668,34 +693,49 @@ cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double 
     ``rows`` is room for the cases of a block. Where totals are partial ones, ``touched`` marks the groups that have
     some: the others hold nothing.
     """
-    cdef int64_t i, end, changed = 0, here
+    cdef int64_t i, end, changed = 0, here, first, columns
     cdef double own = 1
-    cdef const floating *case_i
     while start < stop:
         end = min(start + max(block, TABLE_BLOCK), stop)
         here = count_changes(before, after, start, end)
         changed += here
-        if block > 1 and here * 4 > block:
-            unblock(x + start * p, end - start, p, rows)
         for i in range(start, end if here else start):
             if before[i] == after[i]:
                 continue
-            if block > 1 and here * 4 > block:
-                case_i = rows + (i - start) * p
-            else:
-                case_i = row_of(x, i, n, p, block, rows)
             if mass != NULL:
                 own = mass[i]
             if before[i] >= 0:
                 begin_group(touched, before[i], width, totals, counts)
-                move_row(case_i, location, factor, -own, p, width, totals + before[i] * width)
                 counts[before[i]] -= own
             if after[i] >= 0:
                 begin_group(touched, after[i], width, totals, counts)
-                move_row(case_i, location, factor, own, p, width, totals + after[i] * width)
                 counts[after[i]] += own
+        if block > 1 and here * 4 > block:  # laid out row by row, a panel of columns at a time
+            first = 0
+            while first < p:
+                columns = min(<int64_t>SUM_COLUMNS, p - first)
+                unblock(x + start * p + first * (end - start), end - start, columns, rows)
+                for i in range(start, end):
+                    if before[i] != after[i]:
+                        move_case(rows + (i - start) * columns, NULL, 1, 1 if mass == NULL else mass[i], before[i], after[i],
+                                  columns, width, totals + first)
+                first += columns
+        else:
+            for i in range(start, end if here else start):
+                if before[i] != after[i]:
+                    move_case(row_of(x, i, n, p, block, rows), location, factor, 1 if mass == NULL else mass[i], before[i],
+                              after[i], p, width, totals)
         start = end
     return changed
+
+
+cdef inline void move_case(const floating *x, const double *location, double factor, double mass, int32_t before,
+                           int32_t after, int64_t p, int64_t width, double *totals) noexcept nogil:
+    """Take p columns of a case out of the totals of its group before, and add them to those of the one after."""
+    if before >= 0:
+        move_row(x, location, factor, -mass, p, width, totals + before * width)
+    if after >= 0:
+        move_row(x, location, factor, mass, p, width, totals + after * width)
 
 
 cdef inline void begin_group(char *touched, int64_t k, int64_t width, double *totals, double *counts) noexcept nogil:

@@ -82,77 +82,22 @@ static void nearer(const double *RSKC_RESTRICT sums, const double *RSKC_RESTRICT
     }
 }
 
-/* Features that are multiplied together: those of 256 cases stay in the first cache. */
-#define RSKC_PANEL 32
+#include "products.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define RSKC_HAS_PRODUCTS (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-#define RSKC_AVX2 __attribute__((target("avx2,fma")))
-#define RSKC_INLINE RSKC_AVX2 static inline __attribute__((always_inline))
-
-/* Which of the lanes of a vector are among the first n. */
-RSKC_INLINE __m256i first_double(int n) {
-    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+/* What products_mixed does, where the machine does not have it: BLAS wants one type for all. */
+RSKC_CLONES
+static void products_plain(const float *RSKC_RESTRICT x, int64_t stride, int rows, int64_t q,
+                           int columns, const double *RSKC_RESTRICT scaled,
+                           double *RSKC_RESTRICT out) {
+    for (int c = 0; c < columns; c++, out += rows) {
+        for (int i = 0; i < rows; i++) out[i] = 0;
+        for (int64_t j = 0; j < q; j++) {
+            double factor = scaled[c * q + j];
+            const float *xj = x + j * stride;
+            for (int i = 0; i < rows; i++) out[i] += (double)xj[i] * factor;
+        }
+    }
 }
-RSKC_INLINE __m256i first_float(int n) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-
-#define MASK __m256i
-#define T double
-#define NAME(x) x##_double
-#define VECTOR __m256d
-#define LANES 4
-#define FIRST first_double
-#define ZERO _mm256_setzero_pd
-#define EVERY _mm256_set1_pd
-#define FUSED _mm256_fmadd_pd
-#define LOAD(at, masks, i) \
-    ((masks) == NULL ? _mm256_loadu_pd(at) : _mm256_maskload_pd(at, (masks)[i]))
-#define STORE(at, masks, i, value) \
-    ((masks) == NULL ? _mm256_storeu_pd(at, value) : _mm256_maskstore_pd(at, (masks)[i], value))
-#include "products_typed.h"
-#undef T
-#undef NAME
-#undef VECTOR
-#undef LANES
-#undef FIRST
-#undef ZERO
-#undef EVERY
-#undef FUSED
-#undef LOAD
-#undef STORE
-
-#define T float
-#define NAME(x) x##_float
-#define VECTOR __m256
-#define LANES 8
-#define FIRST first_float
-#define ZERO _mm256_setzero_ps
-#define EVERY _mm256_set1_ps
-#define FUSED _mm256_fmadd_ps
-#define LOAD(at, masks, i) \
-    ((masks) == NULL ? _mm256_loadu_ps(at) : _mm256_maskload_ps(at, (masks)[i]))
-#define STORE(at, masks, i, value) \
-    ((masks) == NULL ? _mm256_storeu_ps(at, value) : _mm256_maskstore_ps(at, (masks)[i], value))
-#include "products_typed.h"
-#undef T
-#undef NAME
-#undef VECTOR
-#undef LANES
-#undef FIRST
-#undef ZERO
-#undef EVERY
-#undef FUSED
-#undef LOAD
-#undef STORE
-#undef MASK
-#else
-#define RSKC_HAS_PRODUCTS 0 /* BLAS multiplies */
-#define products_double(x, stride, rows, q, columns, scaled, out) ((void)0)
-#define products_float(x, stride, rows, q, columns, scaled, out) ((void)0)
-#endif
 
 /* double first: centers are double for both */
 #define T double

@@ -26,6 +26,11 @@ def has_openmp():
     return False
 
 
+def has_products():
+    """Whether products are made by kernels of rskc."""
+    return False
+
+
 def max_threads():
     """How many threads OpenMP would use now."""
     return 1

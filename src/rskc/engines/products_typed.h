@@ -1,4 +1,5 @@
-/* Products of cases with centers. Included by kernels.h for each T, where the machine may have AVX2.
+/* Products of cases with centers. Included by products.h for each T, each type of CELL and each length
+   of vectors.
 
    A library of BLAS multiplies a tall block by a few columns at a fifth of its speed, and that is
    what an iteration of a few runs is. Here cases lie column by column, so that a vector holds one
@@ -11,21 +12,21 @@
 /* A tile: out[c * rows + i] += sum_j x[j * stride + i] * f[c * q + j] for C centers. `next` cells
    on, what is multiplied after that is asked for: nothing else tells the machine. Where the tile is
    not full, `masks` say which cases there are. */
-RSKC_INLINE void NAME(tile)(const T *x, int64_t stride, int n, int64_t next, const T *f, int64_t q,
+RSKC_INLINE void NAME(tile)(const CELL *x, int64_t stride, int n, int64_t next, const T *f, int64_t q,
                             const MASK *masks, int fresh, int64_t rows, T *out, const int C) {
     VECTOR low[6], high[6];
     for (int c = 0; c < C; c++) {
-        low[c] = fresh ? ZERO() : LOAD(out + c * rows, masks, 0);
-        high[c] = fresh ? ZERO() : LOAD(out + c * rows + LANES, masks, 1);
+        low[c] = fresh ? MM(setzero)() : LOAD(out + c * rows, masks, 0);
+        high[c] = fresh ? MM(setzero)() : LOAD(out + c * rows + LANES, masks, 1);
     }
     for (int j = 0; j < n; j++) {
-        VECTOR x_low = LOAD(x, masks, 0), x_high = LOAD(x + LANES, masks, 1);
+        VECTOR x_low = CELLS(x, masks, 0), x_high = CELLS(x + LANES, masks, 1);
         _mm_prefetch((const char *)(x + next), _MM_HINT_T1);
         x += stride;
         for (int c = 0; c < C; c++) {
-            VECTOR factor = EVERY(f[c * q + j]);
-            low[c] = FUSED(x_low, factor, low[c]);
-            high[c] = FUSED(x_high, factor, high[c]);
+            VECTOR factor = MM(set1)(f[c * q + j]);
+            low[c] = MM(fmadd)(x_low, factor, low[c]);
+            high[c] = MM(fmadd)(x_high, factor, high[c]);
         }
     }
     for (int c = 0; c < C; c++) {
@@ -35,7 +36,7 @@ RSKC_INLINE void NAME(tile)(const T *x, int64_t stride, int n, int64_t next, con
 }
 
 /* All tiles of a panel of n features with C centers. */
-RSKC_INLINE void NAME(panel)(const T *x, int64_t stride, int rows, int n, const T *f, int64_t q,
+RSKC_INLINE void NAME(panel)(const CELL *x, int64_t stride, int rows, int n, const T *f, int64_t q,
                              int fresh, T *out, const int C) {
     int i = 0;
     for (; i + 2 * LANES <= rows; i += 2 * LANES)
@@ -47,13 +48,14 @@ RSKC_INLINE void NAME(panel)(const T *x, int64_t stride, int rows, int n, const 
 }
 
 /* out (columns x rows) = scaled (columns x q) times x, whose features are `stride` apart. */
-RSKC_AVX2
-static void NAME(products)(const T *x, int64_t stride, int rows, int64_t q, int columns,
+RSKC_TARGET
+static void NAME(products)(const CELL *x, int64_t stride, int rows, int64_t q, int columns,
                            const T *scaled, T *out) {
     for (int64_t j = 0; j < q; j += RSKC_PANEL) {
         int n = (int)(q - j < RSKC_PANEL ? q - j : RSKC_PANEL), C;
         for (int c = 0; c < columns; c += C) {
-            const T *xj = x + j * stride, *f = scaled + c * q + j;
+            const CELL *xj = x + j * stride;
+            const T *f = scaled + c * q + j;
             T *to = out + (int64_t)c * rows;
             int left = columns - c;
             C = left == 7 || left == 8 ? 4 : left < 6 ? left : 6;
@@ -68,3 +70,12 @@ static void NAME(products)(const T *x, int64_t stride, int rows, int64_t q, int 
         }
     }
 }
+
+#undef NAME
+#undef T
+#undef CELL
+#undef CELLS
+#undef VECTOR
+#undef LANES
+#undef MM
+#undef FIRST
