@@ -782,13 +782,22 @@ def own_distances(const floating[:, ::1] X, const double[::1] location, double f
         int64_t runs = labels.shape[0], n = labels.shape[1], i, r
         int own = weights.shape[0] > 1, p = <int>X.shape[1]
         double *totals = <double*>reserved(weights.shape[0] * sizeof(double))
+        bint even = not missing and all_are_1(&weights[0, 0], weights.shape[0] * p)
     for r in range(weights.shape[0] if missing else 0):
         totals[r] = observed_weight_double(&weights[r, 0], &weights[r, 0], p)
     for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
         for r in range(runs):
             out[r, i] = framed_distance(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0],
-                                        &weights[r * own, 0], totals + r * own if missing else NULL, p)
+                                        NULL if even else &weights[r * own, 0], totals + r * own if missing else NULL, p)
     free(totals)
+
+
+cdef bint all_are_1(const double *weights, int64_t size) noexcept nogil:
+    cdef int64_t i
+    for i in range(size):
+        if weights[i] != 1:
+            return False
+    return True
 
 
 cdef inline double framed_distance(const floating *x, const double *location, double factor, const double *center,

@@ -310,6 +310,9 @@ class BaseEngine:
 
     # ---- Cases at large distances
 
+    def sums_near(self, known, groups, K):
+        return self.sums(groups, K)
+
     def take_out_farthest(self, groups, labels, sums, m):
         if m == 0:
             none = self.arrays.trimmed(groups)

@@ -380,6 +380,13 @@ class MemoryEngine(BaseEngine):
         self.passes.shift_sums(rows, 1, location, factor, None, *groups, threads, *result)
         return moved
 
+    def sums_near(self, known, groups, K):
+        """Read only the cases that have moved."""
+        if known is None:
+            return self.sums(groups, K)
+        self.shift(known.sums, known.groups, groups)
+        return known.sums
+
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
         out = np.empty(labels.shape)
