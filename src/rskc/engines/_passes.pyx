@@ -94,6 +94,8 @@ cdef enum:
     FEWEST_PIECES = 4
     # From this number of pieces on, threads take the next that is free.
     MANY_PIECES = 256
+    # Columns that are summed together where cases lie in blocks: their totals stay in the first cache.
+    SUM_COLUMNS = 64
     # Cases of a stripe of sums: at least this many, and for each cluster. The sums of a stripe take room.
     STRIPE_ROWS = 2048
     STRIPE_CASES = 64
@@ -691,34 +693,49 @@ cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double 
     ``rows`` is room for the cases of a block. Where totals are partial ones, ``touched`` marks the groups that have
     some: the others hold nothing.
     """
-    cdef int64_t i, end, changed = 0, here
+    cdef int64_t i, end, changed = 0, here, first, columns
     cdef double own = 1
-    cdef const floating *case_i
     while start < stop:
         end = min(start + max(block, TABLE_BLOCK), stop)
         here = count_changes(before, after, start, end)
         changed += here
-        if block > 1 and here * 4 > block:
-            unblock(x + start * p, end - start, p, rows)
         for i in range(start, end if here else start):
             if before[i] == after[i]:
                 continue
-            if block > 1 and here * 4 > block:
-                case_i = rows + (i - start) * p
-            else:
-                case_i = row_of(x, i, n, p, block, rows)
             if mass != NULL:
                 own = mass[i]
             if before[i] >= 0:
                 begin_group(touched, before[i], width, totals, counts)
-                move_row(case_i, location, factor, -own, p, width, totals + before[i] * width)
                 counts[before[i]] -= own
             if after[i] >= 0:
                 begin_group(touched, after[i], width, totals, counts)
-                move_row(case_i, location, factor, own, p, width, totals + after[i] * width)
                 counts[after[i]] += own
+        if block > 1 and here * 4 > block:  # laid out row by row, a panel of columns at a time
+            first = 0
+            while first < p:
+                columns = min(<int64_t>SUM_COLUMNS, p - first)
+                unblock(x + start * p + first * (end - start), end - start, columns, rows)
+                for i in range(start, end):
+                    if before[i] != after[i]:
+                        move_case(rows + (i - start) * columns, NULL, 1, 1 if mass == NULL else mass[i], before[i], after[i],
+                                  columns, width, totals + first)
+                first += columns
+        else:
+            for i in range(start, end if here else start):
+                if before[i] != after[i]:
+                    move_case(row_of(x, i, n, p, block, rows), location, factor, 1 if mass == NULL else mass[i], before[i],
+                              after[i], p, width, totals)
         start = end
     return changed
+
+
+cdef inline void move_case(const floating *x, const double *location, double factor, double mass, int32_t before,
+                           int32_t after, int64_t p, int64_t width, double *totals) noexcept nogil:
+    """Take p columns of a case out of the totals of its group before, and add them to those of the one after."""
+    if before >= 0:
+        move_row(x, location, factor, -mass, p, width, totals + before * width)
+    if after >= 0:
+        move_row(x, location, factor, mass, p, width, totals + after * width)
 
 
 cdef inline void begin_group(char *touched, int64_t k, int64_t width, double *totals, double *counts) noexcept nogil:
