@@ -76,6 +76,12 @@ class Summed(NamedTuple):
         """Return those of some of the runs."""
         return Summed(arrays.take(self.groups, runs), self.sums.of_runs(runs))
 
+    def and_none_of(self, groups: Any, runs: int, arrays: Cases) -> Summed:
+        """Return these, and for more runs, with groups as these are, that no case is summed."""
+        trimmed = arrays.trimmed(groups)
+        none = arrays.without(groups, trimmed | ~trimmed)
+        return Summed(arrays.join([self.groups, none]), self.sums.and_empty(runs))
+
 
 class Remaining(NamedTuple):
     """What is left of groups when the farthest cases are taken out too."""

@@ -265,7 +265,8 @@ def alternate(
         made_with = np.array([state.weights for state in live])
         if more is not None:
             found, more = more(states[0].weights[None]), None
-            partitions, known = partitions.join(found), None
+            partitions = partitions.join(found)
+            known = known.and_none_of(found.groups, len(found), engine.arrays)
             made_with = np.vstack([made_with, *[states[0].weights] * len(found)])
             branches += [len(states) + i for i in range(len(found))]
 
