@@ -1,6 +1,7 @@
 """RobustSparseKMeans: its laws, its definitions, its special cases, and the design's table."""
 
 import logging
+import threading
 import warnings
 
 import numpy as np
@@ -14,6 +15,7 @@ from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
 from rskc.solver.weights import sparse_weights
+from rskc.verbosity import told
 
 # Whether another solution is worth a word is not what most tests are about.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
@@ -403,6 +405,28 @@ def test_verbose_leaves_the_logger_as_it_was():
     log = logging.getLogger("rskc")
     before = log.level, list(log.handlers)
     make_model(verbose=2).fit(TABLES["tall"].data)
+    assert (log.level, log.handlers) == before
+
+
+def test_verbose_fits_side_by_side_say_each_thing_once(capsys):
+    """One talks most, one a little and one not at all; they meet where each has begun."""
+    log, met = logging.getLogger("rskc"), threading.Barrier(3)
+    before = log.level, list(log.handlers)
+
+    def talk(verbose):
+        with told.at(verbose):
+            met.wait(60)
+            log.info("info of %d", verbose)
+            log.debug("debug of %d", verbose)
+            met.wait(60)
+
+    threads = [threading.Thread(target=talk, args=(verbose,)) for verbose in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = sorted(capsys.readouterr().err.splitlines())
+    assert lines == ["rskc: debug of 2", "rskc: info of 1", "rskc: info of 2"]
     assert (log.level, log.handlers) == before
 
 

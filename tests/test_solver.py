@@ -153,6 +153,17 @@ def test_a_number_of_features_that_ties_forbid_is_met_as_nearly_as_can_be(betwee
     assert np.linalg.norm(weights) == pytest.approx(1)
 
 
+@given(st.integers(0, 10**6), st.integers(1, 8))
+def test_sums_that_rounding_alone_sets_apart_tie(seed, wanted):
+    """Halfway between them there is no threshold: no feature would be left."""
+    rng = np.random.default_rng(seed)
+    between = rng.integers(0, 3, 8) / 3
+    rounded = between * (1 + np.spacing(1.0) * rng.integers(0, 3, 8))
+    weights = count_weights(rounded, wanted)
+    assert_array_equal(weights > 0, count_weights(between, wanted) > 0)
+    assert np.linalg.norm(weights) == pytest.approx(1)
+
+
 # ---- Partitions
 
 
