@@ -416,7 +416,7 @@ def test_guarded_states_come_first():
     lopsided = np.where(np.arange(60) < 5, 2, np.arange(60) % 2)
     partitions = as_partitions(lopsided, np.arange(60) % 3)
     for n_trim, guarded in ((6, [False, True]), (4, [True, True])):
-        states = alternate.reweigh(
+        states, _ = alternate.reweigh(
             engine, Problem(3, n_trim, 1.5), partitions, [0, 1], np.ones((2, engine.n_features))
         )
         assert [state.guarded for state in states] == guarded
@@ -429,7 +429,7 @@ def test_what_is_left_without_an_outlying_cluster():
     X = np.random.default_rng(1).normal(size=(60, 3))
     X[:5] += 100
     labels = np.where(np.arange(60) < 5, 2, np.arange(60) % 2)
-    (state,) = alternate.reweigh(
+    (state,), _ = alternate.reweigh(
         engine_for(X), Problem(3, 6, 1.5), as_partitions(labels), [0], np.ones((1, X.shape[1]))
     )
     assert not state.guarded
