@@ -16,7 +16,7 @@ from rskc.engines.contract import Engine, Table
 from rskc.engines.frame import Frame
 from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
 from rskc.engines.ops import ArrayOps
-from rskc.engines.results import Assignment, Grouping, Remaining
+from rskc.engines.results import Assignment, Grouping, Remaining, Summed
 from rskc.engines.sparse import SparseEngine, has_nan, is_full
 from rskc.engines.sums import Sums
 
@@ -30,6 +30,7 @@ __all__ = [
     "MemoryTable",
     "Remaining",
     "SparseEngine",
+    "Summed",
     "Sums",
     "Table",
     "engine_for",

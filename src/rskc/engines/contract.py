@@ -45,6 +45,7 @@ from rskc.engines.results import (
     Moved,
     Regrouping,
     Remaining,
+    Summed,
 )
 from rskc.engines.sums import MissingSums, Sums, missing_factors
 
@@ -405,6 +406,13 @@ class Engine(Cases):
     def farthest(self, distances: Any, m: float) -> Farthest:
         """Find the m largest of each run, the lower case number first where they tie."""
         raise NotImplementedError
+
+    def sums_near(self, known: Summed | None, groups: Any, K: int) -> Sums:
+        """Return sums of groups, where those of groups are known that differ little.
+
+        What is known may be changed in place.
+        """
+        return self.sums(groups, K)
 
     def take_out_farthest(self, groups: Any, labels: Any, sums: Sums, m: float) -> Remaining:
         """Take the m cases that are farthest from the means of their labels out of each run.

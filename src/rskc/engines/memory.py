@@ -25,8 +25,8 @@ from rskc.engines.frame import Frame, observed_frame
 from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
 from rskc.engines.ops import ArrayOps, ops_of
 from rskc.engines.results import Assignment, Descended, Farthest, Grouping, Moved
+from rskc.engines.sharing import share, team
 from rskc.engines.sums import Sums
-from rskc.engines.teams import team
 
 PASSES: ModuleType
 try:
@@ -39,9 +39,9 @@ except ImportError:  # built without a compiler
 ROWS_BYTES = 2**27
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
 WORK_BYTES = 2**25
-# Descents are made in groups of so many runs, which share products and belong to one thread; of few
-# runs each group has fewer.
-MOST_TOGETHER, FEWEST_GROUPS = 8, 16
+# Runs of a descent that a thread takes at once: as many as an iteration of them takes this many
+# multiplications for, about .5 ms in all. They share a product, which has room for 6 centers.
+PART_WORK, MOST_TOGETHER, TILE = 2_000_000, 8, 6
 # A few runs that take more multiplications than this in an iteration share threads within passes.
 FEW_RUNS, LONG_RUN = 4, 10_000_000
 # Rows that are looked at together.
@@ -202,62 +202,68 @@ class MemoryTable(_InMemory, Table):
         one_run = self.n_cases * self.width * K
         if not hasattr(self.passes, "descend") or (runs < FEW_RUNS and one_run > LONG_RUN):
             return super().descend(centers, m, max_iter, tol)
-        groups, labels = np.empty((2, runs, self.n_cases), np.int32)
-        within, converged = np.empty(runs), np.empty(runs, np.uint8)
-        cut, left = np.empty((runs, 1), np.int64), np.empty((runs, 1))
-        self.passes.descend(
-            self.blocks,
-            self.passes.BLOCK,
-            self.rows,
-            self.row_block,
-            self.weights,
-            self.norms(),
-            self.scale if self.missing else None,
-            self.masses,
-            m,
-            max_iter,
-            tol,
-            np.ascontiguousarray(centers, np.float64),
-            min(MOST_TOGETHER, -(-runs // FEWEST_GROUPS)),
-            self.n_threads,
-            groups,
-            labels,
-            within,
-            converged,
-            cut,
-            left,
-        )
-        kept = groups if self.masses is None else PartlyTrimmed(groups, cut, left)
+        self._know_cases()
+        step = int(np.clip(PART_WORK // one_run, max(1, TILE // K), MOST_TOGETHER))
+
+        def some(part: int) -> tuple:
+            rows = np.arange(part * step, min(runs, (part + 1) * step))
+            return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
+
+        parts = share(some, -(-runs // step), self.n_threads, runs * one_run)
+        groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
+        kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
         return Descended(kept, labels, within, converged.astype(bool))
+
+    def _know_cases(self):
+        """Make what is known of each case, before runs are shared among threads."""
+        self.norms()
+        return self.scale if self.missing else None
+
+    def _descend(self, centers, m, max_iter, tol):
+        """Run trimmed Lloyd in this thread; return the results of the pass."""
+        runs, n = len(centers), self.n_cases
+        results = (
+            np.empty((runs, n), np.int32),
+            np.empty((runs, n), np.int32),
+            np.empty(runs),
+            np.empty(runs, np.uint8),
+            np.empty((runs, 1), np.int64),
+            np.empty((runs, 1)),
+        )
+        cells = self.blocks, self.passes.BLOCK, self.rows, self.row_block
+        facts = self.weights, self.norms(), self._know_cases(), self.masses
+        centers = np.ascontiguousarray(centers, np.float64)
+        self.passes.descend(*cells, *facts, m, max_iter, tol, centers, *results)
+        return results
 
     def single_moves(self, groups, K, max_rounds=100):
         # With missing cells moves lower the sum over observed ones and exchanges the one scaled up:
         # together they may cycle, and the number of rounds ends that.
-        sums, cuts, labels = (
-            self.sums(groups, K),
-            self.arrays.cuts(groups),
-            labels_of(groups).copy(),
-        )
-        moves = np.empty(len(labels), np.int64)
+        sums, cuts = self.sums(groups, K), self.arrays.cuts(groups)
+        labels = labels_of(groups).copy()
         labels[cuts.run, cuts.case] = STAYS  # a case that is trimmed in part
-        self._move(max_rounds, labels, sums.totals, sums.counts, moves)
-        labels[cuts.run, cuts.case] = cuts.group
-        if self.masses is not None:
-            sums.drop_rounding()
-        return Moved(with_labels(groups, labels), sums, moves)
+        if self.missing:
+            self._know_cases()
 
-    def _move(self, max_rounds, labels, *result):
-        self.passes.single_moves(
-            self.rows,
-            self.row_block,
-            self.weights,
-            self.scale if self.missing else None,
-            self.masses,
-            max_rounds,
-            self._threads(labels.size),
-            labels,
-            *result,
-        )
+        def one(run: int) -> tuple:
+            own, rows = self.of_runs(np.array([run])), slice(run, run + 1)
+            parts = (part[rows].copy() for part in (labels, sums.totals, sums.counts))
+            results = *parts, np.empty(1, np.int64)
+            own._move(max_rounds, *results)
+            return results
+
+        parts = share(one, len(labels), self.n_threads, labels.size * self.width * K)
+        moved, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
+        moved[cuts.run, cuts.case] = cuts.group
+        after = self.sums_type(totals, counts)
+        if self.masses is not None:
+            after.drop_rounding()
+        return Moved(with_labels(groups, moved), after, moves)
+
+    def _move(self, max_rounds, labels, totals, counts, moves):
+        scale, threads = self.scale if self.missing else None, 1
+        cells = self.rows, self.row_block, self.weights, scale, self.masses
+        self.passes.single_moves(*cells, max_rounds, threads, labels, totals, counts, moves)
 
     def cases(self, index):
         return self._gather(index, self.n_columns)
@@ -359,6 +365,13 @@ class MemoryEngine(_InMemory, Engine):
     def change(self, sums, before, after):
         rows, frame = self.X.reshape(-1), self.frame[:2]
         return self._change(rows, 1, *frame, sums, before, after, self.width)
+
+    def sums_near(self, known, groups, K):
+        """Read only the cases that have moved."""
+        if known is None:
+            return self.sums(groups, K)
+        self.shift(known.sums, known.groups, groups)
+        return known.sums
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.engines.ops import ArrayOps
 from rskc.engines.sums import Sums
 
 
@@ -53,6 +54,23 @@ class Farthest(NamedTuple):
 
     mask: Any  # (runs, n)
     distance: np.ndarray  # (runs,)
+
+
+class Summed(NamedTuple):
+    """Groups, and the sums over all features of each."""
+
+    groups: Any  # (runs, n) int32
+    sums: Sums
+
+    def of_runs(self, runs: np.ndarray, arrays: ArrayOps) -> Summed:
+        """Return those of some of the runs."""
+        return Summed(arrays.take(self.groups, runs), self.sums.of_runs(runs))
+
+    def and_none_of(self, groups: Any, runs: int, arrays: ArrayOps) -> Summed:
+        """Return these, and for more runs, with groups as these are, that no case is summed."""
+        trimmed = arrays.trimmed(groups)
+        none = arrays.without(groups, trimmed | ~trimmed)
+        return Summed(arrays.join([self.groups, none]), self.sums.and_empty(runs))
 
 
 class Remaining(NamedTuple):

@@ -31,6 +31,13 @@ class Sums:
         """Return the sums over no case."""
         return cls(np.zeros((runs, K, columns)), np.zeros((runs, K)))
 
+    def and_empty(self, runs: int) -> Self:
+        """Return these, and the sums over no case for more runs."""
+        _, K, columns = self.totals.shape
+        more = self.empty(runs, K, columns)
+        totals, counts = (self.totals, more.totals), (self.counts, more.counts)
+        return type(self)(np.concatenate(totals), np.concatenate(counts))
+
     def change(self, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
         """Add what totals and counts change by when cases move; return how many moved."""
         self.totals += totals
