@@ -578,9 +578,9 @@ SEARCHES = {
 
 # Of each search, the rule by which its table is read.
 RULES = {
-    "select-k": "A number is stable if its worst cluster comes back to 0.8, or to 0.6 if no two "
+    "select-k": "A number of clusters is stable if the least stable one reaches 0.8, or 0.6 if any two "
     "neighboring clusters look like one. The largest stable number is chosen whose clusters are "
-    "more compact than those of made-up data of one cloud (p at most 0.05",
+    "more compact than parts of a single one, in simulated data, would be (p at most 0.05",
     "select-l1": "The least bound within one standard error of the largest gap is chosen.",
     "select-trim": "the least share that trims as many is marked",
     "compare": "over the cases that neither of two settings trims; 1 is the same partition. The "
@@ -897,8 +897,8 @@ def test_half_samples_are_columns_where_they_chose_the_clusters(here, few_repeat
     assert cases.stability.between(0, 1).all()
     assert features.selection_probability.between(0, 1).all()
     page = Path("table-rskc/report.html").read_text("utf-8")
-    n_firm = (cases.stability >= 0.9).sum()
-    assert f"{n_firm} of 45 cases sit firmly" in page
+    n_stable = (cases.stability >= 0.9).sum()
+    assert f"{n_stable} of 45 cases keep their cluster" in page
     markers = labels("table-rskc", "markers.csv").set_index("feature").selection_probability
     known = features.set_index("feature").selection_probability
     assert_allclose(markers, known[markers.index])

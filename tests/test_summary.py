@@ -362,8 +362,8 @@ def test_warnings_name_cases_as_the_frame_does():
         ((500, 1, 1, None, None), "1 of 500 features has weight"),
         (
             (2000, 1337, 600, 1337, 24),
-            "1,337 of 2,000 features differ between the clusters, and 24 are enough to tell them "
-            "apart",
+            "1,337 of 2,000 features differ between the clusters, and 24 are enough to separate "
+            "them",
         ),
         ((9, 9, 9, 5, 5), "5 of 9 features differ between the clusters"),
         ((9, 1, 1, 1, 1), "1 of 9 features differs between the clusters"),

@@ -54,7 +54,7 @@ class FeatureCounts(NamedTuple):
             text = f"{self.n_different:,} of {all_} {differ} between the clusters"
             if self.n_enough >= self.n_different:
                 return text
-            return f"{text}, and {count(self.n_enough, 'is', 'are')} enough to tell them apart"
+            return f"{text}, and {count(self.n_enough, 'is', 'are')} enough to separate them"
         have = "has" if self.n_selected == 1 else "have"
         text = f"{self.n_selected:,} of {count(self.n_features, self.noun)} {have} weight"
         if self.n_mostly == self.n_selected:
@@ -152,7 +152,11 @@ def observed_share(model: Any, X: Any) -> np.ndarray:
     cells = by_column(model, validated(model, X, False, weights.dtype))[:, used]
     if issparse(cells):  # nothing is missing
         return np.ones(cells.shape[0])
-    return np.where(np.isnan(cells), 0, weights).sum(axis=1) / weights.sum()
+    # From what is missing: 1 is exact then, and cases without a value have 0 by the last digit.
+    missing = np.isnan(cells)
+    shares = 1 - np.where(missing, weights, 0).sum(axis=1) / weights.sum()
+    shares[missing.all(axis=1)] = 0.0
+    return np.clip(shares, 0.0, 1.0)
 
 
 def _second_choices(model: Any, X: Any) -> dict[str, Any]:
