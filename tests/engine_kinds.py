@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 from scipy.sparse import csr_array
 
-from rskc.engines import SparseEngine, engine_for, passes_numpy
+from rskc.engines import SparseEngine, engine_for, passes_numpy, sharing
 from rskc.engines.weighted import WeightedSparseEngine
 from skips import skip_without
 
@@ -160,3 +160,9 @@ if has_cuda("torch"):
     KINDS["cuda"] = OnDevice(to_cuda)
 if has_cuda("cupy"):
     KINDS["cupy"] = OnDevice(to_cupy)
+
+
+def threads_everywhere(monkeypatch, long_pass=0):
+    """Give threads to passes above a size, and share all that is shared, however small."""
+    monkeypatch.setattr(sharing, "LONG_PASS", long_pass)
+    monkeypatch.setattr(sharing, "SHARED_WORK", 0)

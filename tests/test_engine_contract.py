@@ -559,6 +559,24 @@ def test_distances_with_missing_cells(kind, seed):
 
 
 @each_kind
+@pytest.mark.parametrize("holes", [False, True], ids=["complete", "missing"])
+def test_cells_whose_squares_overflow_count_only_where_they_have_weight(kind, holes):
+    """0 times infinity would be no number."""
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    X[2, 1], X[4, 1] = 1e200, -1e300
+    if holes:
+        X[3, 2] = np.nan
+    engine = plain_engine(kind, X)
+    labels = kind.brought(engine, np.zeros((2, 6), np.int32))
+    weights = np.array([[0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
+    with np.errstate(over="ignore"):  # as in a fit
+        found = kind.numpy(engine.distances(labels, np.zeros((2, 1, 3)), weights))
+    assert np.isfinite(found[0]).all()
+    assert_array_equal(np.flatnonzero(np.isinf(found[1])), [2, 4])
+    assert not np.isnan(found).any()
+
+
+@each_kind
 @pytest.mark.parametrize("seed", range(4))
 def test_assign_and_exclude_with_missing_cells(kind, seed):
     X, groups, centers, weights = incomplete_scene(seed)

@@ -18,8 +18,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import rand_score
 from sklearn.utils import get_tags
 
+from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
-from rskc.engines import Frame, MemoryEngine, MissingEngine, engine_for, passes_numpy, teams
+from rskc.engines import Frame, MemoryEngine, MissingEngine, engine_for, passes_numpy
 from rskc.engines.weighted import WeightedMissingEngine
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, Problem, solve
@@ -524,7 +525,7 @@ def test_a_power_of_two_as_scale_changes_no_bit(power, options):
 
 @FIT_OPTIONS
 def test_any_number_of_threads_gives_the_same_bits(options, monkeypatch):
-    monkeypatch.setattr(teams, "LONG_PASS", 0)
+    threads_everywhere(monkeypatch)
     X = with_missing(clusters(700, gap=2.5)[0])
     one, *others = [solve_with(engine_for(X, n_threads=n), 3, options) for n in (1, 2, 4)]
     for other in others:

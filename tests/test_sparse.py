@@ -336,12 +336,13 @@ def test_the_frame_is_that_of_the_dense_table(n, dtype):
         assert_array_equal(part, value)
 
 
-def test_a_part_stores_its_cells_as_the_whole_does():
+@pytest.mark.parametrize("options", [{}, {"masses": np.ones(400)}], ids=["plain", "masses"])
+def test_a_part_stores_its_cells_as_the_whole_does(options):
     """Some rows may show no spread of a column, which is then taken to be far from 0."""
     rng = np.random.default_rng(0)
     X = np.where(rng.random((400, 6)) < 0.1, rng.normal(size=(400, 6)), 0.0)
     X[:, 0] = np.where(np.arange(400) < 100, 1.0, rng.normal(1.0, 1.0, 400))
-    engine = SparseEngine(sparse.csr_array(X))
+    engine = engine_for(sparse.csr_array(X), **options)
     assert not engine.origin.any()
     part = engine.part(np.arange(100))
     assert part.origin is engine.origin

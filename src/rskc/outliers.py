@@ -108,7 +108,8 @@ def judge(
         return Judgment(Thresholds(max(median + own * MAD_FACTOR * deviation, least), np.inf), own)
     scale = _Scale.of(engine, distances, groups, sizes)
     own = scale.cutoff_for_tail(CUTOFFS[rule]) if cutoff is None else cutoff
-    return Judgment(Thresholds(*(max(limit**3, least) for limit in scale.limits(own))), own)
+    cubes = np.power(scale.limits(own), 3).tolist()  # infinite where no number can hold them
+    return Judgment(Thresholds(*(max(limit, least) for limit in cubes)), own)
 
 
 def far_cases(

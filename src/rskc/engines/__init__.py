@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.engines.base import Frame, Sums
-from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Remaining, Table
+from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Remaining, Summed, Table
 from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
 from rskc.engines.missing import MissingEngine
 from rskc.engines.sparse import SparseEngine, has_nan, is_full
@@ -29,6 +29,7 @@ __all__ = [
     "MissingEngine",
     "Remaining",
     "SparseEngine",
+    "Summed",
     "Sums",
     "Table",
     "engine_for",

@@ -122,6 +122,13 @@ class Sums:
         """Return the sums over no case."""
         return cls(np.zeros((runs, K, columns)), np.zeros((runs, K)))
 
+    def and_empty(self, runs: int) -> Self:
+        """Return these, and the sums over no case for more runs."""
+        _, K, columns = self.totals.shape
+        more = self.empty(runs, K, columns)
+        totals, counts = (self.totals, more.totals), (self.counts, more.counts)
+        return type(self)(np.concatenate(totals), np.concatenate(counts))
+
     def change(self, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
         """Add what totals and counts change by when cases move; return how many moved."""
         self.totals += totals
@@ -309,6 +316,9 @@ class BaseEngine:
         return self.arrays.only(assignment.labels)
 
     # ---- Cases at large distances
+
+    def sums_near(self, known, groups, K):
+        return self.sums(groups, K)
 
     def take_out_farthest(self, groups, labels, sums, m):
         if m == 0:

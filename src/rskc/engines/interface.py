@@ -66,6 +66,23 @@ class Farthest(NamedTuple):
     distance: np.ndarray  # (runs,)
 
 
+class Summed(NamedTuple):
+    """Groups, and the sums over all features of each."""
+
+    groups: Any  # (runs, n) int32
+    sums: Sums
+
+    def of_runs(self, runs: np.ndarray, arrays: Cases) -> Summed:
+        """Return those of some of the runs."""
+        return Summed(arrays.take(self.groups, runs), self.sums.of_runs(runs))
+
+    def and_none_of(self, groups: Any, runs: int, arrays: Cases) -> Summed:
+        """Return these, and for more runs, with groups as these are, that no case is summed."""
+        trimmed = arrays.trimmed(groups)
+        none = arrays.without(groups, trimmed | ~trimmed)
+        return Summed(arrays.join([self.groups, none]), self.sums.and_empty(runs))
+
+
 class Remaining(NamedTuple):
     """What is left of groups when the farthest cases are taken out too."""
 
@@ -290,6 +307,12 @@ class Engine(Protocol):
 
     def sums(self, groups: Any, K: int) -> Sums:
         """Sum, over all features, the cases of each group (runs, n)."""
+
+    def sums_near(self, known: Summed | None, groups: Any, K: int) -> Sums:
+        """Return such sums, where those of groups are known that differ little.
+
+        What is known may be changed in place.
+        """
 
     def shift(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
         """Bring such sums from one grouping to another."""

@@ -20,7 +20,7 @@ from rskc.engines.interface import (
     Regrouping,
 )
 from rskc.engines.masses import Parted
-from rskc.engines.teams import team
+from rskc.engines.sharing import share, team
 
 PASSES: ModuleType
 try:
@@ -35,9 +35,9 @@ FEW_CASES = 500
 ROWS_BYTES = 2**25
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
 WORK_BYTES = 2**25
-# Descents are made in groups of so many runs, which share products and belong to one thread; of few
-# runs each group has fewer.
-MOST_TOGETHER, FEWEST_GROUPS = 8, 16
+# Runs of a descent that a thread takes at once: as many as an iteration of them takes this many
+# multiplications for, about .5 ms in all. They share a product, which has room for 6 centers.
+PART_WORK, MOST_TOGETHER, TILE = 2_000_000, 8, 6
 # A few runs that take more multiplications than this in an iteration share threads within passes.
 FEW_RUNS, LONG_RUN = 4, 10_000_000
 # Where no case is trimmed in part, before and after.
@@ -259,54 +259,53 @@ class MemoryTable(BaseTable):
         one_run = self.n_cases * self.width * K
         if not hasattr(self.passes, "descend") or (runs < FEW_RUNS and one_run > LONG_RUN):
             return super().descend(centers, m, max_iter, tol)
-        groups, labels = np.empty((2, runs, self.n_cases), np.int32)
-        within, converged = np.empty(runs), np.empty(runs, np.uint8)
-        parts = np.empty((runs, 1), np.int64), np.empty((runs, 1))
-        masses = getattr(self.arrays, "masses", None)
-        self.passes.descend(
-            self.blocks,
-            self.passes.BLOCK,
-            self.rows,
-            self.row_block,
-            self.weights,
-            self.norms(),
-            self.scale,
-            masses,
-            m,
-            max_iter,
-            tol,
-            np.ascontiguousarray(centers, np.float64),
-            min(MOST_TOGETHER, -(-runs // FEWEST_GROUPS)),
-            self.n_threads,
-            groups,
-            labels,
-            within,
-            converged,
-            *parts,
+        self.norms()  # made once, before runs are shared
+        step = int(np.clip(PART_WORK // one_run, max(1, TILE // K), MOST_TOGETHER))
+
+        def some(part: int) -> tuple:
+            rows = np.arange(part * step, min(runs, (part + 1) * step))
+            return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
+
+        parts = share(some, -(-runs // step), self.n_threads, runs * one_run)
+        groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
+        found = Parted(groups, *slots) if hasattr(self.arrays, "cuts") else groups
+        return Descended(found, labels, within, converged.astype(bool))
+
+    def _descend(self, centers, m, max_iter, tol):
+        """Run trimmed Lloyd in this thread; return the results of the pass."""
+        runs, n = len(centers), self.n_cases
+        results = (
+            np.empty((runs, n), np.int32),
+            np.empty((runs, n), np.int32),
+            np.empty(runs),
+            np.empty(runs, np.uint8),
+            np.empty((runs, 1), np.int64),
+            np.empty((runs, 1)),
         )
-        if masses is not None:
-            groups = Parted(groups, *parts)
-        return Descended(groups, labels, within, converged.astype(bool))
+        cells = self.blocks, self.passes.BLOCK, self.rows, self.row_block
+        facts = self.weights, self.norms(), self.scale, getattr(self.arrays, "masses", None)
+        centers = np.ascontiguousarray(centers, np.float64)
+        self.passes.descend(*cells, *facts, m, max_iter, tol, centers, *results)
+        return results
 
     def single_moves(self, groups, K, max_rounds=100):
-        return self._move(self.passes.single_moves, None, groups, K, max_rounds)
+        sums, runs = self.sums(groups, K), len(groups)
 
-    def _move(self, single_moves, scale, groups, K, max_rounds):
-        groups, sums, moves = groups.copy(), self.sums(groups, K), np.empty(len(groups), np.int64)
-        single_moves(
-            self.rows,
-            self.row_block,
-            self.weights,
-            scale,
-            None,
-            max_rounds,
-            self._threads(groups.size),
-            groups,
-            sums.totals,
-            sums.counts,
-            moves,
-        )
-        return Moved(groups, sums, moves)
+        def one(run: int) -> tuple:
+            own, rows = self.of_runs(np.array([run])), slice(run, run + 1)
+            parts = groups[rows], sums.totals[rows], sums.counts[rows]
+            results = (*(part.copy() for part in parts), np.empty(1, np.int64))
+            cells = own.rows, own.row_block, own.weights, own.scale, None
+            own.move_runs(*cells, max_rounds, 1, *results)
+            return results
+
+        parts = share(one, runs, self.n_threads, groups.size * self.width * K)
+        groups, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
+        return Moved(groups, self.sums_type(totals, counts), moves)
+
+    def move_runs(self, *cells_and_results):
+        """Move single cases of each run."""
+        self.passes.single_moves(*cells_and_results)
 
     def typical_norm(self):
         return float(np.median(self.norms()))
@@ -379,6 +378,13 @@ class MemoryEngine(BaseEngine):
         groups, result = (before, after, *NOTHING_CUT), (sums.totals, sums.counts, moved)
         self.passes.shift_sums(rows, 1, location, factor, None, *groups, threads, *result)
         return moved
+
+    def sums_near(self, known, groups, K):
+        """Read only the cases that have moved."""
+        if known is None:
+            return self.sums(groups, K)
+        self.shift(known.sums, known.groups, groups)
+        return known.sums
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights

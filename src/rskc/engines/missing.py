@@ -25,7 +25,7 @@ from rskc.engines.base import NO_MASS, BaseEngine, BaseTable, Frame, Sums, above
 from rskc.engines.interface import Assignment, Listed
 from rskc.engines.memory import NOTHING_CUT, PASSES, MemoryEngine, MemoryTable
 from rskc.engines.passes_numpy import NOTHING
-from rskc.engines.teams import team
+from rskc.engines.sharing import team
 
 # Rows that are looked at together.
 ROWS_AT_ONCE = 16384
@@ -162,7 +162,8 @@ class MissingTable(MissingTableMixin, MemoryTable):
     def single_moves(self, groups, K, max_rounds=100):
         # Moves lower the sum over observed cells and exchanges the one scaled up for missing ones:
         # together they may cycle, and the number of rounds ends that.
-        return self._move(self.passes.single_moves, self.scale, groups, K, max_rounds)
+        self.scale  # noqa: B018 - made once, before runs are shared
+        return super().single_moves(groups, K, max_rounds)
 
 
 class MissingEngineMixin(BaseEngine):

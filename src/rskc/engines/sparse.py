@@ -311,9 +311,6 @@ class SparseTable(MemoryTable):
 
     descend = BaseTable.descend
 
-    def single_moves(self, groups, K, max_rounds=100):
-        return self._move(self.move_runs, None, groups, K, max_rounds)
-
     def move_runs(self, rows, block, weights, scale, masses, rounds, threads, groups, *results):
         """Move single cases of each run, as passes do."""
         totals, counts, moves = results

@@ -302,7 +302,7 @@ class WeightedSparseEngine(WeightedEngineMixin, SparseEngine):
     def part(self, cases, masses=None):
         options = {"n_threads": self.n_threads, "passes": self.passes, "frame": self.frame}
         masses = self.masses[cases] if masses is None else masses
-        options |= {"masses": masses, "dense_bytes": self.dense_bytes}
+        options |= {"masses": masses, "dense_bytes": self.dense_bytes, "origin": self.origin}
         return type(self)(self.X[cases], **options)
 
     def change(self, sums, before, after):

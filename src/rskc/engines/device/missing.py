@@ -118,8 +118,10 @@ class DeviceMissingEngine(MissingEngineMixin, DeviceEngine):
             for run in range(labels.shape[0]):
                 own = xp.astype(labels[run, rows], xp.int64)
                 both = marks * xp.take(seen[run, ...], own, axis=0)
-                errors = (cells - xp.take(filled[run, ...], own, axis=0)) ** 2 * both
+                errors = (cells - xp.take(filled[run, ...], own, axis=0)) ** 2
                 weight = columns[run if len(weights) > 1 else 0, :]
+                # A square may be infinite, which times 0 would be no number.
+                errors = xp.where(both * weight > 0, errors, xp.zeros_like(errors))
                 total = float(weights[run if len(weights) > 1 else 0].sum())
                 found.append(scaled_up(errors @ weight, both @ weight, total, xp))
             parts.append(xp.stack(found))
