@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 import rskc
 from rskc.cli import tour
 from rskc.cli._commands import app
+from rskc.cli._work import checkpoint_noted
 from rskc.cli.explore import ExploredSettings
 from rskc.datasets import make_simulation
 from rskc.files import read_model
@@ -578,9 +579,9 @@ SEARCHES = {
 
 # Of each search, the rule by which its table is read.
 RULES = {
-    "select-k": "A number of clusters is stable if the least stable one reaches 0.8, or 0.6 if any two "
-    "neighboring clusters look like one. The largest stable number is chosen whose clusters are "
-    "more compact than parts of a single one, in simulated data, would be (p at most 0.05",
+    "select-k": "A number of clusters is stable if the least stable one reaches 0.8, or 0.6 if any "
+    "two neighboring clusters are separated. The largest stable number is chosen whose clusters "
+    "are more compact than parts of a single one, in simulated data, would be (p at most 0.05",
     "select-l1": "The least bound within one standard error of the largest gap is chosen.",
     "select-trim": "the least share that trims as many is marked",
     "compare": "over the cases that neither of two settings trims; 1 is the same partition. The "
@@ -819,6 +820,12 @@ def test_ctrl_c_is_one_line_and_keeps_the_checkpoint(here):
     assert last.startswith("rskc: interrupted; what was done is kept in 'c.db'")
     assert "Traceback" not in err
     assert sorted(set(os.listdir()) - {"c.db-journal"}) == ["c.db", "table.csv"]
+
+
+def test_ctrl_c_without_a_checkpoint_says_how_to_keep_the_work():
+    with pytest.raises(KeyboardInterrupt) as found, checkpoint_noted(None):
+        raise KeyboardInterrupt
+    assert "run it again with --checkpoint FILE" in found.value.__notes__[0]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="head")

@@ -169,6 +169,30 @@ def test_markers_of_the_page_are_those_of_the_frame(model, X, summary):
     assert "Selected" not in page
 
 
+def test_of_two_clusters_none_is_between():
+    """Effect and separation are then the same number, up to rounding."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X = rng.normal(size=(40, 5)) * rng.uniform(0.1, 100, 5)
+        X[:15] += rng.normal(size=5) * 300
+        markers = summarize(fit(X, 2, l1_bound=None), X)["markers"]
+        words = [row["words"] for group in markers for row in group["top"]]
+        assert words
+        assert all(text.endswith(("SD above", "SD below")) for text in words)
+
+
+def test_advice_writes_values_as_its_reader_types_them():
+    made = facts(result__n_outliers=30)
+    assert "try trim=0.3, or trim='auto'." in advise(made)[0]["text"]
+    said = advise(made, {"trim": "--trim"})[0]["text"]
+    assert "try --trim 0.3, or --trim auto." in said
+
+
+def test_thousands_of_cases_are_not_called_outliers():
+    made = facts(data__n_cases=1_800_000, clusters=clusters(24_577, 1_775_423))
+    assert advise(made) == []
+
+
 def test_features_that_hardly_differ_are_no_markers():
     X = make_data(6000, 8)
     summary = summarize(fit(X, l1_bound=2.8, n_init=1), X)
@@ -414,7 +438,12 @@ def test_how_sure_says_what_the_search_found(stable):
     model = search.best_estimator_
     summary = summarize(model, X, searches=[search], case_names=names)
     texts = texts_of(summary)
-    assert list(texts) == ["How many clusters", "Clusters, or parts of a single one", "Cases", "Features"]
+    assert list(texts) == [
+        "How many clusters",
+        "Clusters, or parts of a single one",
+        "Cases",
+        "Features",
+    ]
     assert texts["How many clusters"].startswith(f"3. {search.reason_}")
     assert "These are not: " in texts["Clusters, or parts of a single one"]
     doubtful = np.flatnonzero(search.case_stability_ < 0.9)
@@ -661,8 +690,11 @@ def test_advice_that_was_followed_is_not_repeated():
 
 def test_every_kind_of_warning_is_advice_in_two_lines():
     for kind in KINDS:
-        (item,) = advise(facts(warnings=["word " * 100], warning_kinds=[kind]))
-        assert item["text"].startswith("word word")
+        said = f"12 cases have few cells: {'word ' * 100}"
+        (item,) = advise(facts(warnings=[said], warning_kinds=[kind]))
+        assert item["text"].startswith("12 cases have few cells: word word")
+        if kind in ("hardly observed cases", "unobserved features"):  # how many, and what to do
+            assert item["brief"].startswith("12 cases have few cells; leave them out")
         assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
 
 

@@ -247,7 +247,7 @@ def test_coarser_numbers_are_mentioned():
     X = np.array([[0, 0], [6, 0], [0, 60], [6, 60.0]])[y] + rng.normal(size=(100, 2))
     search = _search(X, [2, 4], estimator=RobustSparseKMeans(l1_bound=None, random_state=0))
     assert search.n_clusters_ == 4
-    assert search.reason_.endswith("A coarser view with 2 is stable as well.")
+    assert search.reason_.endswith("2 clusters, a coarser view, are stable as well.")
 
 
 def test_identical_cases_are_one_cluster():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,6 +181,20 @@ def describe(model: Any) -> str:
     for message in model.warnings_:
         lines += _wrapped("-", textwrap.shorten(message, LONGEST_WARNING), margin=2)
     return "\n".join(lines)
+
+
+def describe_html(model: Any) -> str:
+    """Describe settings and result as a small piece of HTML, for notebooks."""
+    parts = [("Asked for", _asked(model)), ("Found", _found(model))]
+    rows = [
+        f"<tr><th scope='row' style='text-align:left'>{escape(heading)}</th>"
+        f"<td style='text-align:left'>{escape(words.replace(GLUE, ' '))}</td></tr>"
+        for title, pairs in parts
+        for heading, words in [(title, ""), *pairs]
+    ]
+    notes = [f"<p>{escape(message)}</p>" for message in model.warnings_]
+    made = "".join([*rows, "</table>", *notes])
+    return f"<table><caption>Robust and sparse K-means</caption>{made}"
 
 
 def _wrapped(heading: str, words: str, margin: int = MARGIN) -> list[str]:

@@ -18,7 +18,7 @@ _TITLE_WIDTH = 92  # characters of a line
 
 @dataclass(eq=False, repr=False)
 class StabilityDisplay:
-    """The stability of the least stable cluster, and how far halves agree, for each number of clusters.
+    """Stability of the least stable cluster and agreement of halves, by number of clusters.
 
     Gray points are single splits: the agreement of the two halves. The dashed line is the threshold
     of the least stable cluster, and what was chosen has a ring.
@@ -107,9 +107,7 @@ class StabilityDisplay:
             places, self.agreement, self.spread, label=label, **orange
         )
         look = {name: style.CURVE[name] for name in ("color", "marker", "ms", "lw", "zorder")}
-        (self.curve_,) = self.ax_.plot(
-            places, self.stability, label="least stable cluster", **look
-        )
+        (self.curve_,) = self.ax_.plot(places, self.stability, label="least stable cluster", **look)
         label = f"threshold {self.threshold:g}"
         self.line_ = self.ax_.axhline(self.threshold, label=label, **style.DASHED)
         self.chosen_ = None

@@ -70,8 +70,8 @@ def _number(search: Stability) -> str:
     n, table = len(search.half_labels_), search.table_
     if search.n_clusters_ > 1:
         return (
-            f"{search.n_clusters_:,}. {search.reason_} A half-sample is a random half of the cases, "
-            f"clustered anew; there were {n}."
+            f"{search.n_clusters_:,}. {search.reason_} A half-sample is a random half of the "
+            f"cases, clustered anew; there were {n}."
         )
     text = f"No clusters were found. {search.reason_}"
     if table.empty:

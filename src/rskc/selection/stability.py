@@ -345,8 +345,8 @@ class Stability(Search):
         explained = [k for k in fits if k > K and self._is_stable(fits[k])]
         if K > 1:
             text = (
-                f"{'Both' if K == 2 else f'All {K}'} clusters are stable: the least stable one has a median Jaccard index of "
-                f"{fits[K].stability:.2f} over the half-samples"
+                f"{'Both' if K == 2 else f'All {K}'} clusters are stable: the least stable one has "
+                f"a median Jaccard index of {fits[K].stability:.2f} over the half-samples"
             )
             if fits[K].stability < self.threshold:
                 text += f", less than {least}, but any two neighboring clusters are separated"
