@@ -529,7 +529,7 @@ def test_a_table_without_a_second_copy_row_by_row_is_the_same(dtype, monkeypatch
         return cases, sums.totals, sums.counts, moved, moved_sums.totals, moves
 
     expected = everything()
-    monkeypatch.setattr(memory, "ROWS_BYTES", 0)
+    monkeypatch.setattr(memory.MemoryEngine, "rows_bytes", 0)
     for found, value in zip(everything(), expected, strict=True):
         assert_array_equal(found, value)
 
