@@ -7,13 +7,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import rskc.engines.memory.sparse as engine_module
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.io import mmwrite
 
+import rskc.engines.memory.sparse as engine_module
 from rskc import ColumnStandardizer, RobustSparseKMeans, RowStandardizer
 from rskc.engines import MemoryEngine, SparseEngine, engine_for
 from rskc.engines.memory.sparse import FAR, bytes_of, sparse_frame

@@ -57,7 +57,7 @@ class CaseArray:
 
 
 class BlockOps(ArrayOps):
-    """The same as :class:`~rskc.engines.ops.NumpyOps`, which works on the arrays of each block.
+    """What the solver does with arrays in blocks: what ``NumpyOps`` does with those of each block.
 
     Groups and masks of a block have the numbers that cases have in the block; the case that is
     trimmed in part is in one of the blocks.

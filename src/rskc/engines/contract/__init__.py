@@ -8,7 +8,7 @@ Rules of an engine:
   matrix product.
 - Arrays of length n - labels, groups, costs, masks - are of the engine's own kind and stay where
   the data are. The solver hands them on, joins masks by ``&``, ``|`` and ``~``, multiplies costs by
-  a number, and leaves all else to ``arrays``, the engine's :class:`~rskc.engines.ops.ArrayOps`.
+  a number, and leaves all else to ``arrays``, the engine's :class:`ArrayOps`.
   What has K x p numbers, or one for each run, is NumPy's.
 - Groups are labels, with -1 for a trimmed case. Where cases have masses, sums, sizes, medians and
   what is trimmed are by mass, and the last case that is trimmed may be so in part
