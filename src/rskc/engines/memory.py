@@ -28,8 +28,6 @@ try:
 except ImportError:  # built without a compiler
     PASSES = passes_numpy
 
-# Up to this many cases the runs of a batch are counted all at once: Python takes longer than that.
-FEW_CASES = 500
 # Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
 # Larger ones too, if both copies together take no more than the data, as in single precision.
 ROWS_BYTES = 2**25
@@ -38,6 +36,8 @@ WORK_BYTES = 2**25
 # Runs of a descent that a thread takes at once: as many as an iteration of them takes this many
 # multiplications for, about .5 ms in all. They share a product, which has room for 6 centers.
 PART_WORK, MOST_TOGETHER, TILE = 2_000_000, 8, 6
+# Iterations that a descent, and rounds that single moves take, about.
+USUAL_ROUNDS = 8
 # A few runs that take more multiplications than this in an iteration share threads within passes.
 FEW_RUNS, LONG_RUN = 4, 10_000_000
 # Where no case is trimmed in part, before and after.
@@ -100,12 +100,9 @@ class NumpyCases:
 
     def _of_groups(self, groups, K, values):
         """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""
-        runs, n = groups.shape
-        if n > FEW_CASES:
-            return np.array([np.bincount(row + 1, values, K + 1) for row in groups])
-        places = groups + (1 + (K + 1) * np.arange(runs)[:, None])
-        weights = None if values is None else np.broadcast_to(values, groups.shape).ravel()
-        return np.bincount(places.ravel(), weights, runs * (K + 1)).reshape(runs, K + 1)
+        out = np.empty((len(groups), 1 + K))
+        PASSES.group_sums(np.ascontiguousarray(groups), values, out)
+        return out
 
     def fill_empty(self, groups, counts, costs):
         groups = groups.copy()
@@ -120,15 +117,9 @@ class NumpyCases:
         return np.minimum(costs, others)
 
     def draw(self, costs, groups, uniforms):
-        ladder = np.cumsum(np.where(groups < 0, 0, costs), axis=1, dtype=np.float64)
-        ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)  # all alike: any case
-        goals = uniforms * ladder[:, -1:]
-        if ladder.shape[1] <= FEW_CASES:  # counting is quicker than a search for each run
-            places = np.count_nonzero(ladder[:, None, :] <= goals[:, :, None], axis=2)
-        else:
-            rows = zip(ladder, goals, strict=True)
-            places = np.array([np.searchsorted(steps, own, side="right") for steps, own in rows])
-        return np.minimum(places, ladder.shape[1] - 1)
+        cases = np.empty(uniforms.shape, np.int64)
+        PASSES.draw(*map(np.ascontiguousarray, (costs, groups, uniforms)), cases)
+        return cases
 
     def numbers_where(self, mask):
         return np.flatnonzero(mask)
@@ -266,7 +257,8 @@ class MemoryTable(BaseTable):
             rows = np.arange(part * step, min(runs, (part + 1) * step))
             return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
 
-        parts = share(some, -(-runs // step), self.n_threads, runs * one_run)
+        size = USUAL_ROUNDS * runs * one_run
+        parts = share(some, -(-runs // step), self.n_threads, size)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
         found = Parted(groups, *slots) if hasattr(self.arrays, "cuts") else groups
         return Descended(found, labels, within, converged.astype(bool))
@@ -299,7 +291,8 @@ class MemoryTable(BaseTable):
             own.move_runs(*cells, max_rounds, 1, *results)
             return results
 
-        parts = share(one, runs, self.n_threads, groups.size * self.width * K)
+        size = USUAL_ROUNDS * groups.size * self.width * K
+        parts = share(one, runs, self.n_threads, size)
         groups, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
         return Moved(groups, self.sums_type(totals, counts), moves)
 

@@ -21,7 +21,7 @@ from typing import Any
 # A pass of more multiplications than this has all threads, others one: a millisecond or two.
 LONG_PASS = 50_000_000
 # Work of fewer multiplications is not worth the .1 ms that it takes to wake a thread.
-SHARED_WORK, HUGE = 10_000_000, float("inf")
+SHARED_WORK, HUGE = 20_000_000, float("inf")
 # How long a part may take: as many times as the shortest has taken.
 PATIENCE = 3
 
