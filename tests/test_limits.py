@@ -10,7 +10,7 @@ import pytest
 
 from rskc import RobustSparseKMeans, machine
 from rskc.engines import memory, passes_numpy
-from rskc.engines.memory import PASSES
+from rskc.engines.ops import PASSES
 from rskc.solver import search
 from skips import skip_without
 

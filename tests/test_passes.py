@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from engine_kinds import threads_everywhere
 from rskc.engines import Assignment, Sums, engine_for, memory, passes_numpy
 from rskc.engines.descent import descend_by_passes
-from rskc.engines.masses import whole as groups_of
+from rskc.engines.groups import labels_of as groups_of
 
 try:
     from rskc.engines import _passes
@@ -645,10 +645,9 @@ def test_sums_over_groups_and_trimmed_cases(passes):
 
 @each_pass
 @each_dtype
-def test_cases_are_drawn_in_proportion_to_their_costs(passes, dtype):
-    costs = np.array([[1, 5, 0, 3], [0, 7, 0, 0]], dtype)
-    groups = np.array([[0, -1, 1, 1], [0, -1, 1, 1]], np.int32)  # in the second all cost nothing
+def test_cases_are_drawn_in_proportion_to_their_chances(passes, dtype):
+    chances = np.array([[1, 0, 0, 3], [0, 0, 0, 0]], dtype)
     uniforms = np.tile([0.0, 0.2, 0.25, 0.3, 0.99, 1.0], (2, 1))
     cases = np.empty(uniforms.shape, np.int64)
-    passes.draw(costs, groups, uniforms, cases)
+    passes.draw(chances, uniforms, cases)
     assert_array_equal(cases, [[0, 0, 3, 3, 3, 3], [0, 0, 1, 1, 3, 3]])

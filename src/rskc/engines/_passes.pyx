@@ -944,18 +944,17 @@ def group_sums(const int32_t[:, ::1] groups, const double[::1] values, double[:,
                 out[r, groups[r, i] + 1] += 1 if values is None else values[i]
 
 
-def draw(const floating[:, ::1] costs, const int32_t[:, ::1] groups, const double[:, ::1] uniforms,
-         int64_t[:, ::1] cases):
-    """cases = a case of a group for each uniform number, in proportion to costs; where all cost nothing, any case."""
+def draw(const floating[:, ::1] chances, const double[:, ::1] uniforms, int64_t[:, ::1] cases):
+    """cases = a case for each uniform number, in proportion to chances; where none has any, any case."""
     cdef:
-        int64_t runs = costs.shape[0], n = costs.shape[1], r, i, low, high
+        int64_t runs = chances.shape[0], n = chances.shape[1], r, i, low, high
         double *ladder = <double*>reserved(n * sizeof(double))
         double sum_
     with nogil:
         for r in range(runs):
             sum_ = 0
             for i in range(n):
-                sum_ += 0 if groups[r, i] < 0 else costs[r, i]
+                sum_ += chances[r, i]
                 ladder[i] = sum_
             for i in range(n if sum_ == 0 else 0):
                 ladder[i] = i + 1

@@ -6,19 +6,14 @@ that the signatures agree; NumPy decides for itself.
 
 import numpy as np
 
-from rskc.engines.masses import SAME_PART
 from rskc.engines.moves_numpy import MissingRun, Run
+from rskc.engines.tolerances import MASS_SLACK, NOTHING, SAME_PART
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1
 
 # Work arrays of a pass stay near this size.
 WORK_BYTES = 2**24
-
-# Masses that are off by less than this share of what is trimmed are off by rounding.
-MASS_SLACK = 1e-11
-# Less observed weight than this share of all weight counts as none.
-NOTHING = 1e-12
 
 
 def has_openmp():
@@ -315,12 +310,9 @@ def group_sums(groups, values, out):
         out[r] = np.bincount(row + 1, values, out.shape[1])
 
 
-def draw(costs, groups, uniforms, cases):
-    """Draw a case of a group for each uniform number, in proportion to costs.
-
-    Where all cost nothing, any case.
-    """
-    ladder = np.cumsum(np.where(groups < 0, 0, costs), axis=1, dtype=np.float64)
+def draw(chances, uniforms, cases):
+    """Draw a case for each uniform number, in proportion to chances; where none has any, any."""
+    ladder = np.cumsum(chances, axis=1, dtype=np.float64)
     ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)
     for r, steps in enumerate(ladder):
         cases[r] = np.searchsorted(steps, uniforms[r] * steps[-1], side="right")
