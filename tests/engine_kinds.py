@@ -9,7 +9,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from rskc.engines import SparseEngine, engine_for, passes_numpy, sharing
-from rskc.engines.weighted import WeightedSparseEngine
 from skips import skip_without
 
 try:
@@ -43,8 +42,7 @@ class Sparse:
     def engine(self, X, missing=False, **options):
         if missing or np.isnan(X).any():
             return engine_for(csr_array(X), **options)
-        kind = WeightedSparseEngine if "masses" in options else SparseEngine
-        return kind(csr_array(X), dense_bytes=self.dense_bytes(*X.shape), **options)
+        return SparseEngine(csr_array(X), dense_bytes=self.dense_bytes(*X.shape), **options)
 
     def brought(self, engine, array):
         return array

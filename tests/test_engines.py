@@ -12,7 +12,7 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_simulation
 from rskc.engines import (
     MemoryEngine,
-    base,
+    contract,
     engine_for,
     memory,
     passes_info,
@@ -150,7 +150,7 @@ def test_all_columns_stay_where_a_subset_of_a_large_table_saves_little(monkeypat
     X, weights = draw((50, 8)), np.zeros((1, 8))
     weights[0, :5] = 1
     expected = MemoryEngine(X).table(weights)
-    monkeypatch.setattr(base, "SUBSET_BYTES", 0)
+    monkeypatch.setattr(contract, "SUBSET_BYTES", 0)
     table = MemoryEngine(X).table(weights)
     assert (expected.n_columns, table.n_columns) == (5, 8)
     assert_allclose(table_distances(table), table_distances(expected), rtol=1e-9, atol=1e-9)

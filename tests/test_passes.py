@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from engine_kinds import threads_everywhere
 from rskc.engines import Assignment, Sums, engine_for, memory, passes_numpy
 from rskc.engines.descent import descend_by_passes
-from rskc.engines.masses import whole as groups_of
+from rskc.engines.groups import labels_of as groups_of
 
 try:
     from rskc.engines import _passes

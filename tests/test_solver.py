@@ -16,7 +16,7 @@ from sklearn.base import clone
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
 from rskc.engines import engine_for, memory, passes_numpy
-from rskc.engines.memory import NUMPY_CASES as ARRAYS
+from rskc.engines.ops import NUMPY_OPS as ARRAYS
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, solve, solve_path
 from rskc.solver import finish as finish_module

@@ -171,8 +171,8 @@ def test_columns_far_from_zero_lose_no_digits(tables):
     for method in METHODS.values():
         assert_same(fitted(sparse.csr_array(X), **method), fitted(X, **method))
     engine = SparseEngine(sparse.csr_array(X))
-    assert engine.cells.Z[:, [21]].nnz == 0
-    assert abs(engine.cells.offset[20]) < FAR * engine.frame.factor
+    assert engine.stored.Z[:, [21]].nnz == 0
+    assert abs(engine.stored.offset[20]) < FAR * engine.frame.factor
 
 
 def test_distances_to_a_center_at_a_case_are_zero():
@@ -346,7 +346,7 @@ def test_a_part_stores_its_cells_as_the_whole_does(options):
     assert not engine.origin.any()
     part = engine.part(np.arange(100))
     assert part.origin is engine.origin
-    assert np.shares_memory(part.cells.Z.data, part.X.data)
+    assert np.shares_memory(part.stored.Z.data, part.X.data)
 
 
 def test_nearly_full_matrices_are_made_dense_and_others_never():
@@ -365,7 +365,7 @@ def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
     for name, value in (
         ("rskc.engines.sparse.DENSE_BYTES", 2**16),
         ("rskc.engines.sparse.CHUNK_BYTES", 2**17),
-        ("rskc.engines.base.FRAME_CELLS", 2**16),
+        ("rskc.engines.frame.FRAME_CELLS", 2**16),
         ("rskc.engines.memory.MemoryTable.work_bytes", 2**18),
         ("rskc.engines.memory.MemoryEngine.work_bytes", 2**18),
         ("rskc.feature_tests.MOST_CASES", 200),

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Cases, Engine
+from rskc.engines import ArrayOps, Engine
 from rskc.medians import MAD_FACTOR, column_medians
 from rskc.solver import Solution
 
@@ -138,7 +138,7 @@ def far_thresholds(
 class _Scale(NamedTuple):
     """Cube roots (n,) of both distances, to the centers without the case, and their spreads."""
 
-    arrays: Cases
+    arrays: ArrayOps
     n_cases: float  # their number, or their mass
     roots: Distances
     spreads: tuple[tuple[float, float], ...]

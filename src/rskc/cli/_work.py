@@ -183,9 +183,11 @@ def checkpoint_noted(checkpoint: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
+        note = "nothing was kept; to be able to go on, run it again with --checkpoint FILE"
         if checkpoint is not None:
             kept = f"what was done is kept in {str(checkpoint)!r}"
-            error.add_note(f"{kept}, and the same command goes on from there")
+            note = f"{kept}, and the same command goes on from there"
+        error.add_note(note)
         raise
 
 

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Cases, Engine, Remaining, Summed, Sums
-from rskc.engines.base import above_0
+from rskc.engines import ArrayOps, Engine, Remaining, Summed, Sums
+from rskc.engines.sums import above_0
 from rskc.solver.partition import Partitions, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.weights import weigh
@@ -210,7 +210,7 @@ def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions
 class _Watch:
     """Sees which branches repeat themselves, meet, or no longer change."""
 
-    def __init__(self, problem: Problem, arrays: Cases):
+    def __init__(self, problem: Problem, arrays: ArrayOps):
         self.n_clusters, self.tol, self.arrays = problem.n_clusters, problem.tol, arrays
         self.patience = problem.patience
         self.seen: set[bytes] = set()

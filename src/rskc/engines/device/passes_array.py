@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace, device
 
+from rskc.engines.tolerances import MASS_SLACK
+
 # Cells of the work arrays of a chunk: many for a GPU, few enough for the cache of a CPU.
 CPU_CELLS, GPU_CELLS = 2**20, 2**26
-# Masses that are off by less than this share of what is trimmed are off by rounding.
-MASS_SLACK = 1e-11
 
 
 class DeviceFrame(NamedTuple):
