@@ -11,7 +11,7 @@ import pytest
 from rskc import RobustSparseKMeans, machine
 from rskc.engines import passes_numpy
 from rskc.engines.memory import engine as memory
-from rskc.engines.memory.engine import PASSES
+from rskc.engines.memory.ops import PASSES
 from rskc.solver import search
 from skips import skip_without
 

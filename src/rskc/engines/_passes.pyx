@@ -934,6 +934,41 @@ cdef void unblock(const floating *x, int64_t n, int64_t q, floating *rows) noexc
         first = last
 
 
+def group_sums(const int32_t[:, ::1] groups, const double[::1] values, double[:, ::1] out):
+    """out = the sums (runs, 1 + K) of values over the trimmed cases and over each group; values None: all are 1."""
+    cdef int64_t runs = groups.shape[0], n = groups.shape[1], r, i
+    with nogil:
+        out[:, :] = 0
+        for r in range(runs):
+            for i in range(n):
+                out[r, groups[r, i] + 1] += 1 if values is None else values[i]
+
+
+def draw(const floating[:, ::1] chances, const double[:, ::1] uniforms, int64_t[:, ::1] cases):
+    """cases = a case for each uniform number, in proportion to chances; where none has any, any case."""
+    cdef:
+        int64_t runs = chances.shape[0], n = chances.shape[1], r, i, low, high
+        double *ladder = <double*>reserved(n * sizeof(double))
+        double sum_
+    with nogil:
+        for r in range(runs):
+            sum_ = 0
+            for i in range(n):
+                sum_ += chances[r, i]
+                ladder[i] = sum_
+            for i in range(n if sum_ == 0 else 0):
+                ladder[i] = i + 1
+            for i in range(uniforms.shape[1]):
+                low, high = 0, n - 1  # the first step above the goal, or the last
+                while low < high:
+                    if ladder[(low + high) // 2] > uniforms[r, i] * ladder[n - 1]:
+                        high = (low + high) // 2
+                    else:
+                        low = (low + high) // 2 + 1
+                cases[r, i] = low
+    free(ladder)
+
+
 # ---- Descents: runs of trimmed Lloyd, from their centers to where their groups repeat
 
 cdef struct Descent:

@@ -14,7 +14,6 @@ from everything else.
 from __future__ import annotations
 
 from functools import cached_property, partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,15 +25,9 @@ from rskc.engines.contract.results import Assignment, Descended, Farthest, Group
 from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame, observed_frame
 from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
-from rskc.engines.memory.ops import ops_of
+from rskc.engines.memory.ops import PASSES, ops_of
 from rskc.engines.sharing import share, team
 from rskc.engines.sums import Sums
-
-PASSES: ModuleType
-try:
-    from rskc.engines import _passes as PASSES
-except ImportError:  # built without a compiler
-    PASSES = passes_numpy
 
 # Tables up to this size are also kept row by row: sums read single cases, twice as fast so. Larger
 # ones too, if both copies together take no more than the data, as in single precision.
@@ -44,6 +37,8 @@ WORK_BYTES = 2**25
 # Runs of a descent that a thread takes at once: as many as an iteration of them takes this many
 # multiplications for, about .5 ms in all. They share a product, which has room for 6 centers.
 PART_WORK, MOST_TOGETHER, TILE = 2_000_000, 8, 6
+# Iterations that a descent, and rounds that single moves take, about.
+USUAL_ROUNDS = 8
 # A few runs that take more multiplications than this in an iteration share threads within passes.
 FEW_RUNS, LONG_RUN = 4, 10_000_000
 # Rows that are looked at together.
@@ -211,7 +206,8 @@ class MemoryTable(_InMemory, Table):
             rows = np.arange(part * step, min(runs, (part + 1) * step))
             return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
 
-        parts = share(some, -(-runs // step), self.n_threads, runs * one_run)
+        size = USUAL_ROUNDS * runs * one_run
+        parts = share(some, -(-runs // step), self.n_threads, size)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
         kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
         return Descended(kept, labels, within, converged.astype(bool))
@@ -254,7 +250,8 @@ class MemoryTable(_InMemory, Table):
             own._move(max_rounds, *results)
             return results
 
-        parts = share(one, len(labels), self.n_threads, labels.size * self.width * K)
+        size = USUAL_ROUNDS * labels.size * self.width * K
+        parts = share(one, len(labels), self.n_threads, size)
         moved, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
         moved[cuts.run, cuts.case] = cuts.group
         after = self.sums_type(totals, counts)

@@ -28,8 +28,8 @@ from rskc.engines.contract.results import Assignment
 from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame, Place, sample_steps
 from rskc.engines.groups import labels_of, parts_differ
-from rskc.engines.memory.engine import PASSES, MemoryEngine, MemoryTable
-from rskc.engines.memory.ops import ops_of
+from rskc.engines.memory.engine import MemoryEngine, MemoryTable
+from rskc.engines.memory.ops import PASSES, ops_of
 from rskc.engines.memory.sparse_moves import SparseRun
 from rskc.engines.sums import Sums
 
