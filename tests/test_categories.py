@@ -527,7 +527,7 @@ def test_a_mixed_table_without_an_option(table):
     assert f"'visit' (dates), 'comment' ({COMMENT})" in told
     assert "--categorical" not in told  # it would refuse the comments
     assert "to count dates in days, add --dates numbers" in told
-    assert "Numbers were standardized by column" in told
+    assert "columns centered and divided by their spread" in told
     features = pd.read_csv("t-rskc/features.csv")
     assert features.feature.tolist() == ["size", "noise", "color", "letter", "smoker", "code"]
     assert features.set_index("feature").loc["smoker", "center_0"].split()[0] in ("yes", "no")

@@ -275,9 +275,10 @@ def test_a_table_on_its_side_is_said(put):
 
 def test_units_are_said_with_the_command_that_standardizes(put):
     put(frame(salary=1e5 * rng.normal(size=N)))
-    told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stdout)
+    raw = ("--no-report", "--prepare", "none")
+    told = flat(run("fit", "t.csv", "-k", "2", *raw).stdout)
     assert "What to try next Units differ: salary spreads" in told
-    command = "rskc fit t.csv -k 2 --no-report --standardize columns --force"
+    command = "rskc fit t.csv -k 2 --no-report --force"
     assert f"if units differ, try {command}" in told
     told = run(*shlex.split(command)[1:]).stdout
     assert "Units differ" not in told

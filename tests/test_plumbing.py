@@ -27,7 +27,7 @@ LAYERS = (
     {"reweighting"},
     {"automatic", "designs"},
     {"fitted", "labels", "datasets", "preprocessing"},
-    {"fit_warnings"},
+    {"fit_warnings", "preparation"},
     {"fitting", "metrics", "markers"},
     {"prediction", "comparison"},
     {"summary"},

@@ -41,6 +41,7 @@ NAMES = {
     "sample_weight": "--weight-column",
     "drop": "--drop",
     "use_columns": "--use-column",
+    "log": "--log",
     "text_columns": "--text-columns",
     "date_columns": "--dates",
     "categorical": "--categorical",
@@ -59,6 +60,7 @@ NAMES = {
     "GapL1": "rskc select-l1",
     "TrimCurves": "rskc select-trim",
     "ColumnStandardizer()": "--standardize columns",
+    "Preparer()": "--prepare auto",
     "RowStandardizer()": "--standardize rows",
 }
 
@@ -114,7 +116,7 @@ class Reading:
     id_column: str | None = option(
         TABLE,
         None,
-        "Names of the cases; else it is recognized.",
+        "Names of cases; else recognized.",
         metavar="NAME",
     )
     label_column: str | None = option(
@@ -133,7 +135,7 @@ class Reading:
     use_column: list[str] | None = option(
         TABLE,
         None,
-        "Cluster by it, though it looks like an id.",
+        "Cluster by it, whatever it looks like.",
         metavar="NAME",
     )
     features_in_rows: bool = flag(
@@ -164,7 +166,7 @@ class Reading:
     separator: str | None = option(
         TABLE,
         None,
-        "Between cells; tab, comma ...; else found.",
+        "Between cells, as tab; else found.",
         metavar="MARK",
     )
     encoding: str = option(TABLE, "utf-8", "Encoding of text; utf-8 is usual.", metavar="NAME")
@@ -228,21 +230,50 @@ class Rereading:
 
 
 @dataclass(frozen=True)
-class Standardizing:
-    """Whether rows or columns are standardized first."""
+class Preparing:
+    """What is done to the numbers of a table before they are clustered."""
 
+    prepare: Literal["auto", "none"] = option(
+        None, "auto", "none: cluster the numbers as they are.", metavar="HOW"
+    )
+    log: str = option(TABLE, "auto", "Logarithms of all, none, or NAME,NAME.", metavar="COLUMNS")
     standardize: Literal["auto", "none", "rows", "columns"] = option(
-        None,
+        TABLE,
         "auto",
-        "columns (units differ), rows, none; else by kind.",
+        "columns, rows or none; else by kind.",
         metavar="WHAT",
     )
-    scale: Literal["robust", "classic"] = option(
+    scale: Literal["auto", "robust", "classic"] = option(
         TABLE,
-        "robust",
-        "robust (usual: median, MAD) or classic.",
+        "auto",
+        "robust (MAD), classic (SD); else by kind.",
         metavar="HOW",
     )
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing was asked for."""
+        return (self.prepare, self.log, self.standardize) == ("auto", "auto", "auto")
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether numbers must be seen to know what is done to them."""
+        asked = self.arguments()
+        return asked["log"] is not None or asked["standardize"] in ("auto", "columns")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the parameters of the Preparer."""
+        log: Any = None if self.log == "none" else self.log
+        if log not in ("auto", "all", None):
+            log = [name.strip() for name in log.split(",")]
+        standardize = None if self.standardize == "none" else self.standardize
+        if self.prepare == "none":
+            log = None if self.log == "auto" else log
+            standardize = None if standardize == "auto" else standardize
+        scale = {"robust": "mad", "classic": "std"}.get(self.scale, "auto")
+        if standardize == "rows" and scale == "auto":
+            scale = "mad"  # as in the paper
+        return {"log": log, "standardize": standardize, "scale": scale}
 
 
 @dataclass(frozen=True)

@@ -12,96 +12,28 @@ from typing import Any
 import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
-from rskc.cli._options import Reading, Standardizing
+from rskc.cli._options import Preparing, Reading
 from rskc.columns import NONE, code_of_missing, copies_among, is_feature_name, sign_of_side
 from rskc.wording import cleaned, count, listed, quoted, shortened
 
-SCALES = {"robust": ("median", "mad"), "classic": ("mean", "std")}
-WORDS = {
-    "robust": "centered at the median and divided by the MAD",
-    "classic": "centered at the mean and divided by the standard deviation",
-}
+SCALES = {"robust": "mad", "classic": "std"}
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """How tables are standardized: "none", "rows", or "columns" by centers and scales of a fit."""
-
-    of: str = "none"
-    kind: str = "robust"
-    centers: Any = None  # arrays, of columns
-    scales: Any = None
-
-    def apply(self, frame: Any) -> Any:
-        """Standardize a frame; warns of rows that are constant."""
-        if self.of == "rows" and is_sparse(frame):
-            raise ValueError(
-                "the table is sparse, and --standardize rows would fill it: use --standardize "
-                "columns, which leaves 0 at 0, or standardize before the table is written."
-            )
-        if self.of == "none":
-            return frame
-        standardizer = self._standardizer()
-        if has_categories(frame):
-            standardizer.feature_names_in_ = np.asarray(frame.columns, dtype=object)
-        return _framed(frame, standardizer.transform)
-
-    def apply_to_block(self, frame: Any) -> Any:
-        """Standardize a block; without a warning on constant rows, whose numbers it cannot know."""
-        if self.of != "rows":
-            return self.apply(frame)
-        from rskc.preprocessing import standardize_rows
-
-        return _framed(frame, lambda X: standardize_rows(X, *SCALES[self.kind])[0])
-
-    def of_columns(self, places: list[int]) -> Scaling:
-        """Return how some of the columns are standardized, each by itself."""
-        if self.of != "columns":
-            return self
-        return replace(self, centers=self.centers[places], scales=self.scales[places])
-
-    def _standardizer(self) -> Any:
-        from rskc.preprocessing import ColumnStandardizer, RowStandardizer
-
-        if self.of == "rows":
-            return RowStandardizer(*SCALES[self.kind])
-        made = ColumnStandardizer(*SCALES[self.kind])
-        made.center_, made.scale_ = self.centers, self.scales
-        made.n_features_in_ = len(self.centers)
-        return made
-
-    def words(self) -> str:
-        """Say what was done."""
-        return "none" if self.of == "none" else f"{self.of} {WORDS[self.kind]}"
-
-    def python(self) -> str | None:
-        """Return the standardizer as one writes it in Python."""
-        return None if self.of == "none" else repr(self._standardizer())
-
-    def extra(self) -> dict[str, Any]:
-        """Return what the model's file keeps."""
-        return {"of": self.of, "kind": self.kind, "centers": self.centers, "scales": self.scales}
-
-    @classmethod
-    def from_extra(cls, extra: Mapping[str, Any] | None, p: int) -> Scaling:
-        """Make one from what the model's file has kept, if it fits its model."""
-        scaling = cls(**(extra or {}))
-        arrays = (scaling.centers, scaling.scales) if scaling.of == "columns" else ()
-        if scaling.kind not in SCALES or any(np.shape(array) != (p,) for array in arrays):
-            raise ValueError("the standardization in the model's file does not fit the model.")
-        return scaling
-
-
-def _framed(frame: Any, transform: Any) -> Any:
+def prepared(preparer: Any, frame: Any) -> Any:
+    """Return a frame as a preparer makes it."""
+    if preparer.is_idle:
+        return frame
     import pandas as pd
 
     names = {"index": frame.index, "columns": frame.columns}
+    preparer = preparer.of_columns(range(frame.shape[1]))  # which checks no names
     if is_sparse(frame):
-        values = transform(frame.sparse.to_coo().tocsr())
+        values = preparer.transform(frame.sparse.to_coo().tocsr())
         return pd.DataFrame.sparse.from_spmatrix(values, **names)
     if has_categories(frame):
-        return transform(frame)
-    return pd.DataFrame(transform(frame.to_numpy()), **names, copy=False)
+        preparer.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+        return preparer.transform(frame)
+    return pd.DataFrame(preparer.transform(frame.to_numpy()), **names, copy=False)
 
 
 def is_sparse(frame: Any) -> bool:
@@ -114,27 +46,40 @@ def has_categories(frame: Any) -> bool:
     return any(str(dtype) == "category" for dtype in set(frame.dtypes))
 
 
-def fit_scaling(asked: Standardizing, frame: Any) -> Scaling:
-    """Find centers and scales of the columns, if it is these; may warn of some of them.
-
-    Numbers beside categories are standardized unless somebody says otherwise: a category counts
-    like a standardized number.
-    """
-    of = asked.standardize
-    mixed = frame is not None and has_categories(frame)
-    if mixed and of == "rows":
+def fit_preparer(asked: Preparing, frame: Any) -> Any:
+    """Find out how a table is prepared; may warn of some columns."""
+    arguments = asked.arguments()
+    rows = arguments["standardize"] == "rows"
+    if rows and has_categories(frame):
         raise ValueError(
             "--standardize rows compares cells along a row, and some hold categories; use "
             "--standardize columns, or leave these out by --text-columns drop."
         )
-    if of == "auto":
-        of = "columns" if mixed else "none"
-    if of != "columns":
-        return Scaling(of, asked.scale)
-    from rskc.preprocessing import ColumnStandardizer
+    if rows and is_sparse(frame):
+        raise ValueError(
+            "the table is sparse, and --standardize rows would fill it: use --standardize "
+            "columns, which leaves 0 at 0, or standardize before the table is written."
+        )
+    from rskc.preparation import Preparer
 
-    fitted = ColumnStandardizer(*SCALES[asked.scale]).fit(frame)
-    return Scaling("columns", asked.scale, fitted.center_, fitted.scale_)
+    if not asked.is_judged:
+        return Preparer(**arguments).without_data(frame.shape[1])
+    table = frame.sparse.to_coo().tocsr() if is_sparse(frame) else frame
+    made = Preparer(**arguments).fit(table)
+    made.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+    return made
+
+
+def preparation_note(asked: Preparing, preparer: Any) -> Iterator[str]:
+    """Announce what was done without having been asked for."""
+    if preparer.is_idle or not asked.is_usual:
+        return
+    options = ["--prepare none"]
+    if preparer.log_.any() and not preparer.counts_:
+        options = ["--prepare none, or --log none"]
+    yield (
+        f"Prepared: {preparer.describe()}. To cluster the numbers as they are, add {options[0]}."
+    )
 
 
 @dataclass(frozen=True)
@@ -144,7 +89,7 @@ class Data:
     table: Any
     X: Any  # pandas.DataFrame, or one of Dask, standardized
     shape: tuple[int, int]
-    scaling: Scaling
+    preparer: Any  # rskc.Preparer
     reading: dict[str, Any]  # arguments of read_table
     notes: list[str]
     seconds: float
@@ -152,48 +97,44 @@ class Data:
     feature_groups: Mapping[str, list[str]] | None = None
 
     @property
-    def units(self) -> dict[str, tuple[float, float]]:
-        """Center and scale of each column that was standardized, by its name."""
-        if self.scaling.of != "columns":
+    def units(self) -> dict[str, Any]:
+        """How prepared values of each column become those of the file, by its name."""
+        if not self.preparer.has_units:
             return {}
-        scales = zip(self.scaling.centers, self.scaling.scales, strict=True)
         return {
-            str(name): pair
-            for name, pair in zip(self.X.columns, scales, strict=True)
+            str(name): self.preparer.unit(j)
+            for j, name in enumerate(self.X.columns)
             if name not in self.table.categories
         }
 
 
-def read(path: Path, reading: Reading, standardizing: Standardizing, console: Console) -> Data:
-    """Read a table and standardize it."""
-    return _read(path, reading.arguments(), console, standardizing)
+def read(path: Path, reading: Reading, preparing: Preparing, console: Console) -> Data:
+    """Read a table and prepare it."""
+    return _read(path, reading.arguments(), console, preparing)
 
 
-def reread(path: Path, arguments: dict[str, Any], scaling: Scaling, console: Console) -> Data:
-    """Read the table of a fit again, and standardize it as then."""
-    return _read(path, arguments, console, scaling)
+def reread(path: Path, arguments: dict[str, Any], preparer: Any, console: Console) -> Data:
+    """Read the table of a fit again, and prepare it as then."""
+    return _read(path, arguments, console, preparer)
 
 
-def _read(
-    path: Path, arguments: dict[str, Any], console: Console, how: Standardizing | Scaling
-) -> Data:
+def _read(path: Path, arguments: dict[str, Any], console: Console, how: Any) -> Data:
+    """Read a table; ``how`` are the options, or the preparer of a fit."""
     from rskc.files import read_table
 
     start = time.perf_counter()
     with console.busy(f"Reading {path.name}"), recorded_warnings() as warned:
         table = read_table(path, **arguments)
-        scaling = how if isinstance(how, Scaling) else fit_scaling(how, table.data)
-        X = scaling.apply(table.data)
+        asked = isinstance(how, Preparing)
+        preparer = fit_preparer(how, table.data) if asked else how
+        X = prepared(preparer, table.data)
     sideways = sideways_note(table, len(table.data), arguments.get("features_in_rows", False))
     notes = [*notes_of(table), *sideways, *weight_note(arguments), *map(str, warned)]
-    if table.categories and not isinstance(how, Scaling) and how.standardize == "auto":
-        notes.append(
-            "Numbers were standardized by column, since a category counts like a standardized "
-            "number; to leave them as they are, add --standardize none."
-        )
+    if asked:
+        notes += preparation_note(how, preparer)
     if table.decimal == ",":  # other tables of the kind may not show it
         arguments = {**arguments, "decimal": ","}
-    return Data(table, X, X.shape, scaling, arguments, notes, time.perf_counter() - start)
+    return Data(table, X, X.shape, preparer, arguments, notes, time.perf_counter() - start)
 
 
 def grouped(data: Data, path: Path | None) -> Data:
