@@ -39,6 +39,10 @@ REACH = 12.0
 # Counts: this share of the cells that are not 0 is the largest one, and no more. Pixels of digits
 # have 18%.
 MOST_AT_END = 0.01
+# Features with a larger share of all counts would decide about size factors.
+MOST_OF_ALL = 0.05
+# Share of zeros from which many features are taken for counts that somebody has transformed.
+SPARSE = 0.3
 # Largest cells, over the least ones, where those below 0 are noise.
 MUCH_MORE = 3.0
 AS_IT_IS, FLOORED, FROM_ZERO = 0, 1, 2
@@ -64,6 +68,7 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
       divided by their scales.
     - **Many features in one unit**, such as intensities of genes: if those that vary most are
       skewed to the right, logarithms of all; then cases are standardized, which differ in level.
+    - **Transformed counts**, of which 30% and more are 0: features are divided by their scales.
     - **Other tables**: logarithms of columns that are positive and skewed, as amounts of money are,
       and all columns are standardized, unless their spreads hardly differ.
 
@@ -89,8 +94,9 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The floor of these, or the unit of their zeros.
     counts_ : bool
         Whether cases are divided by their size factors.
-    total_ : float
-        Total of the typical case, where they are.
+    total_, counted_ : float, ndarray of bool of shape (n_features,)
+        Total of the typical case, where they are, and the features that it is over: not those few
+        that have more than 5% of all counts.
     standardize_ : {"columns", "rows", None}
         What is standardized.
     level_, spread_ : float
@@ -205,7 +211,11 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit_scales(self, table: Any) -> None:
         p = table.shape[1]
-        self.total_ = float(np.median(_totals(table))) or 1.0 if self.counts_ else 1.0
+        self.total_, self.counted_ = 1.0, np.ones(p, bool)
+        if self.counts_:
+            sums = np.asarray(table.sum(axis=0)).ravel()
+            self.counted_ = sums <= MOST_OF_ALL * sums.sum()
+            self.total_ = float(np.median(self._totals(table))) or 1.0
         self.level_, self.spread_ = 0.0, 1.0
         self.center_, self.scale_ = np.zeros(p), np.ones(p)
         if self.standardize_ == "rows" and self.standardize == "auto":
@@ -226,7 +236,8 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _spread_out(self, places: list[int], p: int) -> None:
         """Give the columns that hold no numbers a place in the arrays too."""
-        for name, usual in (("log_", 0), ("unit_", 1.0), ("center_", 0.0), ("scale_", 1.0)):
+        usual_values = {"log_": 0, "unit_": 1.0, "center_": 0.0, "scale_": 1.0, "counted_": True}
+        for name, usual in usual_values.items():
             own = getattr(self, name)
             every = np.full(p, usual, own.dtype)
             every[places] = own
@@ -234,8 +245,14 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _logged(self, table: Any) -> Any:
         if self.counts_:
-            table = _divided(table, _totals(table) / self.total_)
+            table = _divided(table, self._totals(table) / self.total_)
         return logarithms(table, self.log_, self.unit_)
+
+    def _totals(self, table: Any) -> np.ndarray:
+        counted = table @ self.counted_.astype(table.dtype) if issparse(table) else None
+        if counted is not None:
+            return np.asarray(counted, np.float64).ravel()
+        return np.asarray(np.nansum(table[:, self.counted_], axis=1, dtype=np.float64))
 
     def transform(self, X: Any) -> Any:
         """Do to X what was decided in the fit.
@@ -300,7 +317,7 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Set what a fit to p features would, where the data decide nothing: no logarithms."""
         self.counts_, self.log_, self.unit_ = False, np.zeros(p, int), np.ones(p)
         self.standardize_, self.total_, self.level_, self.spread_ = self.standardize, 1.0, 0.0, 1.0
-        self.center_, self.scale_ = np.zeros(p), np.ones(p)
+        self.center_, self.scale_, self.counted_ = np.zeros(p), np.ones(p), np.ones(p, bool)
         self.n_features_in_ = p
         return self
 
@@ -324,7 +341,7 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         made = Preparer(self.log, self.standardize, self.scale)
         for name in ("counts_", "total_", "standardize_", "level_", "spread_"):
             setattr(made, name, getattr(self, name))
-        for name in ("log_", "unit_", "center_", "scale_"):
+        for name in ("log_", "unit_", "center_", "scale_", "counted_"):
             setattr(made, name, getattr(self, name)[list(places)])
         made.n_features_in_ = len(made.log_)
         return made
@@ -360,7 +377,7 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         made.without_data(p)
         for name in STATE:
             setattr(made, name, state.get(name, getattr(made, name)))
-        arrays = (made.log_, made.unit_, made.center_, made.scale_)
+        arrays = (made.log_, made.unit_, made.center_, made.scale_, made.counted_)
         if any(np.shape(array) != (p,) for array in arrays):
             raise ValueError("the preparation in the model's file does not fit the model.")
         return made
@@ -375,7 +392,7 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 STATE = (
     "log", "standardize", "scale", "counts_", "total_", "standardize_", "level_", "spread_",
-    "log_", "unit_", "center_", "scale_",
+    "log_", "unit_", "center_", "scale_", "counted_",
 )  # fmt: skip
 
 
@@ -405,9 +422,12 @@ def decide(table: Any) -> Decisions:
     p = rows.shape[1]
     if p >= MANY and _are_counts(table, rows):
         return Decisions(True, True, np.full(p, FROM_ZERO), np.ones(p))
+    is_sparse = p >= MANY and np.nanmin(rows) >= 0 and np.mean(rows == 0) >= SPARSE
     if p >= MANY and _are_intensities(rows):
         logs, units = _log_of(np.maximum(rows, 0), np.ones(p, bool), together=True)
-        return Decisions(False, True, logs, units)
+        return Decisions(False, not is_sparse, logs, units)
+    if is_sparse:
+        return Decisions(False, False, np.zeros(p, int), np.ones(p))
     if (p >= MANY and _spread_alike(rows)) or _have_one_range(rows):
         return Decisions(False, True, np.zeros(p, int), np.ones(p))
     chosen = np.array([_is_skewed(column) for column in rows.T], bool)
@@ -549,12 +569,6 @@ def logarithms(table: Any, logs: np.ndarray, units: np.ndarray) -> Any:
     made[:, floored] = np.log(np.maximum(made[:, floored], units[floored]))
     made[:, from_zero] = np.log1p(np.maximum(made[:, from_zero], 0) / units[from_zero])
     return made
-
-
-def _totals(table: Any) -> np.ndarray:
-    if issparse(table):
-        return np.asarray(table.sum(axis=1), np.float64).ravel()
-    return np.asarray(np.nansum(table, axis=1, dtype=np.float64))
 
 
 def _divided(table: Any, factors: np.ndarray) -> Any:

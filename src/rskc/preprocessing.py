@@ -20,6 +20,8 @@ from rskc.wording import count, listed
 CELLS_AT_ONCE = 2**20
 # Standard deviations beyond which cells are clipped, and between the outer deciles of normal cells.
 CLIP, DECILES = 3.0, 2.563
+# Share of the cells that may be outlying; more are part of a feature, as what is not 0 is of counts.
+FEW = 0.05
 
 
 class _Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -157,8 +159,9 @@ class ColumnStandardizer(_Standardizer):
         Scale of a feature. "mad": median distance of its cells to their median, times 1.4826,
         whatever ``center`` is. "std": standard deviation, dividing by the number of cells.
         "clipped": that of the cells clipped at three robust standard deviations from the median,
-        judged by the first and the last decile; where these agree, as in a feature that is mostly
-        0, of all cells. It is 0 for constant features only, and few outlying cells hardly sway it.
+        judged by the first and the last decile; of all cells, where these agree, as in a feature
+        that is mostly 0, or where more than 5% are beyond. It is 0 for constant features only, and
+        few outlying cells hardly sway it.
 
     Attributes
     ----------
@@ -400,7 +403,9 @@ def _clipped(X: np.ndarray) -> np.ndarray:
     """Return the standard deviation of each row without the tails that a few cells make."""
     low, middle, high = np.nanquantile(X, (0.1, 0.5, 0.9), axis=1)
     reach = np.where(high > low, CLIP / DECILES * (high - low), np.inf)
-    return _deviations(np.clip(X, (middle - reach)[:, None], (middle + reach)[:, None]))
+    made = np.clip(X, (middle - reach)[:, None], (middle + reach)[:, None])
+    many = np.count_nonzero(made != X, axis=1) - np.isnan(X).sum(axis=1) > FEW * X.shape[1]
+    return np.where(many, _deviations(X), _deviations(made))
 
 
 SCALES = {"mad": _mads, "std": _deviations, "clipped": _clipped}
