@@ -266,11 +266,14 @@ def test_a_table_on_its_side_is_said(put):
     made.insert(0, "gene", [f"G{i}" for i in range(60)])
     put(made)
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
-    assert "The table has a first column 'gene': if a row is a feature" in told
-    assert "add --features-in-rows." in told
-    again = run("fit", "t.csv", "-k", "2", "--no-report", "--force", "--features-in-rows")
-    assert "--features-in-rows" not in again.stderr
+    assert "The table lies on its side, as a first column 'gene' shows" in told
     assert len(labels("t-rskc")) == 12
+    again = run("fit", "t.csv", "-k", "2", "--no-report", "--force", "--features-in-rows")
+    assert "on its side" not in again.stderr
+    assert len(labels("t-rskc")) == 12
+    again = run("fit", "t.csv", "-k", "2", "--no-report", "--force", "--cases-in-rows")
+    assert "on its side" not in again.stderr
+    assert len(labels("t-rskc")) == 60
 
 
 def test_units_are_said_with_the_command_that_standardizes(put):

@@ -41,6 +41,8 @@ MEASURES = {
     "value", "week", "weight", "x", "y", "year",
 }  # fmt: skip
 FIRST_DATE, LAST_DATE = 19000101, 21001231  # days as whole numbers
+FEWEST_NAMED = 6  # columns that may be cases
+WIDER = 3.0  # times that distances between quartiles of cases differ
 FEWEST = 4  # cases; of three nothing can be said
 LONG = 20  # cases that no measurement counts by chance, wherever the column stands
 MOST_CLASSES = 30
@@ -93,6 +95,30 @@ def is_class_name(name: str) -> bool:
 def is_feature_name(name: str) -> bool:
     """Whether a name is that of a column with the names of features."""
     return bool(FEATURES & set(words_of(name)))
+
+
+def classes_of_names(names: Sequence[str]) -> list[str] | None:
+    """Return the classes that stand where names are expected, as in published tables; else None.
+
+    ALL, ALL, AML, and ALL, ALL.1, AML as R and pandas make them differ. Few of them are distinct.
+    """
+    known = set(names)
+    stems = [re.sub(r"\.\d+$", "", str(name)) for name in names]
+    found = [stem if stem in known else str(name) for stem, name in zip(stems, names, strict=True)]
+    n_distinct, n = len(set(found)), len(found)
+    few = n_distinct <= max(2, min(MOST_CLASSES, n // 2))
+    return found if n >= FEWEST_NAMED and few and all(found) else None
+
+
+def are_alike(matrix: np.ndarray) -> bool:
+    """Whether columns have about the same quartiles, as cases have over their features."""
+    with np.errstate(all="ignore"):
+        low, middle, high = np.nanquantile(matrix, (0.25, 0.5, 0.75), axis=0)
+    widths = high - low
+    typical = float(np.median(widths))
+    near = np.abs(middle - np.median(middle)) <= typical
+    alike = (widths <= WIDER * typical) & (typical <= WIDER * widths)
+    return bool(typical > 0 and np.mean(near & alike) >= MOST_COLUMNS)
 
 
 def are_classes(n: int, n_distinct: int) -> bool:

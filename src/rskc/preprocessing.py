@@ -20,7 +20,7 @@ from rskc.wording import count, listed
 CELLS_AT_ONCE = 2**20
 # Standard deviations beyond which cells are clipped, and between the outer deciles of normal cells.
 CLIP, DECILES = 3.0, 2.563
-# Share of the cells that may be outlying; more are part of a feature, as what is not 0 is of counts.
+# Share of the cells that may be outlying; more belong to a feature, as what is not 0 in counts.
 FEW = 0.05
 
 

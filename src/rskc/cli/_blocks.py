@@ -150,6 +150,11 @@ def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Con
     """Open a table; read no more of it than columns are standardized by."""
     from rskc.files import open_blocks
 
+    if reading.labels is not None:
+        raise ValueError(
+            "--labels goes with tables in memory; write the classes into the table, and name them "
+            "by --label-column."
+        )
     start, arguments = time.perf_counter(), reading.arguments()
     with console.busy(f"Looking at {path.name or path}"), recorded_warnings() as warned:
         table = open_blocks(path, **arguments)

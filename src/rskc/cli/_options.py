@@ -39,6 +39,7 @@ NAMES = {
     "label_column": "--label-column",
     "weight_column": "--weight-column",
     "sample_weight": "--weight-column",
+    "label_row": "--label-row",
     "drop": "--drop",
     "use_columns": "--use-column",
     "log": "--log",
@@ -138,10 +139,18 @@ class Reading:
         "Cluster by it, whatever it looks like.",
         metavar="NAME",
     )
-    features_in_rows: bool = flag(
+    features_in_rows: bool | None = option(
         TABLE,
-        "A row is a feature, as often for genes.",
-        "--features-in-rows",
+        None,
+        "A row is a feature, or a case; else found.",
+        "--features-in-rows/--cases-in-rows",
+        show_default=False,
+    )
+    labels: Path | None = option(
+        TABLE, None, "Known classes in another file, by id or in order.", metavar="FILE"
+    )
+    label_row: str | None = option(
+        TABLE, None, "Known classes, where features are in rows.", metavar="NAME"
     )
     missing: list[str] | None = option(
         TABLE,
@@ -182,7 +191,8 @@ class Reading:
             "weight_column": self.weight_column,
             "drop": list(self.drop or []),
             "use_columns": list(self.use_column or []),
-            "features_in_rows": self.features_in_rows,
+            "features_in_rows": "auto" if self.features_in_rows is None else self.features_in_rows,
+            "label_row": self.label_row,
             "missing_values": [*MISSING_VALUES, *(self.missing or [])],
             "decimal": self.decimal,
             "text_columns": self.text_columns,

@@ -100,7 +100,7 @@ def _reading_options(reading: dict[str, Any]) -> list[str]:
         elif name == "date_columns":
             words += ["--dates", value]
         elif name == "features_in_rows":
-            words.append("--features-in-rows")
+            words.append("--features-in-rows" if value else "--cases-in-rows")
         elif name == "header":
             words.append("--no-header")
         elif name == "separator":

@@ -110,7 +110,19 @@ class Data:
 
 def read(path: Path, reading: Reading, preparing: Preparing, console: Console) -> Data:
     """Read a table and prepare it."""
-    return _read(path, reading.arguments(), console, preparing)
+    data = _read(path, reading.arguments(), console, preparing)
+    return data if reading.labels is None else _with_labels(data, reading.labels)
+
+
+def _with_labels(data: Data, path: Path) -> Data:
+    """Add the known classes that another file has."""
+    from rskc.files import read_classes
+
+    found = read_classes(path, data.table.data.index)
+    table = replace(data.table, labels=found.labels, label_column=found.name)
+    how = "by the names of the cases" if found.by_id else "in the order of the cases"
+    note = f"{path.name}: column {found.name!r} holds the known classes, {how}."
+    return replace(data, table=table, notes=[*data.notes, note])
 
 
 def reread(path: Path, arguments: dict[str, Any], preparer: Any, console: Console) -> Data:
@@ -128,10 +140,18 @@ def _read(path: Path, arguments: dict[str, Any], console: Console, how: Any) -> 
         asked = isinstance(how, Preparing)
         preparer = fit_preparer(how, table.data) if asked else how
         X = prepared(preparer, table.data)
-    sideways = sideways_note(table, len(table.data), arguments.get("features_in_rows", False))
-    notes = [*notes_of(table), *sideways, *weight_note(arguments), *map(str, warned)]
+    known = arguments.get("features_in_rows", False) is not False
+    sideways = [] if table.in_rows else sideways_note(table, len(table.data), not known)
+    notes = [
+        *side_notes(table),
+        *notes_of(table),
+        *sideways,
+        *weight_note(arguments),
+        *map(str, warned),
+    ]
     if asked:
         notes += preparation_note(how, preparer)
+    arguments = {**arguments, "features_in_rows": table.in_rows}
     if table.decimal == ",":  # other tables of the kind may not show it
         arguments = {**arguments, "decimal": ","}
     return Data(table, X, X.shape, preparer, arguments, notes, time.perf_counter() - start)
@@ -241,6 +261,21 @@ def _on_column(column: Any) -> str:
     if column.is_text or column.why != "counts the cases":
         done = done.replace("their names", "the names of the cases")
     return f"Column {name} {column.why} and {done}{'.' if column.is_text else f'; {use}'}"
+
+
+def side_notes(table: Any) -> Iterator[str]:
+    """Say that a table was taken to be on its side, and what is known of its cases by that."""
+    if table.turned:
+        yield (
+            f"The table lies on its side, as {table.turned} shows: its rows are taken for features "
+            "and its columns for cases; if rows are cases, add --cases-in-rows."
+        )
+    if table.in_rows and table.labels is not None:
+        classes = list(dict.fromkeys(table.labels))
+        yield (
+            f"Known classes of the cases are in {table.label_column} ({listed(classes, 6)}): they "
+            "are compared with the clusters and not used to find them."
+        )
 
 
 def sideways_note(table: Any, n_cases: int, in_rows: bool) -> Iterator[str]:

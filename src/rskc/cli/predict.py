@@ -177,6 +177,7 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
         "id_column": None,
         "label_column": None,
         "weight_column": None,
+        "label_row": None,
         "drop": [],
         "text_columns": "drop",
         "categorical": list(categories),

@@ -117,7 +117,7 @@ def read_mtx(layout: Layout) -> Source:
             cases=len(cases),
         )
     sides = {"barcode": np.array(cases, object)}
-    return of_matrix(layout, matrix.T, features, sides, id_name="barcode")
+    return of_matrix(layout, matrix.T, features, sides, id_name="barcode", is_upright=True)
 
 
 def _names_beside(path: Path, *files: str) -> list[str] | None:
@@ -165,7 +165,7 @@ def read_h5ad(layout: Layout) -> Source:
     sides = {"obs_names": np.asarray(data.obs_names, object)} if id_name == "obs_names" else {}
     sides |= {name: np.asarray(data.obs[name], object) for name in layout.as_text}
     names = [str(name) for name in data.var_names]
-    return of_matrix(layout, matrix, names, sides, id_name=id_name)
+    return of_matrix(layout, matrix, names, sides, id_name=id_name, is_upright=True)
 
 
 def read_excel(layout: Layout) -> Source:
