@@ -41,6 +41,8 @@ REACH = 12.0
 MOST_AT_END = 0.01
 # Features with a larger share of all counts would decide about size factors.
 MOST_OF_ALL = 0.05
+# Scale of a feature of which 2 in 100 cases have one: rarer ones are not made larger.
+LEAST_OF_COUNTS = 0.1
 # Share of zeros from which many features are taken for counts that somebody has transformed.
 SPARSE = 0.3
 # Largest cells, over the least ones, where those below 0 are noise.
@@ -232,7 +234,8 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
                 own = pd.DataFrame(own, columns=names)  # of which a warning gives names
             found = ColumnStandardizer(center, scale).fit(own)
-            self.center_, self.scale_ = found.center_, found.scale_
+            least = LEAST_OF_COUNTS if self.counts_ else 0.0
+            self.center_, self.scale_ = found.center_, np.maximum(found.scale_, least)
 
     def _spread_out(self, places: list[int], p: int) -> None:
         """Give the columns that hold no numbers a place in the arrays too."""

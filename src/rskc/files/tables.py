@@ -154,7 +154,7 @@ def read_table(
     Parameters
     ----------
     path : str or path
-        The file.
+        The file, or a folder with matrix.mtx, features.tsv and barcodes.tsv of 10x Genomics.
     id_column : str or None, default=None
         Column with the ids of the cases. None: the first column if it has no name, or holds text
         of which none occurs twice; else the cases are numbered.
@@ -225,7 +225,7 @@ def read_table(
     sides = (id_column, label_column, *categorical)
     as_text = tuple(name for name in sides if name is not None)
     layout = Layout(
-        path=Path(path),
+        path=matrix_in(Path(path)),
         missing_values=tuple(dict.fromkeys(["", *missing_values])),
         decimal="." if decimal == "auto" else decimal,
         separator=separator,
@@ -331,8 +331,15 @@ def other_units(table: Table, units: Mapping[str, str]) -> dict[str, tuple[str, 
     }
 
 
+def matrix_in(path: Path) -> Path:
+    """Return the matrix in a folder as 10x Genomics writes it; any other path as it is."""
+    inside = (path / name for name in ("matrix.mtx", "matrix.mtx.gz"))
+    return next((file for file in inside if file.is_file()), path)
+
+
 def is_many_files(path: Path) -> bool:
     """Whether a path is a folder, or a pattern that no file has for a name."""
+    path = matrix_in(path)
     return path.is_dir() or (is_pattern(path) and not path.exists())
 
 
