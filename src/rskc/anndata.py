@@ -133,8 +133,9 @@ def rank_genes(
     ``sc.get.rank_genes_groups_df`` read it. Scores are effects, as in
     :func:`rskc.markers.marker_effects`: how far the mean of a cluster is from that of the others,
     in robust standard deviations within clusters, over the cells that are neither trimmed nor
-    outliers. Raw counts become logarithms first. Genes without weight have the score 0; where the clusters were found in a
-    representation such as "X_pca", whose weights are not those of genes, all have their effect.
+    outliers. Raw counts become logarithms first. Genes without weight have the score 0; where the
+    clusters were found in a representation such as "X_pca", whose weights are not those of genes,
+    all have their effect.
 
     Parameters
     ----------
@@ -157,8 +158,8 @@ def rank_genes(
         The copy, if one was asked for. Added is ``uns["rank_genes_groups"]``: ``params``;
         ``names`` and ``scores``, from those above 0 to those below; ``logfoldchanges``, the
         differences of the means, which are log fold changes if the values are logarithms;
-        ``pvals`` and ``pvals_adj``, which are NaN, since p-values between clusters that the same cells made are
-        not valid (arXiv:2203.15267).
+        ``pvals`` and ``pvals_adj``, which are NaN, since p-values between clusters that the same
+        cells made are not valid (arXiv:2203.15267).
 
     Examples
     --------

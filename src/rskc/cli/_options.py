@@ -236,6 +236,7 @@ class Rereading:
             given["missing_values"] = [*known, *self.missing]
         # Models of earlier versions were fitted to all columns.
         fitted = {"use_columns": "all"} | fitted
+        fitted |= {"features_in_rows": fitted.get("features_in_rows") is True}
         return fitted | {name: value for name, value in given.items() if value is not None}
 
 

@@ -153,7 +153,8 @@ def _read(path: Path, arguments: dict[str, Any], console: Console, how: Any) -> 
     ]
     if asked:
         notes += preparation_note(how, preparer)
-    arguments = {**arguments, "features_in_rows": table.in_rows}
+    if table.in_rows:  # so that a table of few new cases is read alike
+        arguments = {**arguments, "features_in_rows": True}
     if table.decimal == ",":  # other tables of the kind may not show it
         arguments = {**arguments, "decimal": ","}
     return Data(table, X, X.shape, preparer, arguments, notes, time.perf_counter() - start)
