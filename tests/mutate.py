@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from package_copy import SOURCE, copy_package, run_tests
-from rskc.engines import memory
+from rskc.engines.memory import engine as memory
 
 # Test files that speak of a module, those that fail soonest first.
 TESTS = {

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from engine_kinds import KINDS
 from rskc.engines import Assignment, Frame, MemoryEngine
-from rskc.engines.ops import NUMPY_OPS as NUMPY
+from rskc.engines.memory.ops import NUMPY_OPS as NUMPY
 from test_missing import plain_between, plain_distances, plain_means
 from test_passes import (
     SHAPES,

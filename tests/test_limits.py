@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from rskc import RobustSparseKMeans, machine
-from rskc.engines import memory, passes_numpy
-from rskc.engines.memory import PASSES
+from rskc.engines import passes_numpy
+from rskc.engines.memory import engine as memory
+from rskc.engines.memory.engine import PASSES
 from rskc.solver import search
 from skips import skip_without
 

@@ -13,9 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from engine_kinds import threads_everywhere
-from rskc.engines import Assignment, Sums, engine_for, memory, passes_numpy
+from rskc.engines import Assignment, Sums, engine_for, passes_numpy
 from rskc.engines.descent import descend_by_passes
 from rskc.engines.groups import labels_of as groups_of
+from rskc.engines.memory import engine as memory
 
 try:
     from rskc.engines import _passes

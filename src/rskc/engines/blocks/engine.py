@@ -10,16 +10,17 @@ import dask.array as da
 import numpy as np
 
 from rskc.engines.blocks import tasks
-from rskc.engines.blocks.cases import BlockOps, CaseArray
 from rskc.engines.blocks.data import BlockData
+from rskc.engines.blocks.ops import BlockOps, CaseArray
 from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, select
 from rskc.engines.blocks.plans import Method, Node, same
 from rskc.engines.blocks.tables import BlocksTable
-from rskc.engines.contract import OUTLYING_DISTANCE, Engine, Latest
+from rskc.engines.contract.engine import OUTLYING_DISTANCE, Engine
+from rskc.engines.contract.results import Farthest, Listed, Remaining
 from rskc.engines.frame import Frame, Place
-from rskc.engines.memory import ROWS_BYTES, WORK_BYTES, MemoryEngine, table_of_coordinates
-from rskc.engines.ops import NumpyOps
-from rskc.engines.results import Farthest, Listed, Remaining
+from rskc.engines.keeping import Latest
+from rskc.engines.memory.engine import ROWS_BYTES, WORK_BYTES, MemoryEngine, table_of_coordinates
+from rskc.engines.memory.ops import NumpyOps
 from rskc.engines.sums import Sums
 from rskc.engines.tolerances import MASS_SLACK
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.engines.contract.results import Listed
 from rskc.engines.frame import Place
 from rskc.engines.groups import PartlyTrimmed, labels_of
-from rskc.engines.memory import PASSES, MemoryEngine, MemoryTable
-from rskc.engines.ops import NumpyOps
-from rskc.engines.results import Listed
+from rskc.engines.memory.engine import PASSES, MemoryEngine, MemoryTable
+from rskc.engines.memory.ops import NumpyOps
 from rskc.engines.sums import Sums
 from rskc.exceptions import not_numpy
 

@@ -22,13 +22,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from rskc.engines.contract import Engine, Table
+from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.ops import ArrayOps
+from rskc.engines.contract.results import Assignment
+from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame, Place, sample_steps
 from rskc.engines.groups import labels_of, parts_differ
-from rskc.engines.memory import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable
-from rskc.engines.ops import ArrayOps, ops_of
-from rskc.engines.results import Assignment
-from rskc.engines.sparse_moves import SparseRun
+from rskc.engines.memory.engine import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable
+from rskc.engines.memory.ops import ops_of
+from rskc.engines.memory.sparse_moves import SparseRun
 from rskc.engines.sums import Sums
 
 # Multiplications below which threads of Python are not worth their start.

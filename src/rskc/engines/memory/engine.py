@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 
 from rskc.engines import passes_numpy
-from rskc.engines.contract import Engine, Table
+from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.ops import ArrayOps
+from rskc.engines.contract.results import Assignment, Descended, Farthest, Grouping, Moved
+from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame, observed_frame
 from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
-from rskc.engines.ops import ArrayOps, ops_of
-from rskc.engines.results import Assignment, Descended, Farthest, Grouping, Moved
+from rskc.engines.memory.ops import ops_of
 from rskc.engines.sharing import share, team
 from rskc.engines.sums import Sums
 
