@@ -41,7 +41,7 @@ def report(
     """
     check_report(True)
     saved = open_model(model)
-    check_no_file(page.out, page.force)
+    check_no_file(page.out, page.force, table)
     extra = saved.extra
     data = reread(table, rereading.arguments(extra.get("reading", {})), preparer_of(saved), console)
     doubts = []

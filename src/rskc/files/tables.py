@@ -226,7 +226,7 @@ def read_table(
     as_text = tuple(name for name in sides if name is not None)
     layout = Layout(
         path=matrix_in(Path(path)),
-        missing_values=tuple(dict.fromkeys(["", *missing_values])),
+        missing_values=tuple(dict.fromkeys(["", *filter(_is_text, missing_values)])),
         decimal="." if decimal == "auto" else decimal,
         separator=separator,
         encoding=encoding,
@@ -236,6 +236,11 @@ def read_table(
         as_text=as_text,
         asked_for=tuple(filter(None, [label_column, weight_column, *drop, *use_columns, *as_text])),
     )
+    if separator is not None and not is_separator(separator):
+        raise layout.error(
+            "{separator}{=}{mark} does not separate cells; give one character, such as , or ;",
+            mark=shown(separator),
+        )
     if features_in_rows is True and label_column is not None:
         raise layout.error("{label_column} cannot be used when features are in rows")
     if features_in_rows is True and weight_column is not None:
@@ -259,6 +264,16 @@ def read_table(
     )
     roles = find_roles(layout, source, wanted)
     return _table(layout, source, roles, side, digest)
+
+
+def _is_text(marker: str) -> bool:
+    """Whether a marker can be in a file: a lone surrogate, of bytes that are no text, cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in marker)
+
+
+def is_separator(mark: str) -> bool:
+    """Whether text can be separated by this: one byte that stands for nothing else."""
+    return len(mark) == 1 and mark.isascii() and mark not in '"\r\n\0'
 
 
 def _digest(layout: Layout) -> str:
