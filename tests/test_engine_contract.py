@@ -148,7 +148,8 @@ def test_starts_are_drawn_in_proportion_to_costs(kind):
     seeds = plain_engine(kind, whole(rng, (9, 2))).table(np.ones((1, 2))).seeding_table()
     costs = rng.integers(0, 5, (4, 9)).astype(float)
     costs[3] = 0
-    groups, uniforms = rng.integers(-1, 2, (4, 9), np.int32), np.array([0.0, 0.3, 0.999, 0.5])
+    groups = rng.integers(-1, 2, (4, 9), np.int32)
+    uniforms = np.tile([0.0, 0.3, 0.999, 0.5], (4, 1))
     bring = getattr(seeds.arrays, "asarray", np.asarray)
     found = seeds.arrays.draw(bring(costs), bring(groups), uniforms)
     assert_array_equal(found, NUMPY.draw(costs, groups, uniforms))

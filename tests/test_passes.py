@@ -530,7 +530,7 @@ def test_a_table_without_a_second_copy_row_by_row_is_the_same(dtype, monkeypatch
         return cases, sums.totals, sums.counts, moved, moved_sums.totals, moves
 
     expected = everything()
-    monkeypatch.setattr(memory, "ROWS_BYTES", 0)
+    monkeypatch.setattr(memory.MemoryEngine, "rows_bytes", 0)
     for found, value in zip(everything(), expected, strict=True):
         assert_array_equal(found, value)
 
@@ -629,3 +629,26 @@ def test_a_descent_gives_empty_clusters_the_costliest_cases(masses):
     loop = descend_by_passes(table, centers, 3, 1, 0.0)
     assert_array_equal(groups_of(found.groups), groups_of(loop.groups))
     assert (table.arrays.sizes(found.groups, 5) > 0).all()
+
+
+# ---- Groups and draws
+
+
+@each_pass
+def test_sums_over_groups_and_trimmed_cases(passes):
+    groups = np.array([[0, 2, -1, 2], [1, 1, 1, -1]], np.int32)
+    values, out = np.array([1.0, 2.0, 4.0, 8.0]), np.empty((2, 4))
+    passes.group_sums(groups, values, out)
+    assert_array_equal(out, [[4, 1, 0, 10], [8, 0, 7, 0]])
+    passes.group_sums(groups, None, out)
+    assert_array_equal(out, [[1, 1, 0, 2], [1, 0, 3, 0]])
+
+
+@each_pass
+@each_dtype
+def test_cases_are_drawn_in_proportion_to_their_chances(passes, dtype):
+    chances = np.array([[1, 0, 0, 3], [0, 0, 0, 0]], dtype)
+    uniforms = np.tile([0.0, 0.2, 0.25, 0.3, 0.99, 1.0], (2, 1))
+    cases = np.empty(uniforms.shape, np.int64)
+    passes.draw(chances, uniforms, cases)
+    assert_array_equal(cases, [[0, 0, 3, 3, 3, 3], [0, 0, 1, 1, 3, 3]])

@@ -236,7 +236,7 @@ class Engine(CaseData):
     # ---- Tables
 
     def table(self, weights: np.ndarray) -> Table:
-        """Return the table for weights (1 or runs, p), in double precision."""
+        """Return the table for weights (1 or runs, p), whose passes are in double precision."""
         return self._columns_table(weights, self.float64)
 
     def rough_table(self, weights: np.ndarray) -> Table:
@@ -266,7 +266,7 @@ class Engine(CaseData):
     def _columns_table(self, weights: np.ndarray, dtype: Any) -> Table:
         columns = self._columns(weights)
         own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return self._table_of(self._cells(columns, dtype), own, place)
+        return self._table_of(self._cells(columns, dtype), own, place, dtype)
 
     def _columns(self, weights: np.ndarray) -> np.ndarray:
         """Return the active columns; all where a subset would save little of a large copy."""
@@ -287,7 +287,11 @@ class Engine(CaseData):
         """Return the cells of a table of some columns."""
         raise NotImplementedError
 
-    def _table_of(self, cells: Any, weights: np.ndarray, place: Place) -> Table:
+    def _cell_type(self, dtype: Any) -> Any:
+        """Return how a table of this precision keeps its cells: those of float32 data stay so."""
+        return self.float32 if self.dtype == np.float32 else dtype
+
+    def _table_of(self, cells: Any, weights: np.ndarray, place: Place, dtype: Any) -> Table:
         raise NotImplementedError
 
     def _gram(self, weights: np.ndarray) -> np.ndarray:

@@ -156,7 +156,10 @@ class DeviceEngine(Engine):
     def _columns(self, weights):
         return np.flatnonzero(weights.any(axis=0))
 
-    def _table_of(self, cells, weights, place):
+    def _cell_type(self, dtype):
+        return dtype  # products take cells and centers of one type here
+
+    def _table_of(self, cells, weights, place, dtype):
         return DeviceTable(self, cells, weights, place)
 
     def _cells(self, columns, dtype):

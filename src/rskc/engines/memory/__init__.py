@@ -1,11 +1,11 @@
 """The engine for NumPy arrays and sparse matrices in memory."""
 
 from rskc.engines.memory.engine import (
-    PASSES,
     MemoryEngine,
     MemoryTable,
     passes_info,
 )
+from rskc.engines.memory.ops import PASSES
 from rskc.engines.memory.sparse import SparseEngine, has_nan, is_full
 
 __all__ = [

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from types import ModuleType
 
 import numpy as np
 
+from rskc.engines import passes_numpy
 from rskc.engines.contract.ops import ArrayOps, case_numbers
 from rskc.engines.empty import costliest
 from rskc.engines.groups import labels_of
 
-# Up to this many cases the runs of a batch are counted all at once: Python takes longer than that.
-FEW_CASES = 500
+PASSES: ModuleType
+try:
+    from rskc.engines import _passes as PASSES
+except ImportError:  # built without a compiler
+    PASSES = passes_numpy
 
 
 class NumpyOps(ArrayOps):
@@ -58,12 +63,9 @@ class NumpyOps(ArrayOps):
         return np.int32(-1)
 
     def _of_groups(self, labels, K, values):
-        runs, n = labels.shape
-        if n > FEW_CASES:
-            return np.array([np.bincount(row + 1, values, K + 1) for row in labels])
-        places = labels + (1 + (K + 1) * np.arange(runs)[:, None])
-        weights = None if values is None else np.broadcast_to(values, labels.shape).ravel()
-        return np.bincount(places.ravel(), weights, runs * (K + 1)).reshape(runs, K + 1)
+        out = np.empty((len(labels), 1 + K))
+        PASSES.group_sums(np.ascontiguousarray(labels), values, out)
+        return out
 
     def _numbers_of(self, n):
         return _case_numbers(n)
@@ -72,15 +74,9 @@ class NumpyOps(ArrayOps):
         return costliest(labels[run], costs[run], most, self.masses)
 
     def _drawn(self, chances, uniforms):
-        ladder = np.cumsum(chances, axis=1, dtype=np.float64)
-        ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)  # all alike: any case
-        goals = uniforms * ladder[:, -1:]
-        if ladder.shape[1] <= FEW_CASES:  # counting is quicker than a search for each run
-            places = np.count_nonzero(ladder[:, None, :] <= goals[:, :, None], axis=2)
-        else:
-            rows = zip(ladder, goals, strict=True)
-            places = np.array([np.searchsorted(steps, own, side="right") for steps, own in rows])
-        return np.minimum(places, ladder.shape[1] - 1)
+        cases = np.empty((len(chances), uniforms.shape[-1]), np.int64)
+        PASSES.draw(*map(np.ascontiguousarray, (chances, uniforms)), cases)
+        return cases
 
     def _total(self, costs, out):
         return float(costs[~out].sum())
