@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument
 
-from rskc.cli._values import bound_or_word, plain_bound, share_or_auto
+from rskc.cli._values import bound_or_word, plain_bound, share_or_auto, table_path
 
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
 LARGE, OUTPUT = "Large tables and long searches", RESULTS
@@ -51,7 +51,7 @@ NAMES = {
     "decimal": "--decimal",
     'decimal=","': "--decimal ,",
     "encoding": "--encoding",
-    'encoding="latin-1"': "--encoding latin-1",
+    'encoding="cp1252"': "--encoding cp1252",
     'encoding="utf-16"': "--encoding utf-16",
     "header=False": "--no-header",
     "read_table": "--engine memory",
@@ -96,9 +96,12 @@ def flag(panel: str, help: str, *names: str) -> Any:
 # ---- The table
 
 _kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
-_table_help = f"A row a case: {_kinds}, or a folder of Parquet"
+_table_help = f"A row a case: {_kinds}, a folder of Parquet, or - for text from a pipe"
 _file_help = f"The table of the fit, which must be one file: {_kinds}."
-TablePath = Annotated[Path, Argument(metavar="TABLE", help=_table_help, show_default=False)]
+TablePath = Annotated[
+    Path,
+    Argument(metavar="TABLE", help=_table_help, show_default=False, parser=table_path),
+]
 TableFile = Annotated[Path, Argument(metavar="TABLE", help=_file_help, show_default=False)]
 ModelPath = Annotated[
     Path,

@@ -13,9 +13,18 @@ import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import Preparing, Reading
-from rskc.columns import NONE, code_of_missing, copies_among, is_feature_name, sign_of_side
+from rskc.columns import (
+    NONE,
+    alike_words,
+    codes_of_missing,
+    copies_among,
+    is_feature_name,
+    is_outcome_name,
+    sign_of_side,
+)
 from rskc.wording import cleaned, count, listed, quoted, shortened
 
+MOST_CODES = 3  # numbers that may stand for missing cells, in notes
 SCALES = {"robust": "mad", "classic": "std"}
 
 
@@ -145,6 +154,7 @@ def _read(path: Path, arguments: dict[str, Any], console: Console, how: Any) -> 
     known = arguments.get("features_in_rows", False) is not False
     sideways = [] if table.in_rows else sideways_note(table, len(table.data), not known)
     notes = [
+        *table.notes,
         *side_notes(table),
         *notes_of(table),
         *sideways,
@@ -192,8 +202,10 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
         yield f"Read as numbers: {which}."
     yield from _on_categories(table)
     yield from left_out(table)
+    yield from _on_targets(table)
     if is_sample:
         return
+    yield from _on_ids(table)
     unobserved = np.flatnonzero(table.data.isna().all(axis=1) if table.n_missing else [])
     if len(unobserved):
         which = listed(named_cases(table, unobserved.tolist()))
@@ -205,6 +217,28 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     if table.constant:
         tell = "it tells" if len(table.constant) == 1 else "they tell"
         yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
+
+
+def _on_ids(table: Any) -> Iterator[str]:
+    """Say which names of cases occur again."""
+    again = table.data.index[table.data.index.duplicated()]
+    if len(again):
+        names = quoted(dict.fromkeys(map(str, again)), 4)
+        yield (
+            f"{count(len(again), 'row has', 'rows have')} an id that occurs before ({names}): each "
+            "row is a case of its own; leave out those that were entered twice."
+        )
+
+
+def _on_targets(table: Any) -> Iterator[str]:
+    """Ask about columns of two values that are named like an outcome."""
+    for name in table.data.columns:
+        if is_outcome_name(str(name)) and table.data[name].nunique() == 2:
+            yield (
+                f"Column {shortened(name, 60)!r} has two values and is named like an outcome, and "
+                f"it is clustered by; to compare it with the clusters instead, add --label-column "
+                f"{shlex.quote(str(name))}."
+            )
 
 
 def _on_categories(table: Any) -> Iterator[str]:
@@ -219,6 +253,10 @@ def _on_categories(table: Any) -> Iterator[str]:
         if n_missing:
             read_as += f"; {count(n_missing, 'cell is', 'cells are')} missing"
         yield f"Column {column} was read as {read_as}."
+        pairs = alike_words(values)
+        if pairs:
+            same = listed([f"{a!r} and {b!r}" for a, b in pairs], 3)
+            yield f"Column {column} has categories that hardly differ, {same}: are they the same?"
         if n_none:
             hold = count(n_none, f"cell of {column} holds", f"cells of {column} hold")
             yield (
@@ -230,10 +268,9 @@ def _on_categories(table: Any) -> Iterator[str]:
 def _on_cells(table: Any) -> Iterator[str]:
     """Say what the numbers themselves suggest."""
     numbers = table.data.select_dtypes("number")
-    code = code_of_missing(numbers.to_numpy())
-    if code is not None:
+    for code in codes_of_missing(numbers.to_numpy())[:MOST_CODES]:
         which = quoted([numbers.columns[j] for j in code.columns], 6)
-        remedy = "leave these cells empty."
+        remedy = f"add --missing {code.value:g}."
         if {".csv", ".tsv", ".txt"} & set(table.path.suffixes):
             remedy = f"add --missing {code.value:g} (as the file writes it)."
         yield (

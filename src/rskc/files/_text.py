@@ -130,7 +130,7 @@ class Text:
                 except UnicodeDecodeError as error:
                     return self.layout.error(
                         "line {line} is not UTF-8 (byte 0x{byte:02x}); save the file as UTF-8 or "
-                        'say what it is, such as {encoding="latin-1"}',
+                        'say what it is, such as {encoding="cp1252"} of Windows',
                         line=number,
                         byte=line[error.start],
                     )

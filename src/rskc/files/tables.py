@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -86,6 +85,8 @@ class Table:
         Whether features were in rows.
     turned : str
         What said so, if nobody did.
+    notes : tuple of str
+        What else the file has, such as other sheets.
     constant : list of str
         Features with one value in all cases, or in all where there is one.
     empty : list of str
@@ -120,6 +121,7 @@ class Table:
     decimal: str = "."
     in_rows: bool = False
     turned: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def read_table(
@@ -246,7 +248,7 @@ def read_table(
     if features_in_rows is True and weight_column is not None:
         raise layout.error("{weight_column} cannot be used when features are in rows")
     digest = _digest(layout)
-    source = read_source(layout)
+    source = without_markers(layout, read_source(layout))
     if decimal == "auto" and source.parse:
         layout, source = _by_commas(layout, source)
     side = find_side(layout, source, features_in_rows, label_row)
@@ -264,6 +266,36 @@ def read_table(
     )
     roles = find_roles(layout, source, wanted)
     return _table(layout, source, roles, side, digest)
+
+
+def without_markers(layout: Layout, source: Source) -> Source:
+    """Empty the cells that hold markers of missing cells: numbers such as -999, and words.
+
+    Text is read with them in any case; in the other formats a cell may be of either type.
+    """
+    markers = [mark for mark in layout.missing_values if mark not in MISSING_VALUES]
+    if source.cells is not None or not markers:
+        return source
+    pl = polars()
+    numbers = [value for value in map(_as_number, markers) if value is not None]
+    made = []
+    for series in source.frame.iter_columns():
+        column = pl.col(series.name)
+        if series.dtype.is_numeric() and numbers:
+            made.append(
+                pl.when(~column.cast(pl.Float64).is_in(numbers)).then(column).alias(series.name)
+            )
+        elif str(series.dtype) == "String":
+            missing = column.str.strip_chars().is_in(markers)
+            made.append(pl.when(~missing).then(column).alias(series.name))
+    return replace(source, frame=source.frame.with_columns(made))
+
+
+def _as_number(marker: str) -> float | None:
+    try:
+        return float(marker)
+    except ValueError:
+        return None
 
 
 def _is_text(marker: str) -> bool:
@@ -437,6 +469,7 @@ def _table(
         decimal=layout.decimal,
         in_rows=side is not None,
         turned="" if side is None else side.why,
+        notes=source.notes,
     )
 
 
@@ -460,16 +493,12 @@ def as_text(series: Any) -> Any:
 
 
 def _ids(layout: Layout, source: Source, j: int) -> list[str]:
-    """Return the ids as text; none missing, none twice."""
+    """Return the ids as text, none missing; one may occur twice."""
     series = source.frame[str(j)]
     if series.null_count():
         row = int(series.is_null().arg_max())
         raise cell_error(layout, source, [row], j, "the id is missing")
     ids = as_text(series).to_list()
-    if len(set(ids)) < len(ids):
-        twice = next(each for each, count in Counter(ids).items() if count > 1)
-        rows = [row for row, each in enumerate(ids) if each == twice][:2]
-        raise cell_error(layout, source, rows, j, "the id {id} occurs twice", id=shown(twice))
     return ids
 
 
