@@ -53,25 +53,6 @@ def table_distances(table):
 
 
 @each_pass
-@each_shape
-def test_all_tables_have_the_distances_of_the_data(passes, shape):
-    X = draw(shape)
-    weights = np.random.default_rng(1).random((1, shape[1]))
-    weights[0, 1::3] = 0
-    engine = MemoryEngine(X, passes=passes)
-    expected = pair_distances(X, weights[0]) * engine.frame.factor**2
-    tables = engine.table(weights), engine.compact_table(weights), engine.search_table(weights)
-    for table, rounding in zip(tables, (1e-10, 1e-10, 1e-5), strict=True):
-        size = rounding * max(expected.max(), table.norms().max())
-        assert_allclose(table_distances(table), expected, atol=size, rtol=rounding)
-    active = np.count_nonzero(weights)
-    assert [table.n_cases for table in tables] == [shape[0]] * 3
-    assert tables[0].n_columns == active
-    assert tables[1].n_columns <= min(active, shape[0])
-    assert tables[2].n_columns <= min(active, shape[0])
-
-
-@each_pass
 def test_a_rotated_table_finds_the_same_partition_as_the_plain_one(passes):
     X, weights = draw((60, 500)), np.ones((1, 500))
     engine = MemoryEngine(X, passes=passes)
@@ -190,41 +171,6 @@ def test_constant_data_have_a_frame():
     assert engine.frame.factor == 1
     assert not table.cases(np.arange(20)).any()
     assert engine.compact_table(np.ones((1, 3))).n_columns <= 3
-
-
-@each_pass
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_place_and_restore_are_inverse(passes, dtype):
-    X = (draw((80, 7)) + 1000).astype(dtype)
-    engine = MemoryEngine(X, passes=passes)
-    table, labels = engine.table(np.ones((1, 7))), np.arange(80, dtype=np.int32)[None] % 4
-    sums = engine.sums(labels, 4)
-    means = engine.restore(sums.means())
-    assert means.dtype == dtype
-    expected = np.stack([X[labels[0] == k].mean(axis=0, dtype=float) for k in range(4)])
-    assert_allclose(means[0], expected, rtol=4 * np.finfo(dtype).eps)
-    rounding = 1e4 * np.finfo(dtype).eps * engine.frame.factor
-    assert_allclose(table.place(means)[0], table.sums(labels, 4).means()[0], atol=rounding)
-    assert_allclose(engine.place(means)[0], sums.means()[0], atol=rounding)
-    assert_array_equal(engine.restore(engine.place(X[None, :4]))[0], X[:4])
-
-
-@each_pass
-def test_farthest_takes_the_lower_number_in_a_tie(passes):
-    engine = MemoryEngine(np.zeros((6, 1)), passes=passes)
-    distances = np.array([[1.0, 5, 5, 0, 5, 9], [2, 2, 2, 2, 2, 2]])
-    found = engine.farthest(distances, 3).mask
-    assert_array_equal(np.flatnonzero(found[0]), [1, 2, 5])
-    assert_array_equal(np.flatnonzero(found[1]), [0, 1, 2])
-    assert not engine.farthest(distances, 0).mask.any()
-    assert engine.farthest(distances, 6).mask.all()
-
-
-@each_pass
-def test_farthest_ranks_infinite_distances_first(passes):
-    distances = np.array([[1.0, np.inf, 3, np.inf]])
-    found = MemoryEngine(np.zeros((4, 1)), passes=passes).farthest(distances, 2).mask
-    assert_array_equal(np.flatnonzero(found[0]), [1, 3])
 
 
 @each_pass

@@ -18,7 +18,7 @@ import numpy as np
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import EngineOptions, Preparing, Reading
 from rskc.cli._output import write_others
-from rskc.cli._results import Counts, Result
+from rskc.cli._results import Counts, Result, with_classes
 from rskc.cli._tables import (
     Data,
     fit_preparer,
@@ -292,6 +292,7 @@ class _CasesOfBlock:
         names = block.data.index.to_numpy()
         model = with_cases(self.model, **of_cases, case_names_in_=names)
         cases = model.cases_frame(prepared(self.preparer, block.data))
+        cases = with_classes(cases, block.labels)
         labels = None if block.labels is None else block.labels[rows]
         data = block.data.iloc[rows] if noted is None else noted.set_axis(block.data.index[rows])
         return cases, ShownCases(cases.iloc[rows], data, labels)
