@@ -56,7 +56,7 @@ def find_side(layout: Layout, source: Source, asked: Any, label_row: str | None)
 def _sign(layout: Layout, source: Source) -> str | None:
     """Return what says that a table is on its side."""
     first, *others = source.names
-    if source.is_upright or len(others) < FEWEST_NAMED:
+    if source.is_upright or source.id_name is not None or len(others) < FEWEST_NAMED:
         return None
     if set(layout.asked_for) & set(source.names):  # columns that somebody knows as such
         return None
