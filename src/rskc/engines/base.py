@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.linalg import lapack
 
+from rskc.engines.cells import CellPasses
 from rskc.engines.interface import Listed, Remaining
 
 # In tables, cells beyond this many times the largest spread of a column are cut off there: sums
@@ -213,7 +214,7 @@ class BaseTable:
         raise NotImplementedError
 
 
-class BaseEngine:
+class BaseEngine(CellPasses):
     """What the engines for complete data answer alike.
 
     An engine adds the passes, and the making of its tables: ``_cells``, ``_table_of`` and, for

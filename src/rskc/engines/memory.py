@@ -9,6 +9,7 @@ import numpy as np
 
 from rskc.engines import passes_numpy
 from rskc.engines.base import BaseEngine, BaseTable, Frame, Sums, case_numbers, sums_to_keys
+from rskc.engines.cells import Piece
 from rskc.engines.empty import candidates_needed, costliest, fill_from
 from rskc.engines.interface import Assignment, Cases, Farthest, Grouping, Moved, Regrouping
 from rskc.engines.teams import team
@@ -297,6 +298,15 @@ class MemoryEngine(BaseEngine):
     def part(self, cases, masses=None):
         rows, options = self.rows(cases), {"n_threads": self.n_threads, "passes": self.passes}
         return type(self)(rows, frame=self.frame, **options)
+
+    def pieces(self, columns):
+        yield Piece(slice(None), self.X, self.frame.location, self.frame.factor, columns)
+
+    def some_cells(self, columns, order):
+        return self.X, self.frame.location, self.frame.factor, columns, order
+
+    def cell_threads(self, columns, runs):
+        return self._threads(4 * runs * len(columns))
 
     def returned(self, array, unobserved):
         if self.seen is None:

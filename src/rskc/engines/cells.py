@@ -1,0 +1,127 @@
+"""Passes for cells whose squared error is bounded, as every engine has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rskc.engines import cells_numpy
+
+# Cells of the rows that are read at once, where the data are not an array in memory.
+CELLS_AT_ONCE = 2**22
+# The center of a group begins at the median of at most so many of its cases.
+MOST_RANKED = 1000
+
+
+class Piece(NamedTuple):
+    """Some cases in memory, and where their columns are in the frame."""
+
+    rows: slice
+    X: np.ndarray
+    location: np.ndarray
+    factor: float
+    columns: np.ndarray
+
+
+class BoundedTotals(NamedTuple):
+    """What unflagged cells add up to."""
+
+    totals: np.ndarray  # (runs, K, 2q) of values, and then the number of these
+    counts: np.ndarray  # (runs, K) cases
+    within: np.ndarray  # (runs, q) bounded squared errors
+
+
+class CellPasses:
+    """Bounded distances and sums, made piece by piece.
+
+    ``columns`` are the q features that are looked at. Centers are in the frame, and so are
+    ``limits`` (q,), the most that a squared error counts.
+    """
+
+    arrays: Any
+    weighted: bool
+    n_cases: int
+    frame: Any
+    columns_of: Any
+    cell_passes: Any = cells_numpy
+
+    def nearest_bounded(self, columns, weights, limits, centers):
+        """Return the nearest of the centers (K, q) of each case, and the distance to it: (n,)."""
+        labels, costs = np.empty(self.n_cases, np.int32), np.empty(self.n_cases)
+        threads = self.cell_threads(columns, len(centers))
+        for rows, *piece in self.pieces(columns):
+            outputs = labels[rows], costs[rows]
+            self.cell_passes.nearest_bounded(*piece, weights, limits, centers, threads, *outputs)
+        return self.arrays.from_numpy(labels), self.arrays.from_numpy(costs)
+
+    def bounded_distances(self, columns, weights, limits, labels, centers):
+        """Return distances (runs, n) to the centers (runs, K, q) of labels, by (1 or runs, q)."""
+        labels = self.arrays.to_numpy(labels)
+        threads, parts = self.cell_threads(columns, len(labels)), []
+        for rows, *piece in self.pieces(columns):
+            own = np.ascontiguousarray(labels[:, rows])
+            out = np.empty(own.shape)
+            self.cell_passes.bounded_distances(*piece, weights, limits, own, centers, threads, out)
+            parts.append(out)
+        return self.arrays.from_numpy(np.concatenate(parts, axis=1))
+
+    def bounded_sums(self, columns, limits, groups, centers, shares=None):
+        """Sum the unflagged cells of groups (runs, n) around centers (runs, K, q).
+
+        Each case counts with its mass, and with its share (1 or runs, n) if these are given.
+        """
+        labels, shares = self.arrays.to_numpy(groups), self._counted(groups, shares)
+        runs, K, q = centers.shape
+        sums = BoundedTotals(np.zeros((runs, K, 2 * q)), np.zeros((runs, K)), np.zeros((runs, q)))
+        threads = self.cell_threads(columns, runs)
+        for rows, *piece in self.pieces(columns):
+            own = (np.ascontiguousarray(part[:, rows]) for part in (shares, labels))
+            self.cell_passes.bounded_sums(*piece, limits, *own, centers, threads, *sums)
+        return sums
+
+    def group_medians(self, columns, groups, K):
+        """Return lower medians (runs, K, q) of groups (runs, n), or of evenly spaced cases."""
+        found = []
+        for labels in self.arrays.to_numpy(groups):
+            order, starts = _by_group(labels, K)
+            found.append(np.empty((K, len(columns))))
+            X, location, factor, places, order = self.some_cells(columns, order)
+            threads = self.cell_threads(columns, 1)
+            arguments = X, location, factor, places, order, starts, threads, found[-1]
+            self.cell_passes.lower_medians(*arguments)
+        return np.array(found)
+
+    def _counted(self, groups, shares):
+        shares = np.ones((1, self.n_cases)) if shares is None else shares
+        if not self.weighted:
+            return shares
+        return shares * self.arrays.to_numpy(self.arrays.kept_masses(groups))
+
+    def pieces(self, columns) -> Iterator[Piece]:
+        """Yield all cases, in memory."""
+        step = max(1, CELLS_AT_ONCE // max(1, len(columns)))
+        location, places = self.frame.location[columns], np.arange(len(columns))
+        for first in range(0, self.n_cases, step):
+            rows = slice(first, min(first + step, self.n_cases))
+            X = self.columns_of(np.arange(rows.start, rows.stop), columns)
+            yield Piece(rows, np.ascontiguousarray(X), location, self.frame.factor, places)
+
+    def some_cells(self, columns, order):
+        """Return cells of some cases, as a pass takes them, and the places of the cases there."""
+        cases, places = np.unique(order, return_inverse=True)
+        X = np.ascontiguousarray(self.columns_of(cases, columns))
+        location = self.frame.location[columns]
+        return X, location, self.frame.factor, np.arange(len(columns)), places
+
+    def cell_threads(self, columns, runs) -> int:
+        """Return how many threads a pass has."""
+        return 1
+
+
+def _by_group(labels: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cases of each group, one group after the other, and where each begins."""
+    each = [np.flatnonzero(labels == k) for k in range(K)]
+    each = [own[:: -(-len(own) // MOST_RANKED) or 1] for own in each]
+    return np.concatenate(each), np.cumsum([0, *map(len, each)])
