@@ -17,6 +17,8 @@ from rskc.reweighting import reweight
 from rskc.solver import GivenStarts, Problem, Solution, solve, solve_near
 
 CUTOFF = 3.3
+CAP = False
+RERANK = True
 CLIP = 3.0
 B, C, Q1, Q2 = 1.5, 4.0, 1.541, 0.8623
 
@@ -70,7 +72,7 @@ def scales_of(rows, members, centers, has_scale, cutoff):
     K = len(centers)
     mad = np.take_along_axis(r, (m // 2).clip(0, len(r)-1)[None], 0)[0] * MAD_FACTOR * np.sqrt(len(r) / max(len(r) - K, 1))
     q75 = np.take_along_axis(r, (m * 3 // 4).clip(0, len(r)-1)[None], 0)[0]
-    s = np.maximum(mad, q75 / cutoff)
+    s = np.maximum(mad, q75 / cutoff) if CAP else mad
     return np.where(has_scale & (s > 0), s, np.inf)
 
 
@@ -94,6 +96,11 @@ def alternate(few, rows, ranks, problem, wishes, members, weights, has_scale, cu
         scales = scales_of(rows, members, centers, has_scale, cutoff)
         engine = BoundedEngine(few, cutoff * scales)
         if wishes.bound:
+            if RERANK:
+                all_labels = members if round_ == 0 else solution.labels
+                far = np.abs(rows - centers[all_labels]) > cutoff * scales
+                far[all_labels < 0] = False
+                ranks = ranks_of(np.where(far, np.nan, rows))
             tests = rank_tests(ranks, members, K)
             n = max(int(tests.passed().sum()), 1)
             problem = replace(problem, l1_bound=None, n_features=n)
@@ -118,7 +125,7 @@ def alternate(few, rows, ranks, problem, wishes, members, weights, has_scale, cu
 def within_of(state, columns_scales, mask, cutoff):
     engine = BoundedEngine(state.engine._engine, cutoff * np.where(columns_scales > 0, columns_scales, np.inf))
     sol = state.solution
-    w = mask[None].astype(float)
+    w = np.where(mask & (columns_scales > 0), 1 / np.maximum(columns_scales, 1e-300) ** 2, 0.0)[None]
     d = engine.distances(engine.arrays.as_run(sol.labels), engine.place(sol.centers[None]), w)
     return float(d.sum())
 

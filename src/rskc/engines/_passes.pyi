@@ -161,3 +161,51 @@ def single_moves_missing(
     counts: Array,
     moves: Array,
 ) -> None: ...
+def nearest_bounded(
+    X: Array,
+    location: Array,
+    factor: float,
+    columns: Array,
+    weights: Array,
+    limits: Array,
+    centers: Array,
+    n_threads: int,
+    labels: Array,
+    costs: Array,
+) -> None: ...
+def bounded_distances(
+    X: Array,
+    location: Array,
+    factor: float,
+    columns: Array,
+    weights: Array,
+    limits: Array,
+    labels: Array,
+    centers: Array,
+    n_threads: int,
+    out: Array,
+) -> None: ...
+def bounded_sums(
+    X: Array,
+    location: Array,
+    factor: float,
+    columns: Array,
+    limits: Array,
+    shares: Array,
+    groups: Array,
+    centers: Array,
+    n_threads: int,
+    totals: Array,
+    counts: Array,
+    within: Array,
+) -> None: ...
+def lower_medians(
+    X: Array,
+    location: Array,
+    factor: float,
+    columns: Array,
+    order: Array,
+    starts: Array,
+    n_threads: int,
+    out: Array,
+) -> None: ...

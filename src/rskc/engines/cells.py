@@ -45,7 +45,7 @@ class CellPasses:
     n_cases: int
     frame: Any
     columns_of: Any
-    cell_passes: Any = cells_numpy
+    passes: Any = cells_numpy
 
     def nearest_bounded(self, columns, weights, limits, centers):
         """Return the nearest of the centers (K, q) of each case, and the distance to it: (n,)."""
@@ -53,7 +53,7 @@ class CellPasses:
         threads = self.cell_threads(columns, len(centers))
         for rows, *piece in self.pieces(columns):
             outputs = labels[rows], costs[rows]
-            self.cell_passes.nearest_bounded(*piece, weights, limits, centers, threads, *outputs)
+            self.passes.nearest_bounded(*piece, weights, limits, centers, threads, *outputs)
         return self.arrays.from_numpy(labels), self.arrays.from_numpy(costs)
 
     def bounded_distances(self, columns, weights, limits, labels, centers):
@@ -63,7 +63,7 @@ class CellPasses:
         for rows, *piece in self.pieces(columns):
             own = np.ascontiguousarray(labels[:, rows])
             out = np.empty(own.shape)
-            self.cell_passes.bounded_distances(*piece, weights, limits, own, centers, threads, out)
+            self.passes.bounded_distances(*piece, weights, limits, own, centers, threads, out)
             parts.append(out)
         return self.arrays.from_numpy(np.concatenate(parts, axis=1))
 
@@ -78,7 +78,7 @@ class CellPasses:
         threads = self.cell_threads(columns, runs)
         for rows, *piece in self.pieces(columns):
             own = (np.ascontiguousarray(part[:, rows]) for part in (shares, labels))
-            self.cell_passes.bounded_sums(*piece, limits, *own, centers, threads, *sums)
+            self.passes.bounded_sums(*piece, limits, *own, centers, threads, *sums)
         return sums
 
     def group_medians(self, columns, groups, K):
@@ -90,7 +90,7 @@ class CellPasses:
             X, location, factor, places, order = self.some_cells(columns, order)
             threads = self.cell_threads(columns, 1)
             arguments = X, location, factor, places, order, starts, threads, found[-1]
-            self.cell_passes.lower_medians(*arguments)
+            self.passes.lower_medians(*arguments)
         return np.array(found)
 
     def _counted(self, groups, shares):
