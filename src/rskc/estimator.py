@@ -230,6 +230,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         n_clusters: int = 8,
         *,
         trim: float | str = "auto",
+        cells: float | str | None = "auto",
         l1_bound: float | str | None = "auto",
         n_features: int | None = None,
         feature_groups: Any = None,
@@ -248,6 +249,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     ):
         self.n_clusters = n_clusters
         self.trim = trim
+        self.cells = cells
         self.l1_bound = l1_bound
         self.n_features = n_features
         self.feature_groups = feature_groups

@@ -121,7 +121,7 @@ def warnings_of(
     model: Any, engine: Engine, made: Found, out: Any, case_names: np.ndarray | None
 ) -> Iterator[FitWarning]:
     """Yield the warnings of a solution; ``out`` is the mask (n,) of cases that are outlying."""
-    solution, problem, _ = made
+    solution, problem = made.solution, made.problem
 
     def names(cases: np.ndarray, n: int) -> str:
         numbers = engine.numbers(cases)
@@ -162,7 +162,7 @@ def _candidates(engine: Engine, solution: Solution, out: Any) -> np.ndarray:
 
 def _on_wishes(model: Any, engine: Engine, made: Found) -> Iterator[FitWarning]:
     """Warn of parameters that the solution does not keep to."""
-    solution, problem, features = made
+    solution, problem, features, _ = made
     groups, asked = problem.feature_groups, model.l1_bound
     p = engine.n_features if groups is None else len(groups)
     most = np.sqrt(p)

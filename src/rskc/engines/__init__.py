@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.engines.base import Frame, Sums
+from rskc.engines.bounded import bounded_engine
 from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Remaining, Table
 from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
 from rskc.engines.missing import MissingEngine
@@ -31,7 +32,9 @@ __all__ = [
     "SparseEngine",
     "Sums",
     "Table",
+    "bounded_engine",
     "engine_for",
+    "memory_engine",
     "passes_info",
 ]
 
@@ -90,6 +93,12 @@ def engine_for(
     engine = (incomplete if _has_missing(seen, xp) else complete)(seen, **own, **options)
     engine.leave_out(unobserved)
     return engine
+
+
+def memory_engine(engine: Engine, rows: np.ndarray) -> Engine:
+    """Return an engine in memory for other rows of the same cases."""
+    masses = engine.arrays.masses_at(np.arange(engine.n_cases)) if engine.weighted else None
+    return engine_for(rows, masses=masses, n_threads=getattr(engine, "n_threads", 1))
 
 
 def _sparse_engine(X: Any, masses: np.ndarray | None, options: dict[str, Any]) -> Engine:

@@ -7,13 +7,12 @@ are matrix products, and are made on tables without extreme cells.
 
 from __future__ import annotations
 
-import copy
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from rskc.engines.base import BaseEngine, above_0
-from rskc.engines.interface import Assignment, Grouping, Moved, Regrouping
+from rskc.engines.interface import Assignment, Engine, Grouping, Moved, Regrouping
 from rskc.engines.missing import MissingSums
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.
@@ -66,11 +65,9 @@ class BoundedTable(_Bounds):
         return getattr(self._plain, name)
 
     def of_runs(self, index):
-        part = copy.copy(self)
-        if len(self.weights) > 1:
-            part.weights = self.weights[index]
-        part._plain = self._plain.of_runs(index)
-        return part
+        own = self.weights[index] if len(self.weights) > 1 else self.weights
+        plain = self._plain.of_runs(index)
+        return BoundedTable(self._engine, self._columns, self._limits, plain, own)
 
     def place(self, centers):
         return self._engine.place(centers)[:, :, self._columns]
@@ -141,3 +138,26 @@ class BoundedEngine(_Bounds):
         own = np.ascontiguousarray(weights[:, columns]), self._limits[columns]
         centers = np.ascontiguousarray(centers[:, :, columns])
         return self._engine.bounded_distances(columns, *own, labels, centers)
+
+
+    def squared(self, centers, weights):
+        """Return bounded distances (n, K) to all centers (K, p), in the units of the data."""
+        return self._engine.arrays.from_numpy(
+            (self._to_all(centers, weights) * self.unit).astype(self.dtype)
+        )
+
+    def transform(self, centers, weights):
+        """Return their roots."""
+        roots = np.sqrt(self._to_all(centers, weights)) / self.frame.factor
+        return self._engine.arrays.from_numpy(roots.astype(self.dtype))
+
+    def _to_all(self, centers, weights):
+        arrays = self._engine.arrays
+        labels = arrays.from_numpy(np.zeros((len(centers), self.n_cases), np.int32))
+        found = self.distances(labels, centers[:, None, :], weights[None])
+        return np.ascontiguousarray(arrays.to_numpy(found).T)
+
+
+def bounded_engine(engine: Engine, limits: np.ndarray) -> Engine:
+    """Return an engine in which the error of a cell counts no more than its limit (p,)."""
+    return cast(Engine, BoundedEngine(engine, limits))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import cells_numpy
+PASSES: ModuleType
+try:
+    from rskc.engines import _passes as PASSES
+except ImportError:  # built without a compiler
+    from rskc.engines import passes_numpy as PASSES
+
 
 # Cells of the rows that are read at once, where the data are not an array in memory.
 CELLS_AT_ONCE = 2**22
@@ -45,7 +51,7 @@ class CellPasses:
     n_cases: int
     frame: Any
     columns_of: Any
-    passes: Any = cells_numpy
+    passes: Any = PASSES
 
     def nearest_bounded(self, columns, weights, limits, centers):
         """Return the nearest of the centers (K, q) of each case, and the distance to it: (n,)."""
@@ -118,6 +124,15 @@ class CellPasses:
     def cell_threads(self, columns, runs) -> int:
         """Return how many threads a pass has."""
         return 1
+
+
+def lower_medians(X: np.ndarray, passes: Any = PASSES) -> np.ndarray:
+    """Return the lower median of the observed cells of each column; NaN where there is none."""
+    n, p = X.shape
+    out, every = np.empty((1, p)), (np.arange(n), np.array([0, n]))
+    X = np.ascontiguousarray(X)
+    passes.lower_medians(X, np.zeros(p), 1.0, np.arange(p), *every, 1, out)
+    return out[0]
 
 
 def _by_group(labels: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:

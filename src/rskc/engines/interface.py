@@ -332,6 +332,9 @@ class Engine(Protocol):
     def restore(self, centers: np.ndarray) -> np.ndarray:
         """Bring them back."""
 
+    def group_medians(self, columns: np.ndarray, groups: Any, K: int) -> np.ndarray:
+        """Return lower medians (runs, K, q) of groups (runs, n) in some columns, in the frame."""
+
     def distances(self, labels: Any, centers: np.ndarray, weights: np.ndarray | None = None) -> Any:
         """Return squared distances (runs, n) of cases to the centers of their labels, in the frame.
 

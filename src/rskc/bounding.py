@@ -1,0 +1,247 @@
+"""Clusters of tables with outlying cells: two starts, each followed with bounded errors (internal).
+
+Restarts need a table without extreme cells, on which all of ``automatic`` works as it is: one that
+is clipped, and one that is wrapped. From the clusters found there, scales of errors, the features
+that differ, flagged cells, centers and weights are made anew on the table as it is, where the
+squared error of a cell counts no more than a limit, until clusters and features stand. The one of
+the two with the smaller bounded within sum is the solution.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rskc.automatic import (
+    LAST_CUTOFF,
+    Clusters,
+    Features,
+    Few,
+    Found,
+    Wishes,
+    as_warm,
+    count_enough,
+    few_of,
+    first_clusters,
+    ranked_cases,
+    solve_gathered,
+    test_features,
+    tested_groups,
+)
+from rskc.engines import Engine, bounded_engine, memory_engine
+from rskc.feature_tests import FeatureTests, cases_to_rank, ranks_of
+from rskc.outlying_cells import (
+    FEW_CASES,
+    LOOKS,
+    CellBounds,
+    Columns,
+    error_scales,
+    of_few_values,
+)
+from rskc.outliers import distances_to
+from rskc.reweighting import first_thresholds, reweight
+from rskc.solver import Problem, Solution, Starts, Warm, solve_near
+from rskc.solver.solve import carry
+
+log = logging.getLogger(__name__)
+
+# Rounds in which clusters and features come to stand: 2 to 5, but for near ties.
+MOST_ROUNDS = 10
+# Cases by which a table is first looked at.
+FIRST_LOOK = 1000
+
+
+def solve_with_cells(
+    engine: Engine,
+    problem: Problem,
+    starts: Starts,
+    wishes: Wishes,
+    cutoff: float,
+    unscaled: np.ndarray | None = None,
+) -> Found:
+    """Solve a problem with the errors of cells bounded at ``cutoff`` scales.
+
+    ``unscaled`` (p,) are features whose cells are never flagged.
+    """
+    few = few_of(engine, problem, starts)
+    if few is None:
+        more = wishes, cutoff, unscaled
+        return solve_gathered(solve_with_cells, engine, problem, starts, *more)
+    table = _Table.of(few, wishes, cutoff, unscaled)
+    ways = [table.follow(look) for look in LOOKS]
+    best = table.best(ways)
+    clusters, features = best.clusters, None
+    if wishes.bound:
+        assert best.tests is not None
+        assert clusters.problem.n_features is not None
+        n_different = int(best.tests.passed().sum())
+        features = Features(best.tests, n_different, count_enough(_trimmed_alike(clusters)))
+    last, solution = replace(clusters.problem, n_trim=problem.n_trim), clusters.solution
+    if few.sample is not None:
+        bounded = bounded_engine(engine, best.bounds.limits)
+        solution = _on_all(bounded, last, few, clusters, wishes)
+    return Found(solution, last, features, best.bounds)
+
+
+def shows_outlying_cells(engine: Engine, problem: Problem, starts: Starts) -> bool:
+    """Whether so many cases have extreme cells that no trimming of cases will do."""
+    few = few_of(engine, problem, starts)
+    sampled = engine if few is None else few.engine  # of few cases in blocks, all
+    n, p = sampled.n_cases, sampled.n_features
+    some = min(FIRST_LOOK, len(cases_to_rank(n, p)))
+    numbers = np.unique(np.linspace(0, n - 1, some).astype(np.int64))
+    rows, masses = sampled.rows(numbers), sampled.arrays.masses_at(numbers)
+    masses = None if (masses == 1).all() else masses
+    columns = Columns.of(rows, masses)
+    if columns.extreme_share(rows, masses) <= FEW_CASES:
+        return False
+    return columns.without(of_few_values(rows)).extreme_share(rows, masses) > FEW_CASES
+
+
+class _Way(NamedTuple):
+    """Where a look led to: clusters on a bounded engine, and how cells were bounded."""
+
+    clusters: Clusters
+    bounds: CellBounds
+    tests: FeatureTests | None
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The cases on which choices are made, and what is known of their columns."""
+
+    few: Few
+    wishes: Wishes
+    cutoff: float
+    columns: Columns
+    numbers: np.ndarray  # of the cases by which errors are measured and features tested
+    masses: np.ndarray | None  # theirs
+    rows: np.ndarray  # their cells
+
+    @classmethod
+    def of(cls, few: Few, wishes: Wishes, cutoff: float, unscaled: np.ndarray | None) -> _Table:
+        """Measure the columns."""
+        numbers, masses = ranked_cases(few.engine)
+        rows = few.engine.rows(numbers)
+        never = of_few_values(rows)
+        columns = Columns.of(rows, masses).without(never if unscaled is None else never | unscaled)
+        return cls(few, wishes, cutoff, columns, numbers, masses, rows)
+
+    def follow(self, look: Any) -> _Way:
+        """Find clusters on the table as a look shows it, and follow them on the table as it is."""
+        engine, problem, _, _ = self.few
+        seen = memory_engine(engine, look(self.columns, engine.rows(np.arange(engine.n_cases))))
+        found, kept = first_clusters(self.few._replace(engine=seen), self.wishes)
+        members = np.full(engine.n_cases, -1, np.int32)
+        members[kept] = found.kept_labels()
+        groups = engine.arrays.from_numpy(members)
+        warm = Warm(groups, engine.arrays.trimmed(groups), found.solution.weights)
+        own = engine.arrays.as_run(groups)
+        medians = engine.group_medians(np.arange(engine.n_features), own, problem.n_clusters)
+        shares = np.ones(engine.n_cases)
+        begin = _Stand(engine.restore(medians)[0], warm, members, shares)
+        return self._alternate(replace(found.problem, n_trim=problem.n_trim), begin)
+
+    def _alternate(self, problem: Problem, now: _Stand) -> _Way:
+        """Repeat scales, features, flags, centers and weights until clusters and features stand."""
+        tests, before = None, None
+        for round_ in range(MOST_ROUNDS):
+            clusters = now.clusters[self.numbers]
+            bounds = self._bounds(clusters, now)
+            if self.wishes.bound:
+                tests = self._test(bounds, clusters, now, problem)
+                n_different = int(tests.passed().sum())
+                problem = replace(problem, l1_bound=None, n_features=max(n_different, 1))
+            engine = bounded_engine(self.few.engine, bounds.limits)
+            found = Clusters(engine, problem, self._refined(engine, problem, now))
+            labels = engine.arrays.to_numpy(found.solution.labels)
+            now = _Stand(found.solution.centers, as_warm(found.solution), *tested_groups(found))
+            stands = before == (problem.n_features, labels.tobytes())
+            before = problem.n_features, labels.tobytes()
+            if stands:
+                break
+        log.info("cells bounded: %d rounds", round_ + 1)
+        return _Way(found, bounds, tests)
+
+    def _bounds(self, clusters: np.ndarray, now: _Stand) -> CellBounds:
+        """Measure the errors of the cases that are in a cluster."""
+        kept = clusters >= 0
+        errors = self.rows[kept] - now.centers[clusters[kept]]
+        masses = None if self.masses is None else self.masses[kept]
+        scales = error_scales(errors, len(now.centers), masses)
+        return CellBounds(np.where(np.isinf(self.columns.scales), np.inf, scales), self.cutoff)
+
+    def _test(
+        self, bounds: CellBounds, clusters: np.ndarray, now: _Stand, problem: Problem
+    ) -> FeatureTests:
+        """Test the features over the cells that are not flagged."""
+        flags = bounds.flags(self.rows, now.centers, clusters)
+        ranks = ranks_of(np.where(flags, np.nan, self.rows), self.masses)
+        shares = now.shares[self.numbers]
+        counted = shares if self.masses is None else shares * self.masses
+        return test_features(problem, ranks, clusters, counted)
+
+    def _refined(self, engine: Engine, problem: Problem, now: _Stand) -> Solution:
+        """Make clusters, flags and weights consistent, with limits that are given."""
+        if not (self.wishes.trim or self.wishes.reweight):
+            return solve_near(engine, problem, [now.warm])
+        labels, trimmed, weights = now.warm
+        members = engine.arrays.without(labels, trimmed)
+        return reweight(engine, problem, now.centers, weights, LAST_CUTOFF, members)
+
+    def best(self, ways: list[_Way]) -> _Way:
+        """Return the way with the smaller bounded within sum.
+
+        It is over the features that have weight in either, each on the scale of its column, which
+        is the same for both: by the weighted sum the clipped look won where a fifth of the cells
+        is outlying, by unscaled ones the columns with the most of these decided.
+        """
+        used = np.any([way.clusters.solution.weights > 0 for way in ways], axis=0)
+        spreads = np.where(np.isinf(self.columns.scales), self.rows.std(axis=0), self.columns.scales)
+        weights = np.where(used & (spreads > 0), 1 / np.where(spreads > 0, spreads, 1) ** 2, 0.0)
+        engine = bounded_engine(self.few.engine, self.cutoff * self.columns.scales)
+
+        def cost(way: _Way) -> float:
+            solution = way.clusters.solution
+            costs = distances_to(engine, solution.labels, solution.centers, weights[None])
+            none = solution.trimmed_weighted & ~solution.trimmed_weighted
+            return engine.arrays.total(costs, none)
+
+        return min(ways, key=cost)
+
+
+class _Stand(NamedTuple):
+    """Where the alternation stands."""
+
+    centers: np.ndarray
+    warm: Warm
+    clusters: np.ndarray  # (n,) of the cases by which errors and features are judged, -1 for others
+    shares: np.ndarray  # (n,) of these that are not trimmed
+
+
+def _trimmed_alike(found: Clusters) -> Clusters:
+    """Return clusters whose problem trims as many cases as were left out."""
+    engine, problem, solution = found
+    gone = engine.rounded(engine.mass - solution.n_kept)
+    return found._replace(problem=replace(problem, n_trim=min(gone, _most(engine, problem))))
+
+
+def _most(engine: Engine, problem: Problem) -> float:
+    return engine.rounded(engine.mass) - problem.n_clusters
+
+
+def _on_all(
+    engine: Engine, problem: Problem, few: Few, found: Clusters, wishes: Wishes
+) -> Solution:
+    """Run what a sample led to to convergence on all cases."""
+    assert few.sample is not None
+    solution = found.solution
+    if not (wishes.trim or wishes.reweight):
+        return carry(engine, problem, few.sample, solution)
+    known = solution.centers, solution.weights, LAST_CUTOFF
+    thresholds = first_thresholds(found.engine, *known)
+    last = reweight(engine, problem, *known, None, thresholds)
+    return replace(last, path=(*solution.path, last.objective))
