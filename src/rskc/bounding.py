@@ -34,12 +34,13 @@ from rskc.automatic import (
 from rskc.engines import Engine, bounded_engine, memory_engine
 from rskc.feature_tests import FeatureTests, cases_to_rank, ranks_of
 from rskc.outlying_cells import (
-    FEW_CASES,
+    FIRST_LOOK,
     LOOKS,
     CellBounds,
     Columns,
     error_scales,
     of_few_values,
+    show_extremes,
 )
 from rskc.outliers import distances_to
 from rskc.reweighting import first_thresholds, reweight
@@ -48,10 +49,9 @@ from rskc.solver.solve import carry
 
 log = logging.getLogger(__name__)
 
-# Rounds in which clusters and features come to stand: 2 to 5, but for near ties.
-MOST_ROUNDS = 10
-# Cases by which a table is first looked at.
-FIRST_LOOK = 1000
+# Rounds in which clusters and features come to stand: 2 to 5, but for near ties. After the first few
+# it shows which of two ways is better.
+FIRST_ROUNDS, MOST_ROUNDS = 3, 10
 
 
 def solve_with_cells(
@@ -71,42 +71,44 @@ def solve_with_cells(
         more = wishes, cutoff, unscaled
         return solve_gathered(solve_with_cells, engine, problem, starts, *more)
     table = _Table.of(few, wishes, cutoff, unscaled)
-    ways = [table.follow(look) for look in LOOKS]
-    best = table.best(ways)
-    clusters, features = best.clusters, None
-    if wishes.bound:
-        assert best.tests is not None
-        assert clusters.problem.n_features is not None
+    ways = [table.follow(table.first(look), FIRST_ROUNDS) for look in LOOKS]
+    best = table.follow(table.best(ways), MOST_ROUNDS)
+    clusters, features, bounds = best.found, None, best.bounds
+    assert clusters is not None
+    assert bounds is not None
+    if best.tests is not None:
         n_different = int(best.tests.passed().sum())
         features = Features(best.tests, n_different, count_enough(_trimmed_alike(clusters)))
     last, solution = replace(clusters.problem, n_trim=problem.n_trim), clusters.solution
     if few.sample is not None:
-        bounded = bounded_engine(engine, best.bounds.limits)
+        bounded = bounded_engine(engine, bounds.limits)
         solution = _on_all(bounded, last, few, clusters, wishes)
-    return Found(solution, last, features, best.bounds)
+    return Found(solution, last, features, bounds)
 
 
 def shows_outlying_cells(engine: Engine, problem: Problem, starts: Starts) -> bool:
-    """Whether so many cases have extreme cells that no trimming of cases will do."""
+    """Whether outlying cells are in so many cases that bounding their errors pays."""
     few = few_of(engine, problem, starts)
     sampled = engine if few is None else few.engine  # of few cases in blocks, all
     n, p = sampled.n_cases, sampled.n_features
     some = min(FIRST_LOOK, len(cases_to_rank(n, p)))
     numbers = np.unique(np.linspace(0, n - 1, some).astype(np.int64))
-    rows, masses = sampled.rows(numbers), sampled.arrays.masses_at(numbers)
-    masses = None if (masses == 1).all() else masses
-    columns = Columns.of(rows, masses)
-    if columns.extreme_share(rows, masses) <= FEW_CASES:
-        return False
-    return columns.without(of_few_values(rows)).extreme_share(rows, masses) > FEW_CASES
+    masses = sampled.arrays.masses_at(numbers)
+    return show_extremes(sampled.rows(numbers), None if (masses == 1).all() else masses)
 
 
 class _Way(NamedTuple):
-    """Where a look led to: clusters on a bounded engine, and how cells were bounded."""
+    """Where a look led to, or where the alternation stands."""
 
-    clusters: Clusters
-    bounds: CellBounds
-    tests: FeatureTests | None
+    problem: Problem
+    warm: Warm
+    centers: np.ndarray
+    members: np.ndarray  # (n,) clusters of the cases that are judged by, -1 for others
+    shares: np.ndarray  # (n,) of these that are not trimmed
+    found: Clusters | None = None  # on a bounded engine
+    bounds: CellBounds | None = None
+    tests: FeatureTests | None = None
+    stands: bool = False  # clusters and number of features are those of the round before
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,8 @@ class _Table:
         columns = Columns.of(rows, masses).without(never if unscaled is None else never | unscaled)
         return cls(few, wishes, cutoff, columns, numbers, masses, rows)
 
-    def follow(self, look: Any) -> _Way:
-        """Find clusters on the table as a look shows it, and follow them on the table as it is."""
+    def first(self, look: Any) -> _Way:
+        """Find clusters on the table as a look shows it."""
         engine, problem, _, _ = self.few
         seen = memory_engine(engine, look(self.columns, engine.rows(np.arange(engine.n_cases))))
         found, kept = first_clusters(self.few._replace(engine=seen), self.wishes)
@@ -141,56 +143,57 @@ class _Table:
         warm = Warm(groups, engine.arrays.trimmed(groups), found.solution.weights)
         own = engine.arrays.as_run(groups)
         medians = engine.group_medians(np.arange(engine.n_features), own, problem.n_clusters)
-        shares = np.ones(engine.n_cases)
-        begin = _Stand(engine.restore(medians)[0], warm, members, shares)
-        return self._alternate(replace(found.problem, n_trim=problem.n_trim), begin)
+        shares, centers = np.ones(engine.n_cases), engine.restore(medians)[0]
+        return _Way(replace(found.problem, n_trim=problem.n_trim), warm, centers, members, shares)
 
-    def _alternate(self, problem: Problem, now: _Stand) -> _Way:
+    def follow(self, way: _Way, most: int) -> _Way:
         """Repeat scales, features, flags, centers and weights until clusters and features stand."""
-        tests, before = None, None
-        for round_ in range(MOST_ROUNDS):
-            clusters = now.clusters[self.numbers]
-            bounds = self._bounds(clusters, now)
-            if self.wishes.bound:
-                tests = self._test(bounds, clusters, now, problem)
-                n_different = int(tests.passed().sum())
-                problem = replace(problem, l1_bound=None, n_features=max(n_different, 1))
-            engine = bounded_engine(self.few.engine, bounds.limits)
-            found = Clusters(engine, problem, self._refined(engine, problem, now))
-            labels = engine.arrays.to_numpy(found.solution.labels)
-            now = _Stand(found.solution.centers, as_warm(found.solution), *tested_groups(found))
-            stands = before == (problem.n_features, labels.tobytes())
-            before = problem.n_features, labels.tobytes()
-            if stands:
+        for _ in range(most):
+            if way.stands:
                 break
-        log.info("cells bounded: %d rounds", round_ + 1)
-        return _Way(found, bounds, tests)
+            way = self._advanced(way)
+        return way
 
-    def _bounds(self, clusters: np.ndarray, now: _Stand) -> CellBounds:
+    def _advanced(self, way: _Way) -> _Way:
+        clusters, problem, tests = way.members[self.numbers], way.problem, None
+        bounds = self._bounds(clusters, way)
+        if self.wishes.bound:
+            tests = self._test(bounds, clusters, way)
+            n_different = int(tests.passed().sum())
+            problem = replace(problem, l1_bound=None, n_features=max(n_different, 1))
+        engine = bounded_engine(self.few.engine, bounds.limits)
+        found = Clusters(engine, problem, self._refined(engine, problem, way))
+        solution = found.solution
+        same = engine.arrays.differ(*map(engine.arrays.as_run, (solution.labels, way.warm.labels)))
+        stands = way.found is not None and not same[0] and problem.n_features == way.problem.n_features
+        known = as_warm(solution), solution.centers, *tested_groups(found)
+        return _Way(problem, *known, found, bounds, tests, stands)
+
+    def _bounds(self, clusters: np.ndarray, way: _Way) -> CellBounds:
         """Measure the errors of the cases that are in a cluster."""
         kept = clusters >= 0
-        errors = self.rows[kept] - now.centers[clusters[kept]]
+        errors = self.rows[kept] - way.centers[clusters[kept]]
         masses = None if self.masses is None else self.masses[kept]
-        scales = error_scales(errors, len(now.centers), masses)
+        scales = error_scales(errors, len(way.centers), masses)
         return CellBounds(np.where(np.isinf(self.columns.scales), np.inf, scales), self.cutoff)
 
     def _test(
-        self, bounds: CellBounds, clusters: np.ndarray, now: _Stand, problem: Problem
+        self, bounds: CellBounds, clusters: np.ndarray, way: _Way
     ) -> FeatureTests:
         """Test the features over the cells that are not flagged."""
-        flags = bounds.flags(self.rows, now.centers, clusters)
+        flags = bounds.flags(self.rows, way.centers, clusters)
         ranks = ranks_of(np.where(flags, np.nan, self.rows), self.masses)
-        shares = now.shares[self.numbers]
+        shares = way.shares[self.numbers]
         counted = shares if self.masses is None else shares * self.masses
-        return test_features(problem, ranks, clusters, counted)
+        return test_features(way.problem, ranks, clusters, counted)
 
-    def _refined(self, engine: Engine, problem: Problem, now: _Stand) -> Solution:
+    def _refined(self, engine: Engine, problem: Problem, way: _Way) -> Solution:
         """Make clusters, flags and weights consistent, with limits that are given."""
         if not (self.wishes.trim or self.wishes.reweight):
-            return solve_near(engine, problem, [now.warm])
-        labels, trimmed, weights = now.warm
+            return solve_near(engine, problem, [way.warm])
+        labels, trimmed, weights = way.warm
         members = engine.arrays.without(labels, trimmed)
-        return reweight(engine, problem, now.centers, weights, LAST_CUTOFF, members)
+        return reweight(engine, problem, way.centers, weights, LAST_CUTOFF, members)
 
     def best(self, ways: list[_Way]) -> _Way:
         """Return the way with the smaller bounded within sum.
@@ -199,27 +202,18 @@ class _Table:
         is the same for both: by the weighted sum the clipped look won where a fifth of the cells
         is outlying, by unscaled ones the columns with the most of these decided.
         """
-        used = np.any([way.clusters.solution.weights > 0 for way in ways], axis=0)
+        used = np.any([way.found.solution.weights > 0 for way in ways], axis=0)
         spreads = np.where(np.isinf(self.columns.scales), self.rows.std(axis=0), self.columns.scales)
         weights = np.where(used & (spreads > 0), 1 / np.where(spreads > 0, spreads, 1) ** 2, 0.0)
         engine = bounded_engine(self.few.engine, self.cutoff * self.columns.scales)
 
         def cost(way: _Way) -> float:
-            solution = way.clusters.solution
+            solution = way.found.solution
             costs = distances_to(engine, solution.labels, solution.centers, weights[None])
             none = solution.trimmed_weighted & ~solution.trimmed_weighted
             return engine.arrays.total(costs, none)
 
         return min(ways, key=cost)
-
-
-class _Stand(NamedTuple):
-    """Where the alternation stands."""
-
-    centers: np.ndarray
-    warm: Warm
-    clusters: np.ndarray  # (n,) of the cases by which errors and features are judged, -1 for others
-    shares: np.ndarray  # (n,) of these that are not trimmed
 
 
 def _trimmed_alike(found: Clusters) -> Clusters:

@@ -25,6 +25,8 @@ EXTREME, FEW_CASES = 6.0, 0.125
 # A column of which more than this share of the cases have the same value has no scale: it is of
 # counts, mostly zeros, or of few values, which have no outlying ones.
 SAME_VALUE = 0.25
+# Cases by which a table is first looked at.
+FIRST_LOOK = 1000
 # Clipped columns end at this many scales. It keeps small clusters that are far away.
 CLIP = 3.0
 # Raymaekers and Rousseeuw's function: as it is up to 1.5 scales, then bent back to 0 at 4. It
@@ -73,6 +75,26 @@ class Columns(NamedTuple):
 
 
 LOOKS: tuple[Callable[[Columns, np.ndarray], np.ndarray], ...] = (Columns.clip, Columns.wrap)
+
+
+def show_extremes(rows: np.ndarray, masses: np.ndarray | None = None) -> bool:
+    """Whether so many cases (n, p) have extreme cells that no trimming of cases will do.
+
+    Few of the cases tell. The quick question comes first: which columns have few values takes a
+    sort of all.
+    """
+    some = np.unique(np.linspace(0, len(rows) - 1, FIRST_LOOK).astype(np.int64))
+    if len(some) < len(rows):
+        rows, masses = rows[some], None if masses is None else masses[some]
+    columns = Columns.of(rows, masses)
+    if columns.extreme_share(rows, masses) <= FEW_CASES:
+        return False
+    return columns.without(of_few_values(rows)).extreme_share(rows, masses) > FEW_CASES
+
+
+def wrapped(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
+    """Return a table without extreme cells."""
+    return Columns.of(rows, masses).without(of_few_values(rows)).wrap(rows)
 
 
 def of_few_values(rows: np.ndarray) -> np.ndarray:

@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from rskc.engines.base import BaseEngine, above_0
+from rskc.engines.base import BaseEngine, Latest, above_0
 from rskc.engines.interface import Assignment, Engine, Grouping, Moved, Regrouping
+from rskc.engines.masses import whole
 from rskc.engines.missing import MissingSums
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.
@@ -23,6 +24,10 @@ class BoundedSums(MissingSums):
     """Sums of unflagged cells: totals of their values, and then their numbers."""
 
     factored = False
+
+    def copy(self):
+        """Return sums that may be changed."""
+        return BoundedSums(self.totals.copy(), self.counts.copy())
 
 
 class _Bounds:
@@ -36,8 +41,19 @@ class _Bounds:
         """Sum the unflagged cells: flags and centers are those of each other.
 
         Centers begin at medians, so that they do not depend on how the groups came about. The
-        lower median is a cell itself, so that one cell at least is unflagged.
+        lower median is a cell itself, so that one cell at least is unflagged. The last groups are
+        remembered: at convergence the same are asked for several times.
         """
+        arrays = self._engine.arrays
+        key = K, arrays.to_numpy(groups).tobytes(), _parts_of(groups)
+        return self._latest.get(key, lambda: self._summed(groups, K)).copy()
+
+    def _summed(self, groups, K):
+        arrays = self._engine.arrays
+        if len(arrays.sizes(groups, K)) == 2 and not arrays.differ(
+            arrays.take(groups, slice(0, 1)), arrays.take(groups, slice(1, 2))
+        ):
+            return self._summed(arrays.take(groups, slice(0, 1)), K).of_runs(np.zeros(2, int))
         centers = self._engine.group_medians(self._columns, groups, K)
         for _ in range(MOST_FLAGGINGS):
             found = self._engine.bounded_sums(self._columns, self._limits, groups, centers)
@@ -60,6 +76,7 @@ class BoundedTable(_Bounds):
     def __init__(self, engine, columns, limits, plain, weights):
         self._engine, self._columns, self._limits = engine, columns, limits
         self._plain, self.weights, self.n_columns = plain, weights, len(columns)
+        self._latest = Latest()
 
     def __getattr__(self, name):
         return getattr(self._plain, name)
@@ -98,7 +115,7 @@ class BoundedEngine(_Bounds):
 
     def __init__(self, engine, limits):
         self._engine, self._columns = engine, np.arange(engine.n_features)
-        self.cell_limits = limits
+        self.cell_limits, self._latest = limits, Latest()
         self._limits = (limits * engine.frame.factor) ** 2
 
     def __getattr__(self, name):
@@ -156,6 +173,11 @@ class BoundedEngine(_Bounds):
         labels = arrays.from_numpy(np.zeros((len(centers), self.n_cases), np.int32))
         found = self.distances(labels, centers[:, None, :], weights[None])
         return np.ascontiguousarray(arrays.to_numpy(found).T)
+
+
+def _parts_of(groups):
+    """Return what is known of cases that are trimmed in part."""
+    return None if whole(groups) is groups else (groups.cut.tobytes(), groups.left.tobytes())
 
 
 def bounded_engine(engine: Engine, limits: np.ndarray) -> Engine:

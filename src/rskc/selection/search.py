@@ -22,11 +22,13 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from rskc.arrays import to_dense
 from rskc.case_weights import check_sample_weight
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
 from rskc.fitting import fit
 from rskc.groups import FeatureGroups, as_plain, check_groups
+from rskc.outlying_cells import show_extremes, wrapped
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, check_max_samples, draw, gather, with_length
@@ -113,7 +115,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
             store.claim("data", _hash_of(sample))
             with closing(Runner(store, jobs, self.progress)) as runner:
-                self._search(sample, runner)
+                self._search(self._without_extremes(sample), runner)
         self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
         model = clone(self.estimator).set_params(**self._chosen())
         if model.get_params().get("random_state", 0) is None:
@@ -183,6 +185,21 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         """
         self.best_estimator_.fit(X, **counted)
 
+    def _without_extremes(self, sample: Sample) -> Sample:
+        """Return the cases with extreme cells bent back to the middle, where a fit would bound them.
+
+        Fits of tasks are then as quick as without outlying cells; the chosen model sees the table
+        as it is.
+        """
+        cells = self.estimator.get_params(deep=False).get("cells")
+        if cells is None or hasattr(self, "encoder_"):
+            return sample
+        asked = [self.estimator.get_params(deep=False)[name] for name in ("trim", "l1_bound")]
+        by_data = any(is_word(value, "auto") for value in asked)
+        if is_word(cells, "auto") and not (by_data and show_extremes(to_dense(sample.X), sample.masses)):
+            return sample
+        return sample.replaced(wrapped(to_dense(sample.X), sample.masses))
+
     def _for_tasks(self) -> Any:
         """Return the estimator for tasks that compare fits at settings that are given.
 
@@ -209,6 +226,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     def _for_arrays(self) -> Any:
         """Return the estimator for tables of tasks, which have lost the names of features."""
         model = clone(self.estimator)
+        if "cells" in model.get_params(deep=False):
+            model.set_params(cells=None)  # the sample has no extreme cells left
         if self._groups is None:
             return model
         return model.set_params(feature_groups=self._groups, categorical=None, ordinal=None)
