@@ -26,8 +26,8 @@ import numpy as np
 
 from rskc.engines import Engine
 from rskc.feature_tests import FeatureTests, cases_to_rank, group_tests, rank_tests, ranks_of
-from rskc.outlying_cells import CellBounds
 from rskc.outliers import Distances, Thresholds, distances_of, far_cases, find_clump
+from rskc.outlying_cells import CellBounds
 from rskc.reweighting import first_thresholds, reweight
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.alternate import is_guarded
@@ -94,6 +94,11 @@ def mass_of(share: float, engine: Engine) -> float:
     return rounded if isinstance(rounded, int) else mass
 
 
+def most_trimmed(engine: Engine, K: int) -> float:
+    """Return the most that may be trimmed: a case is left for each cluster."""
+    return engine.rounded(engine.mass) - K
+
+
 class Clusters(NamedTuple):
     """A solution for some of the cases."""
 
@@ -147,7 +152,7 @@ def first_clusters(few: Few, wishes: Wishes) -> tuple[Clusters, np.ndarray]:
     clean = engine if len(kept) == engine.n_cases else engine.part(kept)
     if wishes.trim:
         share = max(CLEAN_TRIM, TAIL_TRIM * (1 - clean.mass / engine.mass))
-        n_trim = min(mass_of(share, clean), clean.rounded(clean.mass) - problem.n_clusters)
+        n_trim = min(mass_of(share, clean), most_trimmed(clean, problem.n_clusters))
         problem = replace(problem, n_trim=n_trim)
     return Clusters(clean, problem, solve(clean, problem, starts)), kept
 
@@ -191,7 +196,9 @@ def _sample_of(engine: Engine, problem: Problem, starts: Starts) -> Sampled | No
     return Sampled(np.linspace(0, n - 1, size).astype(np.int64))
 
 
-def _starts_of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | None) -> Starts:
+def _starts_of_part(
+    starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | None
+) -> Starts:
     """Return the starts for some of the cases."""
     if cases is None or not isinstance(starts, GivenStarts):
         return starts.on_all()
@@ -203,7 +210,7 @@ def _starts_of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndar
 
 
 def _over_trimmed(few: Engine, problem: Problem, starts: Starts) -> Clusters:
-    n_trim = min(mass_of(OVER_TRIM, few), few.rounded(few.mass) - problem.n_clusters)
+    n_trim = min(mass_of(OVER_TRIM, few), most_trimmed(few, problem.n_clusters))
     over = replace(problem, n_trim=n_trim)
     solution = solve(few, over, starts.fewer(OVER_STARTS, 0))
     if not is_guarded(over, solution.sizes, solution.kept_sizes):
@@ -357,4 +364,5 @@ def agreement(engine: Engine, one: Solution, other: Solution, K: int) -> float:
 
 
 def as_warm(solution: Solution) -> Warm:
+    """Return where a branch begins that goes on from a solution."""
     return Warm(solution.labels, solution.trimmed_weighted, solution.weights)

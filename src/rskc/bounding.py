@@ -17,6 +17,7 @@ import numpy as np
 
 from rskc.automatic import (
     LAST_CUTOFF,
+    OVER_TRIM,
     Clusters,
     Features,
     Few,
@@ -26,6 +27,7 @@ from rskc.automatic import (
     count_enough,
     few_of,
     first_clusters,
+    most_trimmed,
     ranked_cases,
     solve_gathered,
     test_features,
@@ -33,25 +35,29 @@ from rskc.automatic import (
 )
 from rskc.engines import Engine, bounded_engine, memory_engine
 from rskc.feature_tests import FeatureTests, cases_to_rank, ranks_of
+from rskc.medians import lower_medians
+from rskc.outliers import distances_to
 from rskc.outlying_cells import (
+    FEW_CASES,
     FIRST_LOOK,
     LOOKS,
     CellBounds,
     Columns,
     error_scales,
+    extreme_columns,
     of_few_values,
-    show_extremes,
 )
-from rskc.outliers import distances_to
 from rskc.reweighting import first_thresholds, reweight
-from rskc.solver import Problem, Solution, Starts, Warm, solve_near
+from rskc.solver import Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.solve import carry
 
 log = logging.getLogger(__name__)
 
-# Rounds in which clusters and features come to stand: 2 to 5, but for near ties. After the first few
-# it shows which of two ways is better.
+# Rounds in which clusters and features come to stand: 2 to 5, but for near ties. After the first
+# few it shows which of two ways is better.
 FIRST_ROUNDS, MOST_ROUNDS = 3, 10
+# Restarts of the quick clusters that show whether extreme cells are those of clusters far apart.
+QUICK_STARTS = 4
 
 
 def solve_with_cells(
@@ -83,18 +89,32 @@ def solve_with_cells(
     if few.sample is not None:
         bounded = bounded_engine(engine, bounds.limits)
         solution = _on_all(bounded, last, few, clusters, wishes)
-    return Found(solution, last, features, bounds)
+    return Found(solution, last, features, replace(bounds, extreme_share=table.extreme_share(best)))
 
 
 def shows_outlying_cells(engine: Engine, problem: Problem, starts: Starts) -> bool:
-    """Whether outlying cells are in so many cases that bounding their errors pays."""
+    """Whether outlying cells are in so many cases that bounding their errors seems to pay.
+
+    Clusters that are far apart have cells far from the middle of a column too. So where columns
+    have such cells, the errors of quick clusters decide.
+    """
     few = few_of(engine, problem, starts)
     sampled = engine if few is None else few.engine  # of few cases in blocks, all
-    n, p = sampled.n_cases, sampled.n_features
-    some = min(FIRST_LOOK, len(cases_to_rank(n, p)))
+    n, K = sampled.n_cases, problem.n_clusters
+    some = min(FIRST_LOOK, len(cases_to_rank(n, sampled.n_features)))
     numbers = np.unique(np.linspace(0, n - 1, some).astype(np.int64))
     masses = sampled.arrays.masses_at(numbers)
-    return show_extremes(sampled.rows(numbers), None if (masses == 1).all() else masses)
+    known = None if (masses == 1).all() else masses
+    rows = sampled.rows(numbers)
+    columns = extreme_columns(rows, known)
+    if columns is None or K == 1 or not starts.drawn or len(numbers) < 2 * K:
+        return columns is not None
+    seen = memory_engine(columns.clip(rows), known, 1)
+    n_trim = min(seen.rounded(OVER_TRIM * seen.mass), most_trimmed(seen, K))
+    plain = replace(problem, l1_bound=None, n_features=None, n_trim=n_trim)
+    labels = solve(seen, plain, starts.on_all().fewer(QUICK_STARTS, 0)).labels
+    centers = np.array([lower_medians(rows[labels == k]) for k in range(K)])
+    return columns.share_with_extreme_errors(rows - centers[labels], K, known) > FEW_CASES
 
 
 class _Way(NamedTuple):
@@ -109,6 +129,12 @@ class _Way(NamedTuple):
     bounds: CellBounds | None = None
     tests: FeatureTests | None = None
     stands: bool = False  # clusters and number of features are those of the round before
+
+    @property
+    def solution(self) -> Solution:
+        """The solution on the bounded engine."""
+        assert self.found is not None
+        return self.found.solution
 
 
 @dataclass(frozen=True)
@@ -135,7 +161,9 @@ class _Table:
     def first(self, look: Any) -> _Way:
         """Find clusters on the table as a look shows it."""
         engine, problem, _, _ = self.few
-        seen = memory_engine(engine, look(self.columns, engine.rows(np.arange(engine.n_cases))))
+        every = np.arange(engine.n_cases)
+        masses = engine.arrays.masses_at(every) if engine.weighted else None
+        seen = memory_engine(look(self.columns, engine.rows(every)), masses, 1)
         found, kept = first_clusters(self.few._replace(engine=seen), self.wishes)
         members = np.full(engine.n_cases, -1, np.int32)
         members[kept] = found.kept_labels()
@@ -165,7 +193,9 @@ class _Table:
         found = Clusters(engine, problem, self._refined(engine, problem, way))
         solution = found.solution
         same = engine.arrays.differ(*map(engine.arrays.as_run, (solution.labels, way.warm.labels)))
-        stands = way.found is not None and not same[0] and problem.n_features == way.problem.n_features
+        stands = (
+            way.found is not None and not same[0] and problem.n_features == way.problem.n_features
+        )
         known = as_warm(solution), solution.centers, *tested_groups(found)
         return _Way(problem, *known, found, bounds, tests, stands)
 
@@ -177,9 +207,7 @@ class _Table:
         scales = error_scales(errors, len(way.centers), masses)
         return CellBounds(np.where(np.isinf(self.columns.scales), np.inf, scales), self.cutoff)
 
-    def _test(
-        self, bounds: CellBounds, clusters: np.ndarray, way: _Way
-    ) -> FeatureTests:
+    def _test(self, bounds: CellBounds, clusters: np.ndarray, way: _Way) -> FeatureTests:
         """Test the features over the cells that are not flagged."""
         flags = bounds.flags(self.rows, way.centers, clusters)
         ranks = ranks_of(np.where(flags, np.nan, self.rows), self.masses)
@@ -195,6 +223,13 @@ class _Table:
         members = engine.arrays.without(labels, trimmed)
         return reweight(engine, problem, way.centers, weights, LAST_CUTOFF, members)
 
+    def extreme_share(self, way: _Way) -> float:
+        """Return the share of the cases that have a cell with an extreme error."""
+        assert way.found is not None
+        labels = self.few.engine.arrays.to_numpy(way.warm.labels)[self.numbers]
+        errors = self.rows - way.centers[labels]
+        return self.columns.share_with_extreme_errors(errors, len(way.centers), self.masses)
+
     def best(self, ways: list[_Way]) -> _Way:
         """Return the way with the smaller bounded within sum.
 
@@ -202,13 +237,15 @@ class _Table:
         is the same for both: by the weighted sum the clipped look won where a fifth of the cells
         is outlying, by unscaled ones the columns with the most of these decided.
         """
-        used = np.any([way.found.solution.weights > 0 for way in ways], axis=0)
-        spreads = np.where(np.isinf(self.columns.scales), self.rows.std(axis=0), self.columns.scales)
+        used = np.any([way.solution.weights > 0 for way in ways], axis=0)
+        spreads = np.where(
+            np.isinf(self.columns.scales), self.rows.std(axis=0), self.columns.scales
+        )
         weights = np.where(used & (spreads > 0), 1 / np.where(spreads > 0, spreads, 1) ** 2, 0.0)
         engine = bounded_engine(self.few.engine, self.cutoff * self.columns.scales)
 
         def cost(way: _Way) -> float:
-            solution = way.found.solution
+            solution = way.solution
             costs = distances_to(engine, solution.labels, solution.centers, weights[None])
             none = solution.trimmed_weighted & ~solution.trimmed_weighted
             return engine.arrays.total(costs, none)
@@ -219,12 +256,8 @@ class _Table:
 def _trimmed_alike(found: Clusters) -> Clusters:
     """Return clusters whose problem trims as many cases as were left out."""
     engine, problem, solution = found
-    gone = engine.rounded(engine.mass - solution.n_kept)
-    return found._replace(problem=replace(problem, n_trim=min(gone, _most(engine, problem))))
-
-
-def _most(engine: Engine, problem: Problem) -> float:
-    return engine.rounded(engine.mass) - problem.n_clusters
+    gone = min(engine.mass - solution.n_kept, most_trimmed(engine, problem.n_clusters))
+    return found._replace(problem=replace(problem, n_trim=engine.rounded(gone)))
 
 
 def _on_all(

@@ -18,15 +18,15 @@ from sklearn.utils import check_array
 from rskc.arrays import by_blocks, is_dask, is_on_device, to_numpy
 from rskc.engines import Engine, Frame, bounded_engine, engine_for
 from rskc.engines.threads import one_blas_thread
-from rskc.outlying_cells import flagged
 from rskc.outliers import Distances, Thresholds, distances_to, even_weights
+from rskc.outlying_cells import flagged
 from rskc.validation import check_n_threads
 
 
 class Attribute(NamedTuple):
     """What a fitted attribute holds."""
 
-    types: str  # those of an array as NumPy writes them; else that of Python
+    types: str  # those of an array as NumPy writes them; else that of Python; csr: true and false
     axes: str = ""  # n cases, K clusters, p features, q numbers, g groups, i iterations
     optional: bool = False
 
@@ -290,7 +290,7 @@ def outlying_cells(model: Any, X: Any, labels: Any) -> Any:
     """Return which cells (n, p) of validated cases are outlying, a sparse matrix of booleans."""
     limits, centers = cell_limits(model), to_numpy(model.cluster_centers_)
     if limits is None:
-        return csr_array((len(labels), model.n_features_in_), dtype=bool)
+        return csr_array((labels.shape[0], model.n_features_in_), dtype=bool)
     flags = flagged(X, to_numpy(labels), centers, limits)
     encoder = getattr(model, "encoder_", None)
     return flags if encoder is None else flags[:, encoder.first]

@@ -34,7 +34,7 @@ from rskc.fit_warnings import on_units, warnings_of
 from rskc.fitted import by_column, number_names, outlying_cells, predictor_of
 from rskc.frames import NUMBERS
 from rskc.groups import FeatureGroups, check_groups
-from rskc.outlying_cells import CUTOFF, CellBounds
+from rskc.outlying_cells import CUTOFF, FEW_CASES, CellBounds
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
 from rskc.solver.starts import INITS
@@ -138,11 +138,13 @@ def _solve(
     """Solve the problem, or let the data decide what the model leaves to them."""
     bound = problem.l1_bound is not None and is_word(model.l1_bound, "auto")
     wishes = Wishes(is_word(model.trim, "auto"), bound, bool(model.reweight))
-    cutoff = check_cells(model.cells)
-    if cutoff is None and is_word(model.cells, "auto") and (wishes.trim or wishes.bound):
-        cutoff = CUTOFF if shows_outlying_cells(engine, problem, starts) else None
-    if cutoff is not None:
+    if (cutoff := check_cells(model.cells)) is not None:
         return solve_with_cells(engine, problem, starts, wishes, cutoff, _unscaled(model))
+    by_data = is_word(model.cells, "auto") and (wishes.trim or wishes.bound)
+    if by_data and shows_outlying_cells(engine, problem, starts):
+        found = solve_with_cells(engine, problem, starts, wishes, CUTOFF, _unscaled(model))
+        if found.cells is not None and found.cells.extreme_share > FEW_CASES:
+            return found
     if wishes.any:
         return solve_automatically(engine, problem, starts, wishes)
     return Found(solve(engine, problem, starts, warm), problem, None)

@@ -42,6 +42,8 @@ def lower_medians(X: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray
     if masses is None:
         return selected_medians(X)
     order = np.argsort(X, axis=0)  # NaN comes last
-    below = np.cumsum(np.where(np.isnan(X), 0.0, masses[:, None])[order, np.arange(X.shape[1])], axis=0)
+    below = np.cumsum(
+        np.where(np.isnan(X), 0.0, masses[:, None])[order, np.arange(X.shape[1])], axis=0
+    )
     places = (below < below[-1] / 2 * (1 - 1e-12)).sum(axis=0)
     return np.take_along_axis(X, order, axis=0)[places, np.arange(X.shape[1])]

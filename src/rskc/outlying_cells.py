@@ -8,6 +8,7 @@ are cut off, or bent back into the middle, so that restarts find the clusters in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,10 +56,17 @@ class Columns(NamedTuple):
         """Return them without the scales of some columns (p,), a mask."""
         return Columns(self.medians, np.where(columns, np.inf, self.scales))
 
-    def extreme_share(self, rows: np.ndarray, masses: np.ndarray | None = None) -> float:
+    def share_with_extremes(self, rows: np.ndarray, masses: np.ndarray | None = None) -> float:
         """Return the share of the cases that have an extreme cell."""
-        extreme = (np.abs(rows - self.medians) > EXTREME * self.scales).any(axis=1)
-        return float(np.average(extreme, weights=masses))
+        return _share(np.abs(rows - self.medians) > EXTREME * self.scales, masses)
+
+    def share_with_extreme_errors(
+        self, errors: np.ndarray, n_clusters: int, masses: np.ndarray | None = None
+    ) -> float:
+        """Return the share of the cases that have one with an extreme error."""
+        scales = error_scales(errors, n_clusters, masses)
+        scales[np.isinf(self.scales)] = np.inf
+        return _share(np.abs(errors) > EXTREME * scales, masses)
 
     def clip(self, rows: np.ndarray) -> np.ndarray:
         """Cut cells off at CLIP scales."""
@@ -74,22 +82,23 @@ class Columns(NamedTuple):
         return np.where(size > BEND, self.medians + scales * bent, rows).astype(rows.dtype)
 
 
+def _share(cells: np.ndarray, masses: np.ndarray | None) -> float:
+    return float(np.average(cells.any(axis=1), weights=masses))
+
+
 LOOKS: tuple[Callable[[Columns, np.ndarray], np.ndarray], ...] = (Columns.clip, Columns.wrap)
 
 
-def show_extremes(rows: np.ndarray, masses: np.ndarray | None = None) -> bool:
-    """Whether so many cases (n, p) have extreme cells that no trimming of cases will do.
+def extreme_columns(rows: np.ndarray, masses: np.ndarray | None = None) -> Columns | None:
+    """Return the columns (n, p), if so many cases have extreme cells that no trimming will do.
 
-    Few of the cases tell. The quick question comes first: which columns have few values takes a
-    sort of all.
+    The quick question comes first: which columns have few values takes a sort of all.
     """
-    some = np.unique(np.linspace(0, len(rows) - 1, FIRST_LOOK).astype(np.int64))
-    if len(some) < len(rows):
-        rows, masses = rows[some], None if masses is None else masses[some]
     columns = Columns.of(rows, masses)
-    if columns.extreme_share(rows, masses) <= FEW_CASES:
-        return False
-    return columns.without(of_few_values(rows)).extreme_share(rows, masses) > FEW_CASES
+    if columns.share_with_extremes(rows, masses) <= FEW_CASES:
+        return None
+    columns = columns.without(of_few_values(rows))
+    return columns if columns.share_with_extremes(rows, masses) > FEW_CASES else None
 
 
 def wrapped(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
@@ -117,11 +126,13 @@ def error_scales(
     return np.where(scales > 0, scales, np.inf)
 
 
-class CellBounds(NamedTuple):
+@dataclass(frozen=True)
+class CellBounds:
     """The scales (p,) of errors, in the space of the data, and the cut-off in scales."""
 
     scales: np.ndarray
     cutoff: float
+    extreme_share: float = 1.0  # of the cases, how many have a cell with an extreme error
 
     @property
     def limits(self) -> np.ndarray:
@@ -134,7 +145,7 @@ class CellBounds(NamedTuple):
 
 
 def flagged(X: Any, labels: np.ndarray, centers: np.ndarray, limits: np.ndarray) -> csr_array:
-    """Return which cells (n, p) of a table of any kind are beyond limits (p,) from their centers."""
+    """Return which cells (n, p) of a table of any kind are beyond limits from their centers."""
     parts, first = [], 0
     for rows in _pieces(X):
         errors = np.abs(rows - centers[labels[first : first + len(rows)]])

@@ -95,10 +95,9 @@ def engine_for(
     return engine
 
 
-def memory_engine(engine: Engine, rows: np.ndarray) -> Engine:
-    """Return an engine in memory for other rows of the same cases."""
-    masses = engine.arrays.masses_at(np.arange(engine.n_cases)) if engine.weighted else None
-    return engine_for(rows, masses=masses, n_threads=getattr(engine, "n_threads", 1))
+def memory_engine(rows: np.ndarray, masses: np.ndarray | None, n_threads: int) -> Engine:
+    """Return an engine for cases in memory, whatever the engine is that they come from."""
+    return engine_for(rows, masses=masses, n_threads=n_threads)
 
 
 def _sparse_engine(X: Any, masses: np.ndarray | None, options: dict[str, Any]) -> Engine:

@@ -36,6 +36,7 @@ class _Bounds:
     _engine: Any  # the one that is bounded
     _columns: np.ndarray  # (q,)
     _limits: np.ndarray  # (q,) of squares in the frame
+    _latest: Latest
 
     def sums(self, groups, K):
         """Sum the unflagged cells: flags and centers are those of each other.
@@ -93,10 +94,10 @@ class BoundedTable(_Bounds):
         arrays, each = self._engine.arrays, []
         for r, own in enumerate(np.ascontiguousarray(centers, np.float64)):
             weights = self.weights[r * (len(self.weights) > 1)]
-            each.append(
-                self._engine.nearest_bounded(self._columns, weights, self._limits, own)
-            )
-        labels, costs = (arrays.join([arrays.as_run(x) for x in part]) for part in zip(*each))
+            each.append(self._engine.nearest_bounded(self._columns, weights, self._limits, own))
+        labels, costs = (
+            arrays.join([arrays.as_run(x) for x in part]) for part in zip(*each, strict=True)
+        )
         return Assignment(labels, costs)
 
     def regroup(self, assignment, m, sums, before):
@@ -107,11 +108,15 @@ class BoundedTable(_Bounds):
         return self._plain.trim(assignment, m)
 
     def single_moves(self, groups, K, max_rounds=100):
-        return Moved(groups, self.sums(groups, K), np.zeros(len(self._engine.arrays.sizes(groups, K)), np.int64))
+        return Moved(
+            groups,
+            self.sums(groups, K),
+            np.zeros(len(self._engine.arrays.sizes(groups, K)), np.int64),
+        )
 
 
 class BoundedEngine(_Bounds):
-    """An engine whose cells have limits (p,): of errors in the space of the data, infinite for none."""
+    """An engine whose cells have limits (p,), infinite for none: of errors in the space of X."""
 
     def __init__(self, engine, limits):
         self._engine, self._columns = engine, np.arange(engine.n_features)
@@ -131,7 +136,9 @@ class BoundedEngine(_Bounds):
     def table(self, weights):
         columns = np.flatnonzero(weights.any(axis=0))
         own = np.ascontiguousarray(weights[:, columns])
-        return BoundedTable(self._engine, columns, self._limits[columns], self._engine.table(weights), own)
+        return BoundedTable(
+            self._engine, columns, self._limits[columns], self._engine.table(weights), own
+        )
 
     rough_table = compact_table = table
 
@@ -155,7 +162,6 @@ class BoundedEngine(_Bounds):
         own = np.ascontiguousarray(weights[:, columns]), self._limits[columns]
         centers = np.ascontiguousarray(centers[:, :, columns])
         return self._engine.bounded_distances(columns, *own, labels, centers)
-
 
     def squared(self, centers, weights):
         """Return bounded distances (n, K) to all centers (K, p), in the units of the data."""

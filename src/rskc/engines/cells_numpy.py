@@ -32,7 +32,7 @@ def nearest_bounded(
 def bounded_distances(
     X, location, factor, columns, weights, limits, labels, centers, n_threads, out
 ):
-    """out (runs, n) = weighted bounded distance to the center that a label names.
+    """Out (runs, n) = weighted bounded distance to the center that a label names.
 
     weights: one row for all runs or one a run.
     """
@@ -69,7 +69,7 @@ def bounded_sums(
 
 
 def lower_medians(X, location, factor, columns, order, starts, n_threads, out):
-    """out (K, q) = the lower median of the observed cells of cases order[starts[k]:starts[k+1]].
+    """Out (K, q) = the lower median of the observed cells of cases order[starts[k]:starts[k+1]].
 
     NaN where there is none.
     """

@@ -28,7 +28,7 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
 from rskc.fitting import fit
 from rskc.groups import FeatureGroups, as_plain, check_groups
-from rskc.outlying_cells import show_extremes, wrapped
+from rskc.outlying_cells import extreme_columns, wrapped
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, check_max_samples, draw, gather, with_length
@@ -186,18 +186,18 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_.fit(X, **counted)
 
     def _without_extremes(self, sample: Sample) -> Sample:
-        """Return the cases with extreme cells bent back to the middle, where a fit would bound them.
+        """Return the cases, extreme cells bent back to the middle where a fit might bound them.
 
         Fits of tasks are then as quick as without outlying cells; the chosen model sees the table
         as it is.
         """
-        cells = self.estimator.get_params(deep=False).get("cells")
-        if cells is None or hasattr(self, "encoder_"):
+        asked = self.estimator.get_params(deep=False)
+        if asked.get("cells") is None or hasattr(self, "encoder_"):
             return sample
-        asked = [self.estimator.get_params(deep=False)[name] for name in ("trim", "l1_bound")]
-        by_data = any(is_word(value, "auto") for value in asked)
-        if is_word(cells, "auto") and not (by_data and show_extremes(to_dense(sample.X), sample.masses)):
-            return sample
+        if is_word(asked["cells"], "auto"):
+            by_data = is_word(asked["trim"], "auto") or is_word(asked["l1_bound"], "auto")
+            if not by_data or extreme_columns(to_dense(sample.X), sample.masses) is None:
+                return sample
         return sample.replaced(wrapped(to_dense(sample.X), sample.masses))
 
     def _for_tasks(self) -> Any:
