@@ -6,6 +6,7 @@ from importlib import import_module
 NAMES = (
     "kmeans",
     "many",
+    "blobs",
     "whole_fit",
     "passes",
     "scaling",

@@ -48,6 +48,7 @@ REASONS = (
     r"there is no CUDA device for (torch|cupy)",
     r"no chromium on the PATH|chromium does not start",
     r"the compiled passes are not built",
+    r"needs AVX2 and FMA",
     r"signals|head|reads /proc|there are no pipes|there is no /dev/null",  # not on Windows
     r"limits of file sizes are of Unix|permissions (of Unix|and links of POSIX)",
     r"SCIPY_ARRAY_API is not set",  # a check of scikit-learn; tests/test_device.py does more

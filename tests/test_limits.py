@@ -56,11 +56,11 @@ PASSES_IN_NEED = {
     "ones(10**6))",
     "assign": "(ones(1), 256, ones(1, 400_000, 1), ones(1, 400_000), ones(1, 1), 1, zeros(1, 1), "
     "ones(1, 1))",
-    "trim": "(zeros(1, 10**7), ones(1, 10**7), 5, 1, zeros(1, 10**7), ones(1))",
-    "shift_sums": "(ones(40_000), 256, ones(40_000), 1.0, zeros(1, 1), zeros(1, 1), 1, "
-    "ones(1, 1, 40_000), ones(1, 1), zeros(1, dtype=np.int64))",
-    "single_moves": "(ones(2 * 10**6), 1, ones(1, 1), 5, 1, zeros(1, 2 * 10**6), ones(1, 1, 1), "
-    "ones(1, 1), zeros(1, dtype=np.int64))",
+    "trim": "(zeros(1, 10**7), ones(1, 10**7), None, 5, 1, zeros(1, 10**7), ones(1), None, None)",
+    "shift_sums": "(ones(40_000), 256, ones(40_000), 1.0, None, zeros(1, 1), zeros(1, 1), "
+    "None, None, None, None, 1, ones(1, 1, 40_000), ones(1, 1), zeros(1, dtype=np.int64))",
+    "single_moves": "(ones(2 * 10**6), 1, ones(1, 1), None, None, 5, 1, zeros(1, 2 * 10**6), "
+    "ones(1, 1, 1), ones(1, 1), zeros(1, dtype=np.int64))",
 }
 
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from rskc.engines import Assignment, Sums, memory, passes_numpy, teams
+from rskc.engines import Assignment, Sums, engine_for, memory, passes_numpy, teams
+from rskc.engines.descent import descend_by_passes
+from rskc.engines.masses import whole as groups_of
 
 try:
     from rskc.engines import _passes
@@ -133,6 +135,50 @@ def test_outlying_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype)
 
 
 # ---- assign
+
+
+def assigned(passes, X, scaled, threads=1):
+    """Labels and costs of cases (n, q), for factors (runs, K, q) and constants of 1."""
+    X, dtype, runs = np.ascontiguousarray(X), scaled.dtype, len(scaled)
+    blocks = memory.to_blocks(X, passes.BLOCK)
+    labels, costs = np.empty((runs, len(X)), np.int32), np.empty((runs, len(X)), dtype)
+    ones, norms = np.ones(scaled.shape[:2], dtype), np.full((1, len(X)), 1e4, dtype)
+    passes.assign(blocks, passes.BLOCK, scaled, ones, norms, threads, labels, costs)
+    return labels, costs
+
+
+@each_pass
+@pytest.mark.parametrize("shape", [(700, 77, 3, 4), (60, 33, 2, 7), (5, 3, 1, 2), (263, 65, 1, 9)])
+def test_cells_in_single_precision_are_multiplied_in_double(passes, shape):
+    n, q, runs, K = shape
+    rng = np.random.default_rng(0)
+    X, scaled = rng.standard_normal((n, q)).astype(np.float32), rng.standard_normal((runs, K, q))
+    single, double = (assigned(passes, cells, scaled) for cells in (X, X.astype(np.float64)))
+    assert_array_equal(single[0], double[0])
+    assert_allclose(single[1], double[1], rtol=1e-13)
+
+
+@needs_compiler
+def test_cells_in_double_precision_are_not_multiplied_in_single():
+    with pytest.raises(TypeError, match="double precision"):
+        assigned(_passes, np.ones((3, 2)), np.ones((1, 2, 2), np.float32))
+
+
+@needs_compiler
+@pytest.mark.skipif(not _passes or not _passes.has_products(), reason="needs AVX2 and FMA")
+@each_dtype
+def test_a_product_has_the_same_bits_in_any_company(dtype):
+    """Of fewer cases, fewer runs and more threads: no matrix product of a BLAS promises that."""
+    rng = np.random.default_rng(0)
+    X, scaled = rng.standard_normal((900, 70)), rng.standard_normal((9, 5, 70)).astype(dtype)
+    labels, costs = assigned(_passes, X.astype(dtype), scaled)
+    for cases, runs, threads in (
+        (slice(3, 200), slice(0, 1), 1),
+        (slice(250, 900), slice(2, 9), 2),
+    ):
+        some = assigned(_passes, X[cases].astype(dtype), scaled[runs], threads)
+        assert_array_equal(some[0], labels[runs, cases])
+        assert_array_equal(some[1], costs[runs, cases])
 
 
 @each_pass
@@ -520,3 +566,64 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, monkeypatch):
     for threads in (2, 3):
         for expected, found in zip(one, everything(threads), strict=True):
             assert_array_equal(found, expected)
+
+
+# ---- Descents
+
+
+def descents(seed, masses, missing):
+    """A table of whole numbers in two threads, and where its runs begin; weights differ by run."""
+    rng = np.random.default_rng(seed)
+    n, q, K, runs = int(rng.integers(30, 600)), 5, int(rng.integers(1, 7)), 9
+    X, weights = whole(rng, (n, q), size=4), whole_weights(rng, runs if seed % 2 else 1, q)
+    X[rng.random(X.shape) < 0.2 * missing] = np.nan
+    own = rng.integers(1, 4, n) * (1.0 if seed % 3 else 0.9) if masses else None
+    engine = engine_for(X, masses=own, missing=missing, n_threads=2)
+    cases = rng.integers(0, n, (runs, K))
+    return engine, weights, cases, n // 7 + (0.5 if masses else 0)
+
+
+@needs_compiler
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
+@pytest.mark.parametrize("masses", [False, True], ids=["cases", "masses"])
+@pytest.mark.parametrize("ending", [(300, 0.0), (300, 0.02), (2, 0.0)])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_descent_is_the_loop_over_passes(seed, masses, missing, ending):
+    engine, weights, cases, m = descents(seed, masses, missing)
+    table = engine.table(weights)
+    centers = table.cases(cases)
+    found = table.descend(centers, m, *ending)
+    loop = descend_by_passes(table, centers, m, *ending)
+    assert_array_equal(groups_of(found.groups), groups_of(loop.groups))
+    assert not table.arrays.differ(found.groups, loop.groups).any()
+    assert_array_equal(found.labels, loop.labels)
+    assert_array_equal(found.converged, loop.converged)
+    assert_allclose(found.within, loop.within, rtol=1e-9)
+
+
+@needs_compiler
+@each_dtype
+def test_a_descent_is_the_same_for_any_number_of_threads_and_beside_any_others(dtype):
+    engine, weights, cases, m = descents(1, False, True)
+    table = engine._columns_table(weights, np.dtype(dtype))
+    centers = table.cases(cases).astype(np.float64)
+    found = table.descend(centers, m, 300)
+    table.n_threads = 1
+    alone = [table.of_runs([r]).descend(centers[[r]], m, 300) for r in range(len(cases))]
+    assert_array_equal(table.descend(centers, m, 300).within, found.within)
+    for r, each in enumerate(alone):
+        assert_array_equal(each.groups[0], found.groups[r])
+        assert each.within[0] == found.within[r]
+
+
+@needs_compiler
+@pytest.mark.parametrize("masses", [False, True], ids=["cases", "masses"])
+def test_a_descent_gives_empty_clusters_the_costliest_cases(masses):
+    X = np.repeat(whole(np.random.default_rng(0), (12, 3)), 4, axis=0)
+    engine = engine_for(X, masses=np.ones(48) if masses else None)
+    table = engine.table(np.ones((1, 3)))
+    centers = table.cases(np.array([[0, 0, 0, 0, 5], [0, 1, 2, 3, 3]]))
+    found = table.descend(centers, 3, 1)
+    loop = descend_by_passes(table, centers, 3, 1, 0.0)
+    assert_array_equal(groups_of(found.groups), groups_of(loop.groups))
+    assert (table.arrays.sizes(found.groups, 5) > 0).all()

@@ -7,16 +7,22 @@ threads: work is cut into fixed pieces, and partial sums are added in a fixed or
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
-from libc.math cimport HUGE_VAL, fabs
-from libc.stdint cimport int32_t, int64_t
+from libc.math cimport HUGE_VAL, NAN, fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, sgemm
 
 
 cdef extern from "kernels.h":
     const int RSKC_HAS_OPENMP
     const double CANCELLED "RSKC_CANCELLED"
+    const double NO_MASS "RSKC_NO_MASS"
+    const int RSKC_HAS_PRODUCTS
+    void products_float(const float*, int64_t, int, int64_t, int, const float*, float*) noexcept nogil
+    void products_double(const double*, int64_t, int, int64_t, int, const double*, double*) noexcept nogil
+    void products_mixed(const float*, int64_t, int, int64_t, int, const double*, double*) noexcept nogil
+    void products_plain(const float*, int64_t, int, int64_t, int, const double*, double*) noexcept nogil
     int rskc_max_threads() noexcept nogil
     void rskc_prefetch(const void*, size_t) noexcept nogil
     void nearest_float(const float*, const float*, int, int, float*, float*) noexcept nogil
@@ -29,8 +35,6 @@ cdef extern from "kernels.h":
     void take_feature_double(const double*, const double*, double, double, const double*, int, double*, double*) noexcept nogil
     int take_out_float(const float*, const float*, const double*, int, double*) noexcept nogil
     int take_out_double(const double*, const double*, const double*, int, double*) noexcept nogil
-    double sum_without_float(const float*, int64_t, int64_t, const double*, const float*, const int64_t*, int64_t) noexcept nogil
-    double sum_without_double(const double*, int64_t, int64_t, const double*, const double*, const int64_t*, int64_t) noexcept nogil
     void nearer(const double*, const double*, const double*, double, int, double*, double*) noexcept nogil
     int scale_observed_center_float(const double*, const double*, int, float*) noexcept nogil
     int scale_observed_center_double(const double*, const double*, int, double*) noexcept nogil
@@ -88,6 +92,8 @@ BLOCK = 256
 
 cdef enum:
     TABLE_BLOCK = 256
+    # Products that are found together.
+    PRODUCTS = 32768
     # The most multiplications that OpenBLAS makes without packing.
     SMALL_PRODUCT = 1000000
     ROWS_AT_ONCE = 16
@@ -96,6 +102,8 @@ cdef enum:
     FEWEST_PIECES = 4
     # From this number of pieces on, threads take the next that is free.
     MANY_PIECES = 256
+    # Columns that are summed together where cases lie in blocks: their totals stay in the first cache.
+    SUM_COLUMNS = 64
     # Cases of a stripe of sums: at least this many, and for each cluster. The sums of a stripe take room.
     STRIPE_ROWS = 2048
     STRIPE_CASES = 64
@@ -108,6 +116,11 @@ cdef double SAME_PART = 1e-9
 def has_openmp():
     """Whether the passes were built with OpenMP."""
     return bool(RSKC_HAS_OPENMP)
+
+
+def has_products():
+    """Whether cases and centers are multiplied here and not by a BLAS: the machine has AVX2 and FMA."""
+    return bool(RSKC_HAS_PRODUCTS)
 
 
 def max_threads():
@@ -199,12 +212,12 @@ def scale_centers(const double[:, ::1] weights, const double[:, :, ::1] centers,
                     constants[r, k] = scale_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
 
 
-def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
+def assign(const real[::1] X, int block, const floating[:, :, ::1] scaled,
            const floating[:, ::1] constants, const floating[:, ::1] norms, int n_threads,
            int32_t[:, ::1] labels, floating[:, ::1] costs):
     """Nearest center of every case of a table, for every run.
 
-    scaled and constants are those of ``scale_centers``; norms = sum w x^2 of each case, one row for
+    Cells in single precision may be multiplied in double. scaled and constants are those of ``scale_centers``; norms = sum w x^2 of each case, one row for
     all runs or one a run.
     """
     cdef:
@@ -214,8 +227,10 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
         int64_t norms_stride = n if norms.shape[0] > 1 else 0
         int step = product_rows(n, block, columns, q)
         size_t size = <size_t>step * columns + 2 * step
-        floating *work = <floating*>reserved(n_threads * size * sizeof(floating))
+        floating *work = NULL
         int64_t pieces = (block + step - 1) // step, last = count_pieces(n, block, step)
+    refuse_wide_cells(&X[0], &scaled[0, 0, 0])
+    work = <floating*>reserved(n_threads * size * sizeof(floating))
     if last < MANY_PIECES:  # the same thread has the same cases each time, in its own cache
         for b in prange(last, nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
             assign_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], &constants[0, 0],
@@ -230,12 +245,16 @@ def assign(const floating[::1] X, int block, const floating[:, :, ::1] scaled,
 
 
 cdef int product_rows(int64_t n, int block, int64_t columns, int64_t q) noexcept nogil:
-    """Cases in one product: as many as BLAS multiplies without packing, if that is worth it.
+    """Cases in one product: so many that the products stay in the second cache.
 
-    Few cases are cut into a few pieces, so that several threads have some each.
+    BLAS, if that multiplies, packs more than a few. Few cases are cut into a few pieces, so that several
+    threads have some each.
     """
-    cdef int64_t rows = SMALL_PRODUCT // (columns * q) // 16 * 16
-    rows = min(<int64_t>block, rows) if rows >= LEAST_PRODUCT else block
+    cdef int64_t rows = (PRODUCTS // columns if RSKC_HAS_PRODUCTS else SMALL_PRODUCT // (columns * q)) // 16 * 16
+    if RSKC_HAS_PRODUCTS:
+        rows = min(<int64_t>block, max(<int64_t>LEAST_PRODUCT, rows))
+    else:
+        rows = min(<int64_t>block, rows) if rows >= LEAST_PRODUCT else block
     while rows > LEAST_PRODUCT and rows * FEWEST_PIECES > n:
         rows = max(<int64_t>LEAST_PRODUCT, rows // 32 * 16)
     return <int>rows
@@ -246,10 +265,10 @@ cdef inline int64_t count_pieces(int64_t n, int block, int step) noexcept nogil:
     return n // block * ((block + step - 1) // step) + (n % block + step - 1) // step
 
 
-cdef inline void prefetch_block(const floating *x, int64_t number, int64_t n, int64_t q, int block) noexcept nogil:
+cdef inline void prefetch_block(const real *x, int64_t number, int64_t n, int64_t q, int block) noexcept nogil:
     cdef Block part = block_at(number, n, q, block)
     if part.rows > 0:
-        rskc_prefetch(x + part.offset, part.rows * q * sizeof(floating))
+        rskc_prefetch(x + part.offset, part.rows * q * sizeof(real))
 
 
 cdef struct Piece:
@@ -266,18 +285,34 @@ cdef inline Piece piece_at(int64_t number, int64_t pieces, int step, int64_t n, 
     return Piece(whole.first + start, whole.offset + start, whole.rows, <int>min(<int64_t>step, whole.rows - start))
 
 
-cdef inline void multiply(const floating *x, Piece piece, int q, int columns, const floating *scaled,
+cdef inline void multiply(const real *x, Piece piece, int q, int columns, const floating *scaled,
                           floating *out) noexcept nogil:
     """out = the products of the cases of a piece, which begins at x, with centers: a column for each of these."""
     cdef floating one = 1, zero = 0
     cdef char no_trans = b"N"
     if floating is float:
-        sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, out, &piece.rows)
+        if real is float:
+            if RSKC_HAS_PRODUCTS:
+                products_float(x, piece.stride, piece.rows, q, columns, scaled, out)
+            else:
+                sgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <float*>x, &piece.stride, <float*>scaled, &q, &zero, out, &piece.rows)
+    elif real is double:
+        if RSKC_HAS_PRODUCTS:
+            products_double(x, piece.stride, piece.rows, q, columns, scaled, out)
+        else:
+            dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, out, &piece.rows)
+    elif RSKC_HAS_PRODUCTS:
+        products_mixed(x, piece.stride, piece.rows, q, columns, scaled, out)
     else:
-        dgemm(&no_trans, &no_trans, &piece.rows, &columns, &q, &one, <double*>x, &piece.stride, <double*>scaled, &q, &zero, out, &piece.rows)
+        products_plain(x, piece.stride, piece.rows, q, columns, scaled, out)
 
 
-cdef void assign_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
+cdef refuse_wide_cells(const real *x, const floating *scaled):
+    if real is double and floating is float:
+        raise TypeError("Cells in double precision are not multiplied in single.")
+
+
+cdef void assign_piece(const real *x, Piece piece, int q, int runs, int K, const floating *scaled,
                        const floating *constants, const floating *norms, int64_t norms_stride, int64_t n,
                        floating *work, int32_t *labels, floating *costs) noexcept nogil:
     cdef int r
@@ -341,7 +376,7 @@ cdef struct Unseen:
     double total  # of the weights
 
 
-def assign_missing(const floating[::1] X, int block, const floating[:, :, ::1] scaled, const int64_t[::1] starts,
+def assign_missing(const real[::1] X, int block, const floating[:, :, ::1] scaled, const int64_t[::1] starts,
                    const int64_t[::1] columns, const double[:, ::1] weights, const floating[:, ::1] norms,
                    const double[:, ::1] scale, int n_threads, int32_t[:, ::1] labels, floating[:, ::1] costs):
     """Nearest center of every case of a table of values and marks, for every run.
@@ -358,6 +393,7 @@ def assign_missing(const floating[::1] X, int block, const floating[:, :, ::1] s
         size_t size = <size_t>step * (runs * K + 2) * sizeof(floating), rest = <size_t>step * 5 * sizeof(double)
         Unseen *unseen = NULL
         char *work = NULL
+    refuse_wide_cells(&X[0], &scaled[0, 0, 0])
     size = (size + 7) // 8 * 8
     try:
         unseen = <Unseen*>reserved(runs * sizeof(Unseen))
@@ -375,7 +411,7 @@ def assign_missing(const floating[::1] X, int block, const floating[:, :, ::1] s
         free(work)
 
 
-cdef void assign_missing_piece(const floating *x, Piece piece, int q, int runs, int K, const floating *scaled,
+cdef void assign_missing_piece(const real *x, Piece piece, int q, int runs, int K, const floating *scaled,
                                const Unseen *unseen, const floating *norms, const double *scale, int64_t own,
                                int64_t n, floating *work, double *room, int32_t *labels,
                                floating *costs) noexcept nogil:
@@ -399,7 +435,7 @@ cdef void assign_missing_piece(const floating *x, Piece piece, int q, int runs, 
             store_scaled_double(best, best + piece.rows, norms + at, scale + at, piece.rows, labels + r * n + piece.first, costs + r * n + piece.first)
 
 
-cdef void assign_in_part(const floating *x, int64_t rows, int part, int64_t q, int K, const floating *product,
+cdef void assign_in_part(const real *x, int64_t rows, int part, int64_t q, int K, const floating *product,
                          const floating *scaled, Unseen unseen, const floating *norms, const double *scale, double *room,
                          int32_t *labels, floating *costs) noexcept nogil:
     """Nearest of centers that are not observed in all features, for cases of a block.
@@ -423,7 +459,7 @@ cdef void assign_in_part(const floating *x, int64_t rows, int part, int64_t q, i
             left[i] = 1
         for u in range(unseen.starts[k], unseen.starts[k + 1]):
             j = unseen.columns[u]
-            if floating is float:
+            if real is float:
                 take_feature_float(x + j * rows, x + (q + j) * rows, unseen.weights[j], unseen.total, scale, part, taken, left)
             else:
                 take_feature_double(x + j * rows, x + (q + j) * rows, unseen.weights[j], unseen.total, scale, part, taken, left)
@@ -440,13 +476,18 @@ cdef void assign_in_part(const floating *x, int64_t rows, int part, int64_t q, i
         costs[i] = 0 if best[i] == HUGE_VAL else <floating>best[i]
 
 
-cdef inline double sum_without(const floating *x, int64_t rows, int64_t q, Unseen unseen, int k,
+cdef inline double sum_without(const real *x, int64_t rows, int64_t q, Unseen unseen, int k,
                                const floating *scaled) noexcept nogil:
-    cdef int64_t first = unseen.starts[k], some = unseen.starts[k + 1] - first
-    if floating is float:
-        return sum_without_float(x, rows, q, unseen.weights, scaled, unseen.columns + first, some)
-    else:
-        return sum_without_double(x, rows, q, unseen.weights, scaled, unseen.columns + first, some)
+    """The sum for one case, whose cells are ``rows`` apart, term by term over the features that center k has."""
+    cdef int64_t j, u = unseen.starts[k]
+    cdef double total = 0, value
+    for j in range(q):
+        value = x[j * rows]
+        if u < unseen.starts[k + 1] and unseen.columns[u] == j:
+            u += 1
+        else:
+            total += value * (unseen.weights[j] * value + <double>scaled[j]) + <double>x[(q + j) * rows] * <double>scaled[q + j]
+    return total
 
 
 cdef inline int64_t room_of(int64_t run, int64_t runs, int threads) noexcept nogil:
@@ -454,82 +495,80 @@ cdef inline int64_t room_of(int64_t run, int64_t runs, int threads) noexcept nog
     return run if runs <= threads else threadid()
 
 
-def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, int64_t m, int n_threads,
-         int32_t[:, ::1] groups, double[::1] kept):
+def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, const double[::1] masses, double m, int n_threads,
+         int32_t[:, ::1] groups, double[::1] kept, int64_t[:, ::1] cut, double[:, ::1] left):
     """groups = labels, with -1 for the m cases of largest cost (the lower number first in a tie).
 
-    kept = the sum of the other costs, for each run.
+    kept = the sum of the other costs, for each run. With masses (else None) cases go until the mass m is gone. The
+    last one may go in part and keeps its label: cut (runs, 1) = its number, or -1, and left = what is kept of its
+    mass; kept = the sum of masses times costs then. Without masses cut and left are not looked at.
     """
     cdef:
         int64_t runs = labels.shape[0], n = labels.shape[1], r
-        size_t size = n + 1
+        const double *mass = NULL if masses is None else &masses[0]
+        size_t size = (n + 1) * sizeof(floating)
         int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
-        floating *work = <floating*>reserved(min(<int64_t>threads, runs) * size * sizeof(floating))
+        char *work
+    if mass != NULL:
+        size = trim_masses_room_float(n) if floating is float else trim_masses_room_double(n)
+    work = <char*>reserved(min(<int64_t>threads, runs) * size)
     for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
-        if floating is float:
-            kept[r] = trim_run_float(&labels[r, 0], &costs[r, 0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0])
+        if mass == NULL:
+            kept[r] = trim_run(&labels[r, 0], &costs[r, 0], n, <int64_t>m, work + room_of(r, runs, threads) * size, &groups[r, 0])
         else:
-            kept[r] = trim_run_double(&labels[r, 0], &costs[r, 0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0])
+            kept[r] = trim_masses_run(&labels[r, 0], &costs[r, 0], mass, n, m, work + room_of(r, runs, threads) * size, &groups[r, 0], &cut[r, 0], &left[r, 0])
     free(work)
 
 
-def trim_masses(const int32_t[:, ::1] labels, const floating[:, ::1] costs, const double[::1] masses, double m,
-                int n_threads, int32_t[:, ::1] groups, double[::1] kept, int64_t[::1] cut, double[::1] left):
-    """The same by mass: cases go, the largest cost first, until the mass m is gone.
+cdef inline double trim_run(const int32_t *labels, const floating *costs, int64_t n, int64_t m, void *work,
+                            int32_t *groups) noexcept nogil:
+    if floating is float:
+        return trim_run_float(labels, costs, n, m, <float*>work, groups)
+    else:
+        return trim_run_double(labels, costs, n, m, <double*>work, groups)
 
-    The last one may go in part and keeps its label: cut = its number, or -1, and left = what is kept of its mass.
-    kept = the sum of masses times costs of what is kept, for each run.
-    """
-    cdef:
-        int64_t runs = labels.shape[0], n = labels.shape[1], r
-        size_t size = trim_masses_room_float(n) if floating is float else trim_masses_room_double(n)
-        int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
-        char *work = <char*>reserved(min(<int64_t>threads, runs) * size)
-    for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
-        if floating is float:
-            kept[r] = trim_masses_run_float(&labels[r, 0], &costs[r, 0], &masses[0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0], &cut[r], &left[r])
-        else:
-            kept[r] = trim_masses_run_double(&labels[r, 0], &costs[r, 0], &masses[0], n, m, work + room_of(r, runs, threads) * size, &groups[r, 0], &cut[r], &left[r])
-    free(work)
+
+cdef inline double trim_masses_run(const int32_t *labels, const floating *costs, const double *masses, int64_t n,
+                                   double m, void *work, int32_t *groups, int64_t *cut, double *left) noexcept nogil:
+    if floating is float:
+        return trim_masses_run_float(labels, costs, masses, n, m, work, groups, cut, left)
+    else:
+        return trim_masses_run_double(labels, costs, masses, n, m, work, groups, cut, left)
 
 
 def shift_sums(const floating[::1] X, int block, const double[::1] location, double factor,
-               const int32_t[:, ::1] before, const int32_t[:, ::1] after, int n_threads,
-               double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
+               const double[:, ::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after,
+               const int64_t[:, ::1] cut_before, const double[:, ::1] left_before,
+               const int64_t[:, ::1] cut_after, const double[:, ::1] left_after,
+               int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
     """Bring totals and counts of each group from the grouping ``before`` to ``after``.
 
     Totals are of (x - location) * factor. Only the cases that changed are read. moved = their number, for each run.
     Where totals have twice as many columns as X, they are of observed cells, and then of marks: how many there are.
-    """
-    shift(X, block, location, factor, NULL, 0, before, after, n_threads, totals, counts, moved)
 
-
-def shift_masses(const floating[::1] X, int block, const double[::1] location, double factor,
-                 const double[:, ::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after,
-                 const int64_t[:, ::1] cut_before, const double[:, ::1] left_before,
-                 const int64_t[:, ::1] cut_after, const double[:, ::1] left_after,
-                 int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
-    """The same where each case counts with its mass; counts are masses too. masses: one row or one a run.
-
-    Of the cases with the numbers cut (runs, slots), -1 for none, left is what is kept of the mass, in either grouping.
-    A run in which another part of a case is kept counts one more case in moved.
+    With masses (one row or one a run; else None) each case counts with its own, and counts are masses too. Of the
+    cases with the numbers cut (runs, slots), -1 for none, left is what is kept of the mass, in either grouping; None
+    where nothing is cut. A run in which another part of a case is kept counts one more case in moved.
     """
     cdef:
         int64_t runs = before.shape[0], n = before.shape[1], p = location.shape[0], width = totals.shape[2], r
-        int64_t own = n if masses.shape[0] > 1 else 0
-        int64_t gathered = p if block > 1 else 0
-        floating *row = <floating*>reserved(gathered * sizeof(floating))
+        int64_t own = 0
+        const double *mass = NULL
+        floating *row
         Parts old, new
-    shift(X, block, location, factor, &masses[0, 0], own, before, after, n_threads, totals, counts, moved)
-    with nogil:
-        for r in range(runs):
-            old = Parts(&cut_before[r, 0], &left_before[r, 0], cut_before.shape[1])
-            new = Parts(&cut_after[r, 0], &left_after[r, 0], cut_after.shape[1])
-            moved[r] += parts_differ(old, new)
-            move_parts(&X[0], n, block, &location[0], factor, 1, &masses[0, 0] + r * own, &before[r, 0], old, p, width,
-                       row, &totals[r, 0, 0], &counts[r, 0])
-            move_parts(&X[0], n, block, &location[0], factor, -1, &masses[0, 0] + r * own, &after[r, 0], new, p, width,
-                       row, &totals[r, 0, 0], &counts[r, 0])
+    if masses is not None:
+        own, mass = n if masses.shape[0] > 1 else 0, &masses[0, 0]
+    shift(X, block, location, factor, mass, own, before, after, n_threads, totals, counts, moved)
+    if cut_before is None and cut_after is None:
+        return
+    row = <floating*>reserved((p if block > 1 else 0) * sizeof(floating))
+    for r in range(runs):
+        old, new = parts_of(cut_before, left_before, r), parts_of(cut_after, left_after, r)
+        moved[r] += parts_differ(old, new)
+        move_parts(&X[0], n, block, &location[0], factor, 1, mass + r * own, &before[r, 0], old, p, width,
+                   row, &totals[r, 0, 0], &counts[r, 0])
+        move_parts(&X[0], n, block, &location[0], factor, -1, mass + r * own, &after[r, 0], new, p, width,
+                   row, &totals[r, 0, 0], &counts[r, 0])
     free(row)
 
 
@@ -538,6 +577,13 @@ cdef struct Parts:
     const int64_t *cut
     const double *left
     int64_t slots
+
+
+cdef inline Parts parts_of(const int64_t[:, ::1] cut, const double[:, ::1] left, int64_t run) noexcept:
+    """Those of a run; none where nothing is cut."""
+    if cut is None or cut.shape[1] == 0:
+        return Parts(NULL, NULL, 0)
+    return Parts(&cut[run, 0], &left[run, 0], cut.shape[1])
 
 
 cdef bint parts_differ(Parts old, Parts new) noexcept nogil:
@@ -655,34 +701,49 @@ cdef int64_t shift_stripe(const floating *x, int64_t n, int block, const double 
     ``rows`` is room for the cases of a block. Where totals are partial ones, ``touched`` marks the groups that have
     some: the others hold nothing.
     """
-    cdef int64_t i, end, changed = 0, here
+    cdef int64_t i, end, changed = 0, here, first, columns
     cdef double own = 1
-    cdef const floating *case_i
     while start < stop:
         end = min(start + max(block, TABLE_BLOCK), stop)
         here = count_changes(before, after, start, end)
         changed += here
-        if block > 1 and here * 4 > block:
-            unblock(x + start * p, end - start, p, rows)
         for i in range(start, end if here else start):
             if before[i] == after[i]:
                 continue
-            if block > 1 and here * 4 > block:
-                case_i = rows + (i - start) * p
-            else:
-                case_i = row_of(x, i, n, p, block, rows)
             if mass != NULL:
                 own = mass[i]
             if before[i] >= 0:
                 begin_group(touched, before[i], width, totals, counts)
-                move_row(case_i, location, factor, -own, p, width, totals + before[i] * width)
                 counts[before[i]] -= own
             if after[i] >= 0:
                 begin_group(touched, after[i], width, totals, counts)
-                move_row(case_i, location, factor, own, p, width, totals + after[i] * width)
                 counts[after[i]] += own
+        if block > 1 and here * 4 > block:  # laid out row by row, a panel of columns at a time
+            first = 0
+            while first < p:
+                columns = min(<int64_t>SUM_COLUMNS, p - first)
+                unblock(x + start * p + first * (end - start), end - start, columns, rows)
+                for i in range(start, end):
+                    if before[i] != after[i]:
+                        move_case(rows + (i - start) * columns, NULL, 1, 1 if mass == NULL else mass[i], before[i], after[i],
+                                  columns, width, totals + first)
+                first += columns
+        else:
+            for i in range(start, end if here else start):
+                if before[i] != after[i]:
+                    move_case(row_of(x, i, n, p, block, rows), location, factor, 1 if mass == NULL else mass[i], before[i],
+                              after[i], p, width, totals)
         start = end
     return changed
+
+
+cdef inline void move_case(const floating *x, const double *location, double factor, double mass, int32_t before,
+                           int32_t after, int64_t p, int64_t width, double *totals) noexcept nogil:
+    """Take p columns of a case out of the totals of its group before, and add them to those of the one after."""
+    if before >= 0:
+        move_row(x, location, factor, -mass, p, width, totals + before * width)
+    if after >= 0:
+        move_row(x, location, factor, mass, p, width, totals + after * width)
 
 
 cdef inline void begin_group(char *touched, int64_t k, int64_t width, double *totals, double *counts) noexcept nogil:
@@ -735,49 +796,37 @@ cdef inline void move_row(const floating *x, const double *location, double fact
 
 def own_distances(const floating[:, ::1] X, const double[::1] location, double factor,
                   const double[:, ::1] weights, const int32_t[:, ::1] labels,
-                  const double[:, :, ::1] centers, int n_threads, double[:, ::1] out):
+                  const double[:, :, ::1] centers, bint missing, int n_threads, double[:, ::1] out):
     """out = weighted squared distance of (X - location) * factor to the center its label names.
 
-    weights: one row for all runs or one a run.
-    """
-    cdef int64_t runs = labels.shape[0], n = labels.shape[1], i, r
-    cdef int own = weights.shape[0] > 1
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-        for r in range(runs):
-            out[r, i] = framed_distance(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0],
-                                        &weights[r * own, 0], X.shape[1])
-
-
-cdef inline double framed_distance(const floating *x, const double *location, double factor,
-                                   const double *center, const double *weights,
-                                   int64_t p) noexcept nogil:
-    if floating is float:
-        return framed_distance_float(x, location, factor, center, weights, <int>p)
-    else:
-        return framed_distance_double(x, location, factor, center, weights, <int>p)
-
-
-def own_distances_missing(const floating[:, ::1] X, const double[::1] location, double factor,
-                          const double[:, ::1] weights, const int32_t[:, ::1] labels,
-                          const double[:, :, ::1] centers, int n_threads, double[:, ::1] out):
-    """The same where NaN marks what is not observed, of cases or centers.
-
-    Distances are over features that are observed in both, scaled up by all weight / observed weight;
+    weights: one row for all runs or one a run. Where cells are missing, NaN marks what is not observed, of cases or
+    centers: distances are over features that are observed in both, scaled up by all weight / observed weight;
     infinite where nothing is observed.
     """
     cdef:
         int64_t runs = labels.shape[0], n = labels.shape[1], i, r
         int own = weights.shape[0] > 1, p = <int>X.shape[1]
         double *totals = <double*>reserved(weights.shape[0] * sizeof(double))
-    for r in range(weights.shape[0]):
+    for r in range(weights.shape[0] if missing else 0):
         totals[r] = observed_weight_double(&weights[r, 0], &weights[r, 0], p)
     for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
         for r in range(runs):
-            if floating is float:
-                out[r, i] = observed_distance_float(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0], &weights[r * own, 0], totals[r * own], p)
-            else:
-                out[r, i] = observed_distance_double(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0], &weights[r * own, 0], totals[r * own], p)
+            out[r, i] = framed_distance(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0],
+                                        &weights[r * own, 0], totals + r * own if missing else NULL, p)
     free(totals)
+
+
+cdef inline double framed_distance(const floating *x, const double *location, double factor, const double *center,
+                                   const double *weights, const double *total, int p) noexcept nogil:
+    """The distance of a case; total = all weight where cells are missing, else NULL."""
+    if floating is float:
+        if total == NULL:
+            return framed_distance_float(x, location, factor, center, weights, p)
+        return observed_distance_float(x, location, factor, center, weights, total[0], p)
+    else:
+        if total == NULL:
+            return framed_distance_double(x, location, factor, center, weights, p)
+        return observed_distance_double(x, location, factor, center, weights, total[0], p)
 
 
 def missing_factors(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads, double[:, ::1] out):
@@ -824,50 +873,21 @@ cdef void norms_of_block(const floating *x, int64_t rows, int64_t q, const doubl
         out[i] = <real>sums[i]
 
 
-def single_moves(const floating[::1] X, int block, const double[:, ::1] weights, int max_rounds,
-                 int n_threads, int32_t[:, ::1] groups, double[:, :, ::1] totals,
-                 double[:, ::1] counts, int64_t[::1] moves):
+def single_moves(const floating[::1] X, int block, const double[:, ::1] weights, const double[:, ::1] scale,
+                 const double[::1] masses, int max_rounds, int n_threads, int32_t[:, ::1] groups,
+                 double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moves):
     """Move or exchange one case at a time while the within sum of squares falls, for every run.
 
-    moves = the number made, for each run.
+    moves = the number made, for each run. With scale (one row or one a run; else None) the table has values and marks
+    (n, 2q), and distances are multiplied by it for the missing cells of each case. With masses (else None) each case
+    counts with its own, and only cases of the same mass are exchanged.
     """
-    run_moves(X, block, weights, weights, NULL, 0, max_rounds, n_threads, groups, totals, counts, moves)
-
-
-def single_moves_missing(const floating[::1] X, int block, const double[:, ::1] weights,
-                       const double[:, ::1] scale, int max_rounds, int n_threads,
-                       int32_t[:, ::1] groups, double[:, :, ::1] totals, double[:, ::1] counts,
-                       int64_t[::1] moves):
-    """The same for a table of values and marks (n, 2q).
-
-    scale = what distances are multiplied by for the missing cells of each case; one row, or one a run.
-    """
-    run_moves(X, block, weights, scale, NULL, 1, max_rounds, n_threads, groups, totals, counts, moves)
-
-
-def move_masses(const floating[::1] X, int block, const double[:, ::1] weights, const double[::1] masses,
-                int max_rounds, int n_threads, int32_t[:, ::1] groups, double[:, :, ::1] totals,
-                double[:, ::1] counts, int64_t[::1] moves):
-    """The same where each case counts with its mass; only cases of the same mass are exchanged."""
-    run_moves(X, block, weights, weights, &masses[0], 0, max_rounds, n_threads, groups, totals, counts, moves)
-
-
-def move_masses_missing(const floating[::1] X, int block, const double[:, ::1] weights,
-                        const double[:, ::1] scale, const double[::1] masses, int max_rounds,
-                        int n_threads, int32_t[:, ::1] groups, double[:, :, ::1] totals,
-                        double[:, ::1] counts, int64_t[::1] moves):
-    """The same for a table of values and marks."""
-    run_moves(X, block, weights, scale, &masses[0], 1, max_rounds, n_threads, groups, totals, counts, moves)
-
-
-cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
-               const double[:, ::1] scale, const double *mass, int missing, int max_rounds, int n_threads,
-               int32_t[:, ::1] groups, double[:, :, ::1] totals, double[:, ::1] counts,
-               int64_t[::1] moves):
     cdef:
         int64_t runs = groups.shape[0], n = groups.shape[1], r
         int K = <int>totals.shape[1], q = <int>weights.shape[1], own = weights.shape[0] > 1
-        int width = <int>totals.shape[2]
+        int width = <int>totals.shape[2], missing = scale is not None
+        const double *factors = &scale[0, 0] if missing else NULL
+        const double *mass = NULL if masses is None else &masses[0]
         floating *copy = NULL
         const floating *rows = &X[0]
         size_t size = work_size_missing_float(n, q, K) if missing else work_size_float(n, q, K)
@@ -881,8 +901,8 @@ cdef run_moves(const floating[::1] X, int block, const double[:, ::1] weights,
                 unblock(&X[r * block * width], min(<int64_t>block, n - r * block), width, copy + r * block * width)
             rows = copy
         for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
-            moves[r] = moves_of_run(rows, &weights[r * own, 0], &scale[r * own * missing, 0], mass, missing, n, q, K,
-                                    max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0],
+            moves[r] = moves_of_run(rows, &weights[r * own, 0], factors + r * own * n if missing else NULL, mass, missing, n,
+                                    q, K, max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0],
                                     work + room_of(r, runs, threads) * size)
     finally:
         free(copy)
@@ -911,6 +931,297 @@ cdef void unblock(const floating *x, int64_t n, int64_t q, floating *rows) noexc
             for j in range(first, last):
                 rows[i * q + j] = x[j * n + i]
         first = last
+
+
+# ---- Descents: runs of trimmed Lloyd, from their centers to where their groups repeat
+
+cdef struct Descent:
+    # What is alike for all runs on a table.
+    int64_t n
+    int K, q, width  # q columns have weights; a case has width numbers: values, and marks where cells are missing
+    int block, row_block
+    int64_t own  # 1 where weights, norms and scale have a row for each run
+    const double *weights
+    const double *scale  # NULL: nothing is missing
+    const double *masses  # NULL: each case counts 1
+    double m, tol  # cases or mass that is trimmed; the share of the sum by which a fall is none
+    int max_iter
+
+
+cdef struct Results:
+    # Of all runs.
+    int32_t *groups
+    int32_t *labels
+    double *within
+    uint8_t *converged
+    int64_t *cut
+    double *left
+
+
+cdef struct Room:
+    # The work space of a group of runs, with a place for each of them, or for the one at hand.
+    int64_t *live  # the places of the runs that go on
+    double *centers
+    double *totals
+    double *counts
+    int64_t *starts
+    int64_t *columns
+    Unseen *unseen
+    char *costs
+    char *scaled
+    char *constants
+    char *product
+    double *scratch
+    int32_t *fresh  # new groups
+    char *buffer
+    char *row
+
+
+def descend(const floating[::1] X, int block, const floating[::1] rows, int row_block, const double[:, ::1] weights,
+            const floating[:, ::1] norms, const double[:, ::1] scale, const double[::1] masses, double m, int max_iter,
+            double tol, const double[:, :, ::1] centers, int group, int n_threads, int32_t[:, ::1] groups,
+            int32_t[:, ::1] labels, double[::1] within, uint8_t[::1] converged, int64_t[:, ::1] cut, double[:, ::1] left):
+    """Run trimmed Lloyd from each of the centers to where groups repeat, or the sum falls by no more than tol of itself.
+
+    Threads take groups of so many runs, each on its own: none waits for another before all are done. X and rows are
+    the same table in two layouts. scale is None where nothing is missing, masses where each case counts 1; cut and left
+    are those of ``trim_masses``.
+    """
+    cdef:
+        int64_t runs = centers.shape[0], g, n_groups = (runs + group - 1) // group
+        int threads = <int>min(<int64_t>n_threads, n_groups), K = <int>centers.shape[1], q = <int>centers.shape[2]
+        int width = q if scale is None else 2 * q
+        Descent d = Descent(groups.shape[1], K, q, width, block, row_block, weights.shape[0] > 1, &weights[0, 0],
+                            NULL, NULL, m, tol, max_iter)
+        Results out = Results(&groups[0, 0], &labels[0, 0], &within[0], &converged[0], &cut[0, 0], &left[0, 0])
+        Room room
+        size_t size
+        char *work
+    if scale is not None:
+        d.scale = &scale[0, 0]
+    if masses is not None:
+        d.masses = &masses[0]
+    size = lay_out(&room, <char*>64, d, group, sizeof(floating))
+    work = <char*>reserved(threads * size)
+    for g in prange(n_groups, nogil=True, num_threads=threads, schedule="dynamic"):
+        descend_group(d, &X[0], &rows[0], &norms[0, 0], &centers[0, 0, 0], g * group,
+                      min(<int64_t>group, runs - g * group), group, work + threadid() * size, out)
+    free(work)
+
+
+cdef inline char* set_aside(char **end, size_t size) noexcept nogil:
+    """Return where so many bytes begin; each such part begins a cache line."""
+    cdef char *start = end[0]
+    end[0] += (size + 63) // 64 * 64
+    return start
+
+
+cdef size_t lay_out(Room *room, char *work, Descent d, int64_t runs, size_t item) noexcept nogil:
+    """Lay out the work space of a group, and return its size."""
+    cdef:
+        char *end = work + (64 - <size_t>work % 64) % 64
+        size_t n = d.n, K = d.K, q = d.q, width = d.width, gathered = max(d.block, d.row_block) * width
+    room.live = <int64_t*>set_aside(&end, runs * sizeof(int64_t))
+    room.centers = <double*>set_aside(&end, runs * K * q * sizeof(double))
+    room.totals = <double*>set_aside(&end, runs * K * width * sizeof(double))
+    room.counts = <double*>set_aside(&end, runs * K * sizeof(double))
+    room.starts = <int64_t*>set_aside(&end, runs * (K + 1) * sizeof(int64_t))
+    room.columns = <int64_t*>set_aside(&end, runs * K * q * sizeof(int64_t) if d.scale != NULL else 0)
+    room.unseen = <Unseen*>set_aside(&end, runs * sizeof(Unseen))
+    room.costs = set_aside(&end, runs * n * item)
+    room.scaled = set_aside(&end, runs * K * width * item)
+    room.constants = set_aside(&end, runs * K * item)
+    room.product = set_aside(&end, d.block * (runs * K + 2) * item)
+    room.scratch = <double*>set_aside(&end, 5 * d.block * sizeof(double))
+    room.fresh = <int32_t*>set_aside(&end, n * sizeof(int32_t))
+    room.buffer = set_aside(&end, trim_masses_room_double(n) if d.masses != NULL else (n + 1) * item)
+    room.row = set_aside(&end, gathered * item if d.row_block > 1 else 0)
+    return end - work + 64
+
+
+cdef void descend_group(Descent d, const floating *x, const floating *rows, const floating *norms, const double *centers,
+                        int64_t first, int64_t runs, int64_t most, char *work, Results out) noexcept nogil:
+    cdef:
+        Room room
+        int64_t step, i, s, going, live = runs, n = d.n
+        size_t of_centers = <size_t>d.K * d.q
+    lay_out(&room, work, d, most, sizeof(floating))
+    memcpy(room.centers, centers + first * of_centers, runs * of_centers * sizeof(double))
+    memset(room.totals, 0, <size_t>runs * d.K * d.width * sizeof(double))
+    memset(room.counts, 0, <size_t>runs * d.K * sizeof(double))
+    for s in range(runs):
+        room.live[s] = s
+        out.cut[first + s], out.converged[first + s] = -1, False
+    for i in range(runs * n):
+        out.groups[first * n + i] = -1
+    for step in range(d.max_iter + 1):
+        assign_live(d, x, norms, first, live, room, out.labels)
+        going = 0
+        for i in range(live):
+            s = room.live[i]
+            if step_run(d, rows, first + s, s, step == 0, room, out):
+                out.converged[first + s] = True
+            else:
+                room.live[going] = s
+                going += 1
+        live = going
+        if live == 0:
+            break
+
+
+cdef void assign_live(Descent d, const floating *x, const floating *norms, int64_t first, int64_t live, Room room,
+                      int32_t *labels) noexcept nogil:
+    """Find the nearest centers of all cases in the runs that go on."""
+    cdef:
+        int columns = <int>(live * d.K), step = product_rows(d.n, d.block, columns, d.width), k, n_unseen
+        int64_t pieces = (d.block + step - 1) // step, i, s, r, b
+        floating *scaled = <floating*>room.scaled
+        floating *constants = <floating*>room.constants
+        const double *weights
+        double *center
+    for i in range(live):
+        s = room.live[i]
+        weights = d.weights + (first + s) * d.own * d.q
+        room.starts[i * (d.K + 1)] = 0
+        for k in range(d.K):
+            center = room.centers + (s * d.K + k) * d.q
+            if d.scale == NULL:
+                if floating is float:
+                    constants[i * d.K + k] = <float>scale_center_float(weights, center, d.q, scaled)
+                else:
+                    constants[i * d.K + k] = scale_center_double(weights, center, d.q, scaled)
+            else:
+                if floating is float:
+                    n_unseen = scale_observed_center_float(weights, center, d.q, scaled)
+                else:
+                    n_unseen = scale_observed_center_double(weights, center, d.q, scaled)
+                r = i * (d.K + 1) + k
+                room.starts[r + 1] = room.starts[r] + n_unseen
+                if n_unseen:
+                    note_unseen(weights, center, d.q, room.columns + i * d.K * d.q + room.starts[r])
+            scaled += d.width
+        if d.scale != NULL:
+            room.unseen[i] = Unseen(room.starts + i * (d.K + 1), room.columns + i * d.K * d.q, weights,
+                                    observed_weight_double(weights, weights, d.q))
+    scaled = <floating*>room.scaled
+    for b in range(count_pieces(d.n, d.block, step)):
+        assign_live_piece(d, x, piece_at(b, pieces, step, d.n, d.width, d.block), norms, first, live, room, labels)
+
+
+cdef void assign_live_piece(Descent d, const floating *x, Piece piece, const floating *norms, int64_t first, int64_t live,
+                            Room room, int32_t *labels) noexcept nogil:
+    cdef:
+        int64_t i, at, own
+        floating *product = <floating*>room.product
+        floating *best = product + piece.rows * live * d.K
+        floating *costs
+        const floating *scaled = <floating*>room.scaled
+        const floating *constants = <floating*>room.constants
+        int32_t *found
+    x += piece.offset
+    multiply(x, piece, d.width, <int>(live * d.K), scaled, product)
+    for i in range(live):
+        at = room.live[i] * d.n + piece.first
+        found, costs = labels + first * d.n + at, <floating*>room.costs + at
+        own = (first + room.live[i]) * d.own * d.n + piece.first
+        if d.scale != NULL and room.unseen[i].starts[d.K] > 0:
+            assign_in_part(x, piece.stride, piece.rows, d.q, d.K, product, scaled + i * d.K * d.width, room.unseen[i],
+                           norms + own, d.scale + own, room.scratch, found, costs)
+        elif floating is float:
+            nearest_float(product, constants + i * d.K if d.scale == NULL else NULL, d.K, piece.rows, best, best + piece.rows)
+            if d.scale == NULL:
+                store_nearest_float(best, best + piece.rows, norms + own, piece.rows, found, costs)
+            else:
+                store_scaled_float(best, best + piece.rows, norms + own, d.scale + own, piece.rows, found, costs)
+        else:
+            nearest_double(product, constants + i * d.K if d.scale == NULL else NULL, d.K, piece.rows, best, best + piece.rows)
+            if d.scale == NULL:
+                store_nearest_double(best, best + piece.rows, norms + own, piece.rows, found, costs)
+            else:
+                store_scaled_double(best, best + piece.rows, norms + own, d.scale + own, piece.rows, found, costs)
+        product += piece.rows * d.K
+
+
+cdef bint step_run(Descent d, const floating *rows, int64_t r, int64_t s, bint begins, Room room, Results out) noexcept nogil:
+    """Trim, sum and make centers of run r, which has the place s; return whether it has ended."""
+    cdef:
+        int64_t i, k, n = d.n, moved, cut = -1
+        double left = 0, kept
+        int32_t *groups = out.groups + r * n
+        const int32_t *labels = out.labels + r * n
+        const floating *costs = <floating*>room.costs + s * n
+        const double *scale = d.scale + r * d.own * n
+        double *totals = room.totals + s * d.K * d.width
+        double *counts = room.counts + s * d.K
+        bint ended
+    if d.masses != NULL:
+        if floating is float:
+            kept = trim_masses_run_float(labels, costs, d.masses, n, d.m, room.buffer, room.fresh, &cut, &left)
+        else:
+            kept = trim_masses_run_double(labels, costs, d.masses, n, d.m, room.buffer, room.fresh, &cut, &left)
+    elif floating is float:
+        kept = trim_run_float(labels, costs, n, <int64_t>d.m, <float*>room.buffer, room.fresh)
+    else:
+        kept = trim_run_double(labels, costs, n, <int64_t>d.m, <double*>room.buffer, room.fresh)
+    for i in range(n if d.scale != NULL else 0):
+        if scale[i] == 0:  # nothing that has weight is observed
+            room.fresh[i] = -1
+    moved = shift_stripe(rows, n, d.row_block, NULL, 1, d.masses, groups, room.fresh, 0, n, d.width, d.width,
+                         <floating*>room.row, NULL, totals, counts)
+    if d.masses != NULL:
+        moved += parts_differ(Parts(&out.cut[r], &out.left[r], 1), Parts(&cut, &left, 1))
+        move_parts(rows, n, d.row_block, NULL, 1, 1, d.masses, groups, Parts(&out.cut[r], &out.left[r], 1), d.width, d.width,
+                   <floating*>room.row, totals, counts)
+        move_parts(rows, n, d.row_block, NULL, 1, -1, d.masses, room.fresh, Parts(&cut, &left, 1), d.width, d.width,
+                   <floating*>room.row, totals, counts)
+    memcpy(groups, room.fresh, n * sizeof(int32_t))
+    # A sum that no longer falls goes round in ties or in rounding.
+    ended = not begins and (moved == 0 or kept >= out.within[r] * (1 - d.tol))
+    out.cut[r], out.left[r], out.within[r] = cut, left, kept
+    fill_empty(d, rows, costs, cut, room, groups, totals, counts)
+    for k in range(d.K):
+        if counts[k] > 0:  # an empty cluster keeps its center
+            center_of(totals + k * d.width, counts[k], d.q, d.scale != NULL, room.centers + (s * d.K + k) * d.q)
+    return ended
+
+
+cdef void fill_empty(Descent d, const floating *rows, const floating *costs, int64_t cut, Room room, int32_t *groups,
+                     double *totals, double *counts) noexcept nogil:
+    """Give each empty group the case that costs most where it is, if it costs anything and is not alone there."""
+    cdef int64_t k, i, found
+    cdef double mass = 1, most
+    cdef const floating *case_i
+    for k in range(d.K):
+        if counts[k] < NO_MASS:  # what rounding left is nothing
+            counts[k] = 0
+            memset(totals + k * d.width, 0, d.width * sizeof(double))
+    for k in range(d.K):
+        if counts[k] > 0:
+            continue
+        found, most = -1, 0
+        for i in range(d.n):
+            if groups[i] < 0 or i == cut or not costs[i] > most:
+                continue
+            if counts[groups[i]] - (d.masses[i] if d.masses != NULL else 1) > NO_MASS:
+                found, most = i, costs[i]
+        if found < 0:
+            continue
+        mass = d.masses[found] if d.masses != NULL else 1
+        case_i = row_of(rows, found, d.n, d.width, d.row_block, <floating*>room.row)
+        move_row(case_i, NULL, 1, -mass, d.width, d.width, totals + groups[found] * d.width)
+        counts[groups[found]] -= mass
+        move_row(case_i, NULL, 1, mass, d.width, d.width, totals + k * d.width)
+        counts[k] += mass
+        groups[found] = <int32_t>k
+
+
+cdef inline void center_of(const double *total, double count, int64_t q, bint missing, double *center) noexcept nogil:
+    cdef int64_t j
+    for j in range(q):
+        if missing:
+            center[j] = total[j] / total[q + j] if total[q + j] > NO_MASS else NAN
+        else:
+            center[j] = total[j] / count
 
 
 # ---- Cells whose squared error is bounded

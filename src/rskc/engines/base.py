@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from rskc.engines.cells import CellPasses
+from rskc.engines.descent import descend_by_passes
 from rskc.engines.interface import Listed, Remaining
 
 # In tables, cells beyond this many times the largest spread of a column are cut off there: sums
@@ -195,6 +196,9 @@ class BaseTable:
 
     def exclude(self, groups):
         return groups
+
+    def descend(self, centers, m, max_iter, tol=0.0):
+        return descend_by_passes(self, centers, m, max_iter, tol)
 
     def norms(self):
         """Return the weighted squared norm of each case, (1 or runs, n)."""

@@ -12,12 +12,21 @@ from typing import Any, cast
 import numpy as np
 
 from rskc.engines.base import BaseEngine, Latest, above_0
-from rskc.engines.interface import Assignment, Engine, Grouping, Moved, Regrouping
+from rskc.engines.descent import descend_by_passes
+from rskc.engines.interface import Assignment, Engine, Moved, Regrouping
 from rskc.engines.masses import whole
 from rskc.engines.missing import MissingSums
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.
 MOST_FLAGGINGS = 50
+# What does not depend on how errors are measured: it is that of the engine or table that is bounded.
+CASES = (
+    "n_cases n_features n_missing n_unobserved n_threads mass rounded weighted arrays work_bytes "
+    "searchable frame unit dtype seen rotated cases_at rows columns_of numbers returned as_result "
+    "equal_weights set_aside farthest distinct largest_cell little_seen place restore trim exclude "
+    "expect forget_part"
+)
+OF_CASES = frozenset(CASES.split())
 
 
 class BoundedSums(MissingSums):
@@ -80,7 +89,12 @@ class BoundedTable(_Bounds):
         self._latest = Latest()
 
     def __getattr__(self, name):
+        if name not in OF_CASES:  # what sees cells must not be that of the plain table
+            raise AttributeError(name)
         return getattr(self._plain, name)
+
+    def descend(self, centers, m, max_iter, tol=0.0):
+        return descend_by_passes(self, centers, m, max_iter, tol)
 
     def of_runs(self, index):
         own = self.weights[index] if len(self.weights) > 1 else self.weights
@@ -104,9 +118,6 @@ class BoundedTable(_Bounds):
         groups, within = self.trim(assignment, m)
         return Regrouping(groups, within, self.shift(sums, before, groups))
 
-    def trim(self, assignment, m) -> Grouping:
-        return self._plain.trim(assignment, m)
-
     def single_moves(self, groups, K, max_rounds=100):
         return Moved(
             groups,
@@ -124,6 +135,8 @@ class BoundedEngine(_Bounds):
         self._limits = (limits * engine.frame.factor) ** 2
 
     def __getattr__(self, name):
+        if name not in OF_CASES:
+            raise AttributeError(name)
         return getattr(self._engine, name)
 
     take_out_farthest = BaseEngine.take_out_farthest

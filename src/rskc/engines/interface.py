@@ -50,6 +50,15 @@ class Moved(NamedTuple):
     moves: np.ndarray  # (runs,)
 
 
+class Descended(NamedTuple):
+    """Where runs of trimmed Lloyd have ended."""
+
+    groups: Any  # (runs, n) int32
+    labels: Any  # (runs, n) int32: trimmed cases have one too
+    within: np.ndarray  # (runs,)
+    converged: np.ndarray  # (runs,) bool
+
+
 class Farthest(NamedTuple):
     """The cases at the largest distances, and the largest distance of each run."""
 
@@ -189,6 +198,13 @@ class Table(Protocol):
 
     def regroup(self, assignment: Assignment, m: float, sums: Sums, before: Any) -> Regrouping:
         """Trim, and bring the sums of the groups before to those of the new ones."""
+
+    def descend(self, centers: np.ndarray, m: float, max_iter: int, tol: float = 0.0) -> Descended:
+        """Run trimmed Lloyd from each of the centers (runs, K, columns).
+
+        A run ends when nothing in it changes, or when its within sum falls by no more than ``tol``
+        of itself.
+        """
 
     def exclude(self, groups: Any) -> Any:
         """Return groups with -1 also for cases of which nothing that has weight is observed."""

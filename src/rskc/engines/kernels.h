@@ -82,6 +82,23 @@ static void nearer(const double *RSKC_RESTRICT sums, const double *RSKC_RESTRICT
     }
 }
 
+#include "products.h"
+
+/* What products_mixed does, where the machine does not have it: BLAS wants one type for all. */
+RSKC_CLONES
+static void products_plain(const float *RSKC_RESTRICT x, int64_t stride, int rows, int64_t q,
+                           int columns, const double *RSKC_RESTRICT scaled,
+                           double *RSKC_RESTRICT out) {
+    for (int c = 0; c < columns; c++, out += rows) {
+        for (int i = 0; i < rows; i++) out[i] = 0;
+        for (int64_t j = 0; j < q; j++) {
+            double factor = scaled[c * q + j];
+            const float *xj = x + j * stride;
+            for (int i = 0; i < rows; i++) out[i] += (double)xj[i] * factor;
+        }
+    }
+}
+
 /* double first: centers are double for both */
 #define T double
 #define BITS uint64_t

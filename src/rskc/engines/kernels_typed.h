@@ -74,18 +74,6 @@ static int NAME(take_out)(const T *RSKC_RESTRICT d, const T *RSKC_RESTRICT norms
     return (int)lost;
 }
 
-/* The same sum for one case, whose cells are `rows` apart, term by term over all features but some. */
-static double NAME(sum_without)(const T *x, int64_t rows, int64_t q, const double *w, const T *scaled,
-                                const int64_t *unseen, int64_t n_unseen) {
-    double sum = 0;
-    for (int64_t j = 0, u = 0; j < q; j++) {
-        double value = (double)x[j * rows], mark = (double)x[(q + j) * rows];
-        if (u < n_unseen && unseen[u] == j) u++;
-        else sum += value * (w[j] * value + (double)scaled[j]) + mark * (double)scaled[q + j];
-    }
-    return sum;
-}
-
 /* out = -2 w c and then w c^2, 0 where the center is not observed; returns in how many features
    that have weight it is not. */
 RSKC_CLONES

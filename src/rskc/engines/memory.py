@@ -11,7 +11,16 @@ from rskc.engines import passes_numpy
 from rskc.engines.base import BaseEngine, BaseTable, Frame, Sums, case_numbers, sums_to_keys
 from rskc.engines.cells import Piece
 from rskc.engines.empty import candidates_needed, costliest, fill_from
-from rskc.engines.interface import Assignment, Cases, Farthest, Grouping, Moved, Regrouping
+from rskc.engines.interface import (
+    Assignment,
+    Cases,
+    Descended,
+    Farthest,
+    Grouping,
+    Moved,
+    Regrouping,
+)
+from rskc.engines.masses import Parted
 from rskc.engines.teams import team
 
 PASSES: ModuleType
@@ -27,6 +36,13 @@ FEW_CASES = 500
 ROWS_BYTES = 2**25
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
 WORK_BYTES = 2**25
+# Descents are made in groups of so many runs, which share products and belong to one thread; of few
+# runs each group has fewer.
+MOST_TOGETHER, FEWEST_GROUPS = 8, 16
+# A few runs that take more multiplications than this in an iteration share threads within passes.
+FEW_RUNS, LONG_RUN = 4, 10_000_000
+# Where no case is trimmed in part, before and after.
+NOTHING_CUT = None, None, None, None
 
 
 def passes_info() -> dict:
@@ -173,6 +189,11 @@ class MemoryTable(BaseTable):
         self.n_threads, self.passes = n_threads, passes
 
     @property
+    def scale(self):
+        """Nothing is missing, and nothing is scaled up."""
+        return None
+
+    @property
     def work_bytes(self):
         """A batch reads the table once for all its runs: large tables get a third of their size."""
         return max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
@@ -204,7 +225,7 @@ class MemoryTable(BaseTable):
     def trim(self, assignment, m):
         groups, within = np.empty_like(assignment.labels), np.empty(len(assignment.labels))
         threads = self._threads(20 * len(groups))
-        self.passes.trim(assignment.labels, assignment.costs, m, threads, groups, within)
+        self.passes.trim(*assignment, None, m, threads, groups, within, None, None)
         return Grouping(self.exclude(groups), within)
 
     def regroup(self, assignment, m, sums, before):
@@ -223,8 +244,10 @@ class MemoryTable(BaseTable):
             self.row_block,
             np.zeros(self.width),
             1.0,
+            None,
             before,
             after,
+            *NOTHING_CUT,
             self._threads(len(before) * (20 + self.width)),
             sums.totals,
             sums.counts,
@@ -232,8 +255,42 @@ class MemoryTable(BaseTable):
         )
         return moved
 
+    def descend(self, centers, m, max_iter, tol=0.0):
+        runs, K, _ = centers.shape
+        one_run = self.n_cases * self.width * K
+        if not hasattr(self.passes, "descend") or (runs < FEW_RUNS and one_run > LONG_RUN):
+            return super().descend(centers, m, max_iter, tol)
+        groups, labels = np.empty((2, runs, self.n_cases), np.int32)
+        within, converged = np.empty(runs), np.empty(runs, np.uint8)
+        parts = np.empty((runs, 1), np.int64), np.empty((runs, 1))
+        masses = getattr(self.arrays, "masses", None)
+        self.passes.descend(
+            self.blocks,
+            self.passes.BLOCK,
+            self.rows,
+            self.row_block,
+            self.weights,
+            self.norms(),
+            self.scale,
+            masses,
+            m,
+            max_iter,
+            tol,
+            np.ascontiguousarray(centers, np.float64),
+            min(MOST_TOGETHER, -(-runs // FEWEST_GROUPS)),
+            self.n_threads,
+            groups,
+            labels,
+            within,
+            converged,
+            *parts,
+        )
+        if masses is not None:
+            groups = Parted(groups, *parts)
+        return Descended(groups, labels, within, converged.astype(bool))
+
     def single_moves(self, groups, K, max_rounds=100):
-        return self._move(self.passes.single_moves, (), groups, K, max_rounds)
+        return self._move(self.passes.single_moves, None, groups, K, max_rounds)
 
     def _move(self, single_moves, scale, groups, K, max_rounds):
         groups, sums, moves = groups.copy(), self.sums(groups, K), np.empty(len(groups), np.int64)
@@ -241,7 +298,8 @@ class MemoryTable(BaseTable):
             self.rows,
             self.row_block,
             self.weights,
-            *scale,
+            scale,
+            None,
             max_rounds,
             self._threads(groups.size),
             groups,
@@ -328,20 +386,16 @@ class MemoryEngine(BaseEngine):
         threads = self._threads(len(before) * self.width)
         location, factor, _ = self.frame
         rows = self.X.reshape(-1)
-        self.passes.shift_sums(
-            rows, 1, location, factor, before, after, threads, sums.totals, sums.counts, moved
-        )
+        groups, result = (before, after, *NOTHING_CUT), (sums.totals, sums.counts, moved)
+        self.passes.shift_sums(rows, 1, location, factor, None, *groups, threads, *result)
         return moved
 
     def distances(self, labels, centers, weights=None):
-        return self._distances(self.passes.own_distances, labels, centers, weights)
-
-    def _distances(self, own_distances, labels, centers, weights):
         weights = self.equal_weights() if weights is None else weights
         out = np.empty(labels.shape)
         threads = self._threads(len(labels) * self.n_features)
-        location, factor, _ = self.frame
-        own_distances(self.X, location, factor, weights, labels, centers, threads, out)
+        frame, missing = self.frame[:2], self.sums_type.factored
+        self.passes.own_distances(self.X, *frame, weights, labels, centers, missing, threads, out)
         return out
 
     def squared(self, centers, weights):
@@ -359,7 +413,8 @@ class MemoryEngine(BaseEngine):
         groups = np.zeros(distances.shape, np.int32)
         if m > 0:
             kept, labels = np.empty(len(distances)), np.zeros_like(groups)
-            self.passes.trim(labels, distances, m, self._threads(20 * len(labels)), groups, kept)
+            threads = self._threads(20 * len(labels))
+            self.passes.trim(labels, distances, None, m, threads, groups, kept, None, None)
         return Farthest(groups < 0, distances.max(axis=1))
 
     def _table_of(self, cells, weights, place):

@@ -23,8 +23,7 @@ import numpy as np
 
 from rskc.engines.base import NO_MASS, BaseEngine, BaseTable, Frame, Sums, above_0, sample_steps
 from rskc.engines.interface import Assignment, Listed
-from rskc.engines.masses import no_slots
-from rskc.engines.memory import PASSES, MemoryEngine, MemoryTable
+from rskc.engines.memory import NOTHING_CUT, PASSES, MemoryEngine, MemoryTable
 from rskc.engines.passes_numpy import NOTHING
 from rskc.engines.teams import team
 
@@ -163,8 +162,7 @@ class MissingTable(MissingTableMixin, MemoryTable):
     def single_moves(self, groups, K, max_rounds=100):
         # Moves lower the sum over observed cells and exchanges the one scaled up for missing ones:
         # together they may cycle, and the number of rounds ends that.
-        passes = self.passes.single_moves_missing
-        return self._move(passes, (self.scale,), groups, K, max_rounds)
+        return self._move(self.passes.single_moves, self.scale, groups, K, max_rounds)
 
 
 class MissingEngineMixin(BaseEngine):
@@ -222,9 +220,6 @@ class MissingEngine(MissingEngineMixin, MemoryEngine):
     def largest_cell(self):
         return float(max(np.nanmax(self.X), -np.nanmin(self.X)))
 
-    def distances(self, labels, centers, weights=None):
-        return self._distances(self.passes.own_distances_missing, labels, centers, weights)
-
     def factored(self, groups, weights, K):
         """Return sums (runs, K, p) of f x, and of f over observed cells; f is a case's factor."""
         return self._factored(groups, self._factors(weights), K)
@@ -233,7 +228,7 @@ class MissingEngine(MissingEngineMixin, MemoryEngine):
         sums = self.sums_type.empty(len(groups), K, self.width)
         moved, (location, factor, _) = np.empty(len(groups), np.int64), self.frame
         none, threads = np.full_like(groups, -1), self._threads(len(groups) * self.width)
-        self.passes.shift_masses(
+        self.passes.shift_sums(
             self.X.reshape(-1),
             1,
             location,
@@ -241,8 +236,7 @@ class MissingEngine(MissingEngineMixin, MemoryEngine):
             factors,
             none,
             groups,
-            *no_slots(len(groups)),
-            *no_slots(len(groups)),
+            *NOTHING_CUT,
             threads,
             sums.totals,
             sums.counts,

@@ -32,6 +32,11 @@ def has_openmp():
     return False
 
 
+def has_products():
+    """Whether products are made by kernels of rskc."""
+    return False
+
+
 def max_threads():
     """How many threads OpenMP would use now."""
     return 1
@@ -136,13 +141,19 @@ def assign_missing(
         costs[r] = np.where(np.isfinite(least), least, 0)
 
 
-def trim(labels, costs, m, n_threads, groups, kept):
+def trim(labels, costs, masses, m, n_threads, groups, kept, cut, left):
     """Write the labels to ``groups``, with -1 for the m cases of largest cost.
 
-    The lower number goes first in a tie. kept = the sum of the other costs, for each run.
+    The lower number goes first in a tie. kept = the sum of the other costs, for each run. With
+    masses (else None) cases go until the mass m is gone. The last one may go in part and keeps its
+    label: ``cut`` (runs, 1) is its number, or -1, and ``left`` what is kept of its mass; kept is
+    the sum of masses times costs then. Without masses cut and left are not looked at.
     """
     groups[...] = labels
     for r, cost in enumerate(costs):
+        if masses is not None:
+            kept[r] = _trim_masses(cost, masses, m, groups[r], cut[r], left[r])
+            continue
         if m > 0:
             bar = np.partition(cost, len(cost) - m)[len(cost) - m]
             above = cost > bar
@@ -152,41 +163,24 @@ def trim(labels, costs, m, n_threads, groups, kept):
         kept[r] = cost[groups[r] >= 0].sum(dtype=np.float64)
 
 
-def trim_masses(labels, costs, masses, m, n_threads, groups, kept, cut, left):
-    """Do the same by mass: cases go, the largest cost first, until the mass m is gone.
-
-    The last one may go in part and keeps its label: ``cut`` is its number, or -1, and ``left`` what
-    is kept of its mass. kept = the sum of masses times costs of what is kept, for each run.
-    """
-    groups[...], cut[...], left[...] = labels, -1, 0.0
-    slack = MASS_SLACK * m
-    for r, cost in enumerate(costs):
-        if m > 0:
-            order = np.argsort(-cost, kind="stable")
-            gone = np.cumsum(masses[order])
-            whole = int(np.searchsorted(gone, m + slack, side="right"))
-            groups[r, order[:whole]] = -1
-            rest = m - (gone[whole - 1] if whole else 0.0)
-            if whole < len(order) and rest > slack:
-                cut[r] = order[whole]
-                left[r] = masses[cut[r]] - rest
-        own = groups[r] >= 0
-        kept[r] = masses[own] @ cost[own].astype(np.float64)
-        if cut[r] >= 0:
-            kept[r] -= (masses[cut[r]] - left[r]) * cost[cut[r]]
+def _trim_masses(cost, masses, m, groups, cut, left):
+    """Do it for one run by mass; return what is kept."""
+    cut[...], left[...], slack = -1, 0.0, MASS_SLACK * m
+    if m > 0:
+        order = np.argsort(-cost, kind="stable")
+        gone = np.cumsum(masses[order])
+        whole = int(np.searchsorted(gone, m + slack, side="right"))
+        groups[order[:whole]] = -1
+        rest = m - (gone[whole - 1] if whole else 0.0)
+        if whole < len(order) and rest > slack:
+            cut[0] = order[whole]
+            left[0] = masses[cut[0]] - rest
+    own = groups >= 0
+    kept = masses[own] @ cost[own].astype(np.float64)
+    return kept if cut[0] < 0 else kept - (masses[cut[0]] - left[0]) * cost[cut[0]]
 
 
-def shift_sums(X, block, location, factor, before, after, n_threads, totals, counts, moved):
-    """Bring totals and counts of each group from the grouping ``before`` to ``after``.
-
-    Where totals have twice as many columns as X, they are of observed cells, and then of marks: how
-    many there are.
-    """
-    ones = np.ones((1, before.shape[1]))
-    _shift(X, block, location, factor, ones, before, after, totals, counts, moved)
-
-
-def shift_masses(
+def shift_sums(
     X,
     block,
     location,
@@ -203,13 +197,23 @@ def shift_masses(
     counts,
     moved,
 ):
-    """Do the same where each case counts with its mass; counts are masses too.
+    """Bring totals and counts of each group from the grouping ``before`` to ``after``.
 
-    Masses have one row, or one for each run. Of the cases with the numbers cut (runs, slots), -1
-    for none, left is what is kept of the mass, in either grouping. A run in which another part of a
-    case is kept counts one more case in moved.
+    Where totals have twice as many columns as X, they are of observed cells, and then of marks: how
+    many there are.
+
+    With masses (one row or one for each run; else None) each case counts with its own, and counts
+    are masses too. Of the cases with the numbers cut (runs, slots), -1 for none, left is what is
+    kept of the mass, in either grouping; None where nothing is cut. A run in which another part of
+    a case is kept counts one more case in moved.
     """
+    masses = np.ones((1, before.shape[1])) if masses is None else masses
     _shift(X, block, location, factor, masses, before, after, totals, counts, moved)
+    if cut_before is None and cut_after is None:
+        return
+    none = np.empty((len(before), 0), np.int64), np.empty((len(before), 0))
+    cut_before, left_before = none if cut_before is None else (cut_before, left_before)
+    cut_after, left_after = none if cut_after is None else (cut_after, left_after)
     rows = _rows(X, len(location), block)
     for groups, cut, left, sign in (
         (before, cut_before, left_before, 1),
@@ -251,30 +255,24 @@ def _as_wide(rows, width):
     return rows if rows.shape[1] == width else _with_marks(rows)
 
 
-def own_distances(X, location, factor, weights, labels, centers, n_threads, out):
-    """Distances of (X - location) * factor, weighted and squared, to the center of the label."""
-    for r, label in enumerate(labels):
-        own = weights[r % len(weights)]
-        used = slice(None) if own.all() else np.flatnonzero(own)
-        for rows in _blocks(len(X), 16 * X.shape[1]):
-            with np.errstate(over="ignore"):  # an outlying cell may be infinitely far away
-                errors = (X[rows] - location) * factor - centers[r][label[rows]]
-                out[r, rows] = errors[:, used] ** 2 @ own[used]
+def own_distances(X, location, factor, weights, labels, centers, missing, n_threads, out):
+    """Distances of (X - location) * factor, weighted and squared, to the center of the label.
 
-
-def own_distances_missing(X, location, factor, weights, labels, centers, n_threads, out):
-    """Return the same where NaN marks what is not observed, of cases or centers.
-
-    Distances are over features that are observed in both, scaled up by all weight / observed
-    weight; infinite where nothing is observed.
+    Where cells are missing, NaN marks what is not observed, of cases or centers: distances are over
+    features that are observed in both, scaled up by all weight / observed weight; infinite where
+    nothing is observed.
     """
     for r, label in enumerate(labels):
-        used = np.flatnonzero(weights[r % len(weights)])
-        own = weights[r % len(weights), used]
-        for rows in _blocks(len(X), 32 * X.shape[1]):
-            with np.errstate(over="ignore", invalid="ignore"):
-                errors = (X[rows] - location) * factor - centers[r][label[rows]]
-                errors = errors[:, used]
+        own = weights[r % len(weights)]
+        used = slice(None) if own.all() and not missing else np.flatnonzero(own)
+        own = own[used]
+        for rows in _blocks(len(X), 32 * X.shape[1] if missing else 16 * X.shape[1]):
+            # An outlying cell may be infinitely far away.
+            with np.errstate(over="ignore", invalid="ignore" if missing else None):
+                errors = ((X[rows] - location) * factor - centers[r][label[rows]])[:, used]
+                if not missing:
+                    out[r, rows] = errors**2 @ own
+                    continue
                 sums = np.where(np.isnan(errors), 0, errors**2) @ own
             observed = ~np.isnan(errors) @ own
             some = observed > NOTHING * own.sum()
@@ -298,42 +296,20 @@ def row_norms(X, block, weights, n_threads, out):
         out[:, rows] = weights @ np.square(X[rows], dtype=np.float64).T
 
 
-def single_moves(X, block, weights, max_rounds, n_threads, groups, totals, counts, moves):
-    """Move or exchange one case at a time while the within sum of squares falls, for every run."""
-    X = _rows(X, weights.shape[1], block)
-    for r in range(len(groups)):
-        run = Run(X, weights[r % len(weights)], groups[r], totals[r], counts[r])
-        moves[r] = run.all_rounds(max_rounds)
-
-
-def single_moves_missing(
-    X, block, weights, scale, max_rounds, n_threads, groups, totals, counts, moves
-):
-    """Do the same for a table of values and marks (n, 2q)."""
-    X = _rows(X, 2 * weights.shape[1], block)
-    for r in range(len(groups)):
-        own = r % len(weights)
-        run = MissingRun(X, weights[own], groups[r], totals[r], counts[r])
-        run.scale = scale[own]
-        moves[r] = run.all_rounds(max_rounds)
-
-
-def move_masses(X, block, weights, masses, max_rounds, n_threads, groups, totals, counts, moves):
-    """Move cases that count with their masses; only those of the same mass are exchanged."""
-    X = _rows(X, weights.shape[1], block)
-    for r in range(len(groups)):
-        run = Run(X, weights[r % len(weights)], groups[r], totals[r], counts[r])
-        run.mass = masses
-        moves[r] = run.all_rounds(max_rounds)
-
-
-def move_masses_missing(
+def single_moves(
     X, block, weights, scale, masses, max_rounds, n_threads, groups, totals, counts, moves
 ):
-    """Do the same for a table of values and marks (n, 2q)."""
-    X = _rows(X, 2 * weights.shape[1], block)
+    """Move or exchange one case at a time while the within sum of squares falls, for every run.
+
+    With scale (else None) the table has values and marks (n, 2q), and distances are multiplied by
+    it for the missing cells of each case. With masses (else None) each case counts with its own,
+    and only those of the same mass are exchanged.
+    """
+    X = _rows(X, totals.shape[2], block)
     for r in range(len(groups)):
         own = r % len(weights)
-        run = MissingRun(X, weights[own], groups[r], totals[r], counts[r])
-        run.scale, run.mass = scale[own], masses
+        kind = Run if scale is None else MissingRun
+        run = kind(X, weights[own], groups[r], totals[r], counts[r])
+        run.scale = run.scale if scale is None else scale[own]
+        run.mass = run.mass if masses is None else masses
         moves[r] = run.all_rounds(max_rounds)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -310,13 +309,15 @@ class SparseTable(MemoryTable):
     def shift(self, sums, before, after):
         return self.cells.shift(sums, before, after)
 
-    def single_moves(self, groups, K, max_rounds=100):
-        masses = np.ones(self.n_cases)
-        return self._move(partial(self.move_runs, masses), (), groups, K, max_rounds)
+    descend = BaseTable.descend
 
-    def move_runs(self, masses, rows, block, weights, rounds, threads, groups, *results):
+    def single_moves(self, groups, K, max_rounds=100):
+        return self._move(self.move_runs, None, groups, K, max_rounds)
+
+    def move_runs(self, rows, block, weights, scale, masses, rounds, threads, groups, *results):
         """Move single cases of each run, as passes do."""
         totals, counts, moves = results
+        masses = np.ones(self.n_cases) if masses is None else masses
         for r, norms in enumerate(np.broadcast_to(self.norms(), groups.shape)):
             own = weights[r % len(weights)]
             run = SparseRun(self.cells, norms, own, masses, groups[r], totals[r], counts[r])

@@ -114,8 +114,7 @@ class WeightedTableMixin(WeightedSums, BaseTable):
         groups, within = np.empty_like(labels), np.empty(len(labels))
         cut, left = np.empty((len(labels), 1), np.int64), np.empty((len(labels), 1))
         threads = self._threads(20 * len(groups))
-        parts = cut[:, 0], left[:, 0]
-        self.passes.trim_masses(labels, costs, self.masses, m, threads, groups, within, *parts)
+        self.passes.trim(labels, costs, self.masses, m, threads, groups, within, cut, left)
         return Grouping(self.exclude(Parted(groups, cut, left)), within)
 
     def sums(self, groups, K):
@@ -125,7 +124,7 @@ class WeightedTableMixin(WeightedSums, BaseTable):
 
     def change(self, sums, before, after):
         moved = np.empty(len(whole(before)), np.int64)
-        self.passes.shift_masses(
+        self.passes.shift_sums(
             self.rows,
             self.row_block,
             np.zeros(self.width),
@@ -143,7 +142,7 @@ class WeightedTableMixin(WeightedSums, BaseTable):
         return moved
 
     def single_moves(self, groups, K, max_rounds=100):
-        return self._move_masses(self.passes.move_masses, (), groups, K, max_rounds)
+        return self._move_masses(self.passes.single_moves, None, groups, K, max_rounds)
 
     def _move_masses(self, moves_of, scale, groups, K, max_rounds):
         """Move cases; those that are trimmed in part stay where they are."""
@@ -155,7 +154,7 @@ class WeightedTableMixin(WeightedSums, BaseTable):
             self.rows,
             self.row_block,
             self.weights,
-            *scale,
+            scale,
             self.masses,
             max_rounds,
             self._threads(own.size),
@@ -183,8 +182,7 @@ class WeightedMissingTable(WeightedTableMixin, MissingTable):
     """Values and marks of the columns that carry weight."""
 
     def single_moves(self, groups, K, max_rounds=100):
-        passes = self.passes.move_masses_missing
-        return self._move_masses(passes, (self.scale,), groups, K, max_rounds)
+        return self._move_masses(self.passes.single_moves, self.scale, groups, K, max_rounds)
 
 
 def give_masses(table: Any, masses: np.ndarray) -> Any:
@@ -233,7 +231,7 @@ class WeightedEngineMixin(WeightedSums, BaseEngine):
     def change(self, sums, before, after):
         moved = np.empty(len(whole(before)), np.int64)
         location, factor, _ = self.frame
-        self.passes.shift_masses(
+        self.passes.shift_sums(
             self.X.reshape(-1),
             1,
             location,
@@ -256,8 +254,8 @@ class WeightedEngineMixin(WeightedSums, BaseEngine):
             return Farthest(groups < 0, largest)
         runs, labels = len(groups), np.zeros_like(groups)
         cut, left, kept = np.empty((runs, 1), np.int64), np.empty((runs, 1)), np.empty(runs)
-        threads, parts = self._threads(20 * runs), (cut[:, 0], left[:, 0])
-        self.passes.trim_masses(labels, distances, self.masses, m, threads, groups, kept, *parts)
+        threads = self._threads(20 * runs)
+        self.passes.trim(labels, distances, self.masses, m, threads, groups, kept, cut, left)
         return Farthest(Parted(groups < 0, cut, left), largest)
 
     def _table_of(self, cells, weights, place):
@@ -293,10 +291,7 @@ class WeightedSparseTable(WeightedTableMixin, SparseTable):
         return moved + parts_differ(before, after)
 
     def single_moves(self, groups, K, max_rounds=100):
-        def moves_of(rows, block, weights, masses, *rest):
-            self.move_runs(masses, rows, block, weights, *rest)
-
-        return self._move_masses(moves_of, (), groups, K, max_rounds)
+        return self._move_masses(self.move_runs, None, groups, K, max_rounds)
 
 
 class WeightedSparseEngine(WeightedEngineMixin, SparseEngine):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines import Assignment, Cases, Table
+from rskc.engines import Cases, Table
 from rskc.solver.problem import Problem
 
 # Multiplications that a round of single moves may take: a tenth of a second.
@@ -68,78 +68,9 @@ class Partitions:
 
 
 def lloyd(table: Table, centers: np.ndarray, problem: Problem) -> Partitions:
-    """Run trimmed K-means from each of the starting centers (runs, K, columns), in one batch.
-
-    A run leaves the batch when nothing in it changes, or when its within sum falls by no more than
-    ``tol`` of itself.
-    """
-    batch = _Batch(table, centers, problem.n_trim)
-    for _ in range(problem.max_iter):
-        ended = batch.step(problem.tol)
-        if ended.any():
-            batch.leave(ended)
-        if len(batch.runs) == 0:
-            break
-    else:
-        batch.leave(np.ones(len(batch.runs), bool), converged=False)
-    return batch.found()
-
-
-class _Batch:
-    """The runs that still move, and their sums; and those that have ended."""
-
-    def __init__(self, table: Table, centers: np.ndarray, n_trim: float):
-        self.table, self.n_trim, self.centers = table, n_trim, centers
-        self.runs = np.arange(len(centers))
-        self.ended: list[tuple[np.ndarray, Partitions]] = []
-        assignment = table.assign(centers)
-        self.labels = assignment.labels
-        self.groups, self.within = table.trim(assignment, n_trim)
-        self.sums = table.sums(self.groups, centers.shape[1])
-        self._update_centers(assignment)
-
-    def step(self, tol: float) -> np.ndarray:
-        """Make one iteration; return which runs have ended."""
-        assignment = self.table.assign(self.centers)
-        new = self.table.regroup(assignment, self.n_trim, self.sums, self.groups)
-        # A sum that no longer falls goes round in ties or in rounding.
-        ended = (new.moved == 0) | (new.within >= self.within * (1 - tol))
-        self.groups, self.labels, self.within = new.groups, assignment.labels, new.within
-        self._update_centers(assignment)
-        return ended
-
-    def leave(self, ended: np.ndarray, converged: bool = True) -> None:
-        """Record the runs that have ended and go on without them."""
-        done, stay, take = np.flatnonzero(ended), np.flatnonzero(~ended), self.table.arrays.take
-        cases, own = (take(self.groups, done), take(self.labels, done)), self.within[done]
-        found = Partitions(*cases, own, np.full(len(done), converged), self.table.arrays)
-        self.ended.append((self.runs[done], found))
-        if len(stay) == 0:
-            self.runs = stay
-            return
-        self.table, self.runs = self.table.of_runs(stay), self.runs[stay]
-        self.groups, self.labels = take(self.groups, stay), take(self.labels, stay)
-        self.centers, self.sums = self.centers[stay], self.sums.of_runs(stay)
-        self.within = self.within[stay]
-
-    def found(self) -> Partitions:
-        """Return all runs, in the order in which they were given."""
-        runs, (first, *others) = zip(*self.ended, strict=True)
-        if not others:
-            return first
-        return first.join(*others).take(np.argsort(np.concatenate(runs)))
-
-    def _update_centers(self, assignment: Assignment) -> None:
-        before = self.centers
-        if not self.sums.counts.all():
-            arrays = self.table.arrays
-            filled = arrays.fill_empty(self.groups, self.sums.counts, assignment.costs)
-            self.table.shift(self.sums, self.groups, filled)
-            self.groups = filled
-        self.centers = self.sums.means()
-        if not self.sums.counts.all():
-            empty = self.sums.counts == 0
-            self.centers[empty] = before[empty]
+    """Run trimmed K-means from each of the starting centers (runs, K, columns), in one batch."""
+    found = table.descend(centers, problem.n_trim, problem.max_iter, problem.tol)
+    return Partitions(*found, table.arrays)
 
 
 def moves_pay(table: Table, K: int) -> bool:
