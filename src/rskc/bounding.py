@@ -241,7 +241,8 @@ class _Table:
         spreads = np.where(
             np.isinf(self.columns.scales), self.rows.std(axis=0), self.columns.scales
         )
-        weights = np.where(used & (spreads > 0), 1 / np.where(spreads > 0, spreads, 1) ** 2, 0.0)
+        squares = spreads**2
+        weights = np.where(used & (squares > 0), 1 / np.where(squares > 0, squares, 1), 0.0)
         engine = bounded_engine(self.few.engine, self.cutoff * self.columns.scales)
 
         def cost(way: _Way) -> float:

@@ -148,6 +148,7 @@ def flagged(X: Any, labels: np.ndarray, centers: np.ndarray, limits: np.ndarray)
     """Return which cells (n, p) of a table of any kind are beyond limits from their centers."""
     parts, first = [], 0
     for rows in _pieces(X):
+        rows = rows.astype(np.float64)  # differences of the largest numbers overflow in float32
         errors = np.abs(rows - centers[labels[first : first + len(rows)]])
         parts.append(csr_array(errors > limits))
         first += len(rows)

@@ -19,7 +19,7 @@ from rskc.engines.missing import MissingSums
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.
 MOST_FLAGGINGS = 50
-# What does not depend on how errors are measured: it is that of the engine or table that is bounded.
+# What does not depend on how errors are measured is that of the engine, or table, that is bounded.
 CASES = (
     "n_cases n_features n_missing n_unobserved n_threads mass rounded weighted arrays work_bytes "
     "searchable frame unit dtype seen rotated cases_at rows columns_of numbers returned as_result "

@@ -51,7 +51,7 @@ class CellPasses:
     n_cases: int
     frame: Any
     columns_of: Any
-    passes: Any = PASSES
+    cell_passes: Any = PASSES
 
     def nearest_bounded(self, columns, weights, limits, centers):
         """Return the nearest of the centers (K, q) of each case, and the distance to it: (n,)."""
@@ -59,7 +59,7 @@ class CellPasses:
         threads = self.cell_threads(columns, len(centers))
         for rows, *piece in self.pieces(columns):
             outputs = labels[rows], costs[rows]
-            self.passes.nearest_bounded(*piece, weights, limits, centers, threads, *outputs)
+            self.cell_passes.nearest_bounded(*piece, weights, limits, centers, threads, *outputs)
         return self.arrays.from_numpy(labels), self.arrays.from_numpy(costs)
 
     def bounded_distances(self, columns, weights, limits, labels, centers):
@@ -69,7 +69,7 @@ class CellPasses:
         for rows, *piece in self.pieces(columns):
             own = np.ascontiguousarray(labels[:, rows])
             out = np.empty(own.shape)
-            self.passes.bounded_distances(*piece, weights, limits, own, centers, threads, out)
+            self.cell_passes.bounded_distances(*piece, weights, limits, own, centers, threads, out)
             parts.append(out)
         return self.arrays.from_numpy(np.concatenate(parts, axis=1))
 
@@ -84,19 +84,20 @@ class CellPasses:
         threads = self.cell_threads(columns, runs)
         for rows, *piece in self.pieces(columns):
             own = (np.ascontiguousarray(part[:, rows]) for part in (shares, labels))
-            self.passes.bounded_sums(*piece, limits, *own, centers, threads, *sums)
+            self.cell_passes.bounded_sums(*piece, limits, *own, centers, threads, *sums)
         return sums
 
     def group_medians(self, columns, groups, K):
         """Return lower medians (runs, K, q) of groups (runs, n), or of evenly spaced cases."""
         found = []
         for labels in self.arrays.to_numpy(groups):
-            order, starts = _by_group(labels, K)
+            masses = self.arrays.masses_at(np.arange(self.n_cases)) if self.weighted else None
+            order, starts = _by_group(labels, K, masses)
             found.append(np.empty((K, len(columns))))
             X, location, factor, places, order = self.some_cells(columns, order)
             threads = self.cell_threads(columns, 1)
             arguments = X, location, factor, places, order, starts, threads, found[-1]
-            self.passes.lower_medians(*arguments)
+            self.cell_passes.lower_medians(*arguments)
         return np.array(found)
 
     def _counted(self, groups, shares):
@@ -135,8 +136,16 @@ def lower_medians(X: np.ndarray, passes: Any = PASSES) -> np.ndarray:
     return out[0]
 
 
-def _by_group(labels: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cases of each group, one group after the other, and where each begins."""
+def _by_group(
+    labels: np.ndarray, K: int, masses: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cases of each group, one group after the other, and where each begins.
+
+    Where cases have masses they come as their copies would.
+    """
     each = [np.flatnonzero(labels == k) for k in range(K)]
-    each = [own[:: -(-len(own) // MOST_RANKED) or 1] for own in each]
+    if masses is not None:
+        copies = np.clip(np.rint(masses), 1, MOST_RANKED).astype(np.int64)
+        each = [np.repeat(own, copies[own]) for own in each]
+    each = [own[:: max(1, -(-len(own) // MOST_RANKED))] for own in each]
     return np.concatenate(each), np.cumsum([0, *map(len, each)])

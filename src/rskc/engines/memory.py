@@ -363,6 +363,10 @@ class MemoryEngine(BaseEngine):
     def some_cells(self, columns, order):
         return self.X, self.frame.location, self.frame.factor, columns, order
 
+    @property
+    def cell_passes(self):
+        return self.passes
+
     def cell_threads(self, columns, runs):
         return self._threads(4 * runs * len(columns))
 

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from rskc.engines.base import BaseEngine, BaseTable, Frame, Place, sample_steps
+from rskc.engines.cells import CellPasses
 from rskc.engines.interface import Assignment
 from rskc.engines.memory import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable
 from rskc.engines.sparse_moves import SparseRun
@@ -364,6 +365,8 @@ class SparseEngine(MemoryEngine):
     def part(self, cases, masses=None):
         how = {"dense_bytes": self.dense_bytes, "passes": self.passes, "origin": self.origin}
         return type(self)(self.X[cases], frame=self.frame, n_threads=self.n_threads, **how)
+
+    pieces, some_cells = CellPasses.pieces, CellPasses.some_cells
 
     def distinct(self, most):
         known: set[bytes] = set()
