@@ -21,7 +21,7 @@ search.fit(X)
 # %%
 # How many clusters
 # -----------------
-# Blue: how far the worst of the clusters comes back. One cluster too many splits a true one, each
+# Blue: the stability of the least stable cluster. One cluster too many splits a true one, each
 # time in another way, and the curve falls. Orange: how far the two halves of a split agree.
 
 StabilityDisplay.from_estimator(search)
@@ -33,7 +33,7 @@ StabilityDisplay.from_estimator(search)
 # sometimes elsewhere.
 
 ConsensusDisplay.from_estimator(search)
-print(f"How far each cluster comes back: {search.cluster_stability_.round(2)}")
+print(f"Stability of each cluster: {search.cluster_stability_.round(2)}")
 
 # %%
 # The same in the plot of the clusters: doubtful cases are pale.

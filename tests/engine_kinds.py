@@ -8,8 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 from scipy.sparse import csr_array
 
-from rskc.engines import SparseEngine, engine_for, passes_numpy
-from rskc.engines.weighted import WeightedSparseEngine
+from rskc.engines import SparseEngine, engine_for, passes_numpy, sharing
 from skips import skip_without
 
 try:
@@ -43,8 +42,7 @@ class Sparse:
     def engine(self, X, missing=False, **options):
         if missing or np.isnan(X).any():
             return engine_for(csr_array(X), **options)
-        kind = WeightedSparseEngine if "masses" in options else SparseEngine
-        return kind(csr_array(X), dense_bytes=self.dense_bytes(*X.shape), **options)
+        return SparseEngine(csr_array(X), dense_bytes=self.dense_bytes(*X.shape), **options)
 
     def brought(self, engine, array):
         return array
@@ -160,3 +158,9 @@ if has_cuda("torch"):
     KINDS["cuda"] = OnDevice(to_cuda)
 if has_cuda("cupy"):
     KINDS["cupy"] = OnDevice(to_cupy)
+
+
+def threads_everywhere(monkeypatch, long_pass=0):
+    """Give threads to passes above a size, and share all that is shared, however small."""
+    monkeypatch.setattr(sharing, "LONG_PASS", long_pass)
+    monkeypatch.setattr(sharing, "SHARED_WORK", 0)

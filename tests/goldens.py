@@ -12,6 +12,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -94,7 +95,9 @@ def brought(engine, X, kind):
         return da.from_array(X, chunks=(-(-len(X) // 3), X.shape[1]))
     if engine == "strict":
         import array_api_strict
+        import sklearn
 
+        sklearn.set_config(array_api_dispatch=True)
         return array_api_strict.asarray(X)
     return X
 
@@ -102,7 +105,7 @@ def brought(engine, X, kind):
 def on_host(array):
     """Return an array in memory."""
     array = array.compute() if hasattr(array, "compute") else array
-    return np.asarray(array)
+    return np.array(array)
 
 
 def digest(array):
@@ -166,7 +169,7 @@ def run_apart(engine, only):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.json"
         command = [sys.executable, __file__, "run", str(path), "--engine", engine, "--only", only]
-        subprocess.run(command, check=True)
+        subprocess.run(command, check=True, env=os.environ | {"SCIPY_ARRAY_API": "1"})
         return json.loads(path.read_text())
 
 

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import rand_score
 
-from rskc import RobustSparseKMeans
+from rskc import ColumnStandardizer, RobustSparseKMeans, RowStandardizer
 from rskc.datasets import make_figure1
+from skips import skip_without
 
 # That a cluster may be outlying is no complaint about the input.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
@@ -411,3 +413,43 @@ def test_a_cell_whose_square_overflows_is_named(K, l1_bound):
     frame = pd.DataFrame(X, [f"s{i}" for i in range(200)], list("abcdef"))
     with pytest.raises(ValueError, match=r"feature 'a' of case 's9'\. .* raise trim"):
         RobustSparseKMeans(K, trim=0, l1_bound=l1_bound, random_state=0).fit(frame)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("dtype", [float, np.float32, int])
+def test_masked_cells_are_missing_cells(dtype):
+    """What a mask hides takes no part, whatever it is."""
+    rng = np.random.default_rng(0)
+    cells = (rng.normal(size=(60, 5)) + 4 * (np.arange(60) % 3)[:, None]).astype(dtype)
+    mask = rng.random(cells.shape) < 0.05
+    plain = np.where(mask, np.nan, cells).astype(np.float32 if dtype == np.float32 else float)
+    hidden = np.ma.masked_array(np.where(mask, np.array(1e6).astype(dtype), cells), mask)
+    model = RobustSparseKMeans(2, random_state=0, trim=0.1, l1_bound=None).fit(plain)
+    found = clone(model).fit(hidden)
+    assert_array_equal(found.cluster_centers_, model.cluster_centers_)
+    assert_array_equal(model.transform(hidden), model.transform(plain))
+    for standardizer in (ColumnStandardizer(), RowStandardizer()):
+        made = standardizer.fit_transform(hidden)
+        assert_array_equal(made, clone(standardizer).fit_transform(plain))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_masked_blocks_have_missing_cells():
+    skip_without("dask")
+    import dask.array as da
+
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    blocks = da.from_array(np.ma.masked_array(X, X > 1.5), chunks=(20, 3))
+    model = RobustSparseKMeans(2, random_state=0)
+    expected = clone(model).fit(np.where(X > 1.5, np.nan, X))
+    assert_array_equal(model.fit(blocks).cluster_centers_, expected.cluster_centers_)
+
+
+def test_masked_centers_and_weights_are_refused():
+    X, masked = np.arange(8.0)[:, None], np.ma.masked_array([[0.0], [1e6]], [[False], [True]])
+    with pytest.raises(ValueError, match="finite centers"):
+        RobustSparseKMeans(2, init=masked).fit(X)
+    with pytest.raises(ValueError, match="sample_weight contains NaN, first for case 1"):
+        RobustSparseKMeans(2).fit(
+            X, sample_weight=np.ma.masked_array(np.ones(8), np.arange(8) == 1)
+        )

@@ -26,7 +26,7 @@ from rskc.arrays import as_blocks, by_blocks
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.engines import Assignment, engine_for
 from rskc.engines.blocks import engine, order
-from rskc.engines.blocks.cases import BlockCases
+from rskc.engines.blocks.cases import BlockOps
 from rskc.engines.blocks.order import median, select
 from rskc.engines.blocks.plans import FAN_IN, Blocks, add, add_all, packed, unpacked
 from rskc.fitting import make_engine, make_problem, make_starts
@@ -628,7 +628,7 @@ def test_batches_are_no_larger_than_the_budget_allows(monkeypatch):
 
 def test_arrays_of_cases_go_to_blocks_and_back():
     blocks = Blocks({}, [None] * 3)
-    arrays = BlockCases(blocks, np.array([2, 3, 1]))
+    arrays = BlockOps(blocks, np.array([2, 3, 1]))
     values = np.arange(12).reshape(2, 6)
     assert_array_equal(arrays.from_numpy(values).to_numpy(), values)
 

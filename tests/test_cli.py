@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 import rskc
 from rskc.cli import tour
 from rskc.cli._commands import app
+from rskc.cli._work import checkpoint_noted
 from rskc.cli.explore import ExploredSettings
 from rskc.datasets import make_simulation
 from rskc.files import read_model
@@ -578,9 +579,9 @@ SEARCHES = {
 
 # Of each search, the rule by which its table is read.
 RULES = {
-    "select-k": "A number is stable if its worst cluster comes back to 0.8, or to 0.6 if no two "
-    "neighboring clusters look like one. The largest stable number is chosen whose clusters are "
-    "more compact than those of made-up data of one cloud (p at most 0.05",
+    "select-k": "A number of clusters is stable if the least stable one reaches 0.8, or 0.6 if any "
+    "two neighboring clusters are separated. The largest stable number is chosen whose clusters "
+    "are more compact than parts of a single one, in simulated data, would be (p at most 0.05",
     "select-l1": "The least bound within one standard error of the largest gap is chosen.",
     "select-trim": "the least share that trims as many is marked",
     "compare": "over the cases that neither of two settings trims; 1 is the same partition. The "
@@ -821,6 +822,12 @@ def test_ctrl_c_is_one_line_and_keeps_the_checkpoint(here):
     assert sorted(set(os.listdir()) - {"c.db-journal"}) == ["c.db", "table.csv"]
 
 
+def test_ctrl_c_without_a_checkpoint_says_how_to_keep_the_work():
+    with pytest.raises(KeyboardInterrupt) as found, checkpoint_noted(None):
+        raise KeyboardInterrupt
+    assert "run it again with --checkpoint FILE" in found.value.__notes__[0]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="head")
 def test_a_reader_that_goes_away_is_no_error(here, frame):
     run(*QUICK)
@@ -897,8 +904,8 @@ def test_half_samples_are_columns_where_they_chose_the_clusters(here, few_repeat
     assert cases.stability.between(0, 1).all()
     assert features.selection_probability.between(0, 1).all()
     page = Path("table-rskc/report.html").read_text("utf-8")
-    n_firm = (cases.stability >= 0.9).sum()
-    assert f"{n_firm} of 45 cases sit firmly" in page
+    n_stable = (cases.stability >= 0.9).sum()
+    assert f"{n_stable} of 45 cases keep their cluster" in page
     markers = labels("table-rskc", "markers.csv").set_index("feature").selection_probability
     known = features.set_index("feature").selection_probability
     assert_allclose(markers, known[markers.index])

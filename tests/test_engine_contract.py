@@ -5,6 +5,8 @@ whole numbers every sum and product is exact, in single precision too, and resul
 last bit, ties included.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,8 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from engine_kinds import KINDS
-from rskc.engines import Assignment, Frame, MemoryEngine, MissingEngine
-from rskc.engines.memory import NumpyCases
+from rskc.engines import Assignment, Frame, MemoryEngine
+from rskc.engines.ops import NUMPY_OPS as NUMPY
 from test_missing import plain_between, plain_distances, plain_means
 from test_passes import (
     SHAPES,
@@ -30,7 +32,7 @@ from test_passes import (
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 few = settings(max_examples=12)
 seeds = st.integers(0, 2**32 - 1)
-NUMPY = NumpyCases()
+incomplete_engine = partial(MemoryEngine, missing=True)
 
 
 @pytest.fixture(autouse=True)
@@ -188,7 +190,7 @@ def test_all_engines_see_the_data_in_the_same_frame(kind, dtype):
     X[rng.random(700) < 0.02, 3] = 2000
     incomplete = np.where(rng.random(X.shape) < 0.1, dtype(np.nan), X)
     incomplete[:600, 4] = np.nan
-    for data, plain in ((X, MemoryEngine), (incomplete, MissingEngine)):
+    for data, plain in ((X, MemoryEngine), (incomplete, incomplete_engine)):
         found, expected = kind.engine(data).frame, plain(data).frame
         for part, value in zip(found, expected, strict=True):
             assert_array_equal(part, value)
@@ -349,7 +351,7 @@ def test_a_part_is_the_engine_of_its_cases(kind):
     X, index = whole(rng, (70, 4)), np.array([0, 3, 4, 30, 31, 69])
     incomplete = np.where(rng.random(X.shape) < 0.2, np.nan, X)
     centers = whole(rng, (1, 2, 4))
-    for data, plain in ((X, MemoryEngine), (incomplete, MissingEngine)):
+    for data, plain in ((X, MemoryEngine), (incomplete, incomplete_engine)):
         engine = plain_engine(kind, data)
         part, expected = engine.part(index), plain(data[index], frame=engine.frame)
         assert part.n_cases == 6
@@ -559,6 +561,24 @@ def test_distances_with_missing_cells(kind, seed):
 
 
 @each_kind
+@pytest.mark.parametrize("holes", [False, True], ids=["complete", "missing"])
+def test_cells_whose_squares_overflow_count_only_where_they_have_weight(kind, holes):
+    """0 times infinity would be no number."""
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    X[2, 1], X[4, 1] = 1e200, -1e300
+    if holes:
+        X[3, 2] = np.nan
+    engine = plain_engine(kind, X)
+    labels = kind.brought(engine, np.zeros((2, 6), np.int32))
+    weights = np.array([[0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
+    with np.errstate(over="ignore"):  # as in a fit
+        found = kind.numpy(engine.distances(labels, np.zeros((2, 1, 3)), weights))
+    assert np.isfinite(found[0]).all()
+    assert_array_equal(np.flatnonzero(np.isinf(found[1])), [2, 4])
+    assert not np.isnan(found).any()
+
+
+@each_kind
 @pytest.mark.parametrize("seed", range(4))
 def test_assign_and_exclude_with_missing_cells(kind, seed):
     X, groups, centers, weights = incomplete_scene(seed)
@@ -595,7 +615,7 @@ def test_means_and_between_sums_with_missing_cells(kind, seed):
 def test_regroup_with_missing_cells_leaves_blind_cases_out(kind):
     X, before, centers, weights = incomplete_scene(17)
     centers = np.nan_to_num(centers)
-    engine, plain = kind.engine(X), MissingEngine(X)
+    engine, plain = kind.engine(X), incomplete_engine(X)
     brought = kind.brought(engine, before)
     table, expected = engine.table(weights), plain.table(weights)
     sums, plain_sums_ = table.sums(brought, 3), expected.sums(before, 3)
@@ -613,7 +633,7 @@ def test_regroup_with_missing_cells_leaves_blind_cases_out(kind):
 @each_kind
 def test_set_aside_are_the_trimmed_cases_that_are_not_blind(kind):
     X, groups, _, weights = incomplete_scene(18)
-    engine, plain = kind.engine(X), MissingEngine(X)
+    engine, plain = kind.engine(X), incomplete_engine(X)
     found = engine.set_aside(kind.brought(engine, groups[:1]), weights[0])
     assert_array_equal(kind.numpy(found), plain.set_aside(groups[:1], weights[0]))
 

@@ -1,22 +1,23 @@
 """The engine in memory: its tables, its frame, and what does not depend on how work is cut."""
 
+import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_simulation
 from rskc.engines import (
     MemoryEngine,
-    base,
+    contract,
     engine_for,
     memory,
     passes_info,
     passes_numpy,
-    teams,
+    sharing,
     threads,
 )
 from rskc.metrics import classification_error_rate
@@ -149,7 +150,7 @@ def test_all_columns_stay_where_a_subset_of_a_large_table_saves_little(monkeypat
     X, weights = draw((50, 8)), np.zeros((1, 8))
     weights[0, :5] = 1
     expected = MemoryEngine(X).table(weights)
-    monkeypatch.setattr(base, "SUBSET_BYTES", 0)
+    monkeypatch.setattr(contract, "SUBSET_BYTES", 0)
     table = MemoryEngine(X).table(weights)
     assert (expected.n_columns, table.n_columns) == (5, 8)
     assert_allclose(table_distances(table), table_distances(expected), rtol=1e-9, atol=1e-9)
@@ -277,7 +278,8 @@ def test_engines_import_nothing_from_above():
     lines = (line.split() for text in texts for line in text.splitlines())
     imported = {words[1] for words in lines if words[:1] in (["from"], ["import"])}
     ours = {name for name in imported if name.startswith("rskc")}
-    assert {".".join(name.split(".")[:2]) for name in ours} <= {"rskc.engines", "rskc.exceptions"}
+    below = {"rskc.engines", "rskc.exceptions", "rskc.machine"}
+    assert {".".join(name.split(".")[:2]) for name in ours} <= below
 
 
 # ---- The whole fit does not depend on how work is cut
@@ -333,7 +335,7 @@ def test_following_branches_one_by_one_changes_nothing(problem, monkeypatch):
 
 @each_problem
 def test_threads_change_nothing(problem, monkeypatch):
-    monkeypatch.setattr(teams, "LONG_PASS", 0)
+    threads_everywhere(monkeypatch)
     monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
     expected = results(fit(problem, n_threads=1))
     for n_threads in (2, 3):
@@ -341,49 +343,53 @@ def test_threads_change_nothing(problem, monkeypatch):
             assert_array_equal(found, value)
 
 
-@pytest.fixture
-def long_pass(monkeypatch):
-    """How long a pass is that always has threads; `make sanitize` gives them to all."""
-    monkeypatch.setattr(teams, "LONG_PASS", 10_000_000)
-    return teams.LONG_PASS
+def test_a_pass_has_threads_by_its_size(monkeypatch):
+    threads_everywhere(monkeypatch, 1000)
+    assert sharing.team(1000, 4) == 1
+    assert sharing.team(1001, 4) == 4
+    assert sharing.team(1001, 1) == 1
 
 
-def test_a_pass_has_threads_by_its_size(long_pass):
-    assert teams.team(4 * teams.SHORT_SHARE, 4) == 1
-    assert teams.team(long_pass + 1, 4) == 4
-    assert teams.team(long_pass + 1, 1) == 1
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("n_parts", [0, 1, 2, 30])
+def test_shared_parts_come_in_their_order(n_parts, n_threads):
+    found = sharing.share(lambda part: (part, part**2), n_parts, n_threads)
+    assert found == [(part, part**2) for part in range(n_parts)]
 
 
-def test_passes_go_alone_for_a_while_after_a_thread_had_to_wait(long_pass, monkeypatch):
-    switches = [7]
-    monkeypatch.setattr(
-        teams, "usage_of_thread", lambda: SimpleNamespace(ru_nvcsw=switches[0], ru_nivcsw=0)
-    )
-    monkeypatch.setattr(teams, "_traffic", teams._Traffic())
-    work = long_pass / 2
-
-    def alone(disturbed):
-        """How many passes have one thread until two are used again."""
-        switches[0] += disturbed
-        return next(number for number in range(10_000) if teams.team(work, 2) == 2)
-
-    def calm(n):
-        assert all(teams.team(work, 2) == 2 for _ in range(n))
-
-    calm(teams.SOON)  # what was before the first pass does not count
-    assert alone(1) == teams.FEWEST_ALONE
-    assert alone(0) == 0
-    assert [alone(1) for _ in range(8)] == [
-        min(teams.FEWEST_ALONE * 2**i, teams.MOST_ALONE) for i in range(1, 9)
-    ]
-    calm(teams.SOON)
-    assert alone(1) == teams.FEWEST_ALONE
+def test_small_work_is_not_shared(monkeypatch):
+    monkeypatch.setattr(sharing, "_pool", None)
+    assert sharing.share(str, 3, 2, sharing.SHARED_WORK) == ["0", "1", "2"]
 
 
-def test_where_switches_are_not_counted_only_long_passes_have_threads(long_pass, monkeypatch):
-    monkeypatch.setattr(teams, "usage_of_thread", None)
-    assert teams.team(long_pass, 4) == 1
-    assert teams.team(long_pass + 1, 4) == 4
+def test_what_another_thread_does_not_end_is_made_again():
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(part):
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(60)  # another thread has a part
+        elif not ended.is_set():
+            begun.set()
+            ended.wait(60)
+        return part
+
+    try:
+        assert sharing.share(work, 4, 2) == [0, 1, 2, 3]
+    finally:
+        ended.set()
+
+
+def test_an_error_in_another_thread_is_raised_here():
+    begun = threading.Event()
+
+    def work(part):
+        if threading.current_thread() is threading.main_thread() and not begun.wait(60):
+            return part
+        begun.set()
+        raise MemoryError("no room")
+
+    with pytest.raises(MemoryError, match="no room"):
+        sharing.share(work, 4, 2)
 
 
 SPOILT = {

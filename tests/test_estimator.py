@@ -1,6 +1,7 @@
 """RobustSparseKMeans: its laws, its definitions, its special cases, and the design's table."""
 
 import logging
+import threading
 import warnings
 
 import numpy as np
@@ -10,10 +11,11 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import rand_score
 
+from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
-from rskc.engines import teams
 from rskc.solver.weights import sparse_weights
+from rskc.verbosity import told
 
 # Whether another solution is worth a word is not what most tests are about.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
@@ -172,7 +174,7 @@ def test_scaling_changes_no_label(table, setting, scale):
 @pytest.mark.parametrize("bound", [2.0, None])
 @pytest.mark.parametrize("long_pass", [10_000_000, 0])
 def test_the_number_of_threads_changes_no_bit(dtype, bound, long_pass, monkeypatch):
-    monkeypatch.setattr(teams, "LONG_PASS", long_pass)  # 0: threads in every pass
+    threads_everywhere(monkeypatch, long_pass)
     monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
     X = make_figure1(n_samples=12_000, n_features=40, random_state=4).data.astype(dtype)
     one, two, four = (make_model(n_init=8, l1_bound=bound, n_threads=n).fit(X) for n in (1, 2, 4))
@@ -183,7 +185,7 @@ def test_the_number_of_threads_changes_no_bit(dtype, bound, long_pass, monkeypat
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_in_small_passes_change_no_bit(dtype, table, setting, monkeypatch):
-    monkeypatch.setattr(teams, "LONG_PASS", 0)
+    threads_everywhere(monkeypatch)
     monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
     X = table.data.astype(dtype)
     one, four = (make_model(n_threads=n, **setting).fit(X) for n in (1, 4))
@@ -403,6 +405,28 @@ def test_verbose_leaves_the_logger_as_it_was():
     log = logging.getLogger("rskc")
     before = log.level, list(log.handlers)
     make_model(verbose=2).fit(TABLES["tall"].data)
+    assert (log.level, log.handlers) == before
+
+
+def test_verbose_fits_side_by_side_say_each_thing_once(capsys):
+    """One talks most, one a little and one not at all; they meet where each has begun."""
+    log, met = logging.getLogger("rskc"), threading.Barrier(3)
+    before = log.level, list(log.handlers)
+
+    def talk(verbose):
+        with told.at(verbose):
+            met.wait(60)
+            log.info("info of %d", verbose)
+            log.debug("debug of %d", verbose)
+            met.wait(60)
+
+    threads = [threading.Thread(target=talk, args=(verbose,)) for verbose in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = sorted(capsys.readouterr().err.splitlines())
+    assert lines == ["rskc: debug of 2", "rskc: info of 1", "rskc: info of 2"]
     assert (log.level, log.handlers) == before
 
 

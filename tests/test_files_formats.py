@@ -1,9 +1,13 @@
 """Tables in formats other than text."""
 
 import datetime
+import gzip
+import re
+import zipfile
 from contextlib import suppress
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import polars as pl
 import pytest
@@ -220,3 +224,93 @@ def test_h5ad(tmp_path, sparse):
     assert "perhaps 'type' is meant" in complaint(path, label_column="typ")
     path.write_bytes(path.read_bytes()[:100])
     assert "cannot be read" in complaint(path)
+
+
+# ---- What files claim
+
+MARKET = "%%MatrixMarket matrix coordinate real general\n% a\n{}\n1 1 1.5\n2 2 2\n3 3 3\n4 1 4\n"
+MARKETS = {
+    "NUL bytes": (MARKET.format("4 3 4").encode() + bytes(64), "NUL bytes"),
+    "huge": (MARKET.format("1000000000000 1000000000000 4").encode(), "with 4 entries"),
+    "wide": (MARKET.format("5 20000000 4").encode(), "5 x 20000000 with 4 entries"),
+    "more entries": (MARKET.format("4 3 400000000").encode(), "claims 400000000 entries"),
+    "negative": (MARKET.format("-4 3 4").encode(), "its header '-4 3 4' is none"),
+    "array": (
+        b"%%MatrixMarket matrix array real general\n100000000 100000000\n1\n",
+        "claims 10000000000000000 entries",
+    ),
+    "no header": (b"%%MatrixMarket matrix coordinate real general\n% a", "header '' is none"),
+    "no banner": (b"a,b\n1,2\n", "is none"),
+}
+
+
+@pytest.mark.parametrize(("data", "words"), MARKETS.values(), ids=MARKETS)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+def test_what_a_matrix_claims_is_compared_with_what_it_holds(tmp_path, data, words, packed):
+    path = tmp_path / ("m.mtx.gz" if packed else "m.mtx")
+    path.write_bytes(gzip.compress(data) if packed else data)
+    with pytest.raises(TableError, match=re.escape(words)):
+        read_table(path)
+
+
+@pytest.mark.parametrize("beside", ["", "features.tsv.gz", "barcodes.tsv.gz"])
+def test_damaged_packed_files_are_one_sentence(tmp_path, beside):
+    """A byte that is wrong, or the end that is missing."""
+    good = gzip.compress(MARKET.format("4 3 4").encode())
+    (tmp_path / "m.mtx.gz").write_bytes(good)
+    (tmp_path / "features.tsv.gz").write_bytes(gzip.compress(b"a\nb\nc\nd\n"))
+    (tmp_path / "barcodes.tsv.gz").write_bytes(gzip.compress(b"r\ns\nt\n"))
+    assert read_table(tmp_path / "m.mtx.gz").data.shape == (3, 4)
+    path = tmp_path / (beside or "m.mtx.gz")
+    whole = path.read_bytes()
+    for data in (whole[:-9], whole[:12] + b"\xff\xff\xff" + whole[15:]):
+        path.write_bytes(data)
+        with pytest.raises(TableError, match=r"may be damaged"):
+            read_table(tmp_path / "m.mtx.gz")
+
+
+def workbook(path, cells):
+    book = openpyxl.Workbook()
+    for name, value in cells.items():
+        book.active[name] = value
+    book.save(path)
+    return path
+
+
+def test_cells_far_from_all_others_are_refused(tmp_path):
+    """The reader would make 17 billion cells."""
+    few = {"A1": "a", "B1": "b", "A2": 1, "B2": 2, "A3": 2, "B3": 5}
+    assert read_table(workbook(tmp_path / "t.xlsx", few | {"B1000": 3})).data.shape == (3, 2)
+    with pytest.raises(TableError, match="its 7 cells lie as far apart as 1048576 x 16384"):
+        read_table(workbook(tmp_path / "t.xlsx", few | {"XFD1048576": 3}))
+
+
+def test_workbooks_that_unpack_to_far_more_are_refused(tmp_path):
+    path = workbook(tmp_path / "t.xlsx", {"A1": "a", "A2": 1, "A3": 2})
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/more.xml", bytes(100_000_000))
+    with pytest.raises(TableError, match="it unpacks to 1000"):
+        read_table(path)
+
+
+def test_damaged_workbooks_are_one_sentence(tmp_path):
+    whole = workbook(tmp_path / "t.xlsx", {"A1": "a", "A2": 1, "A3": 2}).read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        data = bytearray(whole)
+        for place in rng.integers(0, len(data), 5):
+            data[place] = rng.integers(256)
+        (tmp_path / "t.xlsx").write_bytes(data)
+        with suppress(TableError):
+            read_table(tmp_path / "t.xlsx")
+
+
+@pytest.mark.parametrize(
+    "cell", ["\uff112.5", "1\u0661", "\u0663", "-\uff11", "<\uff11", "\uff11%", "1\u00b2"]
+)
+def test_digits_of_other_scripts_are_refused_by_line_and_column(tmp_path, cell):
+    """Some were left out, so that 12.5 was read as 2.5."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"id,a,b\nu,1,1.5\nv,2,{cell}\nw,3,4\nx,4,2.25\n", "utf-8")
+    with pytest.raises(TableError, match=f"line 3, column 'b': '{cell}' is not a number"):
+        read_table(path)

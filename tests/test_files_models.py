@@ -1,5 +1,7 @@
 """Models in files: exact, whole, and safe to open."""
 
+import copy
+import enum
 import errno
 import hashlib
 import io
@@ -7,13 +9,16 @@ import json
 import os
 import pickle
 import zipfile
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from scipy.sparse import issparse
+from sklearn.base import clone
 
 import rskc
 from model_files import refusal, removing, rewritten, setting
@@ -42,9 +47,99 @@ def named():
     return pd.DataFrame(X, index=index, columns=["a b", '"', "<script>", "🙂", "x" * 10_000])
 
 
+class Count(enum.IntEnum):
+    THREE = 3
+
+
+def of_another_generator():
+    return np.random.RandomState(np.random.PCG64(7))
+
+
+GROUPS, CENTERS = list("aabbc"), pd.DataFrame(X[:3])
+ACCEPTED = {
+    "n_clusters": [3, np.int64(3), np.uint8(3), Count.THREE],
+    "trim": [0, 0.1, "auto", np.float32(0.125), Fraction(1, 8), np.str_("auto")],
+    "l1_bound": [
+        None,
+        "auto",
+        "half",
+        2,
+        1.5,
+        np.float64(1.5),
+        Fraction(3, 2),
+        np.int64(2),
+        np.inf,
+    ],
+    "n_features": [None, 2, np.int64(2)],
+    "feature_groups": [
+        None,
+        GROUPS,
+        tuple(GROUPS),
+        np.array(GROUPS),
+        pd.Series(GROUPS),
+        pd.Index(GROUPS),
+        {"one": [0, 1], "two": np.array([2, 3]), "three": 4},
+    ],
+    "categorical": [None, [], [0], (0,), np.array([0]), pd.Index([0]), 0, np.int64(0)],
+    "ordinal": [None, [0], pd.Index([0]), np.array([0]), 0],
+    "reweight": [True, False],
+    "outlier_rule": ["both", "paper"],
+    "outlier_cutoff": [None, 3, 0, 2.5, np.float32(3), np.int8(3), Fraction(5, 2), 1e308],
+    "init": ["auto", "random", X[:3], X[:3].tolist(), X[:3].astype(int), CENTERS, [*X[:3]]],
+    "n_init": ["auto", 3, np.int16(3), Count.THREE],
+    "max_iter": [100, np.int32(100)],
+    "tol": [1e-4, 0, np.float32(1e-4), Fraction(1, 100)],
+    "n_threads": [None, 1, np.int64(1)],
+    "verbose": [0, np.int64(0)],
+    "random_state": [
+        None,
+        1,
+        np.int64(1),
+        np.random.RandomState(3),
+        of_another_generator(),
+        np.random.default_rng(1),
+        np.random.Generator(np.random.MT19937(1)),
+    ],
+}
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "a model é.rskc"
+
+
+def test_every_parameter_has_its_accepted_values():
+    assert ACCEPTED.keys() == RobustSparseKMeans().get_params().keys()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        pytest.param(name, value, id=f"{name}-{i}")
+        for name, values in ACCEPTED.items()
+        for i, value in enumerate(values)
+    ],
+)
+def test_what_a_fit_accepts_can_be_saved_and_loaded(path, name, value):
+    """And it is fitted alike again."""
+    data = np.column_stack([np.arange(60) % 2, X[:, 1:]])
+    others = {"random_state": 0, "n_clusters": 3} | ({"l1_bound": None} if "fea" in name else {})
+    model = RobustSparseKMeans(**others | {name: copy.deepcopy(value)}).fit(data)
+    save(model, path)
+    loaded = load(path)
+    assert_array_equal(loaded.predict(data), model.predict(data))
+    again, anew = (clone(each).fit(data) for each in (model, loaded))
+    if value is not None:
+        assert_array_equal(again.labels_, anew.labels_)
+
+
+def test_what_could_not_be_loaded_is_not_saved(path):
+    model = fitted()
+    model.n_iter_ = -1
+    with pytest.raises(ValueError, match=r"model cannot be saved: .*n_iter_ is -1"):
+        save(model, path)
+    assert not path.exists()
 
 
 def same(one, two):

@@ -8,10 +8,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from rskc import RobustSparseKMeans
+from rskc import RobustSparseKMeans, machine
 from rskc.engines import memory, passes_numpy
 from rskc.engines.memory import PASSES
 from rskc.solver import search
+from skips import skip_without
 
 needs_limits = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc and forks")
 
@@ -76,9 +77,9 @@ FORK = """
 import os
 import numpy as np
 from rskc import RobustSparseKMeans
-from rskc.engines import teams
+from rskc.engines import sharing
 
-teams.LONG_PASS = 0
+sharing.LONG_PASS = sharing.SHARED_WORK = 0
 X = np.random.default_rng(0).normal(size=(2000, 5))
 model = RobustSparseKMeans(3, random_state=0, n_threads=2)
 labels = model.fit(X).labels_
@@ -93,6 +94,73 @@ print(os.waitpid(child, 0)[1], (model.fit(X).labels_ == labels).all())
 @needs_limits
 def test_a_fit_after_a_fork_ends():
     assert run(FORK) == "0 True"
+
+
+DASK_FORK = """
+import os, signal
+import dask, dask.array as da
+import numpy as np
+from rskc import RobustSparseKMeans
+
+X = da.from_array(np.random.default_rng(0).normal(size=(2000, 5)), chunks=(500, 5))
+model = RobustSparseKMeans(3, random_state=0)
+with dask.config.set(scheduler="threads", num_workers={workers}):
+    labels = np.asarray(model.fit(X).labels_)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os._exit(0 if (np.asarray(model.fit(X).labels_) == labels).all() else 1)
+    print(os.waitpid(child, 0)[1])
+"""
+
+
+@needs_limits
+@pytest.mark.parametrize("workers", [None, 2])
+def test_a_fit_in_blocks_after_a_fork_ends(workers):
+    skip_without("dask")
+    assert run(DASK_FORK.format(workers=workers)) == "0"
+
+
+# ---- Memory that is left
+
+
+def write_group(folder, version, limit, used, cache=0):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / version.limit).write_text(f"{limit}\n")
+    (folder / version.usage).write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 7\n{version.reclaimable} {cache}\n")
+
+
+@pytest.mark.parametrize("version", [machine.ONE, machine.TWO], ids=["v1", "v2"])
+@pytest.mark.parametrize("at_root", [True, False], ids=["a container", "the host"])
+def test_the_limits_of_a_container_are_those_of_its_groups(tmp_path, monkeypatch, version, at_root):
+    """The least of what the groups have left counts; what is cached is given back."""
+    mount, one = tmp_path / "cgroup", version is machine.ONE
+    monkeypatch.setattr(machine, "CGROUPS", mount)
+    monkeypatch.setattr(machine, "OWN_GROUPS", tmp_path / "own")
+    lines = "9:name=systemd:/\n4:cpu,memory:/a/b\n0::/\n" if one else "0::/a/b\n"
+    (tmp_path / "own").write_text(lines)
+    without, root = machine.free_memory(), mount / "memory" if one else mount
+    write_group(root, version, 2**63 - 4096 if one else "max", 5)
+    assert machine.free_memory() == pytest.approx(without, rel=0.1)
+    write_group(root if at_root else root / "a", version, 5_000_000, 3_000_000, 500_000)
+    if not at_root:
+        write_group(root / "a/b", version, 9_000_000, 1_000_000)
+    assert machine.free_memory() == 2_500_000
+    write_group(root if at_root else root / "a", version, 5_000_000, 6_000_000)
+    assert machine.free_memory() == 0
+
+
+def test_no_groups_are_no_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "OWN_GROUPS", tmp_path / "none")
+    assert machine.free_memory() > 2**20
+
+
+@needs_limits
+def test_the_limit_of_a_process_counts():
+    program = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31)); "
+    program += "from rskc.machine import free_memory; print(free_memory())"
+    assert 0 < int(run(program)) < 2**31
 
 
 # ---- Memory of whole fits
@@ -133,9 +201,9 @@ MANY_FITS = """
 import gc, resource
 import numpy as np
 from rskc import RobustSparseKMeans
-from rskc.engines import teams
+from rskc.engines import sharing
 
-teams.LONG_PASS = 0  # with threads, though there are few cases
+sharing.LONG_PASS = sharing.SHARED_WORK = 0  # with threads, though there are few cases
 X = np.random.default_rng(0).normal(size=(200, 30)) + 3 * (np.arange(200) % 3)[:, None]
 holes = np.where(np.random.default_rng(1).random(X.shape) < 0.05, np.nan, X)
 KINDS = [(X, dict(trim=0, l1_bound=None)), (X, dict(trim=0.1, l1_bound=2)), (X, dict()),

@@ -67,6 +67,16 @@ def test_an_outlying_cell_counts_as_three_standard_deviations():
     assert_allclose(found.scales, np.sqrt((2 + np.sum((second - second.mean()) ** 2)) / 8))
 
 
+@pytest.mark.parametrize("zero_and_one", [(0.0, 1.0), (-0.3, 7.5)])
+def test_the_mean_of_two_values_is_the_plain_mean(zero_and_one):
+    """Three of 31 ones are no outlying cells, though nine cells in ten are the same."""
+    ones = np.r_[np.ones(3), np.zeros(28), np.ones(30), np.zeros(20)].astype(int)
+    cells = np.asarray(zero_and_one)[ones][:, None]
+    cells[40] = np.nan
+    found = effects_between(cells, np.repeat([0, 1], [31, 50]), 2)
+    assert_allclose(found.means[:, 0], [cells[:31].mean(), np.nanmean(cells[31:])])
+
+
 def test_counts_with_many_zeros_have_a_standard_deviation():
     cells = np.array([[0.0, 0, 0, 4, 4, 0, 0, 0, 8, 8]]).T
     found = effects_between(cells, np.repeat([0, 1], 5), 2)

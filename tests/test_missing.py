@@ -18,9 +18,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import rand_score
 from sklearn.utils import get_tags
 
+from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
-from rskc.engines import Frame, MemoryEngine, MissingEngine, engine_for, passes_numpy, teams
-from rskc.engines.weighted import WeightedMissingEngine
+from rskc.engines import Frame, MemoryEngine, engine_for, passes_numpy
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, Problem, solve
 from rskc.solver.alternate import alternate, examine
@@ -36,6 +36,7 @@ try:
 except ImportError:
     _passes = None
 
+incomplete_engine = partial(MemoryEngine, missing=True)
 needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
 each_pass = pytest.mark.parametrize("passes", [passes_numpy, *([_passes] if _passes else [])])
 # That a cluster may be outlying is no complaint about missing cells.
@@ -155,7 +156,7 @@ def scene(seed, n=30, p=7, K=3, runs=2):
 @given(seed=st.integers(0, 10**6))
 def test_distances_are_those_of_the_definition(passes, seed):
     X, groups, centers, weights = scene(seed)
-    engine, labels = MissingEngine(X, passes=passes), np.maximum(groups, 0)
+    engine, labels = incomplete_engine(X, passes=passes), np.maximum(groups, 0)
     found = engine.distances(labels, engine.place(centers), weights) * engine.unit
     equal = engine.distances(labels, engine.place(centers)) * engine.unit
     for r, label in enumerate(labels):
@@ -172,7 +173,7 @@ def test_distances_are_those_of_the_definition(passes, seed):
 @given(seed=st.integers(0, 10**6))
 def test_means_and_between_sums_are_those_of_the_definition(passes, seed):
     X, groups, _, weights = scene(seed)
-    engine = MissingEngine(X, passes=passes)
+    engine = incomplete_engine(X, passes=passes)
     sums = engine.sums(groups, 3)
     between = engine.between(sums, groups, weights) * engine.unit
     for r, group in enumerate(groups):
@@ -184,7 +185,7 @@ def test_means_and_between_sums_are_those_of_the_definition(passes, seed):
 @given(seed=st.integers(0, 10**6))
 def test_cases_go_to_the_nearest_center_by_the_definition(passes, seed):
     X, _, centers, weights = scene(seed)
-    engine = MissingEngine(X, passes=passes)
+    engine = incomplete_engine(X, passes=passes)
     table = engine.table(weights)
     labels, costs = table.assign(table.place(centers))
     for r in range(len(centers)):
@@ -198,7 +199,7 @@ def test_cases_go_to_the_nearest_center_by_the_definition(passes, seed):
 
 
 def move(passes, X, weights, groups, K, max_rounds=10):
-    table = MissingEngine(X, passes=passes).table(weights)
+    table = incomplete_engine(X, passes=passes).table(weights)
     groups, sums, moves = table.single_moves(groups, K, max_rounds)
     fresh = table.sums(groups, K)
     assert_allclose(sums.totals, fresh.totals, atol=1e-9)
@@ -251,7 +252,7 @@ def test_what_lies_far_away_under_a_missing_cell_takes_no_digits_from_the_rest(f
     X[0, 2] = np.nan
     X[1, 1] = far
     centers = np.array([[0.5, np.nan, far], [np.nan, 0.5, 0.5]])
-    engine = MissingEngine(X)
+    engine = incomplete_engine(X)
     labels, weights = np.zeros((1, 20), np.int32), np.array([[1.0, 2.0, 0.5]])
     found = engine.distances(labels, engine.place(centers[None]), weights)[0] * engine.unit
     assert_allclose(found, plain_distances(X, centers, weights[0])[:, 0], rtol=1e-9)
@@ -269,7 +270,7 @@ def test_an_outlying_cell_where_no_center_is_observed_takes_no_digits_from_a_cos
     X[3, 0] = far
     centers = np.random.default_rng(2).normal(size=(1, 3, 4))
     centers[0, :, 0] = np.nan
-    engine, weights = MissingEngine(X, passes=passes), np.array([[2.0, 1.0, 0.5, 3.0]])
+    engine, weights = incomplete_engine(X, passes=passes), np.array([[2.0, 1.0, 0.5, 3.0]])
     table = engine.table(weights)
     labels, costs = table.assign(table.place(centers))
     plain = plain_distances(X, centers[0], weights[0])
@@ -297,7 +298,7 @@ def test_both_find_the_same_nearest_centers_and_threads_the_same_bits(shape, dty
     X[:4] = np.nan
     found = []
     for passes, threads in ((passes_numpy, 1), (_passes, 1), (_passes, 2), (_passes, 3)):
-        engine = MissingEngine(X, passes=passes, n_threads=threads)
+        engine = incomplete_engine(X, passes=passes, n_threads=threads)
         table = engine._columns_table(weights, np.dtype(dtype))
         table._threads = lambda work, threads=threads: threads
         found.append(table.assign(table.place(centers)))
@@ -324,8 +325,7 @@ def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses
     found = []
     for passes, threads in ((passes_numpy, 1), (_passes, 1), (_passes, 3)):
         options = {"frame": frame, "passes": passes, "n_threads": threads}
-        made = partial(WeightedMissingEngine, masses=own) if masses else MissingEngine
-        engine = made(X, **options)
+        engine = incomplete_engine(X, masses=own if masses else None, **options)
         engine._threads = lambda work, threads=threads: threads
         sums = engine.sums(groups[::-1].copy(), 4)
         engine.shift(sums, groups[::-1].copy(), groups)
@@ -359,8 +359,7 @@ def test_without_missing_cells_it_is_the_fit_of_complete_data(shape, options):
     X, _ = clusters(*shape, gap=3.0)
     complete = solve_with(engine_for(X), 3, options)
     incomplete = solve_with(engine_for(X, missing=True), 3, options)
-    assert isinstance(engine_for(X), MemoryEngine)
-    assert not isinstance(engine_for(X), MissingEngine)
+    assert not engine_for(X).missing
     assert rand_score(incomplete.labels, complete.labels) == 1
     assert_array_equal(incomplete.trimmed_weighted, complete.trimmed_weighted)
     assert_array_equal(incomplete.trimmed_unweighted, complete.trimmed_unweighted)
@@ -407,7 +406,7 @@ def test_a_missing_cell_in_a_feature_without_weight_changes_no_step(seed):
     pierced[::2, 0] = np.nan
     steps = [
         engine.between(engine.sums(groups, 3), groups, weights) * engine.unit
-        for engine in map(MissingEngine, (X, pierced))
+        for engine in map(incomplete_engine, (X, pierced))
     ]
     assert_allclose(steps[1][:, 1:], steps[0][:, 1:], atol=1e-10)
 
@@ -428,7 +427,7 @@ def test_inertia_centers_and_labels_are_of_one_state(options):
 @pytest.mark.parametrize("n_trim", [0, 6])
 def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_trim):
     X = with_missing(clusters(gap=2.5)[0], 0.15)
-    engine, problem = MissingEngine(X), Problem(3, n_trim, 1.5)
+    engine, problem = incomplete_engine(X), Problem(3, n_trim, 1.5)
     starts = DrawnStarts(("random",), np.random.default_rng(0).random((10, 3)))
     partitions = search(engine, problem, engine.equal_weights(), starts).partitions
     states = [s for some, _ in alternate(engine, problem, partitions) for s in some]
@@ -490,8 +489,10 @@ def test_all_nan_are_alike(dtype):
 def test_what_stands_in_a_missing_cell_does_not_leak(seed, shift):
     """In tables, missing cells are at the frame's location: another frame is another place."""
     X, groups, centers, weights = scene(seed)
-    engine = MissingEngine(X)
-    moved = MissingEngine(X, frame=engine.frame._replace(location=engine.frame.location + shift))
+    engine = incomplete_engine(X)
+    moved = incomplete_engine(
+        X, frame=engine.frame._replace(location=engine.frame.location + shift)
+    )
     labels = np.maximum(groups, 0)
     sums, moved_sums = engine.sums(groups, 3), moved.sums(groups, 3)
     for found, expected in [
@@ -524,7 +525,7 @@ def test_a_power_of_two_as_scale_changes_no_bit(power, options):
 
 @FIT_OPTIONS
 def test_any_number_of_threads_gives_the_same_bits(options, monkeypatch):
-    monkeypatch.setattr(teams, "LONG_PASS", 0)
+    threads_everywhere(monkeypatch)
     X = with_missing(clusters(700, gap=2.5)[0])
     one, *others = [solve_with(engine_for(X, n_threads=n), 3, options) for n in (1, 2, 4)]
     for other in others:

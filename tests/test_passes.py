@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from rskc.engines import Assignment, Sums, engine_for, memory, passes_numpy, teams
+from engine_kinds import threads_everywhere
+from rskc.engines import Assignment, Sums, engine_for, memory, passes_numpy
 from rskc.engines.descent import descend_by_passes
-from rskc.engines.masses import whole as groups_of
+from rskc.engines.groups import labels_of as groups_of
 
 try:
     from rskc.engines import _passes
@@ -539,7 +540,7 @@ def test_a_table_without_a_second_copy_row_by_row_is_the_same(dtype, monkeypatch
 @needs_compiler
 @each_dtype
 def test_any_number_of_threads_gives_the_same_bits(dtype, monkeypatch):
-    monkeypatch.setattr(teams, "LONG_PASS", 0)
+    threads_everywhere(monkeypatch)
     rng = np.random.default_rng(10)
     n, q, K, runs = LARGE + 8192, 7, 4, 3
     X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((runs, q))

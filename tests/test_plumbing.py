@@ -17,7 +17,7 @@ HEAVY = ("matplotlib", "dask", "torch", "polars", "pandas", "typer")
 # The ladder. A module or subpackage imports what stands lower, and nothing beside it or above; each
 # one is named here, so that a new one has to be given its height.
 LAYERS = (
-    {"wording", "atomic", "worker"},
+    {"wording", "atomic", "worker", "machine", "verbosity"},
     {"exceptions", "columns", "snippets", "webpage"},
     {"engines", "groups", "frames"},
     {"solver", "arrays", "versions", "medians", "category_codes"},

@@ -161,12 +161,36 @@ def test_markers_of_the_page_are_those_of_the_frame(model, X, summary):
         assert {row["feature"] for row in group["top"][:2]} == {"x0", "x1"}
     assert summary["markers"][high]["top"][0]["words"].endswith("SD above")
     assert summary["markers"][low]["top"][0]["words"].endswith("SD below")
-    assert summary["markers"][middle]["top"][0]["words"].startswith("between them, ")
+    assert summary["markers"][middle]["top"][0]["words"].startswith("between the others, ")
     page = Reader(Report(summary).html).text
     assert "What sets each cluster apart" in page
     assert summary["markers"][high]["top"][0]["words"] in page
     assert "is no test" in page
-    assert "Found again" not in page
+    assert "Selected" not in page
+
+
+def test_of_two_clusters_none_is_between():
+    """Effect and separation are then the same number, up to rounding."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X = rng.normal(size=(40, 5)) * rng.uniform(0.1, 100, 5)
+        X[:15] += rng.normal(size=5) * 300
+        markers = summarize(fit(X, 2, l1_bound=None), X)["markers"]
+        words = [row["words"] for group in markers for row in group["top"]]
+        assert words
+        assert all(text.endswith(("SD above", "SD below")) for text in words)
+
+
+def test_advice_writes_values_as_its_reader_types_them():
+    made = facts(result__n_outliers=30)
+    assert "try trim=0.3, or trim='auto'." in advise(made)[0]["text"]
+    said = advise(made, {"trim": "--trim"})[0]["text"]
+    assert "try --trim 0.3, or --trim auto." in said
+
+
+def test_thousands_of_cases_are_not_called_outliers():
+    made = facts(data__n_cases=1_800_000, clusters=clusters(24_577, 1_775_423))
+    assert advise(made) == []
 
 
 def test_features_that_hardly_differ_are_no_markers():
@@ -185,7 +209,7 @@ def test_one_cluster_has_no_markers_and_the_page_says_so(X):
 def test_a_cluster_without_markers_says_so(model, summary):
     bare = copy.deepcopy(summary)
     bare["markers"][1]["top"] = []
-    assert "no feature by half an SD or more" in Reader(Report(bare).html).text
+    assert "no feature differs by half an SD or more" in Reader(Report(bare).html).text
 
 
 def test_truth(model, summary):
@@ -414,16 +438,21 @@ def test_how_sure_says_what_the_search_found(stable):
     model = search.best_estimator_
     summary = summarize(model, X, searches=[search], case_names=names)
     texts = texts_of(summary)
-    assert list(texts) == ["How many clusters", "Clusters, or one cloud", "Cases", "Features"]
+    assert list(texts) == [
+        "How many clusters",
+        "Clusters, or parts of a single one",
+        "Cases",
+        "Features",
+    ]
     assert texts["How many clusters"].startswith(f"3. {search.reason_}")
-    assert "one cloud does not explain them" in texts["Clusters, or one cloud"]
+    assert "These are not: " in texts["Clusters, or parts of a single one"]
     doubtful = np.flatnonzero(search.case_stability_ < 0.9)
     firm = len(X) - len(doubtful)
-    assert texts["Cases"].startswith(f"{firm} of 90 cases sit firmly")
+    assert texts["Cases"].startswith(f"{firm} of 90 cases keep their cluster in 90% or more")
     for i in doubtful[:5]:
         assert f"case {i} (" in texts["Cases"]
     n = np.count_nonzero(search.selection_probabilities_ >= 0.75)
-    assert texts["Features"].startswith(f"{n} of 6 features would be found again")
+    assert texts["Features"].startswith(f"{n} of 6 features are selected in 75% or more")
     rows = summary["sure"]["clusters"]
     assert_allclose([row["stability"] for row in rows], search.cluster_stability_)
     assert [row["size"] for row in rows] == np.bincount(model.labels_).tolist()
@@ -439,13 +468,13 @@ def test_markers_say_how_often_half_samples_find_them(stable):
     first = report.summary["markers"][0]["top"][0]
     assert first["probability"] == search.selection_probabilities_[int(first["feature"][1:])]
     page = Reader(report.html).text
-    assert "Found again" in page
+    assert "Selected" in page
     assert percent(first["probability"]) in page
 
 
 @pytest.mark.parametrize(
     ("stability", "word"),
-    [(1, "firm"), (0.85, "firm"), (0.84, "fair"), (0.6, "fair"), (0.59, "doubtful")],
+    [(1, "stable"), (0.85, "stable"), (0.84, "fairly stable"), (0.59, "doubtful")],
 )
 def test_each_cluster_has_a_word(stable, stability, word):
     X, search = stable
@@ -454,7 +483,7 @@ def test_each_cluster_has_a_word(stable, stability, word):
     page = make_report(search.best_estimator_, X, searches=search)
     assert {row["word"] for row in page.summary["sure"]["clusters"]} == {word}
     assert f"<td>{word}</td>" in page.html
-    assert "Firm: 0.85 or more. Fair: 0.6 or more." in page.html
+    assert "Stable: 0.85 or more. Fairly stable: 0.6 or more." in page.html
 
 
 def test_no_section_without_a_stability_search(model, X, searches):
@@ -483,8 +512,8 @@ def test_stable_slices_of_one_cloud_are_called_so(stable):
     search.n_clusters_, search.table_ = 1, search.table_.assign(chosen=False, p_value=0.4)
     search.best_estimator_ = fit(X, 1)
     texts = texts_of(summarize(search.best_estimator_, X, searches=search))
-    assert "one cloud may explain them" in texts["Clusters, or one cloud"]
-    assert "p = 0.4 for 3" in texts["Clusters, or one cloud"]
+    assert "These may be: " in texts["Clusters, or parts of a single one"]
+    assert "p = 0.4 for 3" in texts["Clusters, or parts of a single one"]
 
 
 def test_a_search_about_other_clusters_says_nothing_of_these(stable):
@@ -615,7 +644,7 @@ ONE = {"result__n_clusters": 1, "clusters": clusters(100)}
         ({"data__share_missing": 0.5}, "Many missing cells", "leave out"),
         ({"data__n_blind": 4}, "Cases without data", "raise l1_bound"),
         ({"data__n_blind": 4, "data__n_empty": 4}, "Cases without data", "; leave them out."),
-        ({"clusters": clusters(99, 1)}, "Small clusters", "an outlier and no group"),
+        ({"clusters": clusters(99, 1)}, "Small clusters", "may be an outlier; look at it"),
         ({"data__n_infinite": 1}, "Cells too large", "correct it"),
         ({"data__spreads": UNITS}, "Units differ", "ColumnStandardizer()"),
         ({"data__spreads": UNITS, "result__top_share": 0.97}, "Units differ", "12,000 times"),
@@ -661,8 +690,11 @@ def test_advice_that_was_followed_is_not_repeated():
 
 def test_every_kind_of_warning_is_advice_in_two_lines():
     for kind in KINDS:
-        (item,) = advise(facts(warnings=["word " * 100], warning_kinds=[kind]))
-        assert item["text"].startswith("word word")
+        said = f"12 cases have few cells: {'word ' * 100}"
+        (item,) = advise(facts(warnings=[said], warning_kinds=[kind]))
+        assert item["text"].startswith("12 cases have few cells: word word")
+        if kind in ("hardly observed cases", "unobserved features"):  # how many, and what to do
+            assert item["brief"].startswith("12 cases have few cells; leave them out")
         assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
 
 

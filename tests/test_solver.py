@@ -16,7 +16,7 @@ from sklearn.base import clone
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
 from rskc.engines import engine_for, memory, passes_numpy
-from rskc.engines.memory import NUMPY_CASES as ARRAYS
+from rskc.engines.ops import NUMPY_OPS as ARRAYS
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, solve, solve_path
 from rskc.solver import finish as finish_module
@@ -150,6 +150,17 @@ def test_a_wanted_number_of_features_is_met(seed, wanted):
 def test_a_number_of_features_that_ties_forbid_is_met_as_nearly_as_can_be(between, wanted, count):
     weights = count_weights(np.array(between, float), wanted)
     assert np.count_nonzero(weights) == count
+    assert np.linalg.norm(weights) == pytest.approx(1)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 8))
+def test_sums_that_rounding_alone_sets_apart_tie(seed, wanted):
+    """Halfway between them there is no threshold: no feature would be left."""
+    rng = np.random.default_rng(seed)
+    between = rng.integers(0, 3, 8) / 3
+    rounded = between * (1 + np.spacing(1.0) * rng.integers(0, 3, 8))
+    weights = count_weights(rounded, wanted)
+    assert_array_equal(weights > 0, count_weights(between, wanted) > 0)
     assert np.linalg.norm(weights) == pytest.approx(1)
 
 
@@ -405,7 +416,7 @@ def test_guarded_states_come_first():
     lopsided = np.where(np.arange(60) < 5, 2, np.arange(60) % 2)
     partitions = as_partitions(lopsided, np.arange(60) % 3)
     for n_trim, guarded in ((6, [False, True]), (4, [True, True])):
-        states = alternate.reweigh(
+        states, _ = alternate.reweigh(
             engine, Problem(3, n_trim, 1.5), partitions, [0, 1], np.ones((2, engine.n_features))
         )
         assert [state.guarded for state in states] == guarded
@@ -418,7 +429,7 @@ def test_what_is_left_without_an_outlying_cluster():
     X = np.random.default_rng(1).normal(size=(60, 3))
     X[:5] += 100
     labels = np.where(np.arange(60) < 5, 2, np.arange(60) % 2)
-    (state,) = alternate.reweigh(
+    (state,), _ = alternate.reweigh(
         engine_for(X), Problem(3, 6, 1.5), as_partitions(labels), [0], np.ones((1, X.shape[1]))
     )
     assert not state.guarded

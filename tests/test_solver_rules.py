@@ -5,9 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rskc.engines import engine_for
-from rskc.engines.base import Sums
-from rskc.engines.memory import NUMPY_CASES as ARRAYS
+from rskc.engines import Sums, engine_for
+from rskc.engines.ops import NUMPY_OPS as ARRAYS
 from rskc.solver import Problem, alternate
 from rskc.solver import search as search_module
 from rskc.solver.partition import Partitions, moves_pay

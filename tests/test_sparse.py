@@ -171,8 +171,8 @@ def test_columns_far_from_zero_lose_no_digits(tables):
     for method in METHODS.values():
         assert_same(fitted(sparse.csr_array(X), **method), fitted(X, **method))
     engine = SparseEngine(sparse.csr_array(X))
-    assert engine.cells.Z[:, [21]].nnz == 0
-    assert abs(engine.cells.offset[20]) < FAR * engine.frame.factor
+    assert engine.stored.Z[:, [21]].nnz == 0
+    assert abs(engine.stored.offset[20]) < FAR * engine.frame.factor
 
 
 def test_distances_to_a_center_at_a_case_are_zero():
@@ -336,16 +336,17 @@ def test_the_frame_is_that_of_the_dense_table(n, dtype):
         assert_array_equal(part, value)
 
 
-def test_a_part_stores_its_cells_as_the_whole_does():
+@pytest.mark.parametrize("options", [{}, {"masses": np.ones(400)}], ids=["plain", "masses"])
+def test_a_part_stores_its_cells_as_the_whole_does(options):
     """Some rows may show no spread of a column, which is then taken to be far from 0."""
     rng = np.random.default_rng(0)
     X = np.where(rng.random((400, 6)) < 0.1, rng.normal(size=(400, 6)), 0.0)
     X[:, 0] = np.where(np.arange(400) < 100, 1.0, rng.normal(1.0, 1.0, 400))
-    engine = SparseEngine(sparse.csr_array(X))
+    engine = engine_for(sparse.csr_array(X), **options)
     assert not engine.origin.any()
     part = engine.part(np.arange(100))
     assert part.origin is engine.origin
-    assert np.shares_memory(part.cells.Z.data, part.X.data)
+    assert np.shares_memory(part.stored.Z.data, part.X.data)
 
 
 def test_nearly_full_matrices_are_made_dense_and_others_never():
@@ -364,7 +365,7 @@ def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
     for name, value in (
         ("rskc.engines.sparse.DENSE_BYTES", 2**16),
         ("rskc.engines.sparse.CHUNK_BYTES", 2**17),
-        ("rskc.engines.base.FRAME_CELLS", 2**16),
+        ("rskc.engines.frame.FRAME_CELLS", 2**16),
         ("rskc.engines.memory.MemoryTable.work_bytes", 2**18),
         ("rskc.engines.memory.MemoryEngine.work_bytes", 2**18),
         ("rskc.feature_tests.MOST_CASES", 200),

@@ -1,5 +1,6 @@
 """The frames and the summary of a fitted model, whatever was fitted to what."""
 
+import re
 import warnings
 from functools import cache
 
@@ -136,6 +137,32 @@ def test_cases_frame_with_the_data(model, table):
     assert_array_equal(frame["second_cluster"], found.second)
     assert (frame["second_cluster"] != frame["cluster"]).all()
     assert frame["silhouette"].between(0, 1).all()
+
+
+def test_what_is_observed_in_full_is_one_to_the_last_digit():
+    X = np.random.default_rng(0).normal(size=(40, 300))
+    X[:20, :9] += 5
+    X[3, 5] = np.nan
+    share = (
+        RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0)
+        .fit(X)
+        .cases_frame(X)
+        .observed.to_numpy()
+    )
+    assert (np.delete(share, 3) == 1).all()
+    assert share[3] == pytest.approx(1 - 1 / 300)
+
+
+def test_a_notebook_counts_the_features_with_weight():
+    X = np.random.default_rng(0).normal(size=(60, 30))
+    X[:20, :3] += 6
+    model = RobustSparseKMeans(2, trim=0, l1_bound=2, random_state=0).fit(X)
+    shown = model._html_repr()
+    assert re.search(rf"\b{model.get_support().sum()} of 30 have weight", shown)
+    assert "2 features" not in shown
+    named = model.fit(pd.DataFrame(X, columns=["<b>", *map(str, range(29))]))
+    assert "<b>" not in named._html_repr()
+    assert "&lt;b&gt;" in named._html_repr()
 
 
 def test_a_case_without_a_cell_is_infinitely_far():
@@ -362,8 +389,8 @@ def test_warnings_name_cases_as_the_frame_does():
         ((500, 1, 1, None, None), "1 of 500 features has weight"),
         (
             (2000, 1337, 600, 1337, 24),
-            "1,337 of 2,000 features differ between the clusters, and 24 are enough to tell them "
-            "apart",
+            "1,337 of 2,000 features differ between the clusters, and 24 are enough to separate "
+            "them",
         ),
         ((9, 9, 9, 5, 5), "5 of 9 features differ between the clusters"),
         ((9, 1, 1, 1, 1), "1 of 9 features differs between the clusters"),

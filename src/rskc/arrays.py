@@ -35,12 +35,20 @@ def is_on_device(X: Any) -> bool:
 def to_numpy(array: Any) -> np.ndarray:
     """Return an array of any kind as NumPy's."""
     if not is_elsewhere(array):
-        return np.asarray(array)
+        return np.asarray(without_mask(array))
     if is_dask(array):
         return np.asarray(array.compute())
     from rskc.engines.device.arrays import to_host
 
     return to_host(array.detach() if hasattr(array, "detach") else array)
+
+
+def without_mask(X: Any) -> Any:
+    """Return a masked array with NaN in the place of masked cells, and anything else as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    kinds = {"b": np.float64, "i": np.float64, "u": np.float64, "f": X.dtype, "c": X.dtype}
+    return np.ma.filled(X.astype(kinds.get(X.dtype.kind, object)), np.nan)
 
 
 class NamedMatrix(NamedTuple):
@@ -108,6 +116,8 @@ def as_blocks(X: Any) -> Any:
     if X.ndim != 2 or not X.shape[1] > 0:  # a number of columns that is not known is NaN
         raise _no_features(X)
     _check_cells(X)
+    if isinstance(X._meta, np.ma.MaskedArray):
+        X = X.map_blocks(without_mask, dtype="float64", meta=np.empty((0, 0)))
     if X.dtype.name not in ("float32", "float64") or not X.dtype.isnative:
         X = X.astype("float64")
     return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.arrays import is_on_device, to_numpy
-from rskc.engines.masses import unit_of
 from rskc.wording import short_repr
 
 
@@ -128,3 +127,24 @@ def trimmed_sum(distances: np.ndarray, weights: np.ndarray, share: float) -> flo
     order = np.argsort(-distances, kind="stable")
     kept = np.clip(np.cumsum(weights[order]) - gone, 0, weights[order])
     return float(kept @ distances[order])
+
+
+def unit_of(weights: np.ndarray, most: int = 20) -> tuple[float, bool]:
+    """Return the unit of weights, and whether these are whole multiples of it: copies.
+
+    It is the largest number of which all weights are multiples, if the least of them is at most
+    20 units. Otherwise it is their mean: a case has about mass 1 in any case, whatever all weights
+    are multiplied by.
+    """
+    least, some = float(weights.min()), weights[:1000]
+    for number in range(1, most + 1):
+        unit = least / number
+        if _are_multiples(some, unit) and _are_multiples(weights, unit):
+            return unit, True
+    return float(weights.mean()), False
+
+
+def _are_multiples(weights: np.ndarray, unit: float) -> bool:
+    counts = weights / unit
+    whole_counts = np.abs(counts - np.rint(counts)) <= 1e-9 * counts
+    return bool(whole_counts.all()) and float(counts.max()) < 1e6

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rskc.arrays import to_numpy
 from rskc.case_weights import check_sample_weight
 from rskc.category_codes import ORDINAL, ColumnCode
 from rskc.frames import (
@@ -104,7 +105,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         -------
         self : CategoryEncoder
         """
-        X = X if hasattr(X, "columns") else np.asarray(X)
+        X = X if hasattr(X, "columns") else to_numpy(X)
         validate_data(self, X, reset=True, skip_check_array=True)
         names = column_names(X)
         orders = _orders(self.ordinal, names)
@@ -144,7 +145,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
             NaN in all features of a column where its cell is missing.
         """
         check_is_fitted(self, "columns_")
-        X = X if hasattr(X, "columns") else np.asarray(X)
+        X = X if hasattr(X, "columns") else to_numpy(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         parts, unknown = [], {}
         for j, (name, code) in enumerate(zip(column_names(X), self.columns_, strict=True)):
@@ -265,7 +266,7 @@ def as_plain(given: Any) -> Any:
 def _places(parameter: str, given: Any, names: Sequence[str]) -> list[int]:
     """Return the numbers of columns that are given by name or number."""
     places = []
-    for each in [given] if isinstance(given, str | Integral) else given or ():
+    for each in [given] if isinstance(given, str | Integral) else () if given is None else given:
         place = int(each) if isinstance(each, Integral) else -1
         if 0 <= place < len(names):
             places.append(place)

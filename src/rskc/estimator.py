@@ -8,13 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 import rskc.fitting as fitting
 from rskc.arrays import model_to_numpy, to_numpy, to_numpy_pair
 from rskc.markers import LEAST_EFFECT, marker_effects, markers_frame
 from rskc.prediction import PredictionMixin
-from rskc.summary import cases_frame, describe, features_frame
+from rskc.summary import cases_frame, describe, describe_html, features_frame
 
 
 class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
@@ -409,6 +410,12 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """The weights of the features, by the name that ``SelectFromModel`` looks for."""
         check_is_fitted(self, "cluster_centers_")
         return to_numpy(self.feature_weights_)
+
+    def _html_repr(self) -> str:
+        """Describe a fitted model for a notebook; scikit-learn would count outputs as features."""
+        if not hasattr(self, "cluster_centers_"):
+            return estimator_html_repr(self)
+        return describe_html(model_to_numpy(self))
 
     @property
     def _n_features_out(self) -> int:

@@ -86,7 +86,18 @@ class ClusterError(RuntimeError):
 
 
 class KnownNames(dict):
-    """Names of parameters; those that are not known are called what they are."""
+    """Names of parameters; those that are not known are called what they are.
+
+    Names that start with a dash are options of a command, and are written as one types them.
+    """
+
+    def with_value(self, name: str, value: Any) -> str:
+        """Write a parameter and its value: ``trim='auto'``, or ``--trim auto``."""
+        known = self[name]
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        if known.startswith("-"):
+            return f"{known} {text}"
+        return f"{known}={value!r}" if isinstance(value, str) else f"{known}={text}"
 
     def __missing__(self, name: str) -> str:
         return name

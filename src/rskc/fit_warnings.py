@@ -94,8 +94,9 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
     "hardly observed cases": (
         FitWarning,
         None,
-        "{cases} judged by less than {share:.0%} of the weight, the rest being missing, so that "
-        "the distance rests on little: {names}.",
+        "{cases} judged by less than {share:.0%} of the weight, since their other cells are "
+        "missing: {names}. Their clusters mean little: leave these cases out, or find the missing "
+        "cells.",
     ),
 }
 

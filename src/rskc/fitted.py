@@ -152,6 +152,15 @@ def with_features(model: Any, columns: np.ndarray) -> Any:
     return made
 
 
+class JudgedCases(NamedTuple):
+    """Cases in memory as a fitted model sees them."""
+
+    labels: Any
+    weighted: Any  # squared distance to the nearest center; inf: nothing observed
+    unweighted: Any
+    outliers: Any
+
+
 @dataclass(frozen=True)
 class Predictor:
     """The part of a fitted model that assigns cases: small, and sent to tasks as it is.
@@ -196,14 +205,17 @@ class Predictor:
         engine = self._engine(X)
         return distances_to(engine, self._nearest(engine), self.centers, self.weights[None])
 
-    def both_distances(self, X: Any) -> Distances:
-        """Return the weighted and the unweighted distance of each case to that center."""
-        return self._both(self._engine(X))
+    def judged(self, X: Any) -> JudgedCases:
+        """Return clusters, both distances and outliers of cases, from one look at them."""
+        engine = self._engine(X)
+        labels = self._nearest(engine)
+        distances = self._both(engine, labels)
+        far, far_unweighted = self.thresholds.flag(distances)
+        return JudgedCases(labels, *distances, far | far_unweighted)
 
     def outliers(self, X: Any) -> Any:
         """Return whether either distance of each case is beyond its threshold."""
-        far, far_unweighted = self.thresholds.flag(self.both_distances(X))
-        return far | far_unweighted
+        return self.judged(X).outliers
 
     def scores(self, X: Any) -> Any:
         """Return the weighted distance, or the unweighted one where it is the more outlying.
@@ -214,7 +226,7 @@ class Predictor:
         if np.isinf(limit_unweighted):
             return self.distances(X)
         engine = self._engine(X)
-        weighted, unweighted = self._both(engine)
+        weighted, unweighted = self._both(engine, self._nearest(engine))
         return -engine.arrays.lesser(-weighted, -(unweighted * (limit / limit_unweighted)))
 
     def apply(self, method: str, X: Any) -> Any:
@@ -243,8 +255,7 @@ class Predictor:
         with np.errstate(over="ignore", invalid="ignore"):
             return getattr(self, method)(X)
 
-    def _both(self, engine: Engine) -> Distances:
-        labels = self._nearest(engine)
+    def _both(self, engine: Engine, labels: Any) -> Distances:
         weights = self.weights[None], even_weights(self.centers)
         return Distances(*(distances_to(engine, labels, self.centers, each) for each in weights))
 

@@ -8,7 +8,6 @@ RobustSparseKMeans, of which the steps read the parameters.
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -52,6 +51,7 @@ from rskc.validation import (
     names_of_cases,
     validated,
 )
+from rskc.verbosity import told
 from rskc.wording import count
 
 # Restarts from a function with n_init="auto".
@@ -111,13 +111,12 @@ def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
         return
     predictor, rest = predictor_of(model), rows_of(X, np.flatnonzero(out))
     rest = to_numpy(rest) if is_elsewhere(rest) else rest  # a sparse matrix stays one
-    weighted, unweighted = distances = predictor.both_distances(rest)
-    far, far_unweighted = predictor.thresholds.flag(distances)
+    judged = predictor.judged(rest)
     found = {
-        "labels_": predictor.labels(rest),
-        "distances_": weighted,
-        "unweighted_distances_": unweighted,
-        "outliers_": far | far_unweighted,
+        "labels_": judged.labels,
+        "distances_": judged.weighted,
+        "unweighted_distances_": judged.unweighted,
+        "outliers_": judged.outliers,
         "trimmed_": np.zeros(rest.shape[0], bool),
         "trimmed_weighted_": np.zeros(rest.shape[0], bool),
         "trimmed_unweighted_": np.zeros(rest.shape[0], bool),
@@ -171,18 +170,8 @@ def validated_for_fit(model: Any, X: Any, sample_weight: Any = None) -> Any:
 def solver_settings(verbose: Any) -> Iterator[None]:
     """Hold BLAS to one thread, log to the terminal if asked, and leave overflows to checks."""
     check_integer("verbose", verbose, 0)
-    log, handler = logging.getLogger("rskc"), logging.StreamHandler()
-    level = log.level
-    if verbose:
-        handler.setFormatter(logging.Formatter("rskc: %(message)s"))
-        log.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
-        log.addHandler(handler)
-    try:
-        with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
-            yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
+    with told.at(verbose), one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
+        yield
 
 
 def make_engine(model: Any, X: Any, masses: np.ndarray | None = None) -> Engine:
@@ -279,7 +268,7 @@ def check_rule(model: Any) -> tuple[str, float | None]:
     rule, cutoff = model.outlier_rule, model.outlier_cutoff
     check_choice("outlier_rule", rule, outliers.RULES)
     if cutoff is not None:
-        check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
+        cutoff = check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
     return rule, cutoff
 
 

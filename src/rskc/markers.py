@@ -53,7 +53,7 @@ class MarkerEffects(NamedTuple):
         Mean over the cases of the cluster, and over the cases of all others. Cells farther than
         three robust standard deviations from the median of their cluster count as if they were
         there: few cells cannot make an effect. (Robust: by the distance that one cell in ten
-        exceeds.)
+        exceeds.) Of a feature with two values, such as 0 and 1, it is the plain mean.
     scales : ndarray of shape (n_features,)
         Standard deviation of the same cells about the means of their clusters, all clusters
         together; at least 1% of that about the mean of all cases.
@@ -135,8 +135,9 @@ def effects_between(
 ) -> MarkerEffects:
     """Compute the effects in a table (n, p), which may be sparse; -1 leaves a case out.
 
-    Of the features that are ``indicators`` no cell is outlying: 0 and 1 are all there is. Cases
-    count as copies of them would, as many as their masses say.
+    Of the features that are ``indicators``, or have two values only, no cell is outlying: a tenth
+    of ones among zeros would be cut to none. Cases count as copies of them would, as many as their
+    masses say.
     """
     kept = np.flatnonzero((clusters >= 0) & (True if masses is None else masses > 0))
     kept = kept[np.argsort(clusters[kept], kind="stable")]
@@ -151,10 +152,16 @@ def effects_between(
         some = slice(first, min(p, first + step))
         cells = table[:, some].toarray()[kept] if sparse else table[kept, some]
         cells = np.ascontiguousarray(cells.T, dtype=np.float64)  # a row a feature
-        cut = ~np.isin(np.arange(first, some.stop), indicators)
+        cut = ~np.isin(np.arange(first, some.stop), indicators) & ~_two_valued(cells)
         for whole, part in zip(made, _effects(cells, ends, cut, own), strict=True):
             whole[..., some] = part
     return made
+
+
+def _two_valued(cells: np.ndarray) -> np.ndarray:
+    """Return a mask (p,) of the features (p, n) that have no more than two values."""
+    least, most = (end.reduce(cells, axis=1)[:, None] for end in (np.fmin, np.fmax))
+    return ((cells == least) | (cells == most) | np.isnan(cells)).all(axis=1)
 
 
 def _effects(

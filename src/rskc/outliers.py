@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Cases, Engine
+from rskc.engines import ArrayOps, Engine
 from rskc.medians import MAD_FACTOR, column_medians
 from rskc.solver import Solution
 
@@ -108,7 +108,8 @@ def judge(
         return Judgment(Thresholds(max(median + own * MAD_FACTOR * deviation, least), np.inf), own)
     scale = _Scale.of(engine, distances, groups, sizes)
     own = scale.cutoff_for_tail(CUTOFFS[rule]) if cutoff is None else cutoff
-    return Judgment(Thresholds(*(max(limit**3, least) for limit in scale.limits(own))), own)
+    cubes = np.power(scale.limits(own), 3).tolist()  # infinite where no number can hold them
+    return Judgment(Thresholds(*(max(limit, least) for limit in cubes)), own)
 
 
 def far_cases(
@@ -137,7 +138,7 @@ def far_thresholds(
 class _Scale(NamedTuple):
     """Cube roots (n,) of both distances, to the centers without the case, and their spreads."""
 
-    arrays: Cases
+    arrays: ArrayOps
     n_cases: float  # their number, or their mass
     roots: Distances
     spreads: tuple[tuple[float, float], ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import is_dask, to_numpy
 from rskc.case_weights import check_sample_weight, count_of, trimmed_sum
-from rskc.fitted import outlying_cells, predictor_of
+from rskc.fitted import JudgedCases, outlying_cells, predictor_of
 from rskc.validation import validated
 
 
@@ -101,20 +101,8 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         return predictor.apply(method, validated(self, X, False, predictor.centers.dtype))
 
 
-class JudgedCases(NamedTuple):
-    """Cases in memory as a fitted model sees them."""
-
-    labels: np.ndarray
-    weighted: np.ndarray  # squared distance to the nearest center; inf: nothing observed
-    unweighted: np.ndarray
-    outliers: np.ndarray
-
-
 def judge_cases(model: Any, X: Any) -> JudgedCases:
     """Return clusters, distances and outliers of cases, from one look at them."""
     check_is_fitted(model, "cluster_centers_")
     predictor = predictor_of(model)
-    X = validated(model, X, False, predictor.centers.dtype)
-    distances = predictor.both_distances(X)
-    far, far_unweighted = predictor.thresholds.flag(distances)
-    return JudgedCases(predictor.labels(X), *distances, far | far_unweighted)
+    return predictor.judged(validated(model, X, False, predictor.centers.dtype))

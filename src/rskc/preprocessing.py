@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rskc.arrays import is_dask, to_dense
+from rskc.arrays import is_dask, to_dense, without_mask
 from rskc.frames import NUMBERS, kinds_of
 from rskc.medians import MAD_FACTOR, column_medians
 from rskc.validation import check_choice
@@ -38,7 +38,7 @@ class _Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_choice("scale", self.scale, ("mad", "std"))
         return validate_data(
             self,
-            X,
+            without_mask(X),
             reset=reset,
             dtype=[np.float64, np.float32],
             order="C",

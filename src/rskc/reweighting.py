@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Cases, Engine
+from rskc.engines import ArrayOps, Engine
 from rskc.outliers import (
     Distances,
     Thresholds,
@@ -115,12 +115,12 @@ class _Flagged(NamedTuple):
     labels: Any  # (n,) with them: of blocks, made once for both as long as somebody has them
 
     @classmethod
-    def of(cls, arrays: Cases, labels: Any, far: Distances) -> _Flagged:
+    def of(cls, arrays: ArrayOps, labels: Any, far: Distances) -> _Flagged:
         """Leave out the cases that either distance flags."""
         out = arrays.as_run(far.weighted | far.unweighted)
         return cls(arrays.without(arrays.as_run(labels), out), far.unweighted, labels)
 
-    def empties(self, arrays: Cases, sizes: np.ndarray) -> bool:
+    def empties(self, arrays: ArrayOps, sizes: np.ndarray) -> bool:
         """Whether nothing is left of a cluster that had cases."""
         return bool(((arrays.sizes(self.groups, len(sizes))[0] == 0) & (sizes > 0)).any())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +55,7 @@ class FeatureCounts(NamedTuple):
             text = f"{self.n_different:,} of {all_} {differ} between the clusters"
             if self.n_enough >= self.n_different:
                 return text
-            return f"{text}, and {count(self.n_enough, 'is', 'are')} enough to tell them apart"
+            return f"{text}, and {count(self.n_enough, 'is', 'are')} enough to separate them"
         have = "has" if self.n_selected == 1 else "have"
         text = f"{self.n_selected:,} of {count(self.n_features, self.noun)} {have} weight"
         if self.n_mostly == self.n_selected:
@@ -152,7 +153,11 @@ def observed_share(model: Any, X: Any) -> np.ndarray:
     cells = by_column(model, validated(model, X, False, weights.dtype))[:, used]
     if issparse(cells):  # nothing is missing
         return np.ones(cells.shape[0])
-    return np.where(np.isnan(cells), 0, weights).sum(axis=1) / weights.sum()
+    # From what is missing: 1 is exact then, and cases without a value have 0 by the last digit.
+    missing = np.isnan(cells)
+    shares = 1 - np.where(missing, weights, 0).sum(axis=1) / weights.sum()
+    shares[missing.all(axis=1)] = 0.0
+    return np.clip(shares, 0.0, 1.0)
 
 
 def _second_choices(model: Any, X: Any) -> dict[str, Any]:
@@ -176,6 +181,20 @@ def describe(model: Any) -> str:
     for message in model.warnings_:
         lines += _wrapped("-", textwrap.shorten(message, LONGEST_WARNING), margin=2)
     return "\n".join(lines)
+
+
+def describe_html(model: Any) -> str:
+    """Describe settings and result as a small piece of HTML, for notebooks."""
+    parts = [("Asked for", _asked(model)), ("Found", _found(model))]
+    rows = [
+        f"<tr><th scope='row' style='text-align:left'>{escape(heading)}</th>"
+        f"<td style='text-align:left'>{escape(words.replace(GLUE, ' '))}</td></tr>"
+        for title, pairs in parts
+        for heading, words in [(title, ""), *pairs]
+    ]
+    notes = [f"<p>{escape(message)}</p>" for message in model.warnings_]
+    made = "".join([*rows, "</table>", *notes])
+    return f"<table><caption>Robust and sparse K-means</caption>{made}"
 
 
 def _wrapped(heading: str, words: str, margin: int = MARGIN) -> list[str]:

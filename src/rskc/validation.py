@@ -21,6 +21,7 @@ from rskc.arrays import (
     is_elsewhere,
     is_on_device,
     to_numpy,
+    without_mask,
 )
 from rskc.categories import find_encoder
 from rskc.engines.sparse import has_nan
@@ -115,7 +116,7 @@ def check_n_threads(n_threads: Any) -> int:
 def check_centers(init: Any, K: int, p: int) -> np.ndarray:
     """Return starting centers (K, p)."""
     try:
-        centers = np.asarray(centers_to_numpy(init), dtype=np.float64)
+        centers = np.asarray(plain_centers(init), dtype=np.float64)
     except (TypeError, ValueError):
         centers = np.empty(0)
     if centers.shape == (K, p) and np.isfinite(centers).all():
@@ -126,9 +127,22 @@ def check_centers(init: Any, K: int, p: int) -> np.ndarray:
     )
 
 
-def centers_to_numpy(init: Any) -> Any:
-    """Return ``init`` as it is, or as NumPy's if it is on a device or in blocks of Dask."""
-    return to_numpy(init) if is_elsewhere(init) else init
+def plain_centers(init: Any) -> Any:
+    """Return ``init`` as it is, or as an array if it holds centers in another way than lists."""
+    if init is None or isinstance(init, str) or callable(init) or _is_plain(init):
+        return init
+    if is_elsewhere(init):
+        return to_numpy(init)
+    return np.asarray(without_mask(init), np.float64)
+
+
+def _is_plain(centers: Any) -> bool:
+    """Whether centers are a plain array of numbers, or lists and tuples of such numbers."""
+    if isinstance(centers, list | tuple):
+        return all(isinstance(each, int | float) or _is_plain(each) for each in centers)
+    return isinstance(centers, np.generic) or (
+        type(centers) is np.ndarray and centers.dtype.kind in "biuf"
+    )
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
@@ -164,6 +178,7 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
     The shares of categories go by the weights of the cases.
     """
     asked = getattr(estimator, "estimator", estimator)  # a search asks what its estimator asks
+    X = without_mask(X)
     if reset:
         _find_encoder(estimator, asked, X, sample_weight)
     if (encoder := getattr(estimator, "encoder_", None)) is not None:

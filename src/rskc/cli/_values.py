@@ -52,7 +52,7 @@ def some_bounds(text: Any) -> int | list[float] | None:
     """Read how many bounds, "10", or which, "2,3.5,5"; or "none"."""
     if text in ("none", None):
         return None
-    return int(text) if str(text).isdigit() else some_shares(text)
+    return int(text) if str(text).isdecimal() else some_shares(text)
 
 
 def some_shares(text: Any) -> list[float]:
@@ -64,7 +64,7 @@ def numbers_or_auto(text: Any) -> int | list[int] | str:
     """Read how many numbers, "8", or which, "5,20,100"; or "auto"."""
     if text == "auto":
         return "auto"
-    return int(text) if str(text).isdigit() else some_clusters(text)
+    return int(text) if str(text).isdecimal() else some_clusters(text)
 
 
 def shares_or_auto(text: Any) -> list[float] | str:

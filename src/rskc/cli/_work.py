@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from rskc.cli._output import write_results
 from rskc.cli._results import Result
 from rskc.cli._tables import Data, is_sparse, named_cases, read
 from rskc.exceptions import OverflowedError
+from rskc.machine import free_memory
 from rskc.wording import shortened
 
 # What a search does, for people who wait.
@@ -113,18 +113,6 @@ def check_dask(why: str) -> None:
         )
 
 
-def free_memory() -> int | None:
-    """Return the bytes of memory that are free, if that can be known."""
-    if importlib.util.find_spec("psutil") is not None:
-        import psutil  # type: ignore[import-untyped]
-
-        return psutil.virtual_memory().available
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
 # ---- Fits and searches
 
 
@@ -195,9 +183,11 @@ def checkpoint_noted(checkpoint: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
+        note = "nothing was kept; to be able to go on, run it again with --checkpoint FILE"
         if checkpoint is not None:
             kept = f"what was done is kept in {str(checkpoint)!r}"
-            error.add_note(f"{kept}, and the same command goes on from there")
+            note = f"{kept}, and the same command goes on from there"
+        error.add_note(note)
         raise
 
 

@@ -49,7 +49,7 @@ class ClusterDisplay:
     notes : tuple of str, default=()
         What else the title must say.
     stability : ndarray of shape (n_samples,), default=None
-        How firmly the cases sit in their clusters, from 0 to 1, NaN where that is not known: the
+        How stable the cases are in their clusters, from 0 to 1, NaN where that is not known: the
         lower, the paler their points. None for full points.
     weights : ndarray of shape (n_samples,), default=None
         What each case counts, for the legend; None if all count the same.
@@ -95,7 +95,7 @@ class ClusterDisplay:
             column scaled by the square root of its weight so that distances are those of the model.
             They are found without the outliers. "auto": "features" if at most two have weight.
         stability : array-like of shape (n_samples,), default=None
-            How firmly the cases sit in their clusters, from 0 to 1, such as ``case_stability_`` of
+            How stable the cases are in their clusters, from 0 to 1, such as ``case_stability_`` of
             :class:`rskc.selection.Stability`: cases that change their cluster are pale rings.
         ax : Axes, default=None
             Where to draw; None for a new figure.
@@ -155,17 +155,17 @@ class ClusterDisplay:
             crosses |= {"s": 6, "linewidths": 0.5, "zorder": 0.9, "rasterized": True}
         for k, color, marker in zip(range(K), cluster_colors(K), cluster_markers(K), strict=True):
             mine, far = positions[self.labels == k], self.outliers[self.labels == k]
-            look = {"c": color} if self.stability is None else self._firmness(k, color)
+            look = {"c": color} if self.stability is None else self._by_stability(k, color)
             self.points_[k] = self.ax_.scatter(*mine[~far].T, marker=marker, **points | look)
             self.crosses_[k] = self.ax_.scatter(*mine[far].T, c=darker(color, 0.25), **crosses)
 
-    def _firmness(self, k: int, color: str) -> dict[str, Any]:
-        """Return the looks of the points of a cluster: the firmer a case, the fuller."""
+    def _by_stability(self, k: int, color: str) -> dict[str, Any]:
+        """Return the looks of the points of a cluster: the more stable a case, the fuller."""
         from matplotlib.colors import to_rgba_array
 
-        firm = np.asarray(self.stability, float)[(self.labels == k) & ~self.outliers]
-        faces = to_rgba_array(color).repeat(len(firm), axis=0)
-        faces[:, 3] = 0.9 * np.where(np.isnan(firm), 1.0, np.clip(firm, 0, 1)) ** _CONTRAST
+        stable = np.asarray(self.stability, float)[(self.labels == k) & ~self.outliers]
+        faces = to_rgba_array(color).repeat(len(stable), axis=0)
+        faces[:, 3] = 0.9 * np.where(np.isnan(stable), 1.0, np.clip(stable, 0, 1)) ** _CONTRAST
         return {"facecolors": faces, "edgecolors": color, "linewidths": 0.6, "alpha": None}
 
     def _draw_centers(self) -> None:

@@ -18,17 +18,17 @@ _TITLE_WIDTH = 92  # characters of a line
 
 @dataclass(eq=False, repr=False)
 class StabilityDisplay:
-    """How far the worst cluster comes back, and how far halves agree, for each number of clusters.
+    """Stability of the least stable cluster and agreement of halves, by number of clusters.
 
     Gray points are single splits: the agreement of the two halves. The dashed line is the threshold
-    of the worst cluster, and what was chosen has a ring.
+    of the least stable cluster, and what was chosen has a ring.
 
     Parameters
     ----------
     n_clusters : ndarray of int of shape (numbers,)
         The numbers of clusters that were tried.
     stability : ndarray of shape (numbers,)
-        Stability of the worst cluster.
+        Stability of the least stable cluster.
     agreement, spread : ndarray of shape (numbers,)
         Median agreement of the halves, and half of its interquartile range.
     threshold : float
@@ -45,7 +45,7 @@ class StabilityDisplay:
     ax_, figure_ : Axes and Figure
         Where it was drawn.
     curve_ : Line2D
-        The stability of the worst cluster.
+        The stability of the least stable cluster.
     agreement_ : ErrorbarContainer
         The agreement of the halves.
     points_ : PathCollection or None
@@ -107,9 +107,7 @@ class StabilityDisplay:
             places, self.agreement, self.spread, label=label, **orange
         )
         look = {name: style.CURVE[name] for name in ("color", "marker", "ms", "lw", "zorder")}
-        (self.curve_,) = self.ax_.plot(
-            places, self.stability, label="worst cluster comes back", **look
-        )
+        (self.curve_,) = self.ax_.plot(places, self.stability, label="least stable cluster", **look)
         label = f"threshold {self.threshold:g}"
         self.line_ = self.ax_.axhline(self.threshold, label=label, **style.DASHED)
         self.chosen_ = None

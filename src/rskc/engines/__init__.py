@@ -12,24 +12,26 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.engines.base import Frame, Sums
 from rskc.engines.bounded import bounded_engine
-from rskc.engines.interface import Assignment, Cases, Engine, Grouping, Remaining, Table
+from rskc.engines.contract import Engine, Table
+from rskc.engines.frame import Frame
 from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
-from rskc.engines.missing import MissingEngine
+from rskc.engines.ops import ArrayOps
+from rskc.engines.results import Assignment, Grouping, Remaining, Summed
 from rskc.engines.sparse import SparseEngine, has_nan, is_full
+from rskc.engines.sums import Sums
 
 __all__ = [
+    "ArrayOps",
     "Assignment",
-    "Cases",
     "Engine",
     "Frame",
     "Grouping",
     "MemoryEngine",
     "MemoryTable",
-    "MissingEngine",
     "Remaining",
     "SparseEngine",
+    "Summed",
     "Sums",
     "Table",
     "bounded_engine",
@@ -72,25 +74,23 @@ def engine_for(
         )
     if issparse(X):
         if not (missing or is_full(X) or has_nan(X)):
-            return _sparse_engine(X, masses, options)
+            return SparseEngine(X, masses=masses, **options)
         X = X.toarray()
-    xp, complete, incomplete = _kind_of(X, masses is not None)
-    own = {} if masses is None else {"masses": masses}
+    xp, make = _kind_of(X)
     if missing is None or xp is not np:  # this also refuses infinities on a device
         missing = _has_missing(X, xp) or bool(missing)
     if not missing:
-        return complete(X, **own, **options)
+        return make(X, masses=masses, **options)
     unobserved = xp.all(xp.isnan(X), axis=1)
     if not drop_unobserved or not xp.any(unobserved):
-        return incomplete(X, **own, **options)
+        return make(X, missing=True, masses=masses, **options)
     if xp.all(unobserved):
         n = X.shape[0]
         raise ValueError(f"X has no observed cell in any of its {n} cases; give it some data.")
     index = xp.nonzero(~unobserved)[0]
-    if masses is not None:
-        own = {"masses": masses[_on_host(index, xp)]}
+    masses = None if masses is None else masses[_on_host(index, xp)]
     seen = xp.take(X, index, axis=0)
-    engine = (incomplete if _has_missing(seen, xp) else complete)(seen, **own, **options)
+    engine = make(seen, missing=_has_missing(seen, xp), masses=masses, **options)
     engine.leave_out(unobserved)
     return engine
 
@@ -100,30 +100,15 @@ def memory_engine(rows: np.ndarray, masses: np.ndarray | None, n_threads: int) -
     return engine_for(rows, masses=masses, n_threads=n_threads)
 
 
-def _sparse_engine(X: Any, masses: np.ndarray | None, options: dict[str, Any]) -> Engine:
-    if masses is None:
-        return SparseEngine(X, **options)
-    from rskc.engines.weighted import WeightedSparseEngine
-
-    return WeightedSparseEngine(X, masses=masses, **options)
-
-
-def _kind_of(X: Any, weighted: bool) -> tuple[Any, Any, Any]:
-    """Return the namespace of an array, and its engines for complete and for incomplete data."""
-    if isinstance(X, np.ndarray) and not weighted:
-        return np, MemoryEngine, MissingEngine
+def _kind_of(X: Any) -> tuple[Any, Any]:
+    """Return the namespace of an array, and its engine."""
     if isinstance(X, np.ndarray):
-        from rskc.engines.weighted import WeightedEngine, WeightedMissingEngine
-
-        return np, WeightedEngine, WeightedMissingEngine
+        return np, MemoryEngine
     from array_api_compat import array_namespace
 
-    from rskc.engines.device import DeviceEngine, DeviceMissingEngine
-    from rskc.engines.device.weighted import WeightedDeviceEngine, WeightedDeviceMissingEngine
+    from rskc.engines.device import DeviceEngine
 
-    if weighted:
-        return array_namespace(X), WeightedDeviceEngine, WeightedDeviceMissingEngine
-    return array_namespace(X), DeviceEngine, DeviceMissingEngine
+    return array_namespace(X), DeviceEngine
 
 
 def _on_host(array: Any, xp: Any) -> np.ndarray:

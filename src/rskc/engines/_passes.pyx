@@ -807,13 +807,22 @@ def own_distances(const floating[:, ::1] X, const double[::1] location, double f
         int64_t runs = labels.shape[0], n = labels.shape[1], i, r
         int own = weights.shape[0] > 1, p = <int>X.shape[1]
         double *totals = <double*>reserved(weights.shape[0] * sizeof(double))
+        bint even = not missing and all_are_1(&weights[0, 0], weights.shape[0] * p)
     for r in range(weights.shape[0] if missing else 0):
         totals[r] = observed_weight_double(&weights[r, 0], &weights[r, 0], p)
     for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
         for r in range(runs):
             out[r, i] = framed_distance(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0],
-                                        &weights[r * own, 0], totals + r * own if missing else NULL, p)
+                                        NULL if even else &weights[r * own, 0], totals + r * own if missing else NULL, p)
     free(totals)
+
+
+cdef bint all_are_1(const double *weights, int64_t size) noexcept nogil:
+    cdef int64_t i
+    for i in range(size):
+        if weights[i] != 1:
+            return False
+    return True
 
 
 cdef inline double framed_distance(const floating *x, const double *location, double factor, const double *center,
@@ -959,8 +968,8 @@ cdef struct Results:
 
 
 cdef struct Room:
-    # The work space of a group of runs, with a place for each of them, or for the one at hand.
-    int64_t *live  # the places of the runs that go on
+    # The work space of all runs, or of the one at hand.
+    int64_t *live  # the runs that go on
     double *centers
     double *totals
     double *counts
@@ -979,33 +988,27 @@ cdef struct Room:
 
 def descend(const floating[::1] X, int block, const floating[::1] rows, int row_block, const double[:, ::1] weights,
             const floating[:, ::1] norms, const double[:, ::1] scale, const double[::1] masses, double m, int max_iter,
-            double tol, const double[:, :, ::1] centers, int group, int n_threads, int32_t[:, ::1] groups,
-            int32_t[:, ::1] labels, double[::1] within, uint8_t[::1] converged, int64_t[:, ::1] cut, double[:, ::1] left):
+            double tol, const double[:, :, ::1] centers, int32_t[:, ::1] groups, int32_t[:, ::1] labels,
+            double[::1] within, uint8_t[::1] converged, int64_t[:, ::1] cut, double[:, ::1] left):
     """Run trimmed Lloyd from each of the centers to where groups repeat, or the sum falls by no more than tol of itself.
 
-    Threads take groups of so many runs, each on its own: none waits for another before all are done. X and rows are
-    the same table in two layouts. scale is None where nothing is missing, masses where each case counts 1; cut and left
-    are those of ``trim_masses``.
+    In one thread: the caller shares runs among several. X and rows are the same table in two layouts. scale is None
+    where nothing is missing, masses where each case counts 1; cut and left are those of ``trim``.
     """
     cdef:
-        int64_t runs = centers.shape[0], g, n_groups = (runs + group - 1) // group
-        int threads = <int>min(<int64_t>n_threads, n_groups), K = <int>centers.shape[1], q = <int>centers.shape[2]
-        int width = q if scale is None else 2 * q
+        int K = <int>centers.shape[1], q = <int>centers.shape[2], width = q if scale is None else 2 * q
         Descent d = Descent(groups.shape[1], K, q, width, block, row_block, weights.shape[0] > 1, &weights[0, 0],
                             NULL, NULL, m, tol, max_iter)
         Results out = Results(&groups[0, 0], &labels[0, 0], &within[0], &converged[0], &cut[0, 0], &left[0, 0])
         Room room
-        size_t size
         char *work
     if scale is not None:
         d.scale = &scale[0, 0]
     if masses is not None:
         d.masses = &masses[0]
-    size = lay_out(&room, <char*>64, d, group, sizeof(floating))
-    work = <char*>reserved(threads * size)
-    for g in prange(n_groups, nogil=True, num_threads=threads, schedule="dynamic"):
-        descend_group(d, &X[0], &rows[0], &norms[0, 0], &centers[0, 0, 0], g * group,
-                      min(<int64_t>group, runs - g * group), group, work + threadid() * size, out)
+    work = <char*>reserved(lay_out(&room, <char*>64, d, centers.shape[0], sizeof(floating)))
+    with nogil:
+        descend_group(d, &X[0], &rows[0], &norms[0, 0], &centers[0, 0, 0], centers.shape[0], work, out)
     free(work)
 
 
@@ -1017,7 +1020,7 @@ cdef inline char* set_aside(char **end, size_t size) noexcept nogil:
 
 
 cdef size_t lay_out(Room *room, char *work, Descent d, int64_t runs, size_t item) noexcept nogil:
-    """Lay out the work space of a group, and return its size."""
+    """Lay out the work space of some runs, and return its size."""
     cdef:
         char *end = work + (64 - <size_t>work % 64) % 64
         size_t n = d.n, K = d.K, q = d.q, width = d.width, gathered = max(d.block, d.row_block) * width
@@ -1040,27 +1043,27 @@ cdef size_t lay_out(Room *room, char *work, Descent d, int64_t runs, size_t item
 
 
 cdef void descend_group(Descent d, const floating *x, const floating *rows, const floating *norms, const double *centers,
-                        int64_t first, int64_t runs, int64_t most, char *work, Results out) noexcept nogil:
+                        int64_t runs, char *work, Results out) noexcept nogil:
     cdef:
         Room room
         int64_t step, i, s, going, live = runs, n = d.n
         size_t of_centers = <size_t>d.K * d.q
-    lay_out(&room, work, d, most, sizeof(floating))
-    memcpy(room.centers, centers + first * of_centers, runs * of_centers * sizeof(double))
+    lay_out(&room, work, d, runs, sizeof(floating))
+    memcpy(room.centers, centers, runs * of_centers * sizeof(double))
     memset(room.totals, 0, <size_t>runs * d.K * d.width * sizeof(double))
     memset(room.counts, 0, <size_t>runs * d.K * sizeof(double))
     for s in range(runs):
         room.live[s] = s
-        out.cut[first + s], out.converged[first + s] = -1, False
+        out.cut[s], out.converged[s] = -1, False
     for i in range(runs * n):
-        out.groups[first * n + i] = -1
+        out.groups[i] = -1
     for step in range(d.max_iter + 1):
-        assign_live(d, x, norms, first, live, room, out.labels)
+        assign_live(d, x, norms, live, room, out.labels)
         going = 0
         for i in range(live):
             s = room.live[i]
-            if step_run(d, rows, first + s, s, step == 0, room, out):
-                out.converged[first + s] = True
+            if step_run(d, rows, s, step == 0, room, out):
+                out.converged[s] = True
             else:
                 room.live[going] = s
                 going += 1
@@ -1069,8 +1072,7 @@ cdef void descend_group(Descent d, const floating *x, const floating *rows, cons
             break
 
 
-cdef void assign_live(Descent d, const floating *x, const floating *norms, int64_t first, int64_t live, Room room,
-                      int32_t *labels) noexcept nogil:
+cdef void assign_live(Descent d, const floating *x, const floating *norms, int64_t live, Room room, int32_t *labels) noexcept nogil:
     """Find the nearest centers of all cases in the runs that go on."""
     cdef:
         int columns = <int>(live * d.K), step = product_rows(d.n, d.block, columns, d.width), k, n_unseen
@@ -1081,7 +1083,7 @@ cdef void assign_live(Descent d, const floating *x, const floating *norms, int64
         double *center
     for i in range(live):
         s = room.live[i]
-        weights = d.weights + (first + s) * d.own * d.q
+        weights = d.weights + s * d.own * d.q
         room.starts[i * (d.K + 1)] = 0
         for k in range(d.K):
             center = room.centers + (s * d.K + k) * d.q
@@ -1105,11 +1107,11 @@ cdef void assign_live(Descent d, const floating *x, const floating *norms, int64
                                     observed_weight_double(weights, weights, d.q))
     scaled = <floating*>room.scaled
     for b in range(count_pieces(d.n, d.block, step)):
-        assign_live_piece(d, x, piece_at(b, pieces, step, d.n, d.width, d.block), norms, first, live, room, labels)
+        assign_live_piece(d, x, piece_at(b, pieces, step, d.n, d.width, d.block), norms, live, room, labels)
 
 
-cdef void assign_live_piece(Descent d, const floating *x, Piece piece, const floating *norms, int64_t first, int64_t live,
-                            Room room, int32_t *labels) noexcept nogil:
+cdef void assign_live_piece(Descent d, const floating *x, Piece piece, const floating *norms, int64_t live, Room room,
+                            int32_t *labels) noexcept nogil:
     cdef:
         int64_t i, at, own
         floating *product = <floating*>room.product
@@ -1122,8 +1124,8 @@ cdef void assign_live_piece(Descent d, const floating *x, Piece piece, const flo
     multiply(x, piece, d.width, <int>(live * d.K), scaled, product)
     for i in range(live):
         at = room.live[i] * d.n + piece.first
-        found, costs = labels + first * d.n + at, <floating*>room.costs + at
-        own = (first + room.live[i]) * d.own * d.n + piece.first
+        found, costs = labels + at, <floating*>room.costs + at
+        own = room.live[i] * d.own * d.n + piece.first
         if d.scale != NULL and room.unseen[i].starts[d.K] > 0:
             assign_in_part(x, piece.stride, piece.rows, d.q, d.K, product, scaled + i * d.K * d.width, room.unseen[i],
                            norms + own, d.scale + own, room.scratch, found, costs)
@@ -1142,17 +1144,17 @@ cdef void assign_live_piece(Descent d, const floating *x, Piece piece, const flo
         product += piece.rows * d.K
 
 
-cdef bint step_run(Descent d, const floating *rows, int64_t r, int64_t s, bint begins, Room room, Results out) noexcept nogil:
-    """Trim, sum and make centers of run r, which has the place s; return whether it has ended."""
+cdef bint step_run(Descent d, const floating *rows, int64_t r, bint begins, Room room, Results out) noexcept nogil:
+    """Trim, sum and make centers of run r; return whether it has ended."""
     cdef:
         int64_t i, k, n = d.n, moved, cut = -1
         double left = 0, kept
         int32_t *groups = out.groups + r * n
         const int32_t *labels = out.labels + r * n
-        const floating *costs = <floating*>room.costs + s * n
+        const floating *costs = <floating*>room.costs + r * n
         const double *scale = d.scale + r * d.own * n
-        double *totals = room.totals + s * d.K * d.width
-        double *counts = room.counts + s * d.K
+        double *totals = room.totals + r * d.K * d.width
+        double *counts = room.counts + r * d.K
         bint ended
     if d.masses != NULL:
         if floating is float:
@@ -1181,7 +1183,7 @@ cdef bint step_run(Descent d, const floating *rows, int64_t r, int64_t s, bint b
     fill_empty(d, rows, costs, cut, room, groups, totals, counts)
     for k in range(d.K):
         if counts[k] > 0:  # an empty cluster keeps its center
-            center_of(totals + k * d.width, counts[k], d.q, d.scale != NULL, room.centers + (s * d.K + k) * d.q)
+            center_of(totals + k * d.width, counts[k], d.q, d.scale != NULL, room.centers + (r * d.K + k) * d.q)
     return ended
 
 

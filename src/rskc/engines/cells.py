@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.engines.groups import labels_of
+
 PASSES: ModuleType
 try:
     from rskc.engines import _passes as PASSES
@@ -47,7 +49,6 @@ class CellPasses:
     """
 
     arrays: Any
-    weighted: bool
     n_cases: int
     frame: Any
     columns_of: Any
@@ -64,7 +65,7 @@ class CellPasses:
 
     def bounded_distances(self, columns, weights, limits, labels, centers):
         """Return distances (runs, n) to the centers (runs, K, q) of labels, by (1 or runs, q)."""
-        labels = self.arrays.to_numpy(labels)
+        labels = self._labels(labels)
         threads, parts = self.cell_threads(columns, len(labels)), []
         for rows, *piece in self.pieces(columns):
             own = np.ascontiguousarray(labels[:, rows])
@@ -78,7 +79,7 @@ class CellPasses:
 
         Each case counts with its mass, and with its share (1 or runs, n) if these are given.
         """
-        labels, shares = self.arrays.to_numpy(groups), self._counted(groups, shares)
+        labels, shares = self._labels(groups), self._counted(groups, shares)
         runs, K, q = centers.shape
         sums = BoundedTotals(np.zeros((runs, K, 2 * q)), np.zeros((runs, K)), np.zeros((runs, q)))
         threads = self.cell_threads(columns, runs)
@@ -90,8 +91,8 @@ class CellPasses:
     def group_medians(self, columns, groups, K):
         """Return lower medians (runs, K, q) of groups (runs, n), or of evenly spaced cases."""
         found = []
-        for labels in self.arrays.to_numpy(groups):
-            masses = self.arrays.masses_at(np.arange(self.n_cases)) if self.weighted else None
+        masses = self.arrays.host_masses
+        for labels in self._labels(groups):
             order, starts = _by_group(labels, K, masses)
             found.append(np.empty((K, len(columns))))
             X, location, factor, places, order = self.some_cells(columns, order)
@@ -102,9 +103,11 @@ class CellPasses:
 
     def _counted(self, groups, shares):
         shares = np.ones((1, self.n_cases)) if shares is None else shares
-        if not self.weighted:
-            return shares
-        return shares * self.arrays.to_numpy(self.arrays.kept_masses(groups))
+        masses = self.arrays.kept_masses(groups)
+        return shares if masses is None else shares * self.arrays.to_numpy(masses)
+
+    def _labels(self, groups):
+        return self.arrays.to_numpy(labels_of(groups))
 
     def pieces(self, columns) -> Iterator[Piece]:
         """Yield all cases, in memory."""

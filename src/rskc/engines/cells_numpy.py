@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rskc.engines.tolerances import NOTHING
+
 # Work arrays of a pass stay near this size.
 WORK_BYTES = 2**24
-# Less observed weight than this share of all weight counts as none.
-NOTHING = 1e-12
 
 
 def nearest_bounded(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rskc.engines.base import NO_MASS
+from rskc.engines.tolerances import NO_MASS
 
 
 class Candidates(NamedTuple):

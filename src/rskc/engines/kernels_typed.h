@@ -184,14 +184,20 @@ static double NAME(weighted_distance)(const T *RSKC_RESTRICT x, const double *RS
     return sum;
 }
 
-/* sum_j w_j ((x_j - location_j) * factor - c_j)^2; an infinite cell counts where it has weight */
+/* sum_j w_j ((x_j - location_j) * factor - c_j)^2; an infinite cell counts where it has weight. Where
+   w is NULL all weigh 1. */
 RSKC_CLONES
 static double NAME(framed_distance)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRICT location,
                                     double factor, const double *RSKC_RESTRICT c,
                                     const double *RSKC_RESTRICT w, int p) {
     double sum = 0;
     RSKC_SUM_IN_LANES(sum)
-    for (int j = 0; j < p; j++) {
+    for (int j = 0; j < (w == NULL ? p : 0); j++) {
+        double e = ((double)x[j] - location[j]) * factor - c[j];
+        sum += e * e;
+    }
+    RSKC_SUM_IN_LANES(sum)
+    for (int j = 0; j < (w == NULL ? 0 : p); j++) {
         double e = ((double)x[j] - location[j]) * factor - c[j];
         sum += w[j] > 0 ? w[j] * e * e : 0;
     }

@@ -1,48 +1,48 @@
-"""The engine for NumPy arrays in memory."""
+"""The engine for NumPy arrays in memory: complete, or with NaN in missing cells.
+
+With missing cells, distances are over the features observed in both the case and the center, scaled
+up by the observed weight; means are over observed cells. The data stay as they are. A table holds
+the values, 0 in a missing cell, and beside them marks, 1 where a cell is observed: then one product
+of values and marks with ``[-2 w c ; w c^2]`` gives the distances, and sums of both give totals and
+counts at once.
+
+A center is NaN in a feature of which its cluster has no observed cell. A case of which nothing that
+has weight is observed is *blind*: its distances are infinite, its label is 0, and it is excluded
+from everything else.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
-from types import ModuleType
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from rskc.engines import passes_numpy
-from rskc.engines.base import BaseEngine, BaseTable, Frame, Sums, case_numbers, sums_to_keys
+from rskc.engines.cells import PASSES as PASSES
 from rskc.engines.cells import Piece
-from rskc.engines.empty import candidates_needed, costliest, fill_from
-from rskc.engines.interface import (
-    Assignment,
-    Cases,
-    Descended,
-    Farthest,
-    Grouping,
-    Moved,
-    Regrouping,
-)
-from rskc.engines.masses import Parted
-from rskc.engines.teams import team
+from rskc.engines.contract import Engine, Table
+from rskc.engines.frame import Frame, observed_frame
+from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
+from rskc.engines.ops import ArrayOps, ops_of
+from rskc.engines.results import Assignment, Descended, Farthest, Grouping, Moved
+from rskc.engines.sharing import share, team
+from rskc.engines.sums import Sums
 
-PASSES: ModuleType
-try:
-    from rskc.engines import _passes as PASSES
-except ImportError:  # built without a compiler
-    PASSES = passes_numpy
-
-# Up to this many cases the runs of a batch are counted all at once: Python takes longer than that.
-FEW_CASES = 500
 # Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
 # Larger ones too, if both copies together take no more than the data, as in single precision.
 ROWS_BYTES = 2**25
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
 WORK_BYTES = 2**25
-# Descents are made in groups of so many runs, which share products and belong to one thread; of few
-# runs each group has fewer.
-MOST_TOGETHER, FEWEST_GROUPS = 8, 16
+# Runs of a descent that a thread takes at once: as many as an iteration of them takes this many
+# multiplications for, about .5 ms in all. They share a product, which has room for 6 centers.
+PART_WORK, MOST_TOGETHER, TILE = 2_000_000, 8, 6
 # A few runs that take more multiplications than this in an iteration share threads within passes.
 FEW_RUNS, LONG_RUN = 4, 10_000_000
-# Where no case is trimmed in part, before and after.
-NOTHING_CUT = None, None, None, None
+# Rows that are looked at together.
+ROWS_AT_ONCE = 16384
+# The label of a case that stays where it is in single moves.
+STAYS = -2
 
 
 def passes_info() -> dict:
@@ -54,144 +54,66 @@ def passes_info() -> dict:
     }
 
 
-class NumpyCases:
-    """:class:`~rskc.engines.interface.Cases` for NumPy arrays."""
+class _InMemory:
+    """What engines and tables in memory do alike: passes, with masses or without."""
 
-    xp = np
-    masses: np.ndarray | None = None  # (n,) of cases that do not all count the same
+    n_cases: int
+    masses: np.ndarray | None
+    arrays: ArrayOps
+    passes: Any
+    n_threads: int
 
-    def asarray(self, array):
-        return array
+    def _change(self, rows, row_block, location, factor, sums, before, after, work):
+        moved, masses = np.empty(len(before), np.int64), self.masses
+        plain = labels_of(before), labels_of(after)
+        self.passes.shift_sums(
+            rows,
+            row_block,
+            location,
+            factor,
+            None if masses is None else masses[None],
+            *plain,
+            *slots_of(before),
+            *slots_of(after),
+            self._threads(len(moved) * work),
+            sums.totals,
+            sums.counts,
+            moved,
+        )
+        return moved
 
-    def to_numpy(self, array):
-        return array
+    def _trim(self, labels, costs, m):
+        """Return groups, and the costs of the kept cases summed."""
+        groups, within, runs = np.empty_like(labels), np.empty(len(labels)), len(labels)
+        parts = labels, costs, self.masses, m, self._threads(20 * runs), groups, within
+        if self.masses is None:
+            self.passes.trim(*parts, None, None)
+            return groups, within
+        cut, left = np.empty((runs, 1), np.int64), np.empty((runs, 1))
+        self.passes.trim(*parts, cut, left)
+        return PartlyTrimmed(groups, cut, left), within
 
-    def from_numpy(self, array):
-        return array
-
-    def take(self, array, runs):
-        return array[runs]
-
-    def only(self, array):
-        return array[0]
-
-    def as_run(self, array):
-        return array[None]
-
-    def join(self, parts):
-        return np.concatenate(parts)
-
-    def without(self, groups, out):
-        return np.where(out, np.int32(-1), groups)
-
-    def trimmed(self, groups):
-        return groups < 0
-
-    def sizes(self, groups, K):
-        return self._of_groups(groups, K, None)[:, 1:].astype(np.int64)
-
-    def differ(self, groups, others):
-        return np.count_nonzero(groups != others, axis=1)
-
-    def keys(self, groups, K, masks=None):
-        numbers = _case_numbers(groups.shape[1])
-        sums = self._of_groups(groups, K, numbers)
-        marks = None if masks is None else (masks * numbers[::-1]).sum(axis=1)
-        return sums_to_keys(sums, marks)
-
-    def _of_groups(self, groups, K, values):
-        """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""
-        runs, n = groups.shape
-        if n > FEW_CASES:
-            return np.array([np.bincount(row + 1, values, K + 1) for row in groups])
-        places = groups + (1 + (K + 1) * np.arange(runs)[:, None])
-        weights = None if values is None else np.broadcast_to(values, groups.shape).ravel()
-        return np.bincount(places.ravel(), weights, runs * (K + 1)).reshape(runs, K + 1)
-
-    def fill_empty(self, groups, counts, costs):
-        groups = groups.copy()
-        for run in np.flatnonzero((counts == 0).any(axis=1)):
-            most = candidates_needed(counts[run])
-            found = costliest(groups[run], costs[run], most, self.masses)
-            for case, k in fill_from(found, counts[run]):
-                groups[run, case] = k
-        return groups
-
-    def lesser(self, costs, others):
-        return np.minimum(costs, others)
-
-    def draw(self, costs, groups, uniforms):
-        ladder = np.cumsum(np.where(groups < 0, 0, costs), axis=1, dtype=np.float64)
-        ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)  # all alike: any case
-        goals = uniforms * ladder[:, -1:]
-        if ladder.shape[1] <= FEW_CASES:  # counting is quicker than a search for each run
-            places = np.count_nonzero(ladder[:, None, :] <= goals[:, :, None], axis=2)
-        else:
-            rows = zip(ladder, goals, strict=True)
-            places = np.array([np.searchsorted(steps, own, side="right") for steps, own in rows])
-        return np.minimum(places, ladder.shape[1] - 1)
-
-    def numbers_where(self, mask):
-        return np.flatnonzero(mask)
-
-    def first_members(self, groups, k, most):
-        return np.flatnonzero(groups[0] == k)[:most]
-
-    def total(self, costs, out):
-        return float(costs[~out].sum())
-
-    def number(self, mask):
-        return self.count(mask)
-
-    def count(self, mask):
-        return int(np.count_nonzero(mask))
-
-    def masses_at(self, cases):
-        return np.ones(len(cases))
-
-    def kept_shares(self, groups):
-        return np.ones(len(groups))
-
-    def cube_roots(self, costs, groups, factors):
-        return np.cbrt(costs * np.append(factors, 1.0)[groups])
-
-    def spread(self, costs):
-        costs = costs[np.isfinite(costs)]
-        if len(costs) == 0:  # nothing that has weight is observed of any case
-            return 0.0, 0.0
-        median = np.median(costs)
-        return float(median), float(np.median(np.abs(costs - median)))
+    def _threads(self, work_per_case: float) -> int:
+        return team(work_per_case * self.n_cases, self.n_threads)
 
 
-@lru_cache(maxsize=4)
-def _case_numbers(n: int) -> np.ndarray:
-    return case_numbers(0, n, n)
-
-
-NUMPY_CASES = NumpyCases()
-
-
-class MemoryTable(BaseTable):
+class MemoryTable(_InMemory, Table):
     """Columns of the data that carry weight, or coordinates with the same distances.
 
     ``blocks`` holds the cases in blocks of ``passes.BLOCK``, column by column within a block; that
     is what products read. ``rows`` is for reading single cases: the same row by row
-    (``row_block`` = 1), or ``blocks`` again where a second copy would be large.
+    (``row_block`` = 1), or ``blocks`` again where a second copy would be large. Where cells may be
+    missing, the columns are those of values, and then of marks.
     """
 
-    arrays: Cases = NUMPY_CASES
+    _has_blind: bool | None = None  # not known
 
-    def __init__(self, blocks, rows, weights, n_threads, passes, place):
-        n_cases = blocks.size // (self.width_factor * weights.shape[1])
-        super().__init__(n_cases, weights, place)
+    def __init__(self, blocks, rows, weights, n_threads, passes, place, masses=None, missing=False):
+        super().__init__(blocks.size // ((1 + missing) * weights.shape[1]), weights, place, missing)
+        self._use(ops_of(masses))
         self.blocks, self.rows = blocks, blocks if rows is None else rows
         self.row_block = passes.BLOCK if rows is None else 1
         self.n_threads, self.passes = n_threads, passes
-
-    @property
-    def scale(self):
-        """Nothing is missing, and nothing is scaled up."""
-        return None
 
     @property
     def work_bytes(self):
@@ -200,117 +122,130 @@ class MemoryTable(BaseTable):
 
     def assign(self, centers):
         centers = np.ascontiguousarray(centers, np.float64)
-        factors = np.empty(centers.shape, self.blocks.dtype)
-        constants = np.empty(centers.shape[:2], self.blocks.dtype)
+        (runs, K, _), dtype = centers.shape, self.blocks.dtype
+        labels, costs = (
+            np.empty((runs, self.n_cases), np.int32),
+            np.empty((runs, self.n_cases), dtype),
+        )
+        if self.missing:
+            self._assign_observed(centers, labels, costs)
+            return Assignment(labels, costs)
+        factors, constants = np.empty(centers.shape, dtype), np.empty((runs, K), dtype)
         self.passes.scale_centers(self.weights, centers, factors, constants)
-        return self._nearest(factors, constants)
-
-    def _nearest(self, factors, constants):
-        """Find the least of x * factors + constants (runs, K) for every case and run."""
-        runs, K, _ = factors.shape
-        labels = np.empty((runs, self.n_cases), np.int32)
-        costs = np.empty((runs, self.n_cases), self.blocks.dtype)
+        threads, norms = self._threads(runs * K * self.width), self.norms()
         self.passes.assign(
+            self.blocks, self.passes.BLOCK, factors, constants, norms, threads, labels, costs
+        )
+        return Assignment(labels, costs)
+
+    def _assign_observed(self, centers, labels, costs):
+        runs, K, q = centers.shape
+        scaled = np.empty((runs, K, 2 * q), self.blocks.dtype)
+        starts, threads = np.empty(runs * K + 1, np.int64), team(4 * scaled.size, self.n_threads)
+        self.passes.scale_centers_missing(self.weights, centers, threads, scaled, starts)
+        columns = np.empty(starts[-1], np.int64)
+        if len(columns):
+            self.passes.unseen_features(self.weights, centers, starts, threads, columns)
+        self.passes.assign_missing(
             self.blocks,
             self.passes.BLOCK,
-            factors,
-            constants,
+            scaled,
+            starts,
+            columns,
+            self.weights,
             self.norms(),
+            self.scale,
             self._threads(runs * K * self.width),
             labels,
             costs,
         )
-        return Assignment(labels, costs)
+
+    def of_runs(self, index):
+        part = super().of_runs(index)
+        if part is not self:
+            part._has_blind = None
+        return part
+
+    def exclude(self, groups):
+        if self.missing and self._has_blind is None:
+            self._has_blind = not self.scale.all()
+        return super().exclude(groups) if self._has_blind else groups
 
     def trim(self, assignment, m):
-        groups, within = np.empty_like(assignment.labels), np.empty(len(assignment.labels))
-        threads = self._threads(20 * len(groups))
-        self.passes.trim(*assignment, None, m, threads, groups, within, None, None)
+        groups, within = self._trim(assignment.labels, assignment.costs, m)
         return Grouping(self.exclude(groups), within)
 
-    def regroup(self, assignment, m, sums, before):
-        groups, within = self.trim(assignment, m)
-        return Regrouping(groups, within, self.shift(sums, before, groups))
-
-    def sums(self, groups, K):
-        sums = self.sums_type.empty(len(groups), K, self.width)
-        self.shift(sums, np.full_like(groups, -1), groups)
-        return sums
-
-    def shift(self, sums, before, after):
-        moved = np.empty(len(before), np.int64)
-        self.passes.shift_sums(
-            self.rows,
-            self.row_block,
-            np.zeros(self.width),
-            1.0,
-            None,
-            before,
-            after,
-            *NOTHING_CUT,
-            self._threads(len(before) * (20 + self.width)),
-            sums.totals,
-            sums.counts,
-            moved,
-        )
-        return moved
+    def change(self, sums, before, after):
+        place, work = (np.zeros(self.width), 1.0), 20 + self.width
+        return self._change(self.rows, self.row_block, *place, sums, before, after, work)
 
     def descend(self, centers, m, max_iter, tol=0.0):
         runs, K, _ = centers.shape
         one_run = self.n_cases * self.width * K
         if not hasattr(self.passes, "descend") or (runs < FEW_RUNS and one_run > LONG_RUN):
             return super().descend(centers, m, max_iter, tol)
-        groups, labels = np.empty((2, runs, self.n_cases), np.int32)
-        within, converged = np.empty(runs), np.empty(runs, np.uint8)
-        parts = np.empty((runs, 1), np.int64), np.empty((runs, 1))
-        masses = getattr(self.arrays, "masses", None)
-        self.passes.descend(
-            self.blocks,
-            self.passes.BLOCK,
-            self.rows,
-            self.row_block,
-            self.weights,
-            self.norms(),
-            self.scale,
-            masses,
-            m,
-            max_iter,
-            tol,
-            np.ascontiguousarray(centers, np.float64),
-            min(MOST_TOGETHER, -(-runs // FEWEST_GROUPS)),
-            self.n_threads,
-            groups,
-            labels,
-            within,
-            converged,
-            *parts,
+        self._know_cases()
+        step = int(np.clip(PART_WORK // one_run, max(1, TILE // K), MOST_TOGETHER))
+
+        def some(part: int) -> tuple:
+            rows = np.arange(part * step, min(runs, (part + 1) * step))
+            return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
+
+        parts = share(some, -(-runs // step), self.n_threads, runs * one_run)
+        groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
+        kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
+        return Descended(kept, labels, within, converged.astype(bool))
+
+    def _know_cases(self):
+        """Make what is known of each case, before runs are shared among threads."""
+        self.norms()
+        return self.scale if self.missing else None
+
+    def _descend(self, centers, m, max_iter, tol):
+        """Run trimmed Lloyd in this thread; return the results of the pass."""
+        runs, n = len(centers), self.n_cases
+        results = (
+            np.empty((runs, n), np.int32),
+            np.empty((runs, n), np.int32),
+            np.empty(runs),
+            np.empty(runs, np.uint8),
+            np.empty((runs, 1), np.int64),
+            np.empty((runs, 1)),
         )
-        if masses is not None:
-            groups = Parted(groups, *parts)
-        return Descended(groups, labels, within, converged.astype(bool))
+        cells = self.blocks, self.passes.BLOCK, self.rows, self.row_block
+        facts = self.weights, self.norms(), self._know_cases(), self.masses
+        centers = np.ascontiguousarray(centers, np.float64)
+        self.passes.descend(*cells, *facts, m, max_iter, tol, centers, *results)
+        return results
 
     def single_moves(self, groups, K, max_rounds=100):
-        return self._move(self.passes.single_moves, None, groups, K, max_rounds)
+        # With missing cells moves lower the sum over observed ones and exchanges the one scaled up:
+        # together they may cycle, and the number of rounds ends that.
+        sums, cuts = self.sums(groups, K), self.arrays.cuts(groups)
+        labels = labels_of(groups).copy()
+        labels[cuts.run, cuts.case] = STAYS  # a case that is trimmed in part
+        if self.missing:
+            self._know_cases()
 
-    def _move(self, single_moves, scale, groups, K, max_rounds):
-        groups, sums, moves = groups.copy(), self.sums(groups, K), np.empty(len(groups), np.int64)
-        single_moves(
-            self.rows,
-            self.row_block,
-            self.weights,
-            scale,
-            None,
-            max_rounds,
-            self._threads(groups.size),
-            groups,
-            sums.totals,
-            sums.counts,
-            moves,
-        )
-        return Moved(groups, sums, moves)
+        def one(run: int) -> tuple:
+            own, rows = self.of_runs(np.array([run])), slice(run, run + 1)
+            parts = (part[rows].copy() for part in (labels, sums.totals, sums.counts))
+            results = *parts, np.empty(1, np.int64)
+            own._move(max_rounds, *results)
+            return results
 
-    def typical_norm(self):
-        return float(np.median(self.norms()))
+        parts = share(one, len(labels), self.n_threads, labels.size * self.width * K)
+        moved, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
+        moved[cuts.run, cuts.case] = cuts.group
+        after = self.sums_type(totals, counts)
+        if self.masses is not None:
+            after.drop_rounding()
+        return Moved(with_labels(groups, moved), after, moves)
+
+    def _move(self, max_rounds, labels, totals, counts, moves):
+        scale, threads = self.scale if self.missing else None, 1
+        cells = self.rows, self.row_block, self.weights, scale, self.masses
+        self.passes.single_moves(*cells, max_rounds, threads, labels, totals, counts, moves)
 
     def cases(self, index):
         return self._gather(index, self.n_columns)
@@ -330,32 +265,31 @@ class MemoryTable(BaseTable):
         start = first * self.width + index - first
         return self.rows[start[..., None] + stride[..., None] * np.arange(columns)]
 
-    def _threads(self, work_per_case):
-        return team(work_per_case * self.n_cases, self.n_threads)
 
+class MemoryEngine(_InMemory, Engine):
+    """Passes over a C-ordered float32 or float64 array."""
 
-class MemoryEngine(BaseEngine):
-    """Passes over a C-ordered float32 or float64 array without missing cells."""
-
-    arrays: Cases = NUMPY_CASES
     work_bytes = WORK_BYTES
-    table_type = MemoryTable
-    sums_type = Sums
-
     searchable = True
 
-    def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES):
-        super().__init__(X.shape, X.dtype, frame or Frame.of(X))
+    def __init__(self, X, *, masses=None, missing=False, frame=None, n_threads=1, passes=PASSES):
+        frame = frame or (observed_frame(X) if missing else Frame.of(X))
+        super().__init__(X.shape, X.dtype, frame, missing)
+        self._use(ops_of(masses))
         self.X, self.n_threads, self.passes = X, n_threads, passes
-        self.width = self.table_type.width_factor * self.n_features  # columns of its sums
 
     def rows(self, cases):
-        """Return some of the data as they were given."""
         return self.X[cases]
 
     def part(self, cases, masses=None):
-        rows, options = self.rows(cases), {"n_threads": self.n_threads, "passes": self.passes}
-        return type(self)(rows, frame=self.frame, **options)
+        if self.masses is not None and masses is None:
+            masses = self.masses[cases]
+        return self._like(self.X[cases], masses=masses)
+
+    def _like(self, X, **options):
+        """Return an engine of other cases, in the same frame."""
+        options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
+        return type(self)(X, missing=self.missing, **options)
 
     def pieces(self, columns):
         yield Piece(slice(None), self.X, self.frame.location, self.frame.factor, columns)
@@ -371,6 +305,7 @@ class MemoryEngine(BaseEngine):
         return self._threads(4 * runs * len(columns))
 
     def returned(self, array, unobserved):
+        array = self.arrays.as_mask(array)
         if self.seen is None:
             return array
         whole = np.full(self.n_cases + self.n_unobserved, unobserved, array.dtype)
@@ -378,28 +313,67 @@ class MemoryEngine(BaseEngine):
         return whole
 
     def largest_cell(self):
-        return float(np.abs(self.X).max())
+        return float(max(np.nanmax(self.X), -np.nanmin(self.X)))
 
-    def sums(self, groups, K):
-        sums = self.sums_type.empty(len(groups), K, self.width)
-        self.shift(sums, np.full_like(groups, -1), groups)
-        return sums
+    # ---- Missing cells
 
-    def shift(self, sums, before, after):
-        moved = np.empty(len(before), np.int64)
-        threads = self._threads(len(before) * self.width)
-        location, factor, _ = self.frame
-        rows = self.X.reshape(-1)
-        groups, result = (before, after, *NOTHING_CUT), (sums.totals, sums.counts, moved)
-        self.passes.shift_sums(rows, 1, location, factor, None, *groups, threads, *result)
-        return moved
+    @cached_property
+    def observed_cells(self):
+        """The number of observed cells of each feature."""
+        starts = range(0, self.n_cases, ROWS_AT_ONCE)
+        parts = (np.isnan(self.X[start : start + ROWS_AT_ONCE]) for start in starts)
+        return self.n_cases - sum(np.count_nonzero(part, axis=0) for part in parts)
+
+    @cached_property
+    def n_missing(self):
+        return self.X.size - int(self.observed_cells.sum()) if self.missing else 0
+
+    @cached_property
+    def observed_features(self):
+        return self.observed_cells > 0
+
+    def _factors(self, weights):
+        out = np.empty((len(weights), self.n_cases))
+        self.passes.missing_factors(self.X, weights, self._threads(weights.size), out)
+        return out
+
+    def _factored(self, labels, factors, K):
+        sums, moved = Sums.empty(len(labels), K, self.width), np.empty(len(labels), np.int64)
+        self.passes.shift_sums(
+            self.X.reshape(-1),
+            1,
+            *self.frame[:2],
+            factors,
+            np.full_like(labels, -1),
+            labels,
+            *(None, None, None, None),
+            self._threads(len(labels) * self.width),
+            sums.totals,
+            sums.counts,
+            moved,
+        )
+        return tuple(np.split(sums.totals, 2, axis=2))
+
+    # ---- Passes
+
+    def change(self, sums, before, after):
+        rows, frame = self.X.reshape(-1), self.frame[:2]
+        return self._change(rows, 1, *frame, sums, before, after, self.width)
+
+    def sums_near(self, known, groups, K):
+        """Read only the cases that have moved."""
+        if known is None:
+            return self.sums(groups, K)
+        self.shift(known.sums, known.groups, groups)
+        return known.sums
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
-        out = np.empty(labels.shape)
+        out, frame = np.empty(labels.shape), self.frame[:2]
         threads = self._threads(len(labels) * self.n_features)
-        frame, missing = self.frame[:2], self.sums_type.factored
-        self.passes.own_distances(self.X, *frame, weights, labels, centers, missing, threads, out)
+        self.passes.own_distances(
+            self.X, *frame, weights, labels, centers, self.missing, threads, out
+        )
         return out
 
     def squared(self, centers, weights):
@@ -416,14 +390,15 @@ class MemoryEngine(BaseEngine):
     def farthest(self, distances, m):
         groups = np.zeros(distances.shape, np.int32)
         if m > 0:
-            kept, labels = np.empty(len(distances)), np.zeros_like(groups)
-            threads = self._threads(20 * len(labels))
-            self.passes.trim(labels, distances, None, m, threads, groups, kept, None, None)
+            groups, _ = self._trim(groups, distances, m)
         return Farthest(groups < 0, distances.max(axis=1))
+
+    # ---- Tables
 
     def _table_of(self, cells, weights, place):
         blocks, rows = cells
-        return self.table_type(blocks, rows, weights, self.n_threads, self.passes, place)
+        facts = self.n_threads, self.passes, place, self.masses, self.missing
+        return MemoryTable(blocks, rows, weights, *facts)
 
     def _cells(self, columns, dtype):
         """Return the cells of a table; the last small ones are kept.
@@ -431,21 +406,20 @@ class MemoryEngine(BaseEngine):
         Weights change more often than which of them are above 0.
         """
         make = partial(self.lay_out, columns, dtype)
-        size = self.n_cases * len(columns) * dtype.itemsize * self.table_type.width_factor
-        if size > ROWS_BYTES:
+        if self.n_cases * len(columns) * dtype.itemsize * (1 + self.missing) > ROWS_BYTES:
             return make()
         return self._layouts.get((dtype, columns.tobytes()), make)
 
     def lay_out(self, columns, dtype):
         """Return cells in blocks and, where there is room, row by row too (else None)."""
         blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
-        most = max(ROWS_BYTES, self.table_type.width_factor * self.X.nbytes - blocks.nbytes)
+        most = max(ROWS_BYTES, (1 + self.missing) * self.X.nbytes - blocks.nbytes)
         if self.passes.BLOCK > 1 and blocks.nbytes <= most:
             rows = self._laid_out(columns, dtype, 1)
         return blocks, rows
 
     def _laid_out(self, columns, dtype, block):
-        out = np.empty(self.n_cases * len(columns) * self.table_type.width_factor, dtype)
+        out = np.empty(self.n_cases * len(columns) * (1 + self.missing), dtype)
         threads = self._threads(4 * len(columns))
         self.passes.table(self.X, columns, *self.frame, block, threads, out)
         return out
@@ -462,19 +436,17 @@ class MemoryEngine(BaseEngine):
         return rows @ rows.T
 
     def _table_of_coordinates(self, coordinates, dtype):
-        return table_of_coordinates(coordinates.astype(dtype), self.n_threads, self.passes)
-
-    def _threads(self, work_per_case):
-        return team(work_per_case * self.n_cases, self.n_threads)
+        rows = coordinates.astype(dtype)
+        return table_of_coordinates(rows, self.n_threads, self.passes, self.masses)
 
 
 def table_of_coordinates(
-    rows: np.ndarray, n_threads: int = 1, passes=PASSES, made=MemoryTable
+    rows: np.ndarray, n_threads: int = 1, passes=PASSES, masses: np.ndarray | None = None
 ) -> MemoryTable:
     """Return a rotated table with these coordinates."""
     blocks, ones = to_blocks(rows, passes.BLOCK), np.ones((1, rows.shape[1]))
     flat = np.ascontiguousarray(rows).reshape(-1)
-    return made(blocks, flat, ones, n_threads, passes, None)
+    return MemoryTable(blocks, flat, ones, n_threads, passes, None, masses)
 
 
 def to_blocks(rows: np.ndarray, block: int) -> np.ndarray:

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-# Less mass than this, where a case has about 1, is none.
-NO_MASS = 1e-9
+from rskc.engines.tolerances import NO_MASS
 
 
 class Run:

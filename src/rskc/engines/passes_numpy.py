@@ -12,19 +12,14 @@ from rskc.engines.cells_numpy import (  # noqa: F401
     lower_medians,
     nearest_bounded,
 )
-from rskc.engines.masses import SAME_PART
 from rskc.engines.moves_numpy import MissingRun, Run
+from rskc.engines.tolerances import MASS_SLACK, NOTHING, SAME_PART
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1
 
 # Work arrays of a pass stay near this size.
 WORK_BYTES = 2**24
-
-# Masses that are off by less than this share of what is trimmed are off by rounding.
-MASS_SLACK = 1e-11
-# Less observed weight than this share of all weight counts as none.
-NOTHING = 1e-12
 
 
 def has_openmp():

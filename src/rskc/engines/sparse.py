@@ -22,11 +22,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from rskc.engines.base import BaseEngine, BaseTable, Frame, Place, sample_steps
 from rskc.engines.cells import CellPasses
-from rskc.engines.interface import Assignment
+from rskc.engines.contract import Engine, Table
+from rskc.engines.frame import Frame, Place, sample_steps
+from rskc.engines.groups import labels_of, parts_differ
 from rskc.engines.memory import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable
+from rskc.engines.ops import ArrayOps, ops_of
+from rskc.engines.results import Assignment
 from rskc.engines.sparse_moves import SparseRun
+from rskc.engines.sums import Sums
 
 # Multiplications below which threads of Python are not worth their start.
 POOL_WORK = 10_000_000
@@ -174,11 +178,21 @@ class SparseCells:
         self.each_chunk(norms, len(weights))
         return out
 
-    def shift(self, sums, before, after, masses=None):
-        """Bring sums from one grouping to another; return how many cases changed in each run.
+    def shift(self, sums: Sums, before: Any, after: Any, ops: ArrayOps) -> np.ndarray:
+        """Bring sums from one grouping to another; return how many cases changed in each run."""
+        moved = self._shift(sums, labels_of(before), labels_of(after), ops.masses)
+        if ops.masses is None:
+            return moved
+        # Put back what was trimmed of cases before, and take out what is so after.
+        for groups, sign in ((before, 1), (after, -1)):
+            run, case, group, gone = ops.cuts(groups)
+            if len(run):
+                gone = sign * gone
+                np.add.at(sums.totals, (run, group), gone[:, None] * self.rows(case))
+                np.add.at(sums.counts, (run, group), gone)
+        return moved + parts_differ(before, after)
 
-        A case counts with its mass (n,), where there are masses.
-        """
+    def _shift(self, sums, before, after, masses):
         runs, K, _ = sums.totals.shape
         moved, counts = np.zeros(runs, np.int64), np.zeros(runs * K)
         for rows in self.chunks(16 * runs):
@@ -280,20 +294,18 @@ def _less(X: csr_array, origin: np.ndarray) -> csr_array:
 class SparseTable(MemoryTable):
     """Columns that carry weight, too many to be made dense."""
 
-    rows: Any = None
-    row_block = 1
-
-    def __init__(self, cells: SparseCells, dtype, weights, n_threads, passes, place):
-        BaseTable.__init__(self, cells.Z.shape[0], weights, place)
-        self.cells, self.dtype, self.n_threads, self.passes = cells, dtype, n_threads, passes
+    def __init__(self, cells: SparseCells, dtype, weights, n_threads, passes, place, masses):
+        Table.__init__(self, cells.Z.shape[0], weights, place)
+        self._use(ops_of(masses))
+        self.stored, self.dtype, self.n_threads, self.passes = cells, dtype, n_threads, passes
 
     def assign(self, centers):
         runs, K, q = centers.shape
-        shifted = centers + self.cells.offset
+        shifted = centers + self.stored.offset
         weighted = self.weights[:, None, :] * shifted
         constants = np.einsum("rkj,rkj->kr", weighted, shifted).astype(self.dtype)
         # Cluster by cluster: then the least of each run is found for all runs at once.
-        factors = (weighted * (-2 * self.cells.factor)).transpose(2, 1, 0).reshape(q, -1)
+        factors = (weighted * (-2 * self.stored.factor)).transpose(2, 1, 0).reshape(q, -1)
         factors = factors.astype(self.dtype, order="C")
         labels = np.empty((runs, self.n_cases), np.int32)
         costs, norms = np.empty(labels.shape, self.dtype), self.norms()
@@ -304,31 +316,26 @@ class SparseTable(MemoryTable):
             labels[:, rows] = found.T
             costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
 
-        self.cells.each_chunk(nearest, factors.shape[1], self.dtype)
+        self.stored.each_chunk(nearest, factors.shape[1], self.dtype)
         return Assignment(labels, costs)
 
-    def shift(self, sums, before, after):
-        return self.cells.shift(sums, before, after)
+    def change(self, sums, before, after):
+        return self.stored.shift(sums, before, after, self.arrays)
 
-    descend = BaseTable.descend
+    descend = Table.descend
 
-    def single_moves(self, groups, K, max_rounds=100):
-        return self._move(self.move_runs, None, groups, K, max_rounds)
-
-    def move_runs(self, rows, block, weights, scale, masses, rounds, threads, groups, *results):
-        """Move single cases of each run, as passes do."""
-        totals, counts, moves = results
-        masses = np.ones(self.n_cases) if masses is None else masses
-        for r, norms in enumerate(np.broadcast_to(self.norms(), groups.shape)):
-            own = weights[r % len(weights)]
-            run = SparseRun(self.cells, norms, own, masses, groups[r], totals[r], counts[r])
-            moves[r] = run.all_rounds(rounds)
+    def _move(self, max_rounds, labels, totals, counts, moves):
+        masses = np.ones(self.n_cases) if self.masses is None else self.masses
+        for r, norms in enumerate(np.broadcast_to(self.norms(), labels.shape)):
+            own = self.weights[r % len(self.weights)]
+            run = SparseRun(self.stored, norms, own, masses, labels[r], totals[r], counts[r])
+            moves[r] = run.all_rounds(max_rounds)
 
     def cases(self, index):
-        return self.cells.rows(index.ravel()).astype(self.dtype).reshape(*index.shape, -1)
+        return self.stored.rows(index.ravel()).astype(self.dtype).reshape(*index.shape, -1)
 
     def _row_sums(self, weights, dtype=None):
-        return self.cells.norms(weights).astype(self.dtype)
+        return self.stored.norms(weights).astype(self.dtype)
 
 
 def _least(products: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -345,16 +352,24 @@ def _least(products: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class SparseEngine(MemoryEngine):
     """Passes over a CSR matrix of float32 or float64, without missing cells."""
 
-    sparse_table_type: Any = SparseTable
-
-    def __init__(self, X, *, frame=None, n_threads=1, passes=PASSES, dense_bytes=None, origin=None):
+    def __init__(
+        self,
+        X,
+        *,
+        masses=None,
+        frame=None,
+        n_threads=1,
+        passes=PASSES,
+        dense_bytes=None,
+        origin=None,
+    ):
         X = in_order(X)
-        BaseEngine.__init__(self, X.shape, X.dtype, frame or sparse_frame(X))
+        Engine.__init__(self, X.shape, X.dtype, frame or sparse_frame(X), missing=False)
+        self._use(ops_of(masses))
         self.X, self.n_threads, self.passes = X, n_threads, passes
         # A part does as the whole does: some rows show less of how far columns are from 0.
         self.origin = _origin(X, self.frame.location) if origin is None else origin
-        self.width = self.n_features
-        self.cells = SparseCells.of(X, self.frame, self.origin, n_threads)
+        self.stored = SparseCells.of(X, self.frame, self.origin, n_threads)
         self.dense_bytes = dense_bytes  # up to which tables are dense
         if dense_bytes is None:
             self.dense_bytes = max(DENSE_BYTES, int(DENSE_SHARE * bytes_of(X)))
@@ -362,9 +377,9 @@ class SparseEngine(MemoryEngine):
     def rows(self, cases):
         return self.X[cases].toarray()
 
-    def part(self, cases, masses=None):
-        how = {"dense_bytes": self.dense_bytes, "passes": self.passes, "origin": self.origin}
-        return type(self)(self.X[cases], frame=self.frame, n_threads=self.n_threads, **how)
+    def _like(self, X, **options):
+        options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
+        return SparseEngine(X, dense_bytes=self.dense_bytes, origin=self.origin, **options)
 
     pieces, some_cells = CellPasses.pieces, CellPasses.some_cells
 
@@ -380,12 +395,12 @@ class SparseEngine(MemoryEngine):
     def largest_cell(self):
         return largest(self.X)
 
-    def shift(self, sums, before, after):
-        return self.cells.shift(sums, before, after)
+    def change(self, sums, before, after):
+        return self.stored.shift(sums, before, after, self.arrays)
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
-        return self.cells.distances(labels, centers, weights)
+        return self.stored.distances(labels, centers, weights)
 
     # ---- Tables
 
@@ -401,14 +416,15 @@ class SparseEngine(MemoryEngine):
         if self._fits(len(active), dtype):
             return super()._columns_table(weights, dtype)
         columns = self._columns(weights)
-        cells = self.cells.columns(columns).cut_off(self.frame.limits[columns])
+        cells = self.stored.columns(columns).cut_off(self.frame.limits[columns])
         own = np.ascontiguousarray(weights[:, columns])
         return self._table_of((cells, dtype), own, Place(columns, self.frame))
 
     def _table_of(self, cells, weights, place):
-        if not isinstance(cells[0], SparseCells):
+        stored, dtype = cells
+        if not isinstance(stored, SparseCells):
             return super()._table_of(cells, weights, place)
-        return self.sparse_table_type(*cells, weights, self.n_threads, self.passes, place)
+        return SparseTable(stored, dtype, weights, self.n_threads, self.passes, place, self.masses)
 
     def lay_out(self, columns, dtype):
         blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
@@ -434,7 +450,7 @@ class SparseEngine(MemoryEngine):
         if self._fits(len(active), self.float64):
             return super()._gram(weights)
         if self.X.nnz <= THIN * self.n_cases * self.n_features:
-            return self.cells.columns(active).gram(weights[0, active])
+            return self.stored.columns(active).gram(weights[0, active])
         gram = np.zeros((self.n_cases, self.n_cases))
         step = max(1, self.dense_bytes // (32 * self.n_cases))
         for first in range(0, len(active), step):

@@ -10,6 +10,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,14 @@ def encode(value: Any, add: Callable[[np.ndarray], str]) -> Any:
     """Return a value as JSON; ``add`` keeps an array and returns its name."""
     if value is None or type(value) in (bool, int, str):
         return value
-    if type(value) is float:
-        return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, np.ndarray | np.generic):
         return _encode_array(np.asarray(value), add)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Integral):  # and other kinds of numbers, such as an enumeration's
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else {"float": str(float(value))}
     if isinstance(value, np.random.RandomState):
         return {"RandomState": encode(_state_of(value), add)}
     if isinstance(value, np.random.Generator):
@@ -70,7 +75,7 @@ def _as_name(item: Any) -> str | int | float | bool:
 def _state_of(random_state: np.random.RandomState) -> dict[str, Any]:
     state = random_state.get_state(legacy=False)
     if state["bit_generator"] != "MT19937":
-        raise Unsavable(f"a RandomState of {state['bit_generator']}")
+        return dict(state)
     return {
         "key": state["state"]["key"],
         "position": int(state["state"]["pos"]),
@@ -99,6 +104,8 @@ def _decode_names(content: Any, get: Any) -> np.ndarray:
 
 def _decode_state(content: Any, get: Any) -> np.random.RandomState:
     state = decode(content, get)
+    if "bit_generator" in state:
+        return _other_random_state(state)
     _check_state({"state": {"key": state["key"], "pos": state["position"]}})
     random_state = np.random.RandomState(0)
     legacy = ("MT19937", state["key"], state["position"], state["has_gauss"], state["gauss"])
@@ -106,13 +113,25 @@ def _decode_state(content: Any, get: Any) -> np.random.RandomState:
     return random_state
 
 
+def _other_random_state(state: dict[str, Any]) -> np.random.RandomState:
+    """Return a RandomState that draws from another generator than its own."""
+    random_state = np.random.RandomState(_bit_generator(state))
+    if not math.isfinite(state["gauss"]) or state["has_gauss"] not in (0, 1):
+        raise ValueError("a random state has a wrong normal number")
+    random_state.set_state(state)
+    return random_state
+
+
 def _decode_generator(content: Any, get: Any) -> np.random.Generator:
-    state = decode(content, get)
+    return np.random.Generator(_bit_generator(decode(content, get)))
+
+
+def _bit_generator(state: dict[str, Any]) -> Any:
     _check_state(state)
     kinds = {kind.__name__: kind for kind in BIT_GENERATORS}
-    made = kinds[state["bit_generator"]](0)
-    made.state = state
-    return np.random.Generator(made)
+    made: Any = kinds[state["bit_generator"]](0)
+    made.state = {name: part for name, part in state.items() if name not in ("has_gauss", "gauss")}
+    return made
 
 
 def _check_state(state: dict[str, Any]) -> None:

@@ -9,8 +9,9 @@ fastexcel, 1/3 comes back as 0.333333333 and 1e-20 as 0.
 from __future__ import annotations
 
 import gzip
-import zipfile
-from collections.abc import Sequence
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, load_npz
 
-from rskc.files._source import Layout, Source, near, needed, polars, row_number, shown
+from rskc.files._claims import check_market, check_workbook
+from rskc.files._source import Layout, Source, TableError, near, needed, polars, row_number, shown
 
 NAMES_IN_NPZ = ("X", "data")
 # Where pandas keeps an index without name in a Parquet file.
@@ -30,12 +32,8 @@ def of_columns(layout: Layout, reader: str) -> Source:
     pl = polars()
     source: Any = layout.path.read_bytes() if reader == "read_ipc" else str(layout.path.absolute())
     options = {} if reader == "read_ipc" else {"glob": False}
-    panic = getattr(pl.exceptions, "PanicException", pl.exceptions.PolarsError)
-    try:
-        frame = getattr(pl, reader)(source, **options)
-    except (pl.exceptions.PolarsError, panic, OSError, ValueError) as error:
-        raise damaged(layout, error) from error
-    return _of_frame(frame)
+    with damage_named(layout):
+        return _of_frame(getattr(pl, reader)(source, **options))
 
 
 def of_arrow(batches: Sequence[Any]) -> Source:
@@ -52,21 +50,19 @@ def _of_frame(frame: Any) -> Source:
 
 def read_npy(layout: Layout) -> Source:
     """Read a matrix of NumPy."""
-    try:
+    with damage_named(layout):
         matrix = np.load(layout.path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise damaged(layout, error) from error
     return of_matrix(layout, matrix)
 
 
 def read_npz(layout: Layout) -> Source:
     """Read the matrix X of an archive of NumPy, and the names that go with it."""
-    try:
-        # Opened here: NumPy leaves the file of a damaged archive open.
-        with open(layout.path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise damaged(layout, error) from error
+    with (
+        damage_named(layout),
+        open(layout.path, "rb") as file,  # here: NumPy leaves that of a damaged archive open
+        np.load(file, allow_pickle=False) as archive,
+    ):
+        arrays = {name: archive[name] for name in archive.files}
     if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
         return _of_scipy(layout)
     main = _main_array(layout, arrays)
@@ -84,10 +80,8 @@ def read_npz(layout: Layout) -> Source:
 
 
 def _of_scipy(layout: Layout) -> Source:
-    try:
+    with damage_named(layout):
         matrix = load_npz(layout.path)
-    except (OSError, ValueError, KeyError) as error:
-        raise damaged(layout, error) from error
     return of_matrix(layout, matrix)
 
 
@@ -100,12 +94,12 @@ def read_mtx(layout: Layout) -> Source:
     from scipy.io import mmread
 
     new = {"spmatrix": False} if "spmatrix" in signature(mmread).parameters else {}
-    try:
+    with damage_named(layout):
+        with _opened(layout.path) as file:
+            check_market(file)
         matrix = mmread(layout.path, **new)
-    except (OSError, ValueError, EOFError, OverflowError) as error:
-        raise damaged(layout, error) from error
-    features = _names_beside(layout.path, "features.tsv", "genes.tsv")
-    cases = _names_beside(layout.path, "barcodes.tsv")
+        features = _names_beside(layout.path, "features.tsv", "genes.tsv")
+        cases = _names_beside(layout.path, "barcodes.tsv")
     if features is None or cases is None:
         return of_matrix(layout, matrix)
     if matrix.shape != (len(features), len(cases)):
@@ -120,6 +114,11 @@ def read_mtx(layout: Layout) -> Source:
     return of_matrix(layout, matrix.T, features, sides, id_name="barcode")
 
 
+def _opened(path: Path) -> Any:
+    """Open a file as bytes, unpacked if it was packed."""
+    return gzip.open(path) if path.suffix == ".gz" else open(path, "rb")
+
+
 def _names_beside(path: Path, *files: str) -> list[str] | None:
     """Return the names in the first of these files beside a matrix; None if there is none.
 
@@ -127,8 +126,7 @@ def _names_beside(path: Path, *files: str) -> list[str] | None:
     """
     for file in (path.with_name(name + packed) for name in files for packed in ("", ".gz")):
         if file.is_file():
-            opened = gzip.open if file.suffix == ".gz" else open
-            with opened(file, "rt", encoding="utf-8") as lines:
+            with io.TextIOWrapper(_opened(file), encoding="utf-8") as lines:
                 rows = [line.rstrip("\r\n").split("\t") for line in lines if line.strip()]
             columns = [[row[min(j, len(row) - 1)] for row in rows] for j in (1, 0)]
             return next((names for names in columns if len(set(names)) == len(names)), columns[1])
@@ -146,10 +144,8 @@ def _main_array(layout: Layout, arrays: dict[str, np.ndarray]) -> str:
 def read_h5ad(layout: Layout) -> Source:
     """Read X of an AnnData file, with the columns of obs that were asked for."""
     anndata = needed("anndata", "to read .h5ad", "anndata")
-    try:
+    with damage_named(layout):
         data = anndata.read_h5ad(layout.path)
-    except Exception as error:  # h5py and anndata raise whatever comes
-        raise damaged(layout, error) from error
     for name in layout.as_text:
         if name not in data.obs.columns:
             columns = list(map(str, data.obs.columns))
@@ -172,12 +168,11 @@ def read_excel(layout: Layout) -> Source:
     """Read a sheet of a workbook of Excel."""
     calamine = needed("python_calamine", "to read .xlsx", "excel")
     pl = polars()
-    try:
+    with damage_named(layout):
+        check_workbook(layout.path)
         book = calamine.CalamineWorkbook.from_path(str(layout.path))
-    except (calamine.CalamineError, OSError) as error:
-        raise damaged(layout, error) from error
-    sheet = book.get_sheet_by_name(_sheet_name(layout, book.sheet_names))
-    rows = enumerate(sheet.to_python(skip_empty_area=False), 1)
+        sheet = book.get_sheet_by_name(_sheet_name(layout, book.sheet_names))
+        rows = enumerate(sheet.to_python(skip_empty_area=False), 1)
     kept = [(number, row) for number, row in rows if any(cell != "" for cell in row)]
     if len(kept) <= layout.header:
         raise layout.error("sheet {name} holds no row with data", name=shown(sheet.name))
@@ -257,6 +252,21 @@ def _native(matrix: np.ndarray) -> np.ndarray:
 
 def _side(cell: Any) -> str | None:
     return None if cell is None or cell != cell else str(cell)
+
+
+@contextmanager
+def damage_named(layout: Layout) -> Iterator[None]:
+    """Turn whatever a reader of somebody else raises into one sentence on the file."""
+    try:
+        yield
+    except (TableError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        raise damaged(layout, error) from error
+    except BaseException as error:  # a panic of Rust is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise damaged(layout, error) from error
 
 
 def damaged(layout: Layout, error: BaseException) -> Exception:

@@ -9,8 +9,9 @@ from rskc.files._source import Layout, Source, polars
 from rskc.wording import count
 
 # Dates as text: those that sort, of which numbers can be made, and those of one country or another.
-ISO = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
-OTHER_DATES = r"^\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})$"
+# Digits of other scripts are \d too, and no date to polars.
+ISO = r"^D{4}-D{2}-D{2}([T ]D{2}:D{2}(:D{2}(\.D+)?)?(Z|[+-]D{2}:?D{2})?)?$".replace("D", "[0-9]")
+OTHER_DATES = r"^D{1,2}[./-]D{1,2}[./-](D{2}|D{4})$".replace("D", "[0-9]")
 MICROSECONDS = 24 * 3600 * 1_000_000  # of a day
 
 

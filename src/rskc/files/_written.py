@@ -10,7 +10,7 @@ from rskc.wording import count
 CURRENCY = r"(?:US\$|[$€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|INR)\b)"
 # Words and signs that no other number follows: not the 80 of 120/80, nor the 24 of 18-24. An
 # exponent or a square may end them.
-UNIT = r"[^\d\s.,;:+\-<>=/()_#'\"][^\d,;:]{0,14}?[23]?"
+UNIT = r"[^\d\p{No}\s.,;:+\-<>=/()_#'\"][^\d,;:]{0,14}?[23]?"
 FIRST = 100  # cells that are looked at before all of them are
 # Cells with a mark between thousands, and no more, that are no chance where commas are decimal.
 ENOUGH = 3
@@ -78,7 +78,10 @@ def _parts(cells: Any, decimal: str) -> Any:
     pl = polars()
     thousands = r"[.'’ \x{a0}\x{202f}]" if decimal == "," else r"[,'’ \x{a0}\x{202f}]"
     mark = f"\\{decimal}"
-    body = rf"\d{{1,3}}(?:{thousands}\d{{3}})+(?:{mark}\d*)?|\d+(?:{mark}\d*)?|{mark}\d+"
+    # Digits of other scripts are \d too, and no number to polars.
+    body = rf"D{{1,3}}(?:{thousands}D{{3}})+(?:{mark}D*)?|D+(?:{mark}D*)?|{mark}D+".replace(
+        "D", "[0-9]"
+    )
     pattern = (
         rf"^(?<limit>[<>≤≥]=?)?\s*(?<sign>[-+−]?)\s*(?<before>{CURRENCY})?\s*(?<inner>[-−]?)"
         rf"(?<body>{body})\s*(?<after>{UNIT})?$"
@@ -101,7 +104,7 @@ def _are_thousands(bodies: Any, decimal: str, separator: str | None) -> bool:
 
 def shows_decimal_comma(cells: Any) -> bool:
     """Whether cells of text are numbers with decimal commas, and one is surely no thousand."""
-    sure = r"(?:^|\D)0,\d|,\d{1,2}(?:\D|$)|,\d{4}"
+    sure = r"(?:^|[^0-9])0,[0-9]|,[0-9]{1,2}(?:[^0-9]|$)|,[0-9]{4}"
     seen = cells.drop_nulls()
     if len(seen) == 0 or not seen.head(FIRST).str.contains(",", literal=True).any():
         return False

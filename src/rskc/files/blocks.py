@@ -239,7 +239,7 @@ def _files(layout: Layout) -> list[str]:
 def _natural(name: str) -> list[Any]:
     """Return a key by which part.10 comes after part.9."""
     parts = re.split(r"(\d+)", name)
-    return [int(part) if part.isdigit() else part for part in parts]
+    return [int(part) if part.isdecimal() else part for part in parts]
 
 
 def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:

@@ -16,7 +16,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ from rskc.files._checks import checked_model
 from rskc.files._codec import Unsavable, decode, encode, pack, unpack
 from rskc.fitted import ATTRIBUTES
 from rskc.groups import as_plain
-from rskc.validation import centers_to_numpy
+from rskc.validation import plain_centers
 
 FORMAT, VERSION = "rskc model", 1
 CONTENTS = "rskc-model.json"
@@ -162,7 +162,9 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
         return name
 
     given = model.get_params(deep=False)
-    given["init"] = centers_to_numpy(given["init"])
+    given["init"] = plain_centers(given["init"])
+    if given["random_state"] is np.random:
+        given["random_state"] = None  # which means the same
     given["feature_groups"] = as_plain(given["feature_groups"])
     for name in ("categorical", "ordinal"):
         given[name] = plain_columns(given[name])
@@ -179,6 +181,10 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
     }
     files = {CONTENTS: json.dumps(contents, indent=1, allow_nan=False).encode()}
+    try:
+        _decoded(json.loads(files[CONTENTS]), lambda name: arrays[name][()])
+    except Exception as error:  # what load would refuse
+        raise ValueError(f"model cannot be saved: it could not be loaded ({error}).") from error
     return _zipped(files | {name: pack(array) for name, array in arrays.items()})
 
 
@@ -253,6 +259,11 @@ def _saved(path: str | os.PathLike, archive: zipfile.ZipFile, size: int) -> Save
         dtype, shape = unread.pop(name)
         return unpack(archive.read(name), dtype, shape)
 
+    return _decoded(contents, get)
+
+
+def _decoded(contents: dict[str, Any], get: Callable[[str], Any]) -> SavedModel:
+    """Return what the contents of a file mean; ``get`` returns an array by its name."""
     params = {name: decode(value, get) for name, value in contents["params"].items()}
     attributes = {name: decode(value, get) for name, value in contents["attributes"].items()}
     extra = decode(contents["extra"], get)

@@ -173,7 +173,7 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
         columns["group"] = "Group", np.array(names, object)[group]
         columns["group_weight"] = "Weight of the group", facts.model.group_weights_[group]
     if probabilities is not None:
-        columns["probability"] = "Found again", probabilities[order].round(3)
+        columns["probability"] = "Selected", probabilities[order].round(3)
     for k, center in enumerate(_centers(facts)) if facts.K <= MOST_CENTERS else ():
         columns[f"center_{k}"] = f"Center {k}", center[order]
     if facts.model.n_missing_:

@@ -19,7 +19,9 @@ NEARLY_ALL = 0.9  # of the squared weights, whose sum is 1
 MANY_MISSING = 0.5
 MANY_BLIND = 0.02
 WIDE = 3  # times that the spread of a feature is that of others
-SMALL_SHARE = 0.02  # of the cases, for a cluster that may be nothing but outlying ones
+# Cases of a cluster that may be nothing but outlying ones: this share of all, and never more than
+# this number. Outliers resemble one another by the dozen, not by the hundred.
+SMALL_SHARE, MOST_SMALL = 0.02, 100
 LONGEST_WARNING = 600
 
 
@@ -101,7 +103,7 @@ def _on_features(summary: Mapping[str, Any]) -> str:
     best = best if result["n_clusters"] > 1 else ""
     text = f"{result['features'][0].upper()}{result['features'][1:]}{best}."
     if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
-        text += " Enough are the fewest with which nearly all cases stay in their groups."
+        text += " With these alone, nearly all cases would be in the same groups."
     others = f"{count(rest, result['noun'])} {'has' if rest == 1 else 'have'}"
     return f"{text} {others} no weight in the comparison." if rest else text
 
@@ -153,11 +155,12 @@ def _on_missing(summary: Mapping[str, Any]) -> str:
 Names = Mapping[str, str]
 STANDARDIZE = "ColumnStandardizer()"  # a name that is empty where this was done already
 UNSTANDARDIZED = "numbers not standardized"  # a kind of warning
-# Of each kind of warning, what to do about it, where there is no room for all of it.
+# Of each kind of warning, what to do about it, where there is no room for all of it. {start} is the
+# warning itself up to the list of names.
 IN_BRIEF = {
     "bound never binds": "{l1_bound} is so large that it leaves no feature out; to ask for a "
     "number of features, use {n_features}.",
-    "not converged": "The iterations ended before the result stood; raise {max_iter} or {tol}.",
+    "not converged": "The iterations ended before they converged; raise {max_iter} or {tol}.",
     "fewer clusters": "Too few kept cases differ for so many clusters; lower {n_clusters} or "
     "{trim}.",
     "other number of features": "{n_features} cannot be reached, since features tie or do not "
@@ -169,8 +172,8 @@ IN_BRIEF = {
     "lower {trim}.",
     "numbers not standardized": "Some numbers vary far more than categories do, and take most of "
     "the weight; standardize them.",
-    "unobserved features": "Some features have no observed cell, and weight 0.",
-    "hardly observed cases": "Some cases are judged by very few observed cells.",
+    "unobserved features": "{start}; leave them out.",
+    "hardly observed cases": "{start}; leave them out, or find the missing cells.",
 }
 
 
@@ -209,7 +212,9 @@ def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[st
 
 def _brief(about: str, text: str, names: Names) -> str:
     template = IN_BRIEF.get(about.lower())
-    return text if template is None else template.format_map(names)
+    if template is None:
+        return text
+    return template.format_map(KnownNames({**names, "start": text.partition(":")[0]}))
 
 
 Pairs = Iterator[tuple[str, str]]
@@ -269,21 +274,18 @@ def _no_features(facts: dict[str, Any]) -> Pairs:
 
 def _small_clusters(facts: dict[str, Any]) -> Pairs:
     n, K = facts["data"]["n_cases"], facts["result"]["n_clusters"]
-    most = max(facts["result"]["n_trim"], SMALL_SHARE * n, 2)
+    most = min(max(facts["result"]["n_trim"], SMALL_SHARE * n, 2), MOST_SMALL)
     small = [c for c in facts["clusters"] if 0 < c["size"] <= most and 2 * c["size"] * K < n]
     if not small or K == 1:
         return
-    names = sentence_list([f"{c['cluster']} ({count(c['size'], 'case')})" for c in small], 2)
-    start, pronoun = ("Cluster", "is so small that it")
-    if len(small) > 1:
-        start, pronoun = ("Clusters", "are so small that they")
-    what = "outliers and no group; look at the cases"
+    sizes = [f"cluster {c['cluster']} has {count(c['size'], 'case')}" for c in small]
+    what = "which may be outliers rather than groups; look at them"
     if sum(c["size"] for c in small) == 1:
-        what = "an outlier and no group; look at the case"
+        what = "which may be an outlier; look at it"
+    text = f"{sentence_list(sizes, 2)}, {what}"
     yield (
         "Small clusters",
-        f"{start} {names} {pronoun} may be {what}, and try fewer clusters or a larger "
-        f"{facts['names']['trim']}.",
+        f"C{text[1:]}, and try fewer clusters or a larger {facts['names']['trim']}.",
     )
 
 
@@ -295,26 +297,29 @@ def _bound(facts: dict[str, Any]) -> Pairs:
         yield (
             "No sparsity",
             f"The L1 bound is at its upper limit, {number(p**0.5)}, so it leaves no feature out; "
-            f"lower {names['l1_bound']}, or leave it to the data ({names['l1_bound']}='auto').",
+            f"lower {names['l1_bound']}, or leave it to the data "
+            f"({names.with_value('l1_bound', 'auto')}).",
         )
     elif facts["result"]["n_different"] == p > facts["result"]["n_enough"]:
         few = facts["result"]["n_enough"]
         yield (
             "Every feature differs",
-            f"All {p:,} differ between the clusters, and {few:,} are enough to tell them apart; "
-            f"for a short list try {names['n_features']}={few}.",
+            f"All {p:,} differ between the clusters, and {few:,} are enough to separate them; for "
+            f"a short list try {names.with_value('n_features', few)}.",
         )
     elif facts["result"]["n_selected"] == p and facts["result"]["n_different"] is None:
         yield (
             "Every feature has weight",
             f"An L1 bound of {number(bound)} leaves no feature out, though weights may be small; "
-            f"leave it to the data ({names['l1_bound']}='auto'), or use {names['n_features']}.",
+            f"leave it to the data ({names.with_value('l1_bound', 'auto')}), or use "
+            f"{names['n_features']}.",
         )
     elif bound <= 1 + 1e-9 and not facts["result"]["automatic"]:
         yield (
             "A single feature",
             "The L1 bound is at its lower limit, 1, which allows for one feature only; raise "
-            f"{names['l1_bound']}, or leave it to the data ({names['l1_bound']}='auto').",
+            f"{names['l1_bound']}, or leave it to the data "
+            f"({names.with_value('l1_bound', 'auto')}).",
         )
 
 
@@ -362,24 +367,25 @@ def _separation(facts: dict[str, Any]) -> Pairs:
 def _trimming(facts: dict[str, Any]) -> Pairs:
     n, result = facts["data"]["n_cases"], facts["result"]
     n_trim, outlying = result["n_trim"], result["n_outliers"]
-    trim = facts["names"]["trim"]
+    names = facts["names"]
     if not result["trim_given"]:
         return
     # Rounded up, as the number of trimmed cases is rounded down. By weight, as trimming goes.
-    share = f"{min(math.ceil(1000 * (result['outlier_share'] or 1 / n)) / 1000, 0.49):g}"
+    share = min(math.ceil(1000 * (result["outlier_share"] or 1 / n)) / 1000, 0.49)
+    remedy = f"try {names.with_value('trim', share)}, or {names.with_value('trim', 'auto')}."
     if outlying > 2 * n_trim and outlying - n_trim >= max(5, 0.02 * n):
         yield (
             "More outliers than trimmed",
             f"{count(outlying, 'case')} look like outliers, and only {n_trim:,} are trimmed: the "
-            f"others pull at the centers; try {trim}={share}, or {trim}='auto'.",
+            f"others pull at the centers; {remedy}",
         )
     elif n_trim >= 4 and outlying < n_trim / 4:
         found = f"only {outlying:,} look like outliers"
         yield (
             "Fewer outliers than trimmed",
             f"{count(n_trim, 'case')} are trimmed by each rule and "
-            f"{found if outlying else 'none looks like an outlier'}: good cases are left out; try "
-            f"{trim}={share}, or {trim}='auto'.",
+            f"{found if outlying else 'none looks like an outlier'}: good cases are left out; "
+            f"{remedy}",
         )
 
 
@@ -428,7 +434,7 @@ def _searched(facts: dict[str, Any]) -> Pairs:
                 continue
             yield (
                 "A search suggests otherwise",
-                f"{names[search['name']]} suggests {names[parameter]}={number(value)}, and this "
+                f"{names[search['name']]} suggests {names.with_value(parameter, value)}, and this "
                 f"model has {number(own)}; compare the two.",
             )
 

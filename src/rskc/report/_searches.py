@@ -132,7 +132,7 @@ def _stability(search: Stability, finding: Finding) -> dict[str, Any]:
     table, agreements = search.table_, search.agreements_
     alt = f"Lines of the stability by number of clusters; chosen: {finding.result}"
     for row in table[table.chosen].itertuples():
-        alt += f", the worst cluster comes back to {row.stability:.2f}, "
+        alt += f", the least stable cluster has {row.stability:.2f}, "
         alt += f"halves agree by {row.agreement:.2f}"
     made = ~np.isnan(agreements.ravel())
     return {
@@ -306,26 +306,26 @@ def _with_errors(section: Chart, x: Chart, name: str, titles: dict[str, str]) ->
 
 def _draw_stability(section: Chart) -> Chart:
     x, title = _numbers_axis(section["curve"]["n_clusters"]), "stability, agreement"
-    worst, agreement = amount("stability", title), amount("agreement", title)
+    least, agreement = amount("stability", title), amount("agreement", title)
     tooltip = tips(
         n_clusters="clusters",
-        stability="worst cluster comes back",
+        stability="least stable cluster",
         agreement="halves agree",
-        p_value="p, one cloud",
+        p_value="p, single cluster",
     )
     dot = {"type": "point", "filled": True, "size": 14, "fill": ORANGE, "opacity": 0.4}
     layers = [
         layer("splits", dot, {"x": x, "y": amount("value", title)}),
         _line(x, agreement, {"value": ORANGE}, tooltip, [5, 4]),
-        _line(x, worst, {"value": BLUE}, tooltip),
+        _line(x, least, {"value": BLUE}, tooltip),
         _threshold(section["threshold"]),
     ]
     key = [
-        entry("line", BLUE, "worst cluster comes back"),
+        entry("line", BLUE, "least stable cluster"),
         entry("dash", ORANGE, "halves agree (median); dots: single splits"),
         entry("dash", SOFT, f"threshold {section['threshold']:g}"),
     ]
-    return _around_choice(section, x, worst, layers, key)
+    return _around_choice(section, x, least, layers, key)
 
 
 def _draw_trims(section: Chart) -> Chart:

@@ -242,8 +242,9 @@ def _markers(facts: Facts, probabilities: np.ndarray | None) -> list[dict[str, A
 
 def _marker(row: Any, is_share: bool) -> dict[str, Any]:
     words = f"{abs(row.effect):.1f} SD {'below' if row.effect < 0 else 'above'}"
-    if row.separation > abs(row.effect):
-        words = f"between them, {row.separation:.1f} SD from the nearest"
+    # With two clusters, effect and separation are the same number, up to rounding.
+    if row.position == "between" and row.separation > abs(row.effect):
+        words = f"between the others, {row.separation:.1f} SD from the nearest"
     if is_share:
         words = f"{percent(row.mean)} of the cluster, {percent(row.mean_of_others)} of the others"
     return {

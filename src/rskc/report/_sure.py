@@ -16,10 +16,10 @@ from rskc.selection.firmness import (
 from rskc.selection.stability import Stability
 from rskc.wording import count, listed, number, percent
 
-FIRM_CASE = 0.9  # share of the half-samples that give a case the same cluster
+STABLE_CASE = 0.9  # share of the half-samples that give a case the same cluster
 FOUND_AGAIN = 0.75  # share of the half-samples that select a feature
 # From which stability on a cluster is called so.
-WORDS = {0.85: "firm", 0.6: "fair", 0.0: "doubtful"}
+WORDS = {0.85: "stable", 0.6: "fairly stable", 0.0: "doubtful"}
 MOST_NAMES = 12
 LEAST_P = 0.001  # smaller ones are not told apart: references are few
 
@@ -49,7 +49,7 @@ def how_sure(facts: Facts, searches: Any) -> dict[str, Any] | None:
     same = is_about(search, facts.model)
     points = [
         {"about": "How many clusters", "text": _number(search)},
-        {"about": "Clusters, or one cloud", "text": _cloud(search)},
+        {"about": "Clusters, or parts of a single one", "text": _cloud(search)},
     ]
     if not same:
         points.append({"about": "Another model", "text": _other(search, facts)})
@@ -70,36 +70,34 @@ def _number(search: Stability) -> str:
     n, table = len(search.half_labels_), search.table_
     if search.n_clusters_ > 1:
         return (
-            f"{search.n_clusters_:,}. {search.reason_} To see this, {n} half-samples were "
-            "clustered anew."
+            f"{search.n_clusters_:,}. {search.reason_} A half-sample is a random half of the "
+            f"cases, clustered anew; there were {n}."
         )
     text = f"No clusters were found. {search.reason_}"
     if table.empty:
         return text
     seen = [f"{row.stability:.2f} with {row.n_clusters}" for row in table.itertuples()]
-    return f"{text} How far the worst cluster came back: {listed(seen, 8)}."
+    return f"{text} The median Jaccard index of the least stable cluster: {listed(seen, 8)}."
 
 
 def _cloud(search: Stability) -> str:
     """Say what the comparison with one cloud gave: for the chosen number, or those it refused."""
     compared = search.table_[search.table_.p_value.notna()]
     shown = compared[compared.stable] if compared.stable.any() else compared
-    question = "Stable clusters may be slices of a single cloud: that is a second question."
+    question = "Stable clusters may still be parts of a single one, such as a long cloud of cases."
     if not search.n_references:
-        return f"{question} It was not asked: no reference sets were drawn."
+        return f"{question} This was not tested: no reference sets were drawn."
     if shown.empty:
-        return f"{question} It was not asked: no number was stable enough to be compared."
+        return f"{question} This was not tested: no number was stable enough to be compared."
     figures = [f"p {_p_value(row.p_value)} for {row.n_clusters}" for row in shown.itertuples()]
-    asked = f"{search.level:g} or less is asked for{' once' if len(figures) > 1 else ''}"
+    asked = f"{search.level:g} or less is required{' once' if len(figures) > 1 else ''}"
     if (shown.p_value <= search.level).any():
-        answer = (
-            "Here one cloud does not explain them: made-up data from one have less compact clusters"
-        )
+        answer = "These are not: simulated data without clusters split into less compact parts"
     else:
-        answer = "Here one cloud may explain them: made-up data from one have clusters as compact"
+        answer = "These may be: simulated data without clusters split into parts as compact"
     return (
-        f"{question} {answer} ({listed(figures, 4)}; {asked}). The p does not know that the number "
-        "and the features were looked for: it is a guide, no proof."
+        f"{question} {answer} ({listed(figures, 4)}; {asked}). Take p as a guide and not as proof: "
+        "it does not account for the choice of the number and of the features."
     )
 
 
@@ -111,42 +109,43 @@ def _other(search: Stability, facts: Facts) -> str:
     K = count(search.n_clusters_, "cluster")
     return (
         f"The search is about its own {K}, and this page shows another model, of "
-        f"{count(facts.K, 'cluster')}: nothing is known of how firm these are."
+        f"{count(facts.K, 'cluster')}: how stable these are is not known."
     )
 
 
 def _cases(search: Stability, facts: Facts) -> str:
-    """Count the cases that sit firmly, and name the others, the least firm first."""
+    """Count the cases that keep their cluster, and name the others, the least stable first."""
     stability, n = search.case_stability_, search.n_samples_used_
-    n_firm = int((stability >= FIRM_CASE).sum())
+    n_stable = int((stability >= STABLE_CASE).sum())
+    keep = "keeps its cluster" if n_stable == 1 else "keep their cluster"
     text = (
-        f"{n_firm:,} of {count(n, 'case')} sit firmly: {percent(FIRM_CASE)} of the half-samples or "
-        "more give them the same cluster."
+        f"{n_stable:,} of {count(n, 'case')} {keep} in {percent(STABLE_CASE)} or more of the "
+        "half-samples."
     )
     if n < search.n_samples_:
         text += f" The other {search.n_samples_ - n:,} cases were not searched on."
-    if n_firm == n:
+    if n_stable == n:
         return text
     if facts.n != search.n_samples_:  # the page shows some of the cases only
-        return f"{text} {n - n_firm:,} are doubtful."
+        return f"{text} {n - n_stable:,} do not."
     known = stability_of_cases(search, 0, facts.n)
-    order = np.argsort(known, kind="stable")[: n - n_firm]
+    order = np.argsort(known, kind="stable")[: n - n_stable]
     names = [f"{facts.case_names[i]} ({percent(known[i])})" for i in order[:MOST_NAMES]]
-    return f"{text} Doubtful: {listed(names, MOST_NAMES, n - n_firm)}."
+    return f"{text} The others, with their share: {listed(names, MOST_NAMES, n - n_stable)}."
 
 
 def _features(search: Stability) -> str:
     found, bound = search.selection_probabilities_, search.selection_bound(FOUND_AGAIN)
     n = int((found >= FOUND_AGAIN).sum())
     text = (
-        f"{n:,} of {count(len(found), 'feature')} would be found again: {percent(FOUND_AGAIN)} of "
-        "the half-samples or more select them."
+        f"{n:,} of {count(len(found), 'feature')} {'is' if n == 1 else 'are'} selected in "
+        f"{percent(FOUND_AGAIN)} or more of the half-samples."
     )
     if n == 0 or bound >= n:
         return text
     return (
-        f"{text} If features are selected that differ by chance alone, at most {number(bound, 2)} "
-        "such features are expected among them: a bound, and no estimate."
+        f"{text} Of these, at most {number(bound, 2)} are expected to be there by chance alone. "
+        "That is a bound and not an estimate."
     )
 
 

@@ -164,9 +164,9 @@ def gap_reason(gap: Any, chosen: Any) -> str:
 def _(search: Stability) -> Finding:
     columns = {
         "n_clusters": "Clusters",
-        "stability": "Worst cluster comes back",
+        "stability": "Least stable cluster",
         "agreement": "Halves agree",
-        "p_value": "p, one cloud",
+        "p_value": "p, single cluster",
         "features_different": "Features that differ",
         "features_enough": "Features enough",
         "stable": "Stable",
@@ -180,19 +180,19 @@ def _(search: Stability) -> Finding:
         for row, value in zip(table.rows, search.table_[name], strict=True):
             row[place] = write(value)
     suggestion = f"Half-samples suggest {clusters(K)}. " if table.rows else ""
-    nearly = f", or to {search.nearly:g} if no two neighboring clusters look like one"
+    nearly = f", or {search.nearly:g} if any two neighboring clusters are separated"
     return Finding(
         title="How many clusters: half-samples",
         headline=f"{suggestion}{search.reason_}",
         result=clusters(K),
         reason=search.reason_.rstrip("."),
-        rule="All cases are clustered, and again and again both halves of them. A cluster comes "
-        "back to 1 if a half finds the same cases, to 0 if none of them; the figure is the median "
-        "over the halves. A number is stable if its worst cluster comes back to "
+        rule="All cases are clustered, and so are random halves of them. The stability of a "
+        "cluster is its median Jaccard index over the halves: 1 if they find the same cases, 0 if "
+        "none of them. A number of clusters is stable if the least stable one reaches "
         f"{search.threshold:g}{nearly if search.nearly < search.threshold else ''}. The largest "
-        "stable number is chosen whose clusters are more compact than those of made-up data of one "
-        f"cloud (p at most {search.level:g}; – where not compared). Stable is not the same as "
-        "real: see what the clusters mean.",
+        "stable number is chosen whose clusters are more compact than parts of a single one, in "
+        f"simulated data, would be (p at most {search.level:g}; – where not compared). A stable "
+        "cluster is not necessarily a meaningful one: check what its cases have in common.",
         sample=_sample(search),
         suggests={"n_clusters": K},
         table=table,

@@ -345,26 +345,31 @@ class Stability(Search):
         explained = [k for k in fits if k > K and self._is_stable(fits[k])]
         if K > 1:
             text = (
-                f"Each of the {K} clusters comes back in half-samples, the worst to "
-                f"{fits[K].stability:.2f}"
+                f"{'Both' if K == 2 else f'All {K}'} clusters are stable: the least stable one has "
+                f"a median Jaccard index of {fits[K].stability:.2f} over the half-samples"
             )
+            if fits[K].stability < self.threshold:
+                text += f", less than {least}, but any two neighboring clusters are separated"
             coarser = [k for k in fits if k < K and fits[k].stability >= self.threshold]
             also = ""
             if coarser:
-                also = f" A coarser view with {_listed(coarser, 'or')} is stable as well."
+                also = f" {_listed(coarser, 'or')} clusters, a coarser view, are stable as well."
             if explained:
-                cloud = f"{_listed(explained)} are stable too, but one cloud explains them"
-                return f"{text}; {cloud}.{also}"
+                return (
+                    f"{text}. {_listed(explained)} clusters are stable too, but no more compact "
+                    f"than parts of a single one.{also}"
+                )
             if max(fits) > K:
-                return f"{text}; with more clusters one falls below {least}.{also}"
-            return f"{text}; more than {K} were not tried.{also}"
+                return f"{text}. No larger number of clusters is stable.{also}"
+            return f"{text}. More than {K} were not tried.{also}"
         if explained:
             clusters = f"{_listed(explained)} clusters are"
-            return f"{clusters} stable, but no more compact than clusters of one cloud."
+            return f"{clusters} stable, but no more compact than parts of a single cluster."
         best = max(fits.values(), key=lambda fit: fit.stability)
         return (
-            f"No number of clusters is stable: with {best.n_clusters}, the best one, the worst "
-            f"cluster comes back to {best.stability:.2f} in half-samples, less than {least}."
+            f"No number of clusters is stable. With {best.n_clusters}, the best number, the least "
+            f"stable cluster has a median Jaccard index of {best.stability:.2f} over the "
+            f"half-samples, less than {least}."
         )
 
 

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Cases, Engine, Remaining, Sums
-from rskc.engines.base import above_0
+from rskc.engines import ArrayOps, Engine, Remaining, Summed, Sums
+from rskc.engines.sums import above_0
 from rskc.solver.partition import Partitions, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.weights import weigh
@@ -77,9 +77,11 @@ class Outcome:
     converged: bool
 
 
-def examine(engine: Engine, problem: Problem, partitions: Partitions) -> Remaining:
+def examine(
+    engine: Engine, problem: Problem, partitions: Partitions, known: Summed | None = None
+) -> Remaining:
     """Find O_E, and sum over the cases in neither trimmed set: steps (b)-(d)."""
-    sums = engine.sums(partitions.groups, problem.n_clusters)
+    sums = engine.sums_near(known, partitions.groups, problem.n_clusters)
     return engine.take_out_farthest(*partitions.cases, sums, problem.n_trim)
 
 
@@ -89,15 +91,19 @@ def reweigh(
     partitions: Partitions,
     branches: list[int],
     made_with: np.ndarray,
-) -> list[State]:
-    """Make steps (b)-(e) for each branch, whose partition these weights (branches, p) made."""
-    far, kept, sums = examine(engine, problem, partitions)
+    known: Summed | None = None,
+) -> tuple[list[State], Summed]:
+    """Make steps (b)-(e) for each branch, whose partition these weights (branches, p) made.
+
+    Return the sums over what is kept too. ``known`` are such sums of partitions that are near.
+    """
+    far, kept, sums = examine(engine, problem, partitions, known)
     between = engine.between(sums, kept, made_with)
     weights = weigh(problem, between)
     sizes = engine.arrays.sizes(partitions.labels, problem.n_clusters)
     kept_sizes = engine.arrays.sizes(partitions.groups, problem.n_clusters)
     each = [slice(i, i + 1) for i in range(len(branches))]
-    return [
+    states = [
         _state(
             problem,
             _Found(
@@ -115,6 +121,7 @@ def reweigh(
         )
         for i, branch in enumerate(branches)
     ]
+    return states, Summed(kept, sums)
 
 
 def is_guarded(problem: Problem, sizes: np.ndarray, kept_sizes: np.ndarray) -> bool:
@@ -203,7 +210,7 @@ def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions
 class _Watch:
     """Sees which branches repeat themselves, meet, or no longer change."""
 
-    def __init__(self, problem: Problem, arrays: Cases):
+    def __init__(self, problem: Problem, arrays: ArrayOps):
         self.n_clusters, self.tol, self.arrays = problem.n_clusters, problem.tol, arrays
         self.patience = problem.patience
         self.seen: set[bytes] = set()
@@ -245,17 +252,21 @@ def alternate(
     watch, branches = _Watch(problem, engine.arrays), list(range(len(partitions)))
     if made_with is None:
         made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
+    known: Summed | None = None
     for _ in range(problem.max_iter):
-        states = reweigh(engine, problem, partitions, branches, made_with)
+        states, known = reweigh(engine, problem, partitions, branches, made_with, known)
         live = watch.live(states)
         yield states, bool(live)
         if not live:
             return
+        going = {state.branch for state in live}
+        known = known.of_runs(np.flatnonzero([s.branch in going for s in states]), engine.arrays)
         partitions, branches = advance(engine, problem, live), [s.branch for s in live]
         made_with = np.array([state.weights for state in live])
         if more is not None:
             found, more = more(states[0].weights[None]), None
             partitions = partitions.join(found)
+            known = known.and_none_of(found.groups, len(found), engine.arrays)
             made_with = np.vstack([made_with, *[states[0].weights] * len(found)])
             branches += [len(states) + i for i in range(len(found))]
 

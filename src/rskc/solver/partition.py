@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines import Cases, Table
+from rskc.engines import ArrayOps, Table
 from rskc.solver.problem import Problem
 
 # Multiplications that a round of single moves may take: a tenth of a second.
@@ -22,7 +22,7 @@ class Partitions:
     labels: Any  # (runs, n) int32: trimmed cases have one too
     within: np.ndarray  # (runs,) weighted within sum of squares of the kept cases, table units
     converged: np.ndarray  # (runs,) bool
-    arrays: Cases
+    arrays: ArrayOps
 
     def __len__(self) -> int:
         return len(self.within)

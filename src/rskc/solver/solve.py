@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rskc.engines import Cases, Engine
+from rskc.engines import ArrayOps, Engine
 from rskc.solver.alternate import Outcome, best_outcome, explore
 from rskc.solver.finish import plain_solution, sparse_solution
 from rskc.solver.partition import Partitions, lloyd
@@ -222,7 +222,7 @@ def _return_to_search(
     return outcome
 
 
-def _as_partition(warm: Warm | Solution, arrays: Cases) -> Partitions:
+def _as_partition(warm: Warm | Solution, arrays: ArrayOps) -> Partitions:
     """Return the beginning of a branch; what it costs is found on the way."""
     labels = arrays.as_run(warm.labels)
     groups = arrays.without(labels, arrays.as_run(warm.trimmed_weighted))

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from rskc.engines import Sums, Table
-from rskc.engines.base import above_0
+from rskc.engines.sums import above_0
 from rskc.solver.partition import Partitions, lloyd
 from rskc.solver.problem import Problem
 from rskc.solver.starts import GOLDEN

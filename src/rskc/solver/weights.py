@@ -11,6 +11,10 @@ import numpy as np
 
 from rskc.solver.problem import Problem
 
+# Sums of squares that differ by less than this share tie: by that much rounding sets apart what is
+# the same, as of columns of 0 and 1. Between the two no threshold may be left.
+TIE = 1e-12
+
 
 def is_sparse(problem: Problem) -> bool:
     """Return whether features get weights of their own."""
@@ -83,7 +87,8 @@ def count_weights(between: np.ndarray, n_features: int) -> np.ndarray:
     """
     positive = np.maximum(between, 0.0)
     ordered = np.append(-np.sort(-positive), 0.0)
-    steps = np.flatnonzero(ordered[:-1] > ordered[1:]) + 1  # the counts that some bound gives
+    gaps = ordered[:-1] - ordered[1:]
+    steps = np.flatnonzero(gaps > TIE * ordered[:-1]) + 1  # the counts that some bound gives
     if len(steps) == 0:
         return _tied_weights(_not_ruled_out(between), np.sqrt(n_features))
     count = steps[np.argmin(np.abs(steps - n_features))]

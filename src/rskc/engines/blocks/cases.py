@@ -8,12 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.base import case_numbers, sums_to_keys
 from rskc.engines.blocks.order import median
-from rskc.engines.blocks.plans import Blocks, Node, same
+from rskc.engines.blocks.plans import Blocks, Method, Node, same
 from rskc.engines.empty import Candidates, candidates_needed, costliest, fill_from
-from rskc.engines.masses import Parted, joined, whole
-from rskc.engines.memory import NUMPY_CASES
+from rskc.engines.groups import (
+    PartlyTrimmed,
+    joined,
+    labels_of,
+    side_by_side,
+    slots_in_order,
+    with_labels,
+)
+from rskc.engines.ops import NUMPY_OPS, ArrayOps, NumpyOps, case_numbers, sums_to_keys
 
 
 class CaseArray:
@@ -46,32 +52,63 @@ class CaseArray:
 
     def to_numpy(self) -> np.ndarray:
         """Return all of it in memory."""
-        return np.concatenate(self.blocks.gather(same, self.node), axis=-1)
+        return np.concatenate(self.blocks.gather(_plain, self.node), axis=-1)
 
 
-class BlockCases:
-    """:class:`~rskc.engines.interface.Cases` for arrays in blocks."""
+class BlockOps(ArrayOps):
+    """The same as :class:`~rskc.engines.ops.NumpyOps`, which works on the arrays of each block.
 
-    numpy: Any = NUMPY_CASES  # what is done with the arrays of a block
+    Groups and masks of a block have the numbers that cases have in the block; the case that is
+    trimmed in part is in one of the blocks.
+    """
 
-    def __init__(self, blocks: Blocks, lengths: np.ndarray):
+    def __init__(
+        self,
+        blocks: Blocks,
+        lengths: np.ndarray,
+        masses: Node | None = None,
+        host_masses: np.ndarray | None = None,
+    ):
         self.blocks, self.lengths = blocks, lengths
+        self.masses, self.host_masses = masses, host_masses
         self.n = int(lengths.sum())
         self.firsts = np.cumsum(lengths) - lengths
         self.places = blocks.hold([int(first) for first in self.firsts])
+        # What is done with the arrays of a block.
+        self.own = blocks.hold([NUMPY_OPS] * len(lengths))
+        if masses is not None:
+            self.own = blocks.make(NumpyOps, masses)
 
-    def of(self, function: Any, *arrays: CaseArray) -> CaseArray:
-        """Return an array made from others."""
+    def of(self, name: str, *arrays: CaseArray, **options: Any) -> CaseArray:
+        """Return an array made from others, in each block."""
         nodes = (array.node for array in arrays)
-        return CaseArray(self.blocks, self.blocks.make(function, *nodes, keep=True))
+        node = self.blocks.make(Method(name, **options), self.own, *nodes, keep=True)
+        return CaseArray(self.blocks, node)
 
     def soon(self, function: Any, *arrays: CaseArray) -> CaseArray:
         """Return such an array that the next graph makes: what it is made from is let go."""
         nodes = (array.node for array in arrays)
-        return CaseArray(self.blocks, self.blocks.make_soon(function, *nodes))
+        return CaseArray(self.blocks, self.blocks.make_soon(function, self.own, *nodes))
 
-    def to_numpy(self, array: CaseArray) -> np.ndarray:
+    def asked(self, name: str, *arrays: CaseArray, **options: Any) -> Any:
+        """Return the sum of what is counted in each block."""
+        nodes = (array.node for array in arrays)
+        return self.blocks.ask(Method(name, **options), self.own, *nodes)
+
+    def to_numpy(self, array):
         return array.to_numpy()
+
+    def gathered(self, array: CaseArray) -> Any:
+        """Return groups or a mask (runs, n) in memory, with what is trimmed in part."""
+        parts = self.blocks.gather(same, array.node)
+        plain = np.concatenate([labels_of(part) for part in parts], axis=-1)
+        if not any(isinstance(part, PartlyTrimmed) for part in parts):
+            return plain
+        runs, slots = len(plain) if plain.ndim == 2 else 1, [joined(part, None) for part in parts]
+        pairs = zip(slots, self.firsts, strict=True)
+        cuts = [np.where(cut >= 0, cut + first, -1) for (cut, _), first in pairs]
+        lefts = [left for _, left in slots]
+        return PartlyTrimmed(plain, side_by_side(cuts, runs), side_by_side(lefts, runs))
 
     def at(self, array: CaseArray, cases: np.ndarray) -> np.ndarray:
         """Return an array (runs, n) at some cases, in the order of their numbers."""
@@ -79,48 +116,74 @@ class BlockCases:
         own = [part - first for part, first in zip(parts, self.firsts, strict=True)]
         return np.concatenate(self.blocks.gather(_at, array.node, self.blocks.hold(own)), axis=1)
 
-    def from_numpy(self, array: np.ndarray) -> CaseArray:
-        """Cut an array (runs, n) into blocks."""
-        parts = np.split(array, self.firsts[1:], axis=-1)
-        return CaseArray(self.blocks, self.blocks.hold([part.copy() for part in parts]))
+    def from_numpy(self, array):
+        parts = np.split(labels_of(array), self.firsts[1:], axis=-1)
+        own: list[Any] = [part.copy() for part in parts]
+        if isinstance(array, PartlyTrimmed):
+            for i, (first, length) in enumerate(zip(self.firsts, self.lengths, strict=True)):
+                here = (array.cut >= first) & (array.cut < first + length)
+                own[i] = PartlyTrimmed(own[i], np.where(here, array.cut - first, -1), array.left)
+        return CaseArray(self.blocks, self.blocks.hold(own))
 
     def take(self, array, runs):
-        make = self.of if isinstance(runs, slice) else self.soon
-        return make(operator.itemgetter(runs), array)
+        if isinstance(runs, slice):
+            return self.of("take", array, runs=runs)
+        return self.soon(Method("take", runs=runs), array)
 
     def only(self, array):
-        return self.of(operator.itemgetter(0), array)
+        return self.of("only", array)
 
     def as_run(self, array):
-        return self.of(operator.itemgetter(None), array)
+        return self.of("as_run", array)
+
+    def as_mask(self, array):
+        return self.of("as_mask", array)
 
     def join(self, parts):
         return self.soon(_join, *parts)
 
     def without(self, groups, out):
-        return self.of(self.numpy.without, groups, out)
+        return self.of("without", groups, out)
 
     def trimmed(self, groups):
-        return self.of(self.numpy.trimmed, groups)
+        return self.of("trimmed", groups)
+
+    def cube_roots(self, costs, groups, factors):
+        return self.of("cube_roots", costs, groups, factors=factors)
 
     def sizes(self, groups, K):
-        return self.blocks.ask(partial(NUMPY_CASES.sizes, K=K), groups.node)
+        return self.asked("sizes", groups, K=K)
 
     def differ(self, groups, others):
-        return self.blocks.ask(self.numpy.differ, groups.node, others.node)
+        return self.asked("differ", groups, others)
+
+    def number(self, mask):
+        return self.asked("number", mask)
+
+    def count(self, mask):
+        return self.asked("count", mask)
+
+    def total(self, costs, out):
+        return self.asked("total", costs, out)
+
+    def kept_shares(self, groups):
+        return np.concatenate(self.blocks.gather(Method("kept_shares"), self.own, groups.node))
 
     def keys(self, groups, K, masks=None):
         nodes = [groups.node] if masks is None else [groups.node, masks.node]
-        found = self.blocks.ask(partial(key_sums, K=K, n=self.n), self.places, *nodes)
-        return sums_to_keys(found[0], found[1] if len(found) > 1 else None)
+        found = self.blocks.gather(partial(_keys_of_block, K=K, n=self.n), self.places, *nodes)
+        sums, slots = zip(*found, strict=True)
+        total = [np.sum(column, axis=0) for column in zip(*sums, strict=True)]
+        keys = sums_to_keys(total[0], total[1] if len(total) > 1 else None)
+        return [
+            key + b"".join(np.round(part[run], 6).tobytes() for parts in slots for part in parts)
+            for run, key in enumerate(keys)
+        ]
 
     def fill_empty(self, groups, counts, costs):
-        return self._filled(groups, counts, costs)
-
-    def _filled(self, groups: CaseArray, counts: np.ndarray, costs: CaseArray, *masses: Node):
         runs = np.flatnonzero((counts == 0).any(axis=1))
         wanted = [(int(run), candidates_needed(counts[run])) for run in runs]
-        nodes = self.places, groups.node, costs.node, *masses
+        nodes = self.own, self.places, groups.node, costs.node
         found = self.blocks.gather(partial(_candidates, wanted=wanted), *nodes)
         changes: list[list] = [[] for _ in self.lengths]
         for (run, most), parts in zip(wanted, zip(*found, strict=True), strict=True):
@@ -138,74 +201,67 @@ class BlockCases:
         members = partial(_first_members, k=k, most=most)
         return np.concatenate(self.blocks.gather(members, self.places, groups.node))[:most]
 
-    def masses_at(self, cases):
-        return np.ones(len(cases))
-
-    def kept_shares(self, groups):
-        return np.ones(self.n)
-
-    def number(self, mask):
-        return self.count(mask)
-
-    def count(self, mask):
-        return self.blocks.ask(NUMPY_CASES.count, mask.node)
-
-    def total(self, costs, out):
-        return self.blocks.ask(NUMPY_CASES.total, costs.node, out.node)
-
-    def cube_roots(self, costs, groups, factors):
-        return self.of(partial(self.numpy.cube_roots, factors=factors), costs, groups)
+    def middle(self, values):
+        return median(self.blocks, values.node, self.n, self.masses)
 
     def spread(self, costs):
-        middle = median(self.blocks, costs.node, self.n)
+        middle = self.middle(costs)
         deviations = self.blocks.make(partial(_deviations, middle=middle), costs.node)
-        return middle, median(self.blocks, deviations, self.n)
+        return middle, median(self.blocks, deviations, self.n, self.masses)
 
 
 # ---- What is done with a block
+
+
+def _plain(array):
+    return labels_of(array)
 
 
 def _at(array, cases):
     return np.ascontiguousarray(array[:, cases])
 
 
-def _join(*parts):
-    return np.concatenate(parts)
+def _join(ops, *parts):
+    return ops.join(parts)
 
 
-def key_sums(first, groups, masks=None, *, K, n):
-    """Return sums of the random numbers of cases, by group and over masks."""
-    last = first + groups.shape[1]
+def _keys_of_block(first, groups, masks=None, *, K, n):
+    """Return sums of the random numbers of cases, by group and over masks.
+
+    And the cases that are trimmed in part.
+    """
+    labels, last = labels_of(groups), first + groups.shape[1]
     numbers = case_numbers(first, last, n)
-    sums = np.array([np.bincount(row + 1, numbers, K + 1) for row in groups])
-    if masks is None:
-        return (sums,)
-    return sums, (masks * case_numbers(n - last, n - first, n)[::-1]).sum(axis=1)
+    sums = [np.array([np.bincount(row + 1, numbers, K + 1) for row in labels])]
+    if masks is not None:
+        marks = labels_of(masks) * case_numbers(n - last, n - first, n)[::-1]
+        sums.append(marks.sum(axis=1))
+    slots = [slots_in_order(each, len(labels)) for each in (groups, masks)]
+    for pairs in slots:
+        pairs[:, :, 0] += np.where(pairs[:, :, 0] >= 0, first, 0)
+    return sums, slots
 
 
-def _candidates(first, groups, costs, masses=None, *, wanted):
+def _candidates(ops, first, groups, costs, wanted):
     """Return the cases that cost most in some runs, by their numbers among all cases.
 
     Cases that are trimmed in part stay where they are.
     """
-    array, (cut, _) = whole(groups), joined(groups, None)
-    found = []
-    for run, most in wanted:
-        own = array[run].copy()
-        own[cut[run % len(cut)][cut[run % len(cut)] >= 0]] = -1
-        found.append(costliest(own, costs[run], most, masses))
+    cuts, labels = ops.cuts(groups), labels_of(groups)
+    labels = ops.put(labels, cuts.run, cuts.case, np.full(len(cuts.run), -1, np.int32))
+    found = [costliest(labels[run], costs[run], most, ops.masses) for run, most in wanted]
     return [own._replace(numbers=first + own.numbers) for own in found]
 
 
 def _changed(groups, changes):
-    array = whole(groups).copy()
+    labels = labels_of(groups).copy()
     for run, case, k in changes:
-        array[run, case] = k
-    return Parted(array, groups.cut, groups.left) if isinstance(groups, Parted) else array
+        labels[run, case] = k
+    return with_labels(groups, labels)
 
 
 def _first_members(first, groups, k, most):
-    return first + NUMPY_CASES.first_members(whole(groups), k, most)
+    return first + NUMPY_OPS.first_members(groups, k, most)
 
 
 def _deviations(costs, middle):

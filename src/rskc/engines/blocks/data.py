@@ -12,11 +12,11 @@ import dask
 import dask.array as da
 import numpy as np
 
-from rskc.engines.base import Frame, Latest, distinct_rows, sample_steps
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.plans import Blocks, Key, Node, same, unwrapped
 from rskc.engines.blocks.schedulers import make_task
-from rskc.engines.missing import observed_frame
+from rskc.engines.contract import Latest, distinct_rows
+from rskc.engines.frame import Frame, observed_frame, sample_steps
 
 
 class BlockData:

@@ -9,16 +9,19 @@ from typing import Any, NamedTuple
 import dask.array as da
 import numpy as np
 
-from rskc.engines.base import OUTLYING_DISTANCE, BaseEngine, Frame, Latest, Place, Sums
 from rskc.engines.blocks import tasks
-from rskc.engines.blocks.cases import BlockCases, CaseArray
+from rskc.engines.blocks.cases import BlockOps, CaseArray
 from rskc.engines.blocks.data import BlockData
-from rskc.engines.blocks.order import BRACKET_MARGIN, Selected
-from rskc.engines.blocks.plans import Method, Node
-from rskc.engines.blocks.tables import BlocksTable, RotatedTable, select_largest
-from rskc.engines.interface import Farthest, Listed, Remaining
-from rskc.engines.memory import ROWS_BYTES, WORK_BYTES, MemoryEngine
-from rskc.engines.missing import MissingEngineMixin, MissingSums
+from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, select
+from rskc.engines.blocks.plans import Method, Node, same
+from rskc.engines.blocks.tables import BlocksTable
+from rskc.engines.contract import OUTLYING_DISTANCE, Engine, Latest
+from rskc.engines.frame import Frame, Place
+from rskc.engines.memory import ROWS_BYTES, WORK_BYTES, MemoryEngine, table_of_coordinates
+from rskc.engines.ops import NumpyOps
+from rskc.engines.results import Farthest, Listed, Remaining
+from rskc.engines.sums import Sums
+from rskc.engines.tolerances import MASS_SLACK
 
 # Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
 # single precision.
@@ -51,18 +54,19 @@ class KnownCases(NamedTuple):
         return [padded[:, np.clip(end + 1, 0, most + 1)] for end in ends]
 
 
-class BlocksEngine(BaseEngine):
+class BlocksEngine(Engine):
     """Passes over a Dask array (n, p) whose blocks hold all columns, float32 or float64."""
 
     searchable = False
-    sums_type = Sums
-    table_type: Any = BlocksTable
+    arrays: BlockOps
 
-    def __init__(self, data: BlockData, n_threads: int = 1):
-        super().__init__((data.n_cases, data.n_features), data.dtype, data.frame)
+    def __init__(self, data: BlockData, n_threads: int = 1, masses: np.ndarray | None = None):
+        shape = data.n_cases, data.n_features
+        super().__init__(shape, data.dtype, data.frame, data.missing)
         self.data, self.blocks, self.n_threads = data, data.blocks, n_threads
         self.n_missing, self.n_unobserved = data.n_missing, data.n_unobserved
-        self.arrays = BlockCases(self.blocks, data.lengths)
+        self.observed_features = data.observed
+        self._take_cases(masses)
         # Threads within a task only where there are fewer blocks than threads.
         remote = self.blocks.scheduler.remote
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
@@ -72,12 +76,22 @@ class BlocksEngine(BaseEngine):
             cases, rows = data.brought
             self._gathered.get((cases.tobytes(),), lambda: rows)
             data.brought = None  # it is kept once
-        self.work_bytes = max(WORK_BYTES, self.room() // 8)
+
+    def _take_cases(self, masses: np.ndarray | None) -> None:
+        """Note what cases count, in their blocks and here, and what is done with arrays of them."""
+        blocks, data, node = self.blocks, self.data, None
+        if masses is not None:
+            parts = np.split(masses, np.cumsum(data.all_lengths)[:-1])
+            held = blocks.hold([parts[i] for i in data.used])
+            node = blocks.make(tasks.seen_rows, held, data.unobserved, keep=True)
+            masses = np.concatenate(blocks.gather(same, node))
+        self._use(BlockOps(blocks, data.lengths, node, masses))
 
     def _engines(self, rows: Node, frame: Frame) -> Node:
         """Return the engine in memory of each block of rows."""
-        made = partial(tasks.engine_of, missing=self.data.missing, frame=frame)
-        return self.blocks.make(partial(made, n_threads=self.threads_a_task), rows)
+        made = partial(tasks.engine_of, missing=self.missing, frame=frame)
+        own = self.arrays.own
+        return self.blocks.make(partial(made, n_threads=self.threads_a_task), rows, own)
 
     def _of_columns(self, columns: np.ndarray) -> OfColumns:
         """Return engines that know some columns: of these alone, if they are read alone."""
@@ -87,6 +101,10 @@ class BlocksEngine(BaseEngine):
         location, factor, limits = self.frame
         frame = Frame(location[columns], factor, limits[columns])
         return OfColumns(self._engines(rows, frame), columns, np.arange(len(columns)))
+
+    @property
+    def work_bytes(self):
+        return max(WORK_BYTES, self.room() // 8)
 
     def room(self) -> int:
         """Return the bytes of the budget that neither the data nor a table that is kept take."""
@@ -106,24 +124,31 @@ class BlocksEngine(BaseEngine):
         return super().columns_of(cases, columns) if node is None else self.data.rows(cases, node)
 
     def part(self, cases, masses=None):
-        part = self._engine_of_rows(np.ascontiguousarray(self.rows(cases)), cases, masses)
         key = cases.tobytes(), None if masses is None else masses.tobytes()
-        return self._sample.get(key, partial(KnownCases, cases, part)).engine
+        if masses is None and self.masses is not None:
+            masses = self.arrays.masses_at(cases)
+        made = partial(self._engine_of_rows, cases, masses)
+        return self._sample.get(key, lambda: KnownCases(cases, made())).engine
 
     def forget_part(self):
         self._gathered, self._sample = Latest(), Latest()
 
-    def _engine_of_rows(
-        self, rows: np.ndarray, cases: np.ndarray, masses: np.ndarray | None
-    ) -> MemoryEngine:
-        """Return the engine in memory of some cases."""
-        options = {"frame": self.frame, "n_threads": self.n_threads}
-        return tasks.engine_of(rows, self.data.missing, **options)
+    def _engine_of_rows(self, cases: np.ndarray | None, masses: np.ndarray | None) -> MemoryEngine:
+        """Return the engine in memory of some cases, or of all (None)."""
+        options = {"frame": self.frame, "n_threads": self.n_threads, "missing": self.missing}
+        rows = np.ascontiguousarray(self.rows(cases))
+        return tasks.engine_of(rows, NumpyOps(masses), **options)
+
+    def in_memory(self) -> MemoryEngine:
+        """Return the engine in memory of all cases."""
+        return self._engine_of_rows(None, self.arrays.host_masses)
 
     def numbers(self, cases):
         return self.data.numbers(cases)
 
     def returned(self, array, unobserved):
+        if self.masses is not None:
+            array = self.arrays.as_mask(array)
         return self.data.returned(array.node, unobserved)
 
     def distinct(self, most):
@@ -137,7 +162,8 @@ class BlocksEngine(BaseEngine):
     def _can_rotate(self, weights):
         """Whether a rotation saves anything, and has room here for products of all pairs."""
         room = max(self.room(), WORK_BYTES)
-        return super()._can_rotate(weights) and 32 * self.n_cases**2 <= room
+        few = super()._can_rotate(weights) and self.masses is None
+        return few and 32 * self.n_cases**2 <= room
 
     def _columns(self, weights):
         """Return the active columns; where these are read alone, any subset saves something."""
@@ -156,8 +182,9 @@ class BlocksEngine(BaseEngine):
         cells = self._layouts.get(("rough", columns.tobytes()), partial(self._rough, columns))
         wide = self.blocks.make(partial(tasks.widened, dtype=self.float64), cells[0])
         recipe = self._recipe(weights, columns, self.float64)
-        node = self.blocks.make(partial(tasks.table_of, recipe=recipe), wide)
-        return self.table_type(self, node, recipe)
+        own = self.arrays.own
+        node = self.blocks.make(partial(tasks.table_of, recipe=recipe), wide, own)
+        return BlocksTable(self, node, recipe)
 
     def _columns_table(self, weights, dtype):
         columns, make = self._columns(weights), self.blocks.make
@@ -165,18 +192,18 @@ class BlocksEngine(BaseEngine):
         cells, sides = self._cells(columns, dtype), []
         if cells.keep:
             sides = [make(partial(tasks.sides_of, recipe=recipe), cells, keep=True)]
-        node = make(partial(tasks.table_of, recipe=recipe), cells, *sides)
+        node = make(partial(tasks.table_of, recipe=recipe), cells, self.arrays.own, *sides)
         moved = partial(tasks.changes_of_moved, recipe=recipe, columns=known.places)
-        return self.table_type(self, node, recipe, None if cells.keep else (known.node, moved))
+        whole = cells.keep or self.masses is not None
+        return BlocksTable(self, node, recipe, None if whole else (known.node, moved))
 
     def _recipe(self, weights, columns, dtype):
         own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        kind = self.data.missing, self.weighted
-        return tasks.TableRecipe(place, own, dtype, *kind, self.threads_a_task)
+        return tasks.TableRecipe(place, own, dtype, self.missing, self.threads_a_task)
 
     def _size(self, columns, dtype):
         """Return the bytes of cells."""
-        return int(self.n_cases) * len(columns) * dtype.itemsize * (2 if self.data.missing else 1)
+        return int(self.n_cases) * len(columns) * dtype.itemsize * (1 + self.missing)
 
     def _whole_size(self, columns, dtype):
         """Return the bytes of cells as the engines in memory lay them out.
@@ -218,7 +245,11 @@ class BlocksEngine(BaseEngine):
         return self.data.products(self.blocks.make(made, self.node))
 
     def _table_of_coordinates(self, coordinates, dtype):
-        return RotatedTable(self, coordinates, dtype)
+        rows = coordinates.astype(dtype)
+        recipe = tasks.TableRecipe(None, np.ones((1, rows.shape[1])), dtype, False, 1)
+        parts = self.blocks.hold(np.split(rows, self.arrays.firsts[1:]))
+        node = self.blocks.make(table_of_coordinates, parts)
+        return BlocksTable(self, node, recipe, coordinates=rows)
 
     # ---- Passes
 
@@ -228,7 +259,14 @@ class BlocksEngine(BaseEngine):
 
     def shift(self, sums, before, after):
         made = partial(tasks.changes_of, K=sums.counts.shape[1])
-        return sums.change(*self.blocks.ask(made, self.node, before.node, after.node))
+        return self.changed(sums, self.blocks.ask(made, self.node, before.node, after.node))
+
+    def changed(self, sums: Sums, change: Any) -> np.ndarray:
+        """Add what totals and counts change by; return how many cases moved in each run."""
+        moved = sums.change(*change)
+        if self.masses is not None:
+            sums.drop_rounding()
+        return moved
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
@@ -239,9 +277,10 @@ class BlocksEngine(BaseEngine):
         return CaseArray(self.blocks, node)
 
     def farthest(self, distances, m):
-        found = select_largest(self, distances.node, m)
-        values, ties = self.cut(found, m)
-        node = self.blocks.make_soon(partial(tasks.cut_off, values=values), distances.node, ties)
+        found = self.select_largest(distances.node, m)
+        ties, bar = self.cut(found, m)
+        parts = distances.node, ties, self.arrays.own
+        node = self.blocks.make_soon(partial(tasks.cut_off, **bar), *parts)
         return Farthest(CaseArray(self.blocks, node), found.largest)
 
     def take_out_farthest(self, groups, labels, sums, m):
@@ -250,7 +289,8 @@ class BlocksEngine(BaseEngine):
         Known cases tell about where the threshold will be: the sums over what lies beyond are made
         on the way, and the few cases that are near it are kept until it is known.
         """
-        sample, read_anyway = self._sample.value, self.data.keep_rows or self.data.missing
+        read_anyway = self.data.keep_rows or self.missing or self.masses is not None
+        sample = self._sample.value
         if m == 0 or sample is None or read_anyway:
             return super().take_out_farthest(groups, labels, sums, m)
         K, means = sums.counts.shape[1], sums.means()
@@ -266,10 +306,15 @@ class BlocksEngine(BaseEngine):
         sums.change(*self.blocks.ask(partial(tasks.taken_out, K=K), both, groups.node, far.node))
         return Remaining(far, kept, sums)
 
-    def cut(self, found: Selected, m: float) -> tuple[np.ndarray, Node]:
-        """Return the values above which cases are cut off, and how many ties in each block."""
+    def select_largest(self, costs: Node, m: float) -> Selected:
+        """Find the least of the m largest costs of each run."""
+        ranks = partial(_all_rows, m=m)
+        return select(self.blocks, costs, self.n_cases, ranks, self.arrays.masses)
+
+    def cut(self, found: Selected, m: float) -> tuple[Node, dict[str, Any]]:
+        """Return how many ties are cut off in each block, and by what values cases are."""
         values = np.where(np.isnan(found.values), np.inf, found.values).astype(found.values.dtype)
-        return values, self.blocks.hold(list(found.cut(m)))
+        return self.blocks.hold(list(found.cut(m))), {"values": values, "slack": MASS_SLACK * m}
 
     def squared(self, centers, weights):
         return self._to_all("squared", centers, weights)
@@ -281,29 +326,28 @@ class BlocksEngine(BaseEngine):
         made = Method(method, centers=centers, weights=weights)
         return self.data.returned(self.blocks.make(made, self.node), np.inf, (len(centers),))
 
-
-class BlocksMissingEngine(MissingEngineMixin, BlocksEngine):
-    """Passes over such an array in which NaN marks a missing cell."""
-
-    sums_type = MissingSums
-
-    def __init__(self, data: BlockData, n_threads: int = 1):
-        super().__init__(data, n_threads)
-        self.observed_features = data.observed
+    # ---- Missing cells
 
     def little_seen(self, weights, share):
+        if not self.missing:
+            return super().little_seen(weights, share)
         found = partial(tasks.little_seen, weights=weights, share=share, most=MOST_LISTED)
         parts = self.blocks.gather(found, self.node, self.arrays.places)
         first = np.concatenate([part.first for part in parts])[:MOST_LISTED]
         return Listed(sum(part.total for part in parts), first)
 
     def factored(self, groups, weights, K):
-        """Return sums (runs, K, p) of f x, and of f over observed cells; f is a case's factor."""
         return self.blocks.ask(Method("factored", weights=weights, K=K), self.node, groups.node)
 
     def set_aside(self, groups, weights):
+        if not self.missing:
+            return super().set_aside(groups, weights)
         made = Method("set_aside", weights=weights)
         return CaseArray(self.blocks, self.blocks.make_soon(made, self.node, groups.node))
+
+
+def _all_rows(counts: np.ndarray, m: float) -> np.ndarray:
+    return np.full(len(counts), m)
 
 
 def blocks_engine(
@@ -321,8 +365,10 @@ def blocks_engine(
     It brings the rows of the cases ``wanted`` along, which will be asked for.
     """
     data = BlockData(X, missing, drop_unobserved, frame, wanted)
-    if masses is not None:
-        from rskc.engines.blocks.weighted import weighted_engine
-
-        return weighted_engine(data, n_threads, masses)
-    return (BlocksMissingEngine if data.missing else BlocksEngine)(data, n_threads)
+    n = int(data.all_lengths.sum())
+    if masses is not None and len(masses) != n:
+        raise ValueError(
+            f"sample_weight has shape {masses.shape}; it must have shape ({n},): a number for "
+            "each case."
+        )
+    return BlocksEngine(data, n_threads, masses)

@@ -18,9 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rskc.engines.blocks.plans import Blocks, Node
-
-# Masses that are off by less than this share are off by rounding.
-MASS_SLACK = 1e-11
+from rskc.engines.tolerances import MASS_SLACK
 
 # Values in the first sample, and those that may come back from inside a bracket, of all blocks.
 # More where nothing travels: of ten million values the first bracket holds 240,000.

@@ -28,8 +28,8 @@ from rskc.engines.blocks.schedulers import (
     make_task,
     scheduler_for,
 )
-from rskc.engines.interface import Assignment
-from rskc.engines.masses import Parted
+from rskc.engines.groups import PartlyTrimmed
+from rskc.engines.results import Assignment
 from rskc.engines.threads import one_blas_thread
 
 # Results of this many blocks are added at a time, in this order whatever the scheduler: sums round
@@ -68,8 +68,8 @@ def packed(value: Any) -> Any:
     """Return a value as it is kept."""
     if isinstance(value, Assignment):
         return Assignment(packed(value.labels), value.costs)
-    if isinstance(value, Parted):
-        return Parted(packed(value.array), value.cut, value.left)
+    if isinstance(value, PartlyTrimmed):
+        return PartlyTrimmed(packed(value.array), value.cut, value.left)
     if not isinstance(value, np.ndarray) or value.dtype != np.int32 or value.size == 0:
         return value
     largest = max(int(value.max()), -int(value.min()))
@@ -83,8 +83,8 @@ def unpacked(value: Any) -> Any:
         return value.array.astype(np.int32)
     if isinstance(value, Assignment):
         return Assignment(unpacked(value.labels), value.costs)
-    if isinstance(value, Parted):
-        return Parted(unpacked(value.array), value.cut, value.left)
+    if isinstance(value, PartlyTrimmed):
+        return PartlyTrimmed(unpacked(value.array), value.cut, value.left)
     return value
 
 

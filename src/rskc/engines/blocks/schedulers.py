@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 import dask
 import dask.array
+import dask.threaded
 from dask.callbacks import Callback
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.optimization import cull
@@ -19,6 +21,7 @@ from dask.system import CPU_COUNT
 from dask.utils import parse_bytes, parse_timedelta
 
 from rskc.exceptions import ClusterError
+from rskc.machine import free_memory
 
 # How often, in seconds, a cluster that is at work is asked whether it still has workers.
 POLL = 1.0
@@ -90,7 +93,7 @@ class LocalScheduler:
 
     def budget(self) -> int:
         """Return the bytes that the engine may use."""
-        return memory_budget(_available_here)
+        return memory_budget(lambda: free_memory() or 2**32)
 
 
 @lru_cache(maxsize=1)
@@ -99,12 +102,18 @@ def _threads(n: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n, "rskc-blocks")
 
 
-def _available_here() -> int:
-    try:
-        import psutil  # type: ignore[import-untyped]
-    except ImportError:  # it comes with distributed
-        return 2**32
-    return psutil.virtual_memory().available
+def _leave_threads_behind() -> None:
+    """Forget pools whose threads stayed in the parent: a child would wait for them without end.
+
+    Those of Dask too, which computes what a fit gives back.
+    """
+    _threads.cache_clear()
+    dask.threaded.default_pool = None
+    dask.threaded.pools.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_leave_threads_behind)
 
 
 def _memory_limits(dask_scheduler: Any) -> list[int]:

@@ -10,18 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.base import BaseTable, Sums
 from rskc.engines.blocks import tasks
-from rskc.engines.blocks.cases import CaseArray
-from rskc.engines.blocks.order import Selected, median, select
+from rskc.engines.blocks.cases import BlockOps, CaseArray
+from rskc.engines.blocks.order import median
 from rskc.engines.blocks.plans import Method, Node, same
-from rskc.engines.interface import Assignment, Grouping, Moved, Regrouping
+from rskc.engines.contract import Table
 from rskc.engines.memory import WORK_BYTES, table_of_coordinates
-from rskc.engines.missing import MissingSums
+from rskc.engines.results import Assignment, Grouping, Moved, Regrouping
+from rskc.engines.sums import Sums
 
 
-class BlocksTable(BaseTable):
-    """Tables of the columns that carry weight, one for each block."""
+class BlocksTable(Table):
+    """Tables of the columns that carry weight, one for each block.
+
+    Coordinates in the space that the cases span are known here too.
+    """
+
+    arrays: BlockOps
 
     def __init__(
         self,
@@ -29,13 +34,14 @@ class BlocksTable(BaseTable):
         node: Node,
         recipe: tasks.TableRecipe,
         of_moved: tuple[Node, Callable] | None = None,
+        coordinates: np.ndarray | None = None,
     ):
-        super().__init__(engine.n_cases, recipe.weights, recipe.place)
-        self.engine, self.blocks, self.arrays = engine, engine.blocks, engine.arrays
-        self.node, self.recipe = node, recipe
+        super().__init__(engine.n_cases, recipe.weights, recipe.place, recipe.missing)
+        self.engine, self.blocks = engine, engine.blocks
+        self._use(engine.arrays)
+        self.node, self.recipe, self.coordinates = node, recipe, coordinates
         # Of a table that is not kept: engines, and how sums change with the cases that moved.
         self.of_moved = of_moved
-        self.sums_type = MissingSums if recipe.missing else Sums
 
     @property
     def work_bytes(self):
@@ -64,35 +70,34 @@ class BlocksTable(BaseTable):
 
     def _groups(self, assignment: Assignment, m: float) -> CaseArray:
         labels, costs = assignment.labels.node, assignment.costs.node
-        groups = self._cut(labels, costs, m) if m > 0 else labels
+        groups = labels
+        if m > 0:
+            ties, bar = self.engine.cut(self.engine.select_largest(costs, m), m)
+            own = self.arrays.own
+            groups = self.blocks.make_soon(partial(tasks.trim, **bar), labels, costs, ties, own)
         return self.exclude(CaseArray(self.blocks, groups))
-
-    def _cut(self, labels: Node, costs: Node, m: float) -> Node:
-        values, ties = self.engine.cut(select_largest(self.engine, costs, m), m)
-        return self.blocks.make_soon(partial(tasks.trim, values=values), labels, costs, ties)
 
     def _within(self, groups: CaseArray, costs: CaseArray) -> Node:
         """Return the costs of kept cases summed, as the only item of a tuple."""
-        return self.blocks.make(tasks.within, groups.node, costs.node)
+        return self.blocks.make(tasks.within, groups.node, costs.node, self.arrays.own)
 
     def exclude(self, groups):
-        if not self.recipe.missing:
+        if not self.missing:
             return groups
-        return CaseArray(
-            self.blocks, self.blocks.make_soon(Method("exclude"), self.node, groups.node)
-        )
+        node = self.blocks.make_soon(Method("exclude"), self.node, groups.node)
+        return CaseArray(self.blocks, node)
 
     def regroup(self, assignment, m, sums, before):
         groups = self._groups(assignment, m)
         moved = self._shifted(sums, before, groups)
         *change, kept = self.blocks.ask(add, moved, self._within(groups, assignment.costs))
-        return Regrouping(groups, kept, sums.change(*change))
+        return Regrouping(groups, kept, self.engine.changed(sums, change))
 
     def sums(self, groups, K):
         return self.sums_type(*self.blocks.ask(partial(tasks.sums_of, K=K), self.node, groups.node))
 
     def shift(self, sums, before, after):
-        return sums.change(*self.blocks.ask(same, self._shifted(sums, before, after)))
+        return self.engine.changed(sums, self.blocks.ask(same, self._shifted(sums, before, after)))
 
     def _shifted(self, sums: Sums, before: CaseArray, after: CaseArray) -> Node:
         """Return how sums change; a table that is not kept is made of the cases that moved."""
@@ -105,32 +110,19 @@ class BlocksTable(BaseTable):
 
     def single_moves(self, groups, K):
         """Move cases one after the other in memory: it is asked of small tables only."""
-        moved, sums, moves = self.seeding_table().single_moves(groups.to_numpy(), K)
-        return Moved(self.arrays.from_numpy(moved), sums, moves)
+        found = self.seeding_table().single_moves(self.arrays.gathered(groups), K)
+        return Moved(self.arrays.from_numpy(found.groups), found.sums, found.moves)
 
     def seeding_table(self):
+        if self.coordinates is not None:
+            return table_of_coordinates(self.coordinates)
         recipe = self.recipe._replace(n_threads=self.engine.n_threads)
-        return recipe.table_of_rows(self.engine.rows(None))
+        assert recipe.place is not None, "a rotated table is not made of rows of the data"
+        engine, (columns, _) = self.engine.in_memory(), recipe.place
+        return recipe.table_of_cells(engine.lay_out(columns, recipe.dtype), self.arrays.host_masses)
 
     def typical_norm(self):
-        norms = self.blocks.make(Method("norms"), self.node)
-        return median(self.blocks, norms, self.n_cases * len(self.weights))
-
-
-class RotatedTable(BlocksTable):
-    """Coordinates with the same distances, which are also known here."""
-
-    def __init__(self, engine: Any, rows: np.ndarray, dtype: np.dtype):
-        self.rows = rows.astype(dtype)
-        recipe = tasks.TableRecipe(None, np.ones((1, rows.shape[1])), dtype, False, False, 1)
-        parts = engine.blocks.hold(np.split(self.rows, engine.arrays.firsts[1:]))
-        node = engine.blocks.make(table_of_coordinates, parts)
-        super().__init__(engine, node, recipe)
-
-    def seeding_table(self):
-        return table_of_coordinates(self.rows)
-
-
-def select_largest(engine: Any, node: Node, m: float) -> Selected:
-    """Find the least of the m largest values of each run."""
-    return select(engine.blocks, node, engine.n_cases, lambda counts: np.full(len(counts), m))
+        norms, masses, runs = self.blocks.make(Method("norms"), self.node), None, len(self.weights)
+        if self.masses is not None:
+            masses = self.blocks.make(partial(np.tile, reps=runs), self.arrays.masses)
+        return median(self.blocks, norms, self.n_cases * runs, masses)

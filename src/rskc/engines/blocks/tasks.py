@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines.base import Place, Sums
-from rskc.engines.interface import Listed
+from rskc.engines.frame import Place
+from rskc.engines.groups import PartlyTrimmed, labels_of
 from rskc.engines.memory import PASSES, MemoryEngine, MemoryTable
-from rskc.engines.missing import MissingEngine, MissingTable
-from rskc.engines.weighted import WeightedMissingTable, WeightedTable
+from rskc.engines.ops import NumpyOps
+from rskc.engines.results import Listed
+from rskc.engines.sums import Sums
 from rskc.exceptions import not_numpy
 
 # ---- The data
@@ -99,21 +100,21 @@ def products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 # ---- Engines
 
 
-def engine_of(X: np.ndarray, missing: bool, **options: Any) -> MemoryEngine:
+def engine_of(X: np.ndarray, ops: NumpyOps, **options: Any) -> MemoryEngine:
     """Return the engine of a block."""
-    return (MissingEngine if missing else MemoryEngine)(X, **options)
+    return MemoryEngine(X, masses=ops.masses, **options)
 
 
-def sums_of(owner: Any, groups: np.ndarray, K: int) -> tuple:
+def sums_of(owner: Any, groups: Any, K: int) -> tuple:
     """Return totals and counts over the columns of an engine or a table."""
     sums = owner.sums(groups, K)
     return sums.totals, sums.counts
 
 
-def changes_of(owner: Any, before: np.ndarray, after: np.ndarray, K: int) -> tuple:
+def changes_of(owner: Any, before: Any, after: Any, K: int) -> tuple:
     """Return the change of the sums of an engine or a table, and how many cases moved."""
     sums = Sums.empty(len(before), K, owner.width)
-    moved = owner.shift(sums, before, after)
+    moved = owner.change(sums, before, after)
     return sums.totals, sums.counts, moved
 
 
@@ -180,23 +181,13 @@ class TableRecipe(NamedTuple):
     weights: np.ndarray  # (1 or runs, columns)
     dtype: np.dtype
     missing: bool
-    weighted: bool  # whether cases have masses
     n_threads: int
 
-    def table_of_cells(self, cells: tuple) -> MemoryTable:
-        """Return the table of cells that are laid out; its cases get their masses later."""
-        made = MissingTable if self.missing else MemoryTable
-        if self.weighted:
-            made = WeightedMissingTable if self.missing else WeightedTable
+    def table_of_cells(self, cells: tuple, masses: np.ndarray | None) -> MemoryTable:
+        """Return the table of cells that are laid out."""
+        facts = self.n_threads, PASSES, self.place, masses, self.missing
         blocks, rows = cells
-        return made(blocks, rows, self.weights, self.n_threads, PASSES, self.place)
-
-    def table_of_rows(self, rows: np.ndarray) -> MemoryTable:
-        """Return the table of rows of the data."""
-        assert self.place is not None, "a rotated table is not made of rows of the data"
-        columns, frame = self.place
-        engine = engine_of(rows, self.missing, frame=frame, n_threads=self.n_threads)
-        return self.table_of_cells(engine.lay_out(columns, self.dtype))
+        return MemoryTable(blocks, rows, self.weights, *facts)
 
 
 def only_blocks(cells: tuple) -> np.ndarray:
@@ -218,36 +209,53 @@ class Sides(NamedTuple):
 
 def sides_of(cells: tuple, recipe: TableRecipe) -> Sides:
     """Return what is kept beside the cells, so that it need not be computed in each pass."""
-    table = recipe.table_of_cells(cells)
-    return Sides(table.norms(), table.scale if isinstance(table, MissingTable) else None)
+    table = recipe.table_of_cells(cells, None)
+    return Sides(table.norms(), table.scale if table.missing else None)
 
 
-def table_of(cells: tuple, sides: Sides | None = None, *, recipe: TableRecipe) -> MemoryTable:
+def table_of(
+    cells: tuple, ops: NumpyOps, sides: Sides | None = None, *, recipe: TableRecipe
+) -> MemoryTable:
     """Return the table of cells, with what is kept beside them, if anything is."""
-    table = recipe.table_of_cells(cells)
+    table = recipe.table_of_cells(cells, ops.masses)
     if sides is not None:
-        table._norms = sides.norms
-        if isinstance(table, MissingTable):
-            table._scale = sides.scale
+        table._norms, table._scale = sides
     return table
 
 
-def cut_off(costs: np.ndarray, ties: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return a mask of the costs (runs, n) above values (runs,), and of the first ties."""
+def cut_off(
+    costs: np.ndarray, ties: np.ndarray, ops: NumpyOps, values: np.ndarray, slack: float
+) -> Any:
+    """Return a mask of the costs (runs, n) above values (runs,), and of the first ties.
+
+    Where cases have masses, ties are masses too, and the last case may go in part.
+    """
     mask = costs > values[:, None]
-    for run in np.flatnonzero(ties):
-        mask[run, np.flatnonzero(costs[run] == values[run])[: ties[run]]] = True
-    return mask
+    if ops.masses is None:
+        for run in np.flatnonzero(ties):
+            mask[run, np.flatnonzero(costs[run] == values[run])[: ties[run]]] = True
+        return mask
+    cut, left = np.full((len(costs), 1), -1), np.zeros((len(costs), 1))
+    for run in np.flatnonzero(ties > slack):
+        cases = np.flatnonzero(costs[run] == values[run])
+        gone = np.cumsum(ops.masses[cases])
+        n_whole = int(np.searchsorted(gone, ties[run] + slack, side="right"))
+        mask[run, cases[:n_whole]] = True
+        rest = ties[run] - (gone[n_whole - 1] if n_whole else 0.0)
+        if n_whole < len(cases) and rest > slack:
+            cut[run], left[run] = cases[n_whole], ops.masses[cases[n_whole]] - rest
+    return PartlyTrimmed(mask, cut, left)
 
 
-def trim(labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, values: np.ndarray) -> np.ndarray:
+def trim(labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, ops: NumpyOps, **bar: Any) -> Any:
     """Return the labels, with -1 for what is cut off."""
-    return np.where(cut_off(costs, ties, values), np.int32(-1), labels)
+    return ops.without(labels, cut_off(costs, ties, ops, **bar))
 
 
-def within(groups: np.ndarray, costs: np.ndarray) -> tuple:
-    """Sum the costs of kept cases, as the only item of a tuple."""
-    return (costs.sum(axis=1, dtype=np.float64, where=groups >= 0),)
+def within(groups: Any, costs: np.ndarray, ops: NumpyOps) -> tuple:
+    """Sum the costs of kept cases, times their masses, as the only item of a tuple."""
+    own = costs if ops.masses is None else ops.kept_masses(groups) * costs
+    return (own.sum(axis=1, dtype=np.float64, where=labels_of(groups) >= 0),)
 
 
 def changes_of_moved(
@@ -268,4 +276,4 @@ def changes_of_moved(
         return sums.totals, sums.counts, np.zeros(len(before), np.int64)
     before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
     cells = engine.part(moved).lay_out(columns, recipe.dtype)
-    return changes_of(recipe.table_of_cells(cells), before, after, K)
+    return changes_of(recipe.table_of_cells(cells, None), before, after, K)

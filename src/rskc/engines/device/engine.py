@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_torch_array
 
-from rskc.engines.base import BaseEngine, Frame, Sums, sample_steps
+from rskc.engines.contract import Engine
 from rskc.engines.device import passes_array
-from rskc.engines.device.arrays import DeviceCases, fetch, free_bytes, to_host
+from rskc.engines.device.arrays import DeviceOps, fetch, free_bytes, to_host
 from rskc.engines.device.tables import DeviceTable
-from rskc.engines.interface import Farthest
+from rskc.engines.frame import Frame, observed_frame, sample_steps
+from rskc.engines.groups import labels_of
+from rskc.engines.results import Farthest
+from rskc.engines.sums import Sums, missing_factors, scaled_up
 
 # Work arrays of a batch of runs may take this share of the memory that is free on the device...
 WORK_SHARE = 8
@@ -53,20 +56,38 @@ def quick_look(X: Any, frame: Frame, weights: np.ndarray, centers: np.ndarray) -
     return None if 2 * n_left > len(X) else (labels, n_left)
 
 
-class DeviceEngine(BaseEngine):
-    """Passes over an array (n, p) on a device, float32 or float64, without missing cells."""
+class DeviceEngine(Engine):
+    """Passes over an array (n, p) on a device, float32 or float64.
 
-    table_type = DeviceTable
+    Where cells may be missing, ``X`` has the location of the frame in these.
+    """
 
     searchable = True
+    arrays: DeviceOps
 
-    def __init__(self, X: Any, *, frame: Frame | None = None, n_threads: int = 1, passes=None):
+    def __init__(
+        self,
+        X: Any,
+        *,
+        masses: np.ndarray | None = None,
+        missing: bool = False,
+        frame: Frame | None = None,
+        n_threads: int = 1,
+        passes=None,
+    ):
         self.X, self.passes = X, passes or passes_for(X)
-        self.arrays = DeviceCases(X)
-        self.float32, self.float64 = self.arrays.xp.float32, self.arrays.xp.float64
+        self._use(DeviceOps(X, masses))
+        xp = self.arrays.xp
+        self.float32, self.float64 = xp.float32, xp.float64
         dtype = np.float32 if X.dtype == self.float32 else np.float64
-        super().__init__(X.shape, dtype, frame or self._frame_of(X))
+        super().__init__(X.shape, dtype, frame or _frame_of(X, missing), missing)
         self.multiple = getattr(self.passes, "COLUMNS_MULTIPLE", 1)
+        if missing:
+            self.observed = ~xp.isnan(X)
+            location = xp.astype(self.device_frame.location, X.dtype)
+            self.X = xp.where(self.observed, X, location)
+            self.n_missing = self.n_cases * self.n_features - int(xp.count_nonzero(self.observed))
+            self.observed_features = to_host(xp.any(self.observed, axis=0))
 
     @cached_property
     def device_frame(self):
@@ -84,7 +105,7 @@ class DeviceEngine(BaseEngine):
 
     def _check_room(self, columns):
         """Refuse what would fail half-way, with the numbers; what is small is not looked at."""
-        needed = self.table_type.width_factor * columns * self.n_cases * 8
+        needed = (1 + self.missing) * columns * self.n_cases * 8
         free = free_bytes(self.X) if needed > UNKNOWN_WORK_BYTES else None
         if free is not None and needed > free:
             raise MemoryError(
@@ -93,10 +114,6 @@ class DeviceEngine(BaseEngine):
                 "give fewer columns or cases, or a Dask array."
             )
 
-    def _frame_of(self, X):
-        few, many = (to_host(X[::step, :]) for step in sample_steps(*X.shape))
-        return Frame.from_rows(few, many)
-
     def leave_out(self, unobserved):
         super().leave_out(to_host(unobserved))
         sources = np.full(self.n_cases + self.n_unobserved, self.n_cases)
@@ -104,7 +121,10 @@ class DeviceEngine(BaseEngine):
         self._sources = self.arrays.asarray(sources)
 
     def rows(self, cases):
-        return self._on_host(self.X, cases)
+        rows = self._on_host(self.X, cases)
+        if not self.missing:
+            return rows
+        return np.where(self._on_host(self.observed, cases), rows, np.nan)
 
     def _on_host(self, array, cases):
         if isinstance(cases, slice):
@@ -112,13 +132,18 @@ class DeviceEngine(BaseEngine):
         return to_host(self.arrays.xp.take(array, self.arrays.asarray(cases), axis=0))
 
     def part(self, cases, masses=None):
-        return type(self)(self._taken(cases), frame=self.frame, passes=self.passes)
-
-    def _taken(self, cases):
-        """Return some of the data, on the device."""
-        return self.arrays.xp.take(self.X, self.arrays.asarray(cases), axis=0)
+        options: dict[str, Any] = {"frame": self.frame, "passes": self.passes}
+        if self.masses is not None:
+            options["masses"] = self.arrays.masses_at(cases) if masses is None else masses
+        xp, index = self.arrays.xp, self.arrays.asarray(cases)
+        rows = xp.take(self.X, index, axis=0)
+        if self.missing:
+            seen = xp.take(self.observed, index, axis=0)
+            rows = xp.where(seen, rows, xp.full_like(rows, float("nan")))
+        return DeviceEngine(rows, missing=self.missing, **options)
 
     def returned(self, array, unobserved):
+        array = self.arrays.as_mask(array)
         if self.seen is None:
             return array
         xp = self.arrays.xp
@@ -132,7 +157,7 @@ class DeviceEngine(BaseEngine):
         return np.flatnonzero(weights.any(axis=0))
 
     def _table_of(self, cells, weights, place):
-        return self.table_type(self, cells, weights, place)
+        return DeviceTable(self, cells, weights, place)
 
     def _cells(self, columns, dtype):
         """Return the cells of a table; the last are kept: active columns change seldom."""
@@ -150,7 +175,7 @@ class DeviceEngine(BaseEngine):
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
 
     def _parts(self, columns, dtype):
-        """Return the cells of some columns in the frame, cut off at its limits."""
+        """Return the cells of some columns in the frame, cut off at its limits, and marks."""
         xp, asarray = self.arrays.xp, self.arrays.asarray
         out = xp.empty((self.n_cases, len(columns)), dtype=dtype, device=self.arrays.device)
         limits, numbers = asarray(self.frame.limits[columns]), asarray(columns)
@@ -161,7 +186,9 @@ class DeviceEngine(BaseEngine):
                 cells = xp.take(cells, numbers, axis=1)
             cells = passes_array.read(cells, slice(None), frame)
             out[rows, :] = xp.astype(xp.clip(cells, -limits, limits), dtype)
-        return [out]
+        if not self.missing:
+            return [out]
+        return [out, xp.astype(xp.take(self.observed, numbers, axis=1), dtype)]
 
     def _gram(self, weights):
         columns = self._columns(weights)
@@ -173,19 +200,61 @@ class DeviceEngine(BaseEngine):
         rows = self.arrays.asarray(coordinates, dtype)
         return DeviceTable(self, rows, np.ones((1, rows.shape[1])), None)
 
+    # ---- Passes
+
     def sums(self, groups, K):
-        parts = passes_array.sums(self.X, groups, K, self.device_frame)
-        return Sums(*fetch(*parts))
+        labels, kept = labels_of(groups), self.arrays.kept_masses(groups)
+        values = passes_array.sums(self.X, labels, K, self.device_frame, kept)
+        if not self.missing:
+            return Sums(*fetch(*values))
+        marks, _ = passes_array.sums(self.observed, labels, K, None, kept)
+        totals, counts, cells = fetch(*values, marks)
+        # What stands in a missing cell is at the location of the frame, and adds 0.
+        return self.sums_type(np.concatenate([totals, cells], axis=2), counts)
 
     def shift(self, sums, before, after):
-        K = sums.counts.shape[1]
-        change = passes_array.shift(self.X, before, after, K, self.device_frame)
-        return sums.change(*fetch(*change))
+        K, labels, kept = sums.counts.shape[1], (labels_of(before), labels_of(after)), None
+        if self.missing:
+            fresh = self.sums(after, K)
+            sums.totals[...], sums.counts[...] = fresh.totals, fresh.counts
+            return self.arrays.differ(before, after)
+        if self.masses is not None:
+            kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
+        change = passes_array.shift(self.X, *labels, K, self.device_frame, kept)
+        return self.changed(sums, fetch(*change))
+
+    def changed(self, sums: Sums, change: list[np.ndarray]) -> np.ndarray:
+        """Add what totals and counts change by; return how many cases moved in each run."""
+        moved = sums.change(*change)
+        if self.masses is not None:
+            sums.drop_rounding()
+        return moved
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
+        if self.missing:
+            return self._observed_distances(labels, centers, weights)
         parts = self.arrays.asarray(weights), labels, self.arrays.asarray(centers)
         return self.passes.own_distances(self.X, *self.device_frame, *parts)
+
+    def _observed_distances(self, labels, centers, weights):
+        xp, asarray = self.arrays.xp, self.arrays.asarray
+        filled, seen = asarray(np.nan_to_num(centers)), asarray((~np.isnan(centers)).astype(float))
+        columns, parts = asarray(weights), []
+        for rows in passes_array.chunks(self.X, 6 * self.n_features):
+            cells = passes_array.read(self.X, rows, self.device_frame)
+            marks, found = xp.astype(self.observed[rows, :], xp.float64), []
+            for run in range(labels.shape[0]):
+                own = xp.astype(labels[run, rows], xp.int64)
+                both = marks * xp.take(seen[run, ...], own, axis=0)
+                errors = (cells - xp.take(filled[run, ...], own, axis=0)) ** 2
+                weight = columns[run if len(weights) > 1 else 0, :]
+                # A square may be infinite, which times 0 would be no number.
+                errors = xp.where(both * weight > 0, errors, xp.zeros_like(errors))
+                total = float(weights[run if len(weights) > 1 else 0].sum())
+                found.append(scaled_up(errors @ weight, both @ weight, total, xp))
+            parts.append(xp.stack(found))
+        return xp.concat(parts, axis=1)
 
     def squared(self, centers, weights):
         return self.arrays.xp.astype(self._to_all(centers, weights) * self.unit, self.X.dtype)
@@ -205,4 +274,38 @@ class DeviceEngine(BaseEngine):
 
     def farthest(self, distances, m):
         largest = to_host(self.arrays.xp.max(distances, axis=1))
-        return Farthest(passes_array.largest(distances, m), largest)
+        return Farthest(self.arrays.largest(distances, m), largest)
+
+    def _factored(self, groups, factors, K):
+        xp, runs = self.arrays.xp, groups.shape[0]
+        first = xp.zeros((runs * K, self.n_features), dtype=xp.float64, device=self.arrays.device)
+        zeroth = xp.zeros_like(first)
+        for rows in passes_array.chunks(self.X, 2 * runs * K + 3 * self.n_features):
+            own = xp.reshape(passes_array.members(groups[:, rows], K), (runs, K, -1))
+            own = xp.reshape(own * factors[:, None, rows], (runs * K, -1))
+            first += own @ passes_array.read(self.X, rows, self.device_frame)
+            zeroth += own @ xp.astype(self.observed[rows, :], xp.float64)
+        shape = (runs, K, self.n_features)
+        return tuple(part.reshape(shape) for part in fetch(first, zeroth))
+
+    def _factors(self, weights):
+        xp, columns = self.arrays.xp, self.arrays.asarray(weights.T)
+        parts = [
+            (passes_array.read(self.observed, rows) @ columns).T
+            for rows in passes_array.chunks(self.observed, self.n_features)
+        ]
+        total = self.arrays.asarray(weights.sum(axis=1, keepdims=True))
+        return missing_factors(xp.concat(parts, axis=1), total, xp)
+
+
+def _frame_of(X: Any, missing: bool) -> Frame:
+    """Frame some rows, with observed cells of each column of which they show none."""
+    few, many = (X[::step, :] for step in sample_steps(*X.shape))
+    if not missing:
+        return Frame.from_rows(to_host(few), to_host(many))
+    rows = np.array(to_host(few))  # a copy: the data stay
+    for j in np.flatnonzero(np.isnan(rows).all(axis=0)):
+        column = to_host(X[:, int(j)])
+        cells = column[~np.isnan(column)]
+        rows[:, j] = np.resize(cells, len(rows)) if len(cells) else np.nan
+    return observed_frame(rows)

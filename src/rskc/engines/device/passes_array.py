@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace, device
 
+from rskc.engines.tolerances import MASS_SLACK
+
 # Cells of the work arrays of a chunk: many for a GPU, few enough for the cache of a CPU.
 CPU_CELLS, GPU_CELLS = 2**20, 2**26
-# Masses that are off by less than this share of what is trimmed are off by rounding.
-MASS_SLACK = 1e-11
 
 
 class DeviceFrame(NamedTuple):
@@ -166,6 +166,9 @@ def own_distances(
         cells, found = read(X, rows, DeviceFrame(location, factor)), []
         for run in range(labels.shape[0]):
             own = xp.take(centers[run, ...], xp.astype(labels[run, rows], xp.int64), axis=0)
-            found.append((cells - own) ** 2 @ weights[run if weights.shape[0] > 1 else 0, :])
+            weight = weights[run if weights.shape[0] > 1 else 0, :]
+            # A square may be infinite, which times a weight of 0 would be no number.
+            errors = (cells - own) ** 2
+            found.append(xp.where(weight > 0, errors, xp.zeros_like(errors)) @ weight)
         parts.append(xp.stack(found))
     return xp.concat(parts, axis=1)

@@ -6,28 +6,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rskc.engines.base import BaseTable, Place
+from rskc.engines.contract import Table
 from rskc.engines.device import passes_array
-from rskc.engines.device.arrays import fetch, to_host
-from rskc.engines.interface import Assignment, Grouping, Moved, Regrouping
+from rskc.engines.device.arrays import DeviceOps, fetch, to_host
+from rskc.engines.frame import Place
+from rskc.engines.groups import labels_of, with_labels
 from rskc.engines.memory import PASSES, MemoryTable, to_blocks
 from rskc.engines.passes_numpy import scale_centers
+from rskc.engines.results import Assignment, Grouping, Moved, Regrouping
+from rskc.engines.sums import scaled_up
 
 if TYPE_CHECKING:
     from rskc.engines.device.engine import DeviceEngine
 
 
-class DeviceTable(BaseTable):
+class DeviceTable(Table):
     """The cells of the columns that carry weight, on the device.
 
-    ``rows`` is (n, width) or wider: columns of zeros may follow.
+    ``rows`` is (n, width) or wider: columns of zeros may follow. Where cells may be missing, values
+    are followed by marks. Nearest centers have no masses, and are Triton kernels where there are
+    any; other passes with masses are those of the array API.
     """
 
-    host_table_type = MemoryTable
+    arrays: DeviceOps
 
     def __init__(self, engine: DeviceEngine, rows: Any, weights: np.ndarray, place: Place | None):
-        super().__init__(engine.n_cases, weights, place)
-        self.engine, self.rows, self.arrays = engine, rows, engine.arrays
+        super().__init__(engine.n_cases, weights, place, engine.missing)
+        self.engine, self.rows = engine, rows
+        self._use(engine.arrays)
         self.padding = rows.shape[1] - self.width
         self._host: MemoryTable | None = None
 
@@ -51,11 +57,11 @@ class DeviceTable(BaseTable):
         ]
         return xp.astype(xp.concat(parts, axis=1), dtype or self.rows.dtype)
 
-    def typical_norm(self):
-        xp, norms = self.arrays.xp, self.norms()
-        return float(xp.sort(xp.reshape(norms, (-1,)))[norms.shape[0] * norms.shape[1] // 2])
+    # ---- Nearest centers
 
     def assign(self, centers):
+        if self.missing:
+            return self._assign_observed(centers)
         factors, constants = np.empty(centers.shape), np.empty(centers.shape[:2])
         scale_centers(self.weights, centers, factors, constants)
         return self._nearest(factors, constants)
@@ -72,33 +78,84 @@ class DeviceTable(BaseTable):
         wide[..., : array.shape[-1]] = array
         return wide
 
+    def _assign_observed(self, centers):
+        xp, unseen = self.arrays.xp, np.isnan(centers)
+        filled = np.where(unseen, 0, centers)
+        weighted = self.weights[:, None, :] * filled
+        factors = np.concatenate([-2 * weighted, weighted * filled], axis=2)
+        labels, costs = self._nearest(factors, np.zeros(centers.shape[:2]))
+        costs = xp.astype(xp.astype(costs, xp.float64) * self.scale, costs.dtype)
+        unseen &= self.weights[:, None, :] > 0
+        for run in np.flatnonzero(unseen.any(axis=(1, 2))):
+            own = self._assign_partly_seen(centers[run], self.weights[run % len(self.weights)])
+            labels[int(run), :] = own.labels
+            costs[int(run), :] = xp.astype(own.costs, costs.dtype)
+        blind = self.scale == 0
+        return Assignment(xp.where(blind, xp.zeros_like(labels), labels), costs)
+
+    def _assign_partly_seen(self, centers: np.ndarray, weights: np.ndarray) -> Assignment:
+        """Find the nearest of centers that are not observed in all features, for one run."""
+        arrays, xp = self.arrays, self.arrays.xp
+        seen, filled = ~np.isnan(centers) * weights, np.nan_to_num(centers)
+        parts = np.hstack([-2 * seen * filled, seen * filled**2]), np.hstack([0 * seen, seen])
+        columns, marks, squares = (arrays.asarray(part.T) for part in (*parts, seen))
+        labels, costs = [], []
+        for rows in passes_array.chunks(self.rows, 4 * self.rows.shape[1]):
+            cells = passes_array.read(self.rows, rows)[:, : self.width]
+            sums = cells[:, : self.n_columns] ** 2 @ squares + cells @ columns
+            scaled = scaled_up(sums, cells @ marks, float(weights.sum()), xp)
+            least = xp.min(scaled, axis=1)
+            labels.append(xp.astype(xp.argmin(scaled, axis=1), xp.int32))
+            costs.append(xp.where(xp.isfinite(least), least, xp.zeros_like(least)))
+        return Assignment(xp.concat(labels), xp.concat(costs))
+
+    # ---- Trimming and sums
+
+    def _trimmed(self, assignment, m):
+        """Return groups, and the costs of kept cases summed, on the device."""
+        if self.masses is None:
+            return self.engine.passes.trim(*assignment, m)
+        out = self.arrays.largest(assignment.costs, m)
+        groups = self.arrays.without(assignment.labels, out)
+        return groups, self.arrays.within(groups, assignment.costs)
+
     def trim(self, assignment, m):
-        groups, within = self.engine.passes.trim(*assignment, m)
+        groups, within = self._trimmed(assignment, m)
         return Grouping(self.exclude(groups), to_host(within))
 
+    def regroup(self, assignment, m, sums, before):
+        groups, within = self._trimmed(assignment, m)
+        groups = self.exclude(groups)
+        *change, within = fetch(*self._change(before, groups, sums.counts.shape[1]), within)
+        return Regrouping(groups, within, self.engine.changed(sums, change))
+
     def sums(self, groups, K):
-        totals, counts = self.engine.passes.sums(self.rows, groups, K)
+        if self.masses is None:
+            totals, counts = self.engine.passes.sums(self.rows, groups, K)
+        else:
+            kept = self.arrays.kept_masses(groups)
+            totals, counts = passes_array.sums(self.rows, labels_of(groups), K, None, kept)
         return self.sums_type(*fetch(totals[:, :, : self.width], counts))
 
     def shift(self, sums, before, after):
-        return sums.change(*fetch(*self._change(before, after, sums.counts.shape[1])))
+        change = fetch(*self._change(before, after, sums.counts.shape[1]))
+        return self.engine.changed(sums, change)
 
     def _change(self, before, after, K):
         """Return what totals and counts change by, and how many cases moved."""
-        totals, *others = self.engine.passes.shift(self.rows, before, after, K)
+        if self.masses is None:
+            totals, *others = self.engine.passes.shift(self.rows, before, after, K)
+        else:
+            kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
+            labels = labels_of(before), labels_of(after)
+            totals, *others = passes_array.shift(self.rows, *labels, K, None, kept)
         return totals[:, :, : self.width], *others
-
-    def regroup(self, assignment, m, sums, before):
-        groups, within = self.engine.passes.trim(*assignment, m)
-        groups = self.exclude(groups)
-        change = self._change(before, groups, sums.counts.shape[1])
-        *change, within = fetch(*change, within)
-        return Regrouping(groups, within, sums.change(*change))
 
     def single_moves(self, groups, K):
         """Move cases one after the other in memory: it is asked of small tables only."""
-        moved, sums, moves = self.to_numpy().single_moves(to_host(groups), K)
-        return Moved(self.arrays.asarray(moved), sums, moves)
+        host = with_labels(groups, to_host(labels_of(groups)))
+        found = self.to_numpy().single_moves(host, K)
+        return Moved(self.arrays.from_numpy(found.groups), found.sums, found.moves)
 
     def cases(self, index):
         xp, flat = self.arrays.xp, self.arrays.asarray(index.reshape(-1))
@@ -109,7 +166,7 @@ class DeviceTable(BaseTable):
         """Return the same table in memory."""
         if self._host is None:
             rows = np.ascontiguousarray(to_host(self.rows[:, : self.width]))
-            blocks, flat = to_blocks(rows, PASSES.BLOCK), rows.reshape(-1)
-            weights = np.ascontiguousarray(self.weights)
-            self._host = self.host_table_type(blocks, flat, weights, 1, PASSES, self._place)
+            cells, weights = (to_blocks(rows, PASSES.BLOCK), rows.reshape(-1)), self.weights
+            facts = 1, PASSES, self._place, self.arrays.host_masses, self.missing
+            self._host = MemoryTable(*cells, np.ascontiguousarray(weights), *facts)
         return self._host

@@ -54,6 +54,7 @@ def _own_kernel(
         c_at = centers + own[:, :, None] + j[None, :, :]
         error = x[None, :, :] - tl.load(c_at, mask=(j < stride)[None, :, :], other=0.0)
         w = tl.load(weights + run * weights_stride + j, mask=j < stride, other=0.0)
-        total += w[:, None, :] * (error * error)
+        # A square may be infinite, which times a weight of 0 would be no number.
+        total += tl.where(w[:, None, :] > 0, w[:, None, :] * (error * error), 0.0)
     inside = (start + tl.arange(0, BM) < n)[None, :] & (first + tl.arange(0, RUNS) < R)[:, None]
     tl.store(out + at, tl.sum(total, axis=2), mask=inside)

@@ -1,0 +1,443 @@
+"""What is done with arrays of length n: one class for each place, and what all places share.
+
+:class:`ArrayOps` is the contract: its bodies are for any array of the array API, cases with masses
+included. What NumPy does better is in :class:`NumpyOps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from rskc.engines.empty import Candidates, candidates_needed, costliest, fill_from
+from rskc.engines.groups import (
+    NO_CUTS,
+    Cuts,
+    PartlyTrimmed,
+    joined,
+    joined_runs,
+    labels_of,
+    parts_differ,
+    slots_in_order,
+    with_labels,
+)
+
+# Up to this many cases the runs of a batch are counted all at once: Python takes longer than that.
+FEW_CASES = 500
+# Bits of the random number of a case: fewer where sums over very many cases would be inexact.
+KEY_BITS, EXACT_BITS = 30, 52
+
+
+class ArrayOps:
+    """What is done with arrays (runs, n) of an engine's kind; groups are -1 for a trimmed case.
+
+    An engine's kind brings ``asarray``, ``to_numpy`` and what follows them, down to ``values_at``.
+    Where cases have masses, groups and masks may be trimmed in part.
+    """
+
+    xp: Any
+    masses: Any = None  # (n,) float64 of the engine's kind; None where all cases count the same
+    host_masses: np.ndarray | None = None  # the same in memory
+
+    # ---- What differs between kinds of arrays
+
+    def asarray(self, array: np.ndarray, dtype: Any = None) -> Any:
+        """Bring an array from memory to where the data are."""
+        raise NotImplementedError
+
+    def to_numpy(self, array: Any) -> np.ndarray:
+        """Return an array in memory."""
+        raise NotImplementedError
+
+    def from_numpy(self, array: Any) -> Any:
+        """Return an array (n,) or (runs, n) as the engine has them."""
+        return with_labels(array, self.asarray(labels_of(array)))
+
+    def take(self, array: Any, runs: np.ndarray | slice) -> Any:
+        """Return some of the runs."""
+        raise NotImplementedError
+
+    def lesser(self, costs: Any, others: Any) -> Any:
+        """Return the lesser of two costs of each case and run; of seeding tables."""
+        raise NotImplementedError
+
+    def put(self, array: Any, run: np.ndarray, case: np.ndarray, values: np.ndarray) -> Any:
+        """Return a copy with other values in some places."""
+        raise NotImplementedError
+
+    def values_at(self, array: Any, run: np.ndarray, case: np.ndarray) -> np.ndarray:
+        """Return the values in some places, in memory."""
+        raise NotImplementedError
+
+    def _joined(self, arrays: Sequence[Any]) -> Any:
+        raise NotImplementedError
+
+    def _of_groups(self, labels: Any, K: int, values: Any) -> np.ndarray:
+        """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""
+        raise NotImplementedError
+
+    def _numbers_of(self, n: int) -> Any:
+        """Return the random numbers (n,) of the cases."""
+        raise NotImplementedError
+
+    def _costliest(self, labels: Any, costs: Any, run: int, most: int) -> Candidates:
+        raise NotImplementedError
+
+    def _drawn(self, chances: Any, uniforms: np.ndarray) -> np.ndarray:
+        """Draw in proportion to chances (runs, n); where all are 0, any case."""
+        raise NotImplementedError
+
+    def _total(self, costs: Any, out: Any) -> float:
+        raise NotImplementedError
+
+    def _median(self, values: Any) -> float:
+        raise NotImplementedError
+
+    def cube_roots(self, costs: Any, groups: Any, factors: np.ndarray) -> Any:
+        """Return the cube roots of costs (n,), those of each group times its factor (K,) first."""
+        raise NotImplementedError
+
+    # ---- Runs
+
+    def only(self, array: Any) -> Any:
+        """Return the only run (1, n) as (n,)."""
+        return array[0, ...]
+
+    def as_run(self, array: Any) -> Any:
+        """Return an array (n,) as a run (1, n)."""
+        return array[None, ...]
+
+    def join(self, parts: Sequence[Any]) -> Any:
+        """Return the runs of all parts."""
+        if self.masses is None:
+            return self._joined(parts)
+        return joined_runs(parts, self._joined([labels_of(part) for part in parts]))
+
+    # ---- Groups and masks
+
+    def without(self, groups: Any, out: Any) -> Any:
+        """Return the groups with -1 for the cases of a mask (n,) or (runs, n)."""
+        labels = labels_of(groups)
+        array = self.xp.where(labels_of(out), self._trimmed_like(labels), labels)
+        if not (isinstance(groups, PartlyTrimmed) or isinstance(out, PartlyTrimmed)):
+            return array
+        cut, left = joined(groups, out)
+        shape = array.shape[0] if array.ndim == 2 else 1, cut.shape[1]
+        return PartlyTrimmed(array, np.broadcast_to(cut, shape), np.broadcast_to(left, shape))
+
+    def _trimmed_like(self, labels: Any) -> Any:
+        return -self.xp.ones_like(labels)
+
+    def trimmed(self, groups: Any) -> Any:
+        """Return a mask of the cases that are in no group."""
+        return groups < 0
+
+    def as_mask(self, array: Any) -> Any:
+        """Return a mask (n,) in which a case that is trimmed in part is named with the others."""
+        if not isinstance(array, PartlyTrimmed):
+            return array
+        cut = array.cut[array.cut >= 0]
+        mask = self.as_run(array.array)
+        return self.only(self.put(mask, np.zeros_like(cut), cut, np.ones(len(cut), bool)))
+
+    def cuts(self, groups: Any) -> Cuts:
+        """Return the cases that are trimmed in part, of those in a group."""
+        if not isinstance(groups, PartlyTrimmed) or not (groups.cut >= 0).any():
+            return NO_CUTS
+        run, slot = np.nonzero(groups.cut >= 0)
+        case, left = groups.cut[run, slot], groups.left[run, slot]
+        found = self.values_at(groups.array, run, case).astype(np.int64)
+        own = found >= 0
+        gone = self.masses_at(case) - left
+        return Cuts(run[own], case[own], found[own], gone[own])
+
+    def kept_masses(self, groups: Any) -> Any:
+        """Return the masses (runs, n) that cases in a group have left; None where all count 1."""
+        if self.masses is None:
+            return None
+        masses = self.xp.broadcast_to(self.masses[None, :], groups.shape)
+        cuts = self.cuts(groups)
+        if len(cuts.run) == 0:
+            return masses
+        return self.put(masses, cuts.run, cuts.case, self.masses_at(cuts.case) - cuts.gone)
+
+    def kept_shares(self, groups: Any) -> np.ndarray:
+        """Return the shares of cases in groups (n,) that are kept: 1, but where trimmed in part."""
+        shares = np.ones(groups.shape[0])
+        if self.masses is not None:
+            cuts = self.cuts(self.as_run(groups))
+            shares[cuts.case] -= cuts.gone / self.masses_at(cuts.case)
+        return shares
+
+    def sizes(self, groups: Any, K: int) -> np.ndarray:
+        """Count the cases (runs, K) of each group, or sum their masses."""
+        sizes = self._of_groups(labels_of(groups), K, self.masses)[:, 1:]
+        if self.masses is None:
+            return sizes.astype(np.int64)
+        sizes, cuts = np.array(sizes), self.cuts(groups)
+        np.subtract.at(sizes, (cuts.run, cuts.group), cuts.gone)
+        return sizes
+
+    def differ(self, groups: Any, others: Any) -> np.ndarray:
+        """Count the cases of each run that are in another group."""
+        different = labels_of(groups) != labels_of(others)
+        found = self.to_numpy(self.xp.count_nonzero(different, axis=1))
+        return found if self.masses is None else found + parts_differ(groups, others)
+
+    def keys(self, groups: Any, K: int, masks: Any = None) -> list[bytes]:
+        """Return a key for each run, whatever the numbers of its groups; for its mask too."""
+        xp, numbers, marks = self.xp, self._numbers_of(groups.shape[1]), None
+        sums = self._of_groups(labels_of(groups), K, numbers)
+        if masks is not None:
+            own = xp.where(labels_of(masks), xp.flip(numbers), xp.zeros_like(numbers))
+            marks = self.to_numpy(xp.sum(own, axis=1))
+        keys = sums_to_keys(sums, marks)
+        if self.masses is None:
+            return keys
+        parts = np.hstack([slots_in_order(each, len(keys)) for each in (groups, masks)])
+        return [key + part.tobytes() for key, part in zip(keys, parts.round(6), strict=True)]
+
+    def fill_empty(self, groups: Any, counts: np.ndarray, costs: Any) -> Any:
+        """Give each empty group the case that costs most where it is, if it costs anything.
+
+        Cases that are trimmed in part stay where they are.
+        """
+        cuts = self.cuts(groups)
+        trimmed = np.full(len(cuts.run), -1, np.int32)
+        labels = self.put(labels_of(groups), cuts.run, cuts.case, trimmed)
+        for run in np.flatnonzero((counts == 0).any(axis=1)):
+            found = self._costliest(labels, costs, int(run), candidates_needed(counts[run]))
+            for case, k in fill_from(found, counts[run]):
+                labels[int(run), case] = k
+        if len(cuts.run):
+            labels = self.put(labels, cuts.run, cuts.case, cuts.group.astype(np.int32))
+        return with_labels(groups, labels)
+
+    def draw(self, costs: Any, groups: Any, uniforms: np.ndarray) -> np.ndarray:
+        """Draw a case for each uniform number (runs, m), among those in a group.
+
+        In proportion to their costs; where all cost nothing, any case. Asked of the arrays of
+        tables that are seeds.
+        """
+        xp = self.xp
+        chances = xp.where(labels_of(groups) < 0, xp.zeros_like(costs), costs)
+        if self.masses is not None:
+            chances = chances * self.kept_masses(groups)
+            none = xp.sum(chances, axis=1, keepdims=True) == 0
+            chances = xp.where(none, xp.broadcast_to(self.masses[None, :], chances.shape), chances)
+        return self._drawn(chances, uniforms)
+
+    def numbers_where(self, mask: Any) -> np.ndarray:
+        """Return the numbers of the cases of a mask (n,)."""
+        return self.to_numpy(self.xp.nonzero(mask)[0])
+
+    def first_members(self, groups: Any, k: int, most: int) -> np.ndarray:
+        """Return the numbers of the first cases of group k of the only run."""
+        return self.numbers_where(labels_of(groups)[0, ...] == k)[:most]
+
+    # ---- Counts and sums over cases
+
+    def masses_at(self, cases: np.ndarray) -> np.ndarray:
+        """Return the masses of some cases, by their numbers."""
+        return np.ones(len(cases)) if self.host_masses is None else self.host_masses[cases]
+
+    @cached_property
+    def ladder(self) -> np.ndarray:
+        """Return the masses (n,) of the first cases, of one more each time."""
+        assert self.host_masses is not None
+        return np.cumsum(self.host_masses)
+
+    @cached_property
+    def total_mass(self) -> float:
+        """Return the mass of all cases."""
+        assert self.host_masses is not None
+        return float(self.host_masses.sum())
+
+    @cached_property
+    def copies(self) -> bool:
+        """Whether all masses are whole."""
+        assert self.host_masses is not None
+        return bool((self.host_masses == np.rint(self.host_masses)).all())
+
+    def number(self, mask: Any) -> int:
+        """Count the cases of a mask (n,), those that are trimmed in part too."""
+        found = int(self.xp.count_nonzero(labels_of(mask)))
+        return found + int((joined(mask, None)[0] >= 0).sum())
+
+    def count(self, mask: Any) -> float:
+        """Count the cases of a mask (n,), or sum their masses."""
+        if self.masses is None:
+            return int(self.xp.count_nonzero(mask))
+        return float(self.xp.sum(self.xp.where(labels_of(mask), self.masses, 0 * self.masses)))
+
+    def total(self, costs: Any, out: Any) -> float:
+        """Sum the costs (n,) of the cases that are not in the mask."""
+        if self.masses is None:
+            return self._total(costs, out)
+        total = self._total(costs * self.masses, labels_of(out))
+        if not isinstance(out, PartlyTrimmed):
+            return total
+        case = out.cut[0][out.cut[0] >= 0]
+        gone = self.masses_at(case) - out.left[0][out.cut[0] >= 0]
+        values = self.values_at(self.as_run(costs), np.zeros_like(case), case)
+        hidden = self.values_at(self.as_run(out.array), np.zeros_like(case), case)
+        return total - float((gone * values * (hidden == 0)).sum())
+
+    def within(self, groups: Any, costs: Any) -> Any:
+        """Sum the costs (runs,) of kept cases, times their masses."""
+        own = costs if self.masses is None else self.kept_masses(groups) * costs
+        kept = self.xp.where(labels_of(groups) < 0, self.xp.zeros_like(own), own)
+        return self.xp.sum(kept, axis=1, dtype=self.xp.float64)
+
+    def middle(self, values: Any) -> float:
+        """Return the median of values (n,), or of arrays (runs, n), by mass."""
+        if self.masses is None:
+            return self._median(self.xp.reshape(values, (-1,)))
+        masses = self.xp.broadcast_to(self.masses, values.shape)
+        values, masses = (self.xp.reshape(part, (-1,)) for part in (values, masses))
+        return weighted_median(values, masses, self.xp)
+
+    def spread(self, costs: Any) -> tuple[float, float]:
+        """Return the median of the finite costs (n,), and the median deviation from it."""
+        xp, finite = self.xp, self.xp.isfinite(costs)
+        costs, masses = costs[finite], None if self.masses is None else self.masses[finite]
+        if costs.shape[0] == 0:  # nothing that has weight is observed of any case
+            return 0.0, 0.0
+        if masses is None:
+            median = self._median(costs)
+            return median, self._median(xp.abs(costs - median))
+        median = weighted_median(costs, masses, xp)
+        return median, weighted_median(xp.abs(costs - median), masses, xp)
+
+
+class NumpyOps(ArrayOps):
+    """The same for NumPy arrays."""
+
+    xp = np
+
+    def __init__(self, masses: np.ndarray | None = None):
+        self.masses = self.host_masses = masses
+
+    def asarray(self, array, dtype=None):
+        return array
+
+    def to_numpy(self, array):
+        return labels_of(array)
+
+    def from_numpy(self, array):
+        return array
+
+    def take(self, array, runs):
+        return array[runs]
+
+    def only(self, array):
+        return array[0]
+
+    def as_run(self, array):
+        return array[None]
+
+    def lesser(self, costs, others):
+        return np.minimum(costs, others)
+
+    def put(self, array, run, case, values):
+        array = np.array(array)
+        array[run, case] = values
+        return array
+
+    def values_at(self, array, run, case):
+        return array[run, case]
+
+    def _joined(self, arrays):
+        return np.concatenate(arrays)
+
+    def _trimmed_like(self, labels):
+        return np.int32(-1)
+
+    def _of_groups(self, labels, K, values):
+        runs, n = labels.shape
+        if n > FEW_CASES:
+            return np.array([np.bincount(row + 1, values, K + 1) for row in labels])
+        places = labels + (1 + (K + 1) * np.arange(runs)[:, None])
+        weights = None if values is None else np.broadcast_to(values, labels.shape).ravel()
+        return np.bincount(places.ravel(), weights, runs * (K + 1)).reshape(runs, K + 1)
+
+    def _numbers_of(self, n):
+        return _case_numbers(n)
+
+    def _costliest(self, labels, costs, run, most):
+        return costliest(labels[run], costs[run], most, self.masses)
+
+    def _drawn(self, chances, uniforms):
+        ladder = np.cumsum(chances, axis=1, dtype=np.float64)
+        ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)  # all alike: any case
+        goals = uniforms * ladder[:, -1:]
+        if ladder.shape[1] <= FEW_CASES:  # counting is quicker than a search for each run
+            places = np.count_nonzero(ladder[:, None, :] <= goals[:, :, None], axis=2)
+        else:
+            rows = zip(ladder, goals, strict=True)
+            places = np.array([np.searchsorted(steps, own, side="right") for steps, own in rows])
+        return np.minimum(places, ladder.shape[1] - 1)
+
+    def _total(self, costs, out):
+        return float(costs[~out].sum())
+
+    def _median(self, values):
+        return float(np.median(values))
+
+    def cube_roots(self, costs, groups, factors):
+        return np.cbrt(costs * np.append(factors, 1.0)[labels_of(groups)])
+
+
+@lru_cache(maxsize=4)
+def _case_numbers(n: int) -> np.ndarray:
+    return case_numbers(0, n, n)
+
+
+NUMPY_OPS = NumpyOps()
+
+
+def ops_of(masses: np.ndarray | None) -> NumpyOps:
+    """Return what is done with NumPy arrays of cases that have these masses."""
+    return NUMPY_OPS if masses is None else NumpyOps(masses)
+
+
+def weighted_median(values: Any, masses: Any, xp: Any = np) -> float:
+    """Return the median of values, each as often as its mass: the mean of the two middle ones."""
+    order = xp.argsort(values)
+    cumulative = xp.cumsum if xp is np else xp.cumulative_sum
+    below = cumulative(xp.take(masses, order))
+    half, last = float(below[-1]) / 2, values.shape[0] - 1
+    places = [int(xp.count_nonzero(below < half * side)) for side in (1 - 1e-12, 1 + 1e-12)]
+    return sum(float(values[int(order[min(place, last)])]) for place in places) / 2
+
+
+# ---- Keys of partitions
+
+
+def case_numbers(first: int, last: int, n: int) -> np.ndarray:
+    """Return a random whole number for each of the cases from the first to before the last of n.
+
+    It depends on the number of the case alone, so that blocks of cases can be keyed apart
+    (splitmix64). Sums of them are exact in float64.
+    """
+    with np.errstate(over="ignore"):
+        z = np.arange(first + 1, last + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bits = min(KEY_BITS, EXACT_BITS - int(n).bit_length())
+    return ((z ^ (z >> np.uint64(31))) >> np.uint64(64 - bits)).astype(np.float64)
+
+
+def sums_to_keys(sums: np.ndarray, marks: np.ndarray | None) -> list[bytes]:
+    """Make keys of the sums (runs, 1 + K) of the numbers of trimmed cases and of each group.
+
+    Sorted, they do not depend on how the groups are numbered. ``marks`` (runs,) are sums over a
+    mask.
+    """
+    sums = np.hstack([sums[:, :1], np.sort(sums[:, 1:], axis=1)])
+    if marks is not None:
+        sums = np.hstack([sums, marks[:, None]])
+    return [row.tobytes() for row in sums]
