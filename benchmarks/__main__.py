@@ -17,6 +17,7 @@ NAMES = (
     "answers",
     "selection",
     "choice",
+    "cells",
     "number",
     "mixed",
     "mixed_number",

@@ -59,6 +59,7 @@ GROUPS, CENTERS = list("aabbc"), pd.DataFrame(X[:3])
 ACCEPTED = {
     "n_clusters": [3, np.int64(3), np.uint8(3), Count.THREE],
     "trim": [0, 0.1, "auto", np.float32(0.125), Fraction(1, 8), np.str_("auto")],
+    "cells": [None, "auto", 3, 3.3, np.float32(3.5), np.int64(3), Fraction(7, 2), np.str_("auto")],
     "l1_bound": [
         None,
         "auto",

@@ -29,7 +29,7 @@ from rskc.case_weights import Counting, counting_cases, rows_of
 from rskc.engines import Engine, bounded_engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
-from rskc.fit_warnings import on_units, warnings_of
+from rskc.fit_warnings import on_cells, on_units, warnings_of
 from rskc.fitted import by_column, number_names, outlying_cells, predictor_of
 from rskc.frames import NUMBERS
 from rskc.groups import FeatureGroups, check_groups
@@ -98,6 +98,7 @@ def fit(
         model.sample_weight_ = counting.weights
         _judge_others(model, X, engine, counting.weights == 0)
     _store_cells(model, X, made.cells)
+    found += on_cells(model)
     model.warnings_ = [str(warning) for warning in found]
     model.warning_kinds_ = [warning.kind for warning in found]
     if case_names is not None:
