@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 import rskc
 from rskc.cli import tour
 from rskc.cli._commands import app
+from rskc.cli._output import results_folder
 from rskc.cli._work import checkpoint_noted
 from rskc.cli.explore import ExploredSettings
 from rskc.datasets import make_simulation
@@ -354,6 +355,46 @@ def test_results_are_not_overwritten_unless_asked(here):
     assert {file.name for file in Path("table-rskc").iterdir()} == FILES - {"report.html"} | {
         "mine.txt"
     }
+
+
+def test_results_that_another_run_wrote_meanwhile_are_not_replaced(here):
+    """Of two runs into one new folder the second says that it is there."""
+
+    def run_late():
+        with results_folder(Path("new"), False):
+            Path("new").mkdir()
+            Path("new/labels.csv").write_text("theirs", "utf-8")
+
+    with pytest.raises(ValueError, match="is there already"):
+        run_late()
+    assert Path("new/labels.csv").read_text("utf-8") == "theirs"
+    assert sorted(os.listdir("new")) == ["labels.csv"]
+
+
+def test_what_is_read_is_not_replaced(here):
+    run(*QUICK)
+    before = Path("table-rskc/labels.csv").read_bytes()
+    told = refused("fit", "table-rskc/labels.csv", "-k", "2", "--force", "-o", "table-rskc")
+    assert "would be overwritten" in told
+    assert "is read too" in refused(
+        "predict", "table-rskc", "table.csv", "-o", "table.csv", "--force"
+    )
+    assert Path("table-rskc/labels.csv").read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes")
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&- <&-", "| head -1"])
+def test_closed_streams_change_nothing(here, closed):
+    """The first file that is opened would get the place of a closed stream."""
+    words = f"set -o pipefail; {sys.executable} -m rskc fit table.csv -k 2 --no-report {closed}"
+    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert {file.name for file in Path("table-rskc").iterdir()} == FILES - {"report.html"}
+
+
+@pytest.mark.parametrize("mark", ["::", "", '"', "\n", "\u00e9"])
+def test_separators_of_another_kind_are_refused(here, mark):
+    assert "does not separate cells" in refused("fit", "table.csv", "-k", "2", "--separator", mark)
 
 
 def test_a_file_in_the_way_is_left_alone(here):

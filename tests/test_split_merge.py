@@ -131,6 +131,42 @@ def test_many_clusters_are_found_as_well_as_by_ten_starts_of_scikit_learn(K, see
     assert ours <= theirs * 1.001
 
 
+def many_clusters(K, n, share, seed):
+    """Clusters 2.2 deviations apart in 20 of 30 features, and rows times 6."""
+    rng = np.random.default_rng(seed)
+    X, labels = rng.normal(size=(n, 30)), np.arange(n) % K
+    X[:, :20] += 2.2 * rng.normal(size=(K, 20))[labels]
+    outlying = np.arange(n) % round(1 / share) == 0
+    X[outlying] *= 6
+    return X, labels, outlying
+
+
+def test_clusters_that_were_trimmed_as_a_whole_are_found_again():
+    """Eight of 40 clusters are among the trimmed cases, and eight others have two centers."""
+    X, labels, outlying = many_clusters(40, 1200, 0.02, 0)
+    table, problem = table_of(X), Problem(40, n_trim=270, tol=1e-4)
+    known = table.sums(np.where(outlying, -1, labels)[None].astype(np.int32), 40).means()
+    known[:, :8] = known[:, 8:16] + 0.01
+    stuck = lloyd(table, known, problem)
+    found = split_and_merge(table, stuck, problem, np.array([0.3]))
+    kept = (found.groups[0] >= 0) & ~outlying
+    assert not (found.groups[0][outlying] >= 0).any()
+    assert (np.bincount(labels[kept]) >= 15).all()  # of 30
+    shared = np.unique(np.stack([labels[kept], found.groups[0][kept]]), axis=1)
+    assert shared.shape[1] == 40
+
+
+@pytest.mark.parametrize(("share", "seed"), [(0.01, 0), (0.05, 1)])
+def test_many_clusters_and_outlying_rows_with_nothing_but_k(share, seed):
+    X, labels, outlying = many_clusters(40, 1600, share, seed)
+    model = RobustSparseKMeans(40, random_state=seed, n_threads=1).fit(X)
+    pairs = np.stack([labels[~outlying], model.labels_[~outlying]])
+    assert np.unique(pairs, axis=1).shape[1] == 40
+    assert model.outliers_[outlying].all()
+    assert model.outliers_[~outlying].mean() <= 0.01
+    assert model.get_support()[:20].all()
+
+
 def test_given_centers_are_not_led_elsewhere():
     """Who gives centers wants the optimum that they lead to."""
     X, y = blobs()

@@ -172,8 +172,8 @@ class Predictor:
     weights: np.ndarray  # (p,)
     frame: Frame
     thresholds: Thresholds  # the distances beyond which a case is an outlier
-    limits: np.ndarray | None  # (p,) the most that the error of a cell counts; None for no limit
     n_threads: int | None  # as the model has it: an engine asks how many the machine has
+    limits: np.ndarray | None = None  # (p,) the most that the error of a cell counts
 
     def labels(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
@@ -283,8 +283,8 @@ def predictor_of(model: Any) -> Predictor:
         number_weights(model),
         model._frame,
         thresholds_of(model),
-        cell_limits(model),
         model.n_threads,
+        cell_limits(model),
     )
 
 

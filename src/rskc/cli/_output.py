@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from rskc.atomic import PREFIX, SUFFIX, remove_leftovers
 from rskc.cli._results import Result, headline
 
 # The files that we write, and what they are.
@@ -28,25 +29,26 @@ RANKED = re.compile(r"cluster-\d+\.rnk")  # those of write_ranked_lists
 
 
 @contextmanager
-def results_folder(folder: Path, force: bool) -> Iterator[Path]:
+def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[Path]:
     """Make a folder beside ``folder`` to write into, which takes its place when the block ends.
 
     If the block is left by an exception, nothing stays. With ``force`` an existing folder keeps
-    what is not ours.
+    what is not ours. ``inputs`` are the files that the results are made of.
     """
     target = Path(os.path.realpath(folder))
     check_folder(folder)
-    if not force and target.is_dir() and any(target.iterdir()):
-        raise ValueError(
-            f"the folder {str(folder)!r} is there already; use --force to replace the results in "
-            "it, or --out for another folder."
-        )
+    _check_inputs(target, folder, inputs)
+    if not force:
+        _check_empty(target, folder)
+    remove_leftovers(target.parent)
     made, part = [parent for parent in target.parents if not parent.exists()], None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        prefix = f".{target.name[:60]}."
-        part = Path(tempfile.mkdtemp(prefix=prefix, suffix=".part", dir=target.parent))
+        prefix = f"{PREFIX}{target.name[:60]}."
+        part = Path(tempfile.mkdtemp(prefix=prefix, suffix=SUFFIX, dir=target.parent))
         yield part
+        if not force:
+            _check_empty(target, folder)  # another run may have made it meanwhile
         _install(part, target)
     except BaseException as error:
         if part is not None:
@@ -57,6 +59,29 @@ def results_folder(folder: Path, force: bool) -> Iterator[Path]:
         if isinstance(error, OSError):
             raise _about(error, part, folder) from error
         raise
+
+
+def _check_empty(target: Path, folder: Path) -> None:
+    if target.is_dir() and any(target.iterdir()):
+        raise ValueError(
+            f"the folder {str(folder)!r} is there already; use --force to replace the results in "
+            "it, or --out for another folder."
+        )
+
+
+def _check_inputs(target: Path, folder: Path, inputs: Iterable[Path | None]) -> None:
+    """Refuse to replace a file that the results are made of."""
+    for path in inputs:
+        own = None if path is None else Path(os.path.realpath(path))
+        if (
+            own is not None
+            and own.parent == target
+            and (own.name in FILES or RANKED.fullmatch(own.name))
+        ):
+            raise ValueError(
+                f"{str(path)!r} would be overwritten by the results in {str(folder)!r}; use --out "
+                "for another folder."
+            )
 
 
 def stem_of(table: Path) -> str:
@@ -79,7 +104,7 @@ def _install(part: Path, target: Path) -> None:
     mask = os.umask(0o022)
     os.umask(mask)
     part.chmod(0o777 & ~mask)
-    if not target.exists():
+    with suppress(OSError):  # it is there, and has files in it
         part.rename(target)
         return
     written = {file.name for file in part.iterdir()}
@@ -102,7 +127,7 @@ def _about(error: OSError, part: Path | None, folder: Path) -> OSError:
     return type(error)(error.errno, error.strerror, name)
 
 
-def check_no_file(path: Path | None, force: bool) -> None:
+def check_no_file(path: Path | None, force: bool, *inputs: Path) -> None:
     """Refuse, before any work, to overwrite a file or to write where there is no folder."""
     if path is None:
         return
@@ -112,6 +137,8 @@ def check_no_file(path: Path | None, force: bool) -> None:
         raise ValueError(
             f"{str(path)!r} is there already; use --force to replace it, or --out for another name."
         )
+    if any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
+        raise ValueError(f"{str(path)!r} is read too; use --out for another name.")
     path.parent.mkdir(parents=True, exist_ok=True)
 
 

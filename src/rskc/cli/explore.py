@@ -91,7 +91,7 @@ def explore(
     It works offline and can be mailed.
     """
     out = page.out if page.out is not None else Path(f"{stem_of(table)}-explorer.html")
-    check_no_file(out, page.force)
+    check_no_file(out, page.force, table)
     data = grouped(read(table, reading, standardizing, console), basics.groups)
     search = exploration(settings, basics, searching)
     search.estimator.set_params(feature_groups=data.feature_groups)

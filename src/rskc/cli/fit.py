@@ -72,7 +72,7 @@ def fit(
         n_features=sparsity.n_features,
     )
     with (
-        results_folder(folder, results.force) as part,
+        results_folder(folder, results.force, table, basics.groups) as part,
         work_on(table, engine, basics.threads, console) as (read, write),
     ):
         data = grouped(read(table, reading, standardizing, console), basics.groups)

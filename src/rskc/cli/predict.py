@@ -61,7 +61,7 @@ def predict(
         out = Path("-") if console.json else Path(f"{stem_of(table)}-labels.csv")
     is_printed = out == Path("-")
     if not is_printed:
-        check_no_file(out, file.force)
+        check_no_file(out, file.force, table)
     if not is_read_in_blocks(table, engine):
         _predict_table(model, table, rereading, None if is_printed else out, console)
         return

@@ -41,7 +41,7 @@ def report(
     """
     check_report(True)
     saved = open_model(model)
-    check_no_file(page.out, page.force)
+    check_no_file(page.out, page.force, table)
     extra = saved.extra
     scaling = Scaling.from_extra(extra.get("scaling"), saved.model.n_features_in_)
     data = reread(table, rereading.arguments(extra.get("reading", {})), scaling, console)

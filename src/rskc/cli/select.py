@@ -141,7 +141,9 @@ class SearchRun:
         report = results.out is not None and not results.no_report
         check_report(report)
         folder = (
-            nullcontext() if results.out is None else results_folder(results.out, results.force)
+            nullcontext()
+            if results.out is None
+            else results_folder(results.out, results.force, table, self.basics.groups)
         )
         work = work_on(table, self.engine, self.basics.threads, console)
         with folder as part, work as (read, write):

@@ -13,12 +13,13 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.engines.bounded import bounded_engine
-from rskc.engines.contract import Engine, Table
+from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.ops import ArrayOps
+from rskc.engines.contract.results import Assignment, Grouping, Remaining, Summed
+from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame
-from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
-from rskc.engines.ops import ArrayOps
-from rskc.engines.results import Assignment, Grouping, Remaining, Summed
-from rskc.engines.sparse import SparseEngine, has_nan, is_full
+from rskc.engines.memory.engine import MemoryEngine, MemoryTable, passes_info
+from rskc.engines.memory.sparse import SparseEngine, has_nan, is_full
 from rskc.engines.sums import Sums
 
 __all__ = [
@@ -114,7 +115,7 @@ def _kind_of(X: Any) -> tuple[Any, Any]:
 def _on_host(array: Any, xp: Any) -> np.ndarray:
     if xp is np:
         return np.asarray(array)
-    from rskc.engines.device.arrays import to_host
+    from rskc.engines.device.ops import to_host
 
     return to_host(array)
 

@@ -942,6 +942,41 @@ cdef void unblock(const floating *x, int64_t n, int64_t q, floating *rows) noexc
         first = last
 
 
+def group_sums(const int32_t[:, ::1] groups, const double[::1] values, double[:, ::1] out):
+    """out = the sums (runs, 1 + K) of values over the trimmed cases and over each group; values None: all are 1."""
+    cdef int64_t runs = groups.shape[0], n = groups.shape[1], r, i
+    with nogil:
+        out[:, :] = 0
+        for r in range(runs):
+            for i in range(n):
+                out[r, groups[r, i] + 1] += 1 if values is None else values[i]
+
+
+def draw(const floating[:, ::1] chances, const double[:, ::1] uniforms, int64_t[:, ::1] cases):
+    """cases = a case for each uniform number, in proportion to chances; where none has any, any case."""
+    cdef:
+        int64_t runs = chances.shape[0], n = chances.shape[1], r, i, low, high
+        double *ladder = <double*>reserved(n * sizeof(double))
+        double sum_
+    with nogil:
+        for r in range(runs):
+            sum_ = 0
+            for i in range(n):
+                sum_ += chances[r, i]
+                ladder[i] = sum_
+            for i in range(n if sum_ == 0 else 0):
+                ladder[i] = i + 1
+            for i in range(uniforms.shape[1]):
+                low, high = 0, n - 1  # the first step above the goal, or the last
+                while low < high:
+                    if ladder[(low + high) // 2] > uniforms[r, i] * ladder[n - 1]:
+                        high = (low + high) // 2
+                    else:
+                        low = (low + high) // 2 + 1
+                cases[r, i] = low
+    free(ladder)
+
+
 # ---- Descents: runs of trimmed Lloyd, from their centers to where their groups repeat
 
 cdef struct Descent:
@@ -986,7 +1021,7 @@ cdef struct Room:
     char *row
 
 
-def descend(const floating[::1] X, int block, const floating[::1] rows, int row_block, const double[:, ::1] weights,
+def descend(const real[::1] X, int block, const real[::1] rows, int row_block, const double[:, ::1] weights,
             const floating[:, ::1] norms, const double[:, ::1] scale, const double[::1] masses, double m, int max_iter,
             double tol, const double[:, :, ::1] centers, int32_t[:, ::1] groups, int32_t[:, ::1] labels,
             double[::1] within, uint8_t[::1] converged, int64_t[:, ::1] cut, double[:, ::1] left):
@@ -1006,6 +1041,7 @@ def descend(const floating[::1] X, int block, const floating[::1] rows, int row_
         d.scale = &scale[0, 0]
     if masses is not None:
         d.masses = &masses[0]
+    refuse_wide_cells(&X[0], &norms[0, 0])
     work = <char*>reserved(lay_out(&room, <char*>64, d, centers.shape[0], sizeof(floating)))
     with nogil:
         descend_group(d, &X[0], &rows[0], &norms[0, 0], &centers[0, 0, 0], centers.shape[0], work, out)
@@ -1042,7 +1078,7 @@ cdef size_t lay_out(Room *room, char *work, Descent d, int64_t runs, size_t item
     return end - work + 64
 
 
-cdef void descend_group(Descent d, const floating *x, const floating *rows, const floating *norms, const double *centers,
+cdef void descend_group(Descent d, const real *x, const real *rows, const floating *norms, const double *centers,
                         int64_t runs, char *work, Results out) noexcept nogil:
     cdef:
         Room room
@@ -1062,7 +1098,7 @@ cdef void descend_group(Descent d, const floating *x, const floating *rows, cons
         going = 0
         for i in range(live):
             s = room.live[i]
-            if step_run(d, rows, s, step == 0, room, out):
+            if step_run(d, rows, <floating*>room.costs + s * n, s, step == 0, room, out):
                 out.converged[s] = True
             else:
                 room.live[going] = s
@@ -1072,7 +1108,7 @@ cdef void descend_group(Descent d, const floating *x, const floating *rows, cons
             break
 
 
-cdef void assign_live(Descent d, const floating *x, const floating *norms, int64_t live, Room room, int32_t *labels) noexcept nogil:
+cdef void assign_live(Descent d, const real *x, const floating *norms, int64_t live, Room room, int32_t *labels) noexcept nogil:
     """Find the nearest centers of all cases in the runs that go on."""
     cdef:
         int columns = <int>(live * d.K), step = product_rows(d.n, d.block, columns, d.width), k, n_unseen
@@ -1110,7 +1146,7 @@ cdef void assign_live(Descent d, const floating *x, const floating *norms, int64
         assign_live_piece(d, x, piece_at(b, pieces, step, d.n, d.width, d.block), norms, live, room, labels)
 
 
-cdef void assign_live_piece(Descent d, const floating *x, Piece piece, const floating *norms, int64_t live, Room room,
+cdef void assign_live_piece(Descent d, const real *x, Piece piece, const floating *norms, int64_t live, Room room,
                             int32_t *labels) noexcept nogil:
     cdef:
         int64_t i, at, own
@@ -1144,14 +1180,14 @@ cdef void assign_live_piece(Descent d, const floating *x, Piece piece, const flo
         product += piece.rows * d.K
 
 
-cdef bint step_run(Descent d, const floating *rows, int64_t r, bint begins, Room room, Results out) noexcept nogil:
+cdef bint step_run(Descent d, const real *rows, const floating *costs, int64_t r, bint begins, Room room,
+                   Results out) noexcept nogil:
     """Trim, sum and make centers of run r; return whether it has ended."""
     cdef:
         int64_t i, k, n = d.n, moved, cut = -1
         double left = 0, kept
         int32_t *groups = out.groups + r * n
         const int32_t *labels = out.labels + r * n
-        const floating *costs = <floating*>room.costs + r * n
         const double *scale = d.scale + r * d.own * n
         double *totals = room.totals + r * d.K * d.width
         double *counts = room.counts + r * d.K
@@ -1169,13 +1205,13 @@ cdef bint step_run(Descent d, const floating *rows, int64_t r, bint begins, Room
         if scale[i] == 0:  # nothing that has weight is observed
             room.fresh[i] = -1
     moved = shift_stripe(rows, n, d.row_block, NULL, 1, d.masses, groups, room.fresh, 0, n, d.width, d.width,
-                         <floating*>room.row, NULL, totals, counts)
+                         <real*>room.row, NULL, totals, counts)
     if d.masses != NULL:
         moved += parts_differ(Parts(&out.cut[r], &out.left[r], 1), Parts(&cut, &left, 1))
         move_parts(rows, n, d.row_block, NULL, 1, 1, d.masses, groups, Parts(&out.cut[r], &out.left[r], 1), d.width, d.width,
-                   <floating*>room.row, totals, counts)
+                   <real*>room.row, totals, counts)
         move_parts(rows, n, d.row_block, NULL, 1, -1, d.masses, room.fresh, Parts(&cut, &left, 1), d.width, d.width,
-                   <floating*>room.row, totals, counts)
+                   <real*>room.row, totals, counts)
     memcpy(groups, room.fresh, n * sizeof(int32_t))
     # A sum that no longer falls goes round in ties or in rounding.
     ended = not begins and (moved == 0 or kept >= out.within[r] * (1 - d.tol))
@@ -1187,12 +1223,12 @@ cdef bint step_run(Descent d, const floating *rows, int64_t r, bint begins, Room
     return ended
 
 
-cdef void fill_empty(Descent d, const floating *rows, const floating *costs, int64_t cut, Room room, int32_t *groups,
+cdef void fill_empty(Descent d, const real *rows, const floating *costs, int64_t cut, Room room, int32_t *groups,
                      double *totals, double *counts) noexcept nogil:
     """Give each empty group the case that costs most where it is, if it costs anything and is not alone there."""
     cdef int64_t k, i, found
     cdef double mass = 1, most
-    cdef const floating *case_i
+    cdef const real *case_i
     for k in range(d.K):
         if counts[k] < NO_MASS:  # what rounding left is nothing
             counts[k] = 0
@@ -1209,7 +1245,7 @@ cdef void fill_empty(Descent d, const floating *rows, const floating *costs, int
         if found < 0:
             continue
         mass = d.masses[found] if d.masses != NULL else 1
-        case_i = row_of(rows, found, d.n, d.width, d.row_block, <floating*>room.row)
+        case_i = row_of(rows, found, d.n, d.width, d.row_block, <real*>room.row)
         move_row(case_i, NULL, 1, -mass, d.width, d.width, totals + groups[found] * d.width)
         counts[groups[found]] -= mass
         move_row(case_i, NULL, 1, mass, d.width, d.width, totals + k * d.width)

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.contract import Engine, Latest, Table
+from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.results import Assignment, Moved
+from rskc.engines.contract.tables import Table
 from rskc.engines.groups import PartlyTrimmed, labels_of
-from rskc.engines.results import Assignment, Moved
+from rskc.engines.keeping import Latest
 from rskc.engines.sums import MissingSums, above_0
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.

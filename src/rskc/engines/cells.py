@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rskc.engines.groups import labels_of
-
-PASSES: ModuleType
-try:
-    from rskc.engines import _passes as PASSES
-except ImportError:  # built without a compiler
-    from rskc.engines import passes_numpy as PASSES
-
+from rskc.engines.passes import PASSES
 
 # Cells of the rows that are read at once, where the data are not an array in memory.
 CELLS_AT_ONCE = 2**22

@@ -21,7 +21,9 @@ from typing import Any
 # A pass of more multiplications than this has all threads, others one: a millisecond or two.
 LONG_PASS = 50_000_000
 # Work of fewer multiplications is not worth the .1 ms that it takes to wake a thread.
-SHARED_WORK, HUGE = 10_000_000, float("inf")
+SHARED_WORK, HUGE = 20_000_000, float("inf")
+# How long a part may take: as many times as the shortest has taken.
+PATIENCE = 3
 
 
 def team(work: float, n_threads: int) -> int:
@@ -56,7 +58,8 @@ class _Job:
     def __init__(self, work: Callable[[int], Any], n_parts: int):
         self.work, self.results = work, [None] * n_parts
         self.next, self.changed = 0, threading.Condition()
-        self.longest = 0.0  # seconds that a part took
+        self.seconds: float | None = None  # that the shortest part took
+        self.failed = False
 
     def help(self) -> None:
         """Make parts while there are some that nobody has taken."""
@@ -66,16 +69,30 @@ class _Job:
             if part >= len(self.results):
                 return
             start = time.perf_counter()
-            result = self.work(part)
-            with self.changed:
-                self.results[part] = result
-                self.longest = max(self.longest, time.perf_counter() - start)
-                self.changed.notify()
+            try:
+                result = self.work(part)
+            except BaseException:
+                self.note(part, None, time.perf_counter() - start)
+                raise
+            self.note(part, result, time.perf_counter() - start)
+
+    def note(self, part: int, result: Any, seconds: float) -> None:
+        """Record the result of a part, or that it failed."""
+        with self.changed:
+            self.results[part], self.failed = result, self.failed or result is None
+            self.seconds = seconds if self.seconds is None else min(seconds, self.seconds)
+            self.changed.notify()
 
     def finished(self) -> list[Any]:
-        """Wait for the others as long as a part takes; then make what they have begun."""
+        """Wait for the others as long as a part may take; then make what they have begun.
+
+        Where a CPU is given to another program, it is gone for longer than that.
+        """
         with self.changed:
-            self.changed.wait_for(lambda: None not in self.results, self.longest)
+            self.changed.wait_for(lambda: self.seconds is not None)
+            self.changed.wait_for(
+                lambda: self.failed or None not in self.results, PATIENCE * (self.seconds or 0)
+            )
         for part, result in enumerate(self.results):
             if result is None:
                 self.results[part] = self.work(part)

@@ -315,7 +315,7 @@ def _add_views(parcel: Parcel, search: Exploration, scene: Scene) -> None:
     parcel.add("agreed", np.concatenate(agreed))
     parcel.add("features", np.concatenate([v.features for v in scene.views]).astype("<u4"))
     parcel.add("weights", scaled(np.concatenate([v.weights for v in scene.views]), 0.0, 1.0))
-    parcel.add("selected", np.concatenate([v.times_selected for v in scene.views]).astype("u1"))
+    parcel.add("selected", np.concatenate([v.times_selected for v in scene.views]).astype("<u2"))
     parcel.add("plane", scaled(scene.plane, 0.0, 1.0))
     parcel.words |= {
         "n_weights": [len(view.features) for view in scene.views],

@@ -209,7 +209,7 @@ def read_table(
     as_text = tuple(name for name in sides if name is not None)
     layout = Layout(
         path=Path(path),
-        missing_values=tuple(dict.fromkeys(["", *missing_values])),
+        missing_values=tuple(dict.fromkeys(["", *filter(_is_text, missing_values)])),
         decimal="." if decimal == "auto" else decimal,
         separator=separator,
         encoding=encoding,
@@ -218,6 +218,11 @@ def read_table(
         id_column=id_column,
         as_text=as_text,
     )
+    if separator is not None and not is_separator(separator):
+        raise layout.error(
+            "{separator}{=}{mark} does not separate cells; give one character, such as , or ;",
+            mark=shown(separator),
+        )
     if features_in_rows and label_column is not None:
         raise layout.error("{label_column} cannot be used when features are in rows")
     if features_in_rows and weight_column is not None:
@@ -239,6 +244,16 @@ def read_table(
     )
     roles = find_roles(layout, source, wanted)
     return _table(layout, source, roles, features_in_rows, digest)
+
+
+def _is_text(marker: str) -> bool:
+    """Whether a marker can be in a file: a lone surrogate, of bytes that are no text, cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in marker)
+
+
+def is_separator(mark: str) -> bool:
+    """Whether text can be separated by this: one byte that stands for nothing else."""
+    return len(mark) == 1 and mark.isascii() and mark not in '"\r\n\0'
 
 
 def _digest(layout: Layout) -> str:

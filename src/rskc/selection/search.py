@@ -114,7 +114,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             self._drawn = draw(n, weights, most, int(store.identity["seed"]))
             sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
             store.claim("data", _hash_of(sample))
-            with closing(Runner(store, jobs, self.progress)) as runner:
+            n_cells = sample.shape[0] * sample.shape[1]
+            with closing(Runner(store, jobs, self.progress, n_cells)) as runner:
                 self._search(self._without_extremes(sample), runner)
         self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
         model = clone(self.estimator).set_params(**self._chosen())

@@ -67,6 +67,11 @@ class Starts(Protocol):
         """The cases on which the search is made; None for all."""
         ...
 
+    @property
+    def n_runs(self) -> int:
+        """How many they are."""
+        ...
+
     def on_all(self) -> Starts:
         """Return the same starts, for a search on all cases."""
         ...
@@ -92,6 +97,11 @@ class DrawnStarts:
     uniforms: np.ndarray  # (runs, K)
     sample: Sampled | None = None
     drawn: ClassVar[bool] = True
+
+    @property
+    def n_runs(self) -> int:
+        """How many they are."""
+        return len(self.uniforms)
 
     def on_all(self) -> DrawnStarts:
         """Return the same starts, for a search on all cases."""
@@ -191,6 +201,11 @@ class GivenStarts:
     n_clusters: int
     sample: None = None  # what was given is given for all cases
     drawn: ClassVar[bool] = False
+
+    @property
+    def n_runs(self) -> int:
+        """How many they are."""
+        return len(self.groups)
 
     def on_all(self) -> GivenStarts:
         """Return the same starts."""

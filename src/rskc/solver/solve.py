@@ -94,11 +94,14 @@ def _solve_by_sample(
     if not is_sparse(problem):
         leader = _search_evenly(part, few, starts.on_all()).partitions.take(slice(0, 1))
         centers = part.restore(part.sums(leader.groups, few.n_clusters).means())
+        del part, leader  # they have tables of the sample
+        engine.forget_part()
         return plain_solution(
             engine, problem, _carried(engine, problem, centers, engine.equal_weights())
         )
     found = solve(part, few, starts.on_all())
     log.info("search on %d of %d cases done", part.n_cases, engine.n_cases)
+    del part
     return carry(engine, problem, sample, found, warm)
 
 

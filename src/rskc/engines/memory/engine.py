@@ -19,24 +19,27 @@ from typing import Any
 import numpy as np
 
 from rskc.engines import passes_numpy
-from rskc.engines.cells import PASSES as PASSES
 from rskc.engines.cells import Piece
-from rskc.engines.contract import Engine, Table
+from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.ops import ArrayOps
+from rskc.engines.contract.results import Assignment, Descended, Farthest, Grouping, Moved
+from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame, observed_frame
 from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
-from rskc.engines.ops import ArrayOps, ops_of
-from rskc.engines.results import Assignment, Descended, Farthest, Grouping, Moved
+from rskc.engines.memory.ops import PASSES, ops_of
 from rskc.engines.sharing import share, team
 from rskc.engines.sums import Sums
 
-# Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
-# Larger ones too, if both copies together take no more than the data, as in single precision.
-ROWS_BYTES = 2**25
+# Tables up to this size are also kept row by row: sums read single cases, twice as fast so. Larger
+# ones too, if both copies together take no more than the data, as in single precision.
+ROWS_BYTES = 2**27
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
 WORK_BYTES = 2**25
 # Runs of a descent that a thread takes at once: as many as an iteration of them takes this many
 # multiplications for, about .5 ms in all. They share a product, which has room for 6 centers.
 PART_WORK, MOST_TOGETHER, TILE = 2_000_000, 8, 6
+# Iterations that a descent, and rounds that single moves take, about.
+USUAL_ROUNDS = 8
 # A few runs that take more multiplications than this in an iteration share threads within passes.
 FEW_RUNS, LONG_RUN = 4, 10_000_000
 # Rows that are looked at together.
@@ -100,6 +103,7 @@ class _InMemory:
 class MemoryTable(_InMemory, Table):
     """Columns of the data that carry weight, or coordinates with the same distances.
 
+    Passes are in the precision ``dtype``; cells in single precision may have passes in double.
     ``blocks`` holds the cases in blocks of ``passes.BLOCK``, column by column within a block; that
     is what products read. ``rows`` is for reading single cases: the same row by row
     (``row_block`` = 1), or ``blocks`` again where a second copy would be large. Where cells may be
@@ -108,12 +112,24 @@ class MemoryTable(_InMemory, Table):
 
     _has_blind: bool | None = None  # not known
 
-    def __init__(self, blocks, rows, weights, n_threads, passes, place, masses=None, missing=False):
+    def __init__(
+        self,
+        blocks,
+        rows,
+        weights,
+        n_threads,
+        passes,
+        place,
+        masses=None,
+        missing=False,
+        dtype=None,
+    ):
         super().__init__(blocks.size // ((1 + missing) * weights.shape[1]), weights, place, missing)
         self._use(ops_of(masses))
         self.blocks, self.rows = blocks, blocks if rows is None else rows
         self.row_block = passes.BLOCK if rows is None else 1
         self.n_threads, self.passes = n_threads, passes
+        self.dtype = blocks.dtype if dtype is None else dtype
 
     @property
     def work_bytes(self):
@@ -122,7 +138,7 @@ class MemoryTable(_InMemory, Table):
 
     def assign(self, centers):
         centers = np.ascontiguousarray(centers, np.float64)
-        (runs, K, _), dtype = centers.shape, self.blocks.dtype
+        (runs, K, _), dtype = centers.shape, self.dtype
         labels, costs = (
             np.empty((runs, self.n_cases), np.int32),
             np.empty((runs, self.n_cases), dtype),
@@ -140,7 +156,7 @@ class MemoryTable(_InMemory, Table):
 
     def _assign_observed(self, centers, labels, costs):
         runs, K, q = centers.shape
-        scaled = np.empty((runs, K, 2 * q), self.blocks.dtype)
+        scaled = np.empty((runs, K, 2 * q), self.dtype)
         starts, threads = np.empty(runs * K + 1, np.int64), team(4 * scaled.size, self.n_threads)
         self.passes.scale_centers_missing(self.weights, centers, threads, scaled, starts)
         columns = np.empty(starts[-1], np.int64)
@@ -191,7 +207,8 @@ class MemoryTable(_InMemory, Table):
             rows = np.arange(part * step, min(runs, (part + 1) * step))
             return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
 
-        parts = share(some, -(-runs // step), self.n_threads, runs * one_run)
+        size = USUAL_ROUNDS * runs * one_run
+        parts = share(some, -(-runs // step), self.n_threads, size)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
         kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
         return Descended(kept, labels, within, converged.astype(bool))
@@ -234,7 +251,8 @@ class MemoryTable(_InMemory, Table):
             own._move(max_rounds, *results)
             return results
 
-        parts = share(one, len(labels), self.n_threads, labels.size * self.width * K)
+        size = USUAL_ROUNDS * labels.size * self.width * K
+        parts = share(one, len(labels), self.n_threads, size)
         moved, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
         moved[cuts.run, cuts.case] = cuts.group
         after = self.sums_type(totals, counts)
@@ -251,7 +269,7 @@ class MemoryTable(_InMemory, Table):
         return self._gather(index, self.n_columns)
 
     def _row_sums(self, weights, dtype=None):
-        out = np.empty((len(weights), self.n_cases), dtype or self.blocks.dtype)
+        out = np.empty((len(weights), self.n_cases), dtype or self.dtype)
         threads = self._threads(self.width * len(weights))
         self.passes.row_norms(self.blocks, self.passes.BLOCK, weights, threads, out)
         return out
@@ -270,6 +288,7 @@ class MemoryEngine(_InMemory, Engine):
     """Passes over a C-ordered float32 or float64 array."""
 
     work_bytes = WORK_BYTES
+    rows_bytes = ROWS_BYTES
     searchable = True
 
     def __init__(self, X, *, masses=None, missing=False, frame=None, n_threads=1, passes=PASSES):
@@ -395,9 +414,9 @@ class MemoryEngine(_InMemory, Engine):
 
     # ---- Tables
 
-    def _table_of(self, cells, weights, place):
+    def _table_of(self, cells, weights, place, dtype):
         blocks, rows = cells
-        facts = self.n_threads, self.passes, place, self.masses, self.missing
+        facts = self.n_threads, self.passes, place, self.masses, self.missing, dtype
         return MemoryTable(blocks, rows, weights, *facts)
 
     def _cells(self, columns, dtype):
@@ -405,15 +424,17 @@ class MemoryEngine(_InMemory, Engine):
 
         Weights change more often than which of them are above 0.
         """
+        dtype = self._cell_type(dtype)
         make = partial(self.lay_out, columns, dtype)
-        if self.n_cases * len(columns) * dtype.itemsize * (1 + self.missing) > ROWS_BYTES:
+        if self.n_cases * len(columns) * dtype.itemsize * (1 + self.missing) > self.rows_bytes:
             return make()
         return self._layouts.get((dtype, columns.tobytes()), make)
 
     def lay_out(self, columns, dtype):
         """Return cells in blocks and, where there is room, row by row too (else None)."""
+        dtype = self._cell_type(dtype)
         blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
-        most = max(ROWS_BYTES, (1 + self.missing) * self.X.nbytes - blocks.nbytes)
+        most = max(self.rows_bytes, (1 + self.missing) * self.X.nbytes - blocks.nbytes)
         if self.passes.BLOCK > 1 and blocks.nbytes <= most:
             rows = self._laid_out(columns, dtype, 1)
         return blocks, rows
