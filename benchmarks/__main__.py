@@ -18,6 +18,7 @@ NAMES = (
     "answers",
     "selection",
     "choice",
+    "cells",
     "number",
     "mixed",
     "mixed_number",
