@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from rskc.engines import passes_numpy
+from rskc.engines.cells import Piece
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment, Descended, Farthest, Grouping, Moved
@@ -202,12 +203,10 @@ class MemoryTable(_InMemory, Table):
         self._know_cases()
         step = int(np.clip(PART_WORK // one_run, max(1, TILE // K), MOST_TOGETHER))
 
-        def some(part: int) -> tuple:
-            rows = np.arange(part * step, min(runs, (part + 1) * step))
+        def some(rows: slice) -> tuple:
             return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
 
-        size = USUAL_ROUNDS * runs * one_run
-        parts = share(some, -(-runs // step), self.n_threads, size)
+        parts = share(some, runs, step, self.n_threads, USUAL_ROUNDS * runs * one_run)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
         kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
         return Descended(kept, labels, within, converged.astype(bool))
@@ -243,15 +242,14 @@ class MemoryTable(_InMemory, Table):
         if self.missing:
             self._know_cases()
 
-        def one(run: int) -> tuple:
-            own, rows = self.of_runs(np.array([run])), slice(run, run + 1)
+        def some(rows: slice) -> tuple:
             parts = (part[rows].copy() for part in (labels, sums.totals, sums.counts))
-            results = *parts, np.empty(1, np.int64)
-            own._move(max_rounds, *results)
+            results = *parts, np.empty(rows.stop - rows.start, np.int64)
+            self.of_runs(rows)._move(max_rounds, *results)
             return results
 
         size = USUAL_ROUNDS * labels.size * self.width * K
-        parts = share(one, len(labels), self.n_threads, size)
+        parts = share(some, len(labels), 1, self.n_threads, size)
         moved, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
         moved[cuts.run, cuts.case] = cuts.group
         after = self.sums_type(totals, counts)
@@ -308,6 +306,19 @@ class MemoryEngine(_InMemory, Engine):
         """Return an engine of other cases, in the same frame."""
         options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
         return type(self)(X, missing=self.missing, **options)
+
+    def pieces(self, columns):
+        yield Piece(slice(None), self.X, self.frame.location, self.frame.factor, columns)
+
+    def some_cells(self, columns, order):
+        return self.X, self.frame.location, self.frame.factor, columns, order
+
+    @property
+    def cell_passes(self):
+        return self.passes
+
+    def cell_threads(self, columns, runs):
+        return self._threads(4 * runs * len(columns))
 
     def returned(self, array, unobserved):
         array = self.arrays.as_mask(array)
