@@ -691,7 +691,7 @@ def test_silhouettes_and_outliers_are_the_same_everywhere(here):
     assert f"<dt>mean silhouette without outliers</dt><dd>{mean:.2f}</dd>" in page
     for mean in means:
         assert f"{mean:.2f}" in text
-        assert f'<td class="n">{mean:.2f}</td>' in page
+        assert f'<td class="n" data-label="Silhouette">{mean:.2f}</td>' in page
     by_either = cases["outlier_weighted"] | cases["outlier_unweighted"]
     assert cases["outlier"].equals(by_either)
     assert result["n_outliers"] == cases["outlier"].sum()

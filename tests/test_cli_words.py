@@ -168,7 +168,7 @@ def test_the_page_has_all_classes_by_all_clusters(put):
     table = page.split('id="truth"')[1].split("</table>")[0]
     rows = re.findall(r"<tr><th scope=.row.>.*?</tr>", table)
     found = pd.crosstab(np.arange(N) % 3, labels("t-rskc").cluster).to_numpy()
-    cells = [[int(cell) for cell in re.findall(r">(\d+)</td>", row)] for row in rows]
+    cells = [[int(cell) for cell in re.findall(r'class="n">(\d+)', row)] for row in rows]
     assert [row[1:3] for row in cells] == found.tolist()
     assert [row[0] for row in cells] == found.sum(axis=1).tolist()
     summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))

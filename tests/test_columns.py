@@ -191,7 +191,8 @@ def test_ids_and_classes_are_set_aside_and_said(put, name, engine):
     )
     assert "Column 'label' is named like known classes: it was left out and compared" in told
     assert "add --use-column label." in told
-    assert "Compared with label: 0.0% of the pairs" in flat(result.stdout)
+    assert "Compared with label: adjusted Rand index 1.000 (1: the" in flat(result.stdout)
+    assert list(labels("t-rskc").known_class) == list(GROUP + 1)
     assert list(labels("t-rskc").case) == list(COUNT + 1000)
     assert set(labels("t-rskc", "features.csv").feature) == set("abcd")
     summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))

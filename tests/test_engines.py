@@ -291,30 +291,32 @@ def test_a_pass_has_threads_by_its_size(monkeypatch):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
-@pytest.mark.parametrize("n_parts", [0, 1, 2, 30])
-def test_shared_parts_come_in_their_order(n_parts, n_threads):
-    found = sharing.share(lambda part: (part, part**2), n_parts, n_threads)
-    assert found == [(part, part**2) for part in range(n_parts)]
+@pytest.mark.parametrize("n_runs", [0, 1, 2, 30])
+@pytest.mark.parametrize("step", [1, 4])
+def test_shared_runs_come_in_their_order(n_runs, step, n_threads):
+    found = sharing.share(lambda rows: list(range(n_runs))[rows], n_runs, step, n_threads, np.inf)
+    assert [len(part) for part in found[:-1]] == [step] * (len(found) - 1)
+    assert [run for part in found for run in part] == list(range(n_runs))
 
 
-def test_small_work_is_not_shared(monkeypatch):
+def test_small_work_is_one_part(monkeypatch):
     monkeypatch.setattr(sharing, "_pool", None)
-    assert sharing.share(str, 3, 2, sharing.SHARED_WORK) == ["0", "1", "2"]
+    assert sharing.share(str, 3, 1, 2, sharing.SHARED_WORK) == ["slice(0, 3, None)"]
 
 
 def test_what_another_thread_does_not_end_is_made_again():
     begun, ended = threading.Event(), threading.Event()
 
-    def work(part):
+    def work(rows):
         if threading.current_thread() is threading.main_thread():
             begun.wait(60)  # another thread has a part
         elif not ended.is_set():
             begun.set()
             ended.wait(60)
-        return part
+        return rows.start
 
     try:
-        assert sharing.share(work, 4, 2) == [0, 1, 2, 3]
+        assert sharing.share(work, 4, 1, 2, np.inf) == [0, 1, 2, 3]
     finally:
         ended.set()
 
@@ -322,14 +324,14 @@ def test_what_another_thread_does_not_end_is_made_again():
 def test_an_error_in_another_thread_is_raised_here():
     begun = threading.Event()
 
-    def work(part):
+    def work(rows):
         if threading.current_thread() is threading.main_thread() and not begun.wait(60):
-            return part
+            return rows
         begun.set()
         raise MemoryError("no room")
 
     with pytest.raises(MemoryError, match="no room"):
-        sharing.share(work, 4, 2)
+        sharing.share(work, 4, 1, 2, np.inf)
 
 
 SPOILT = {

@@ -18,7 +18,7 @@ import numpy as np
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import EngineOptions, Reading, Standardizing
 from rskc.cli._output import write_others
-from rskc.cli._results import Counts, Result
+from rskc.cli._results import Counts, Result, with_classes
 from rskc.cli._tables import Data, Scaling, fit_scaling, notes_of, sideways_note, weight_note
 from rskc.cli._work import memory_of_blocks
 from rskc.wording import count
@@ -280,6 +280,7 @@ class _CasesOfBlock:
         names = block.data.index.to_numpy()
         model = with_cases(self.model, **of_cases, case_names_in_=names)
         cases = model.cases_frame(self.scaling.apply_to_block(block.data))
+        cases = with_classes(cases, block.labels)
         labels = None if block.labels is None else block.labels[rows]
         data = block.data.iloc[rows] if noted is None else noted.set_axis(block.data.index[rows])
         return cases, ShownCases(cases.iloc[rows], data, labels)

@@ -102,8 +102,9 @@ class Result:
 
     @cached_property
     def cases(self) -> Any:
-        """A row a case, with silhouettes; after a search by half-samples, with its stability."""
-        return self.with_stability(self.model.cases_frame(self.data.X), first=0)
+        """A row a case, with silhouette, known class and, after a search, stability."""
+        cases = with_classes(self.model.cases_frame(self.data.X), self.data.table.labels)
+        return self.with_stability(cases, first=0)
 
     @cached_property
     def features(self) -> Any:
@@ -280,18 +281,26 @@ class Result:
         }
 
     def _truth(self) -> dict[str, Any] | None:
+        from rskc.labels import adjusted_rand_index, read_one
         from rskc.metrics import classification_error_rate, sensitivity
 
         labels = self.data.table.labels
         if labels is None:
             return None
-        both = labels, self.model.labels_, getattr(self.model, "sample_weight_", None)
+        weights = getattr(self.model, "sample_weight_", None)
+        both = labels, self.model.labels_, weights
         return {
             "label_column": self.data.table.label_column,
             "n_cases": len(labels),
             "cer": classification_error_rate(*both),
+            "ari": adjusted_rand_index(read_one(labels=labels).codes, self.model.labels_, weights),
             "classes": sensitivity(*both).to_dict("records"),
         }
+
+
+def with_classes(cases: Any, labels: Any) -> Any:
+    """Add the known classes to a frame of cases, if there are any."""
+    return cases if labels is None else cases.assign(known_class=np.asarray(labels))
 
 
 def _search(search: Any, finding: Any) -> dict[str, Any]:

@@ -177,12 +177,10 @@ class MemoryTable(InMemory, Table):
         self._know_cases()
         step = int(np.clip(PART_WORK // one_run, max(1, TILE // K), MOST_TOGETHER))
 
-        def some(part: int) -> tuple:
-            rows = np.arange(part * step, min(runs, (part + 1) * step))
+        def some(rows: slice) -> tuple:
             return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
 
-        size = USUAL_ROUNDS * runs * one_run
-        parts = share(some, -(-runs // step), self.n_threads, size)
+        parts = share(some, runs, step, self.n_threads, USUAL_ROUNDS * runs * one_run)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
         kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
         return Descended(kept, labels, within, converged.astype(bool))
@@ -218,15 +216,14 @@ class MemoryTable(InMemory, Table):
         if self.missing:
             self._know_cases()
 
-        def one(run: int) -> tuple:
-            own, rows = self.of_runs(np.array([run])), slice(run, run + 1)
+        def some(rows: slice) -> tuple:
             parts = (part[rows].copy() for part in (labels, sums.totals, sums.counts))
-            results = *parts, np.empty(1, np.int64)
-            own._move(max_rounds, *results)
+            results = *parts, np.empty(rows.stop - rows.start, np.int64)
+            self.of_runs(rows)._move(max_rounds, *results)
             return results
 
         size = USUAL_ROUNDS * labels.size * self.width * K
-        parts = share(one, len(labels), self.n_threads, size)
+        parts = share(some, len(labels), 1, self.n_threads, size)
         moved, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
         moved[cuts.run, cuts.case] = cuts.group
         after = self.sums_type(totals, counts)
