@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from rskc.engines import passes_numpy
+from rskc.engines.cells import Piece
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment, Descended, Farthest, Grouping, Moved
@@ -305,6 +306,19 @@ class MemoryEngine(_InMemory, Engine):
         """Return an engine of other cases, in the same frame."""
         options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
         return type(self)(X, missing=self.missing, **options)
+
+    def pieces(self, columns):
+        yield Piece(slice(None), self.X, self.frame.location, self.frame.factor, columns)
+
+    def some_cells(self, columns, order):
+        return self.X, self.frame.location, self.frame.factor, columns, order
+
+    @property
+    def cell_passes(self):
+        return self.passes
+
+    def cell_threads(self, columns, runs):
+        return self._threads(4 * runs * len(columns))
 
     def returned(self, array, unobserved):
         array = self.arrays.as_mask(array)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from rskc.engines.cells import CellPasses
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment
@@ -381,6 +382,8 @@ class SparseEngine(MemoryEngine):
     def _like(self, X, **options):
         options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
         return SparseEngine(X, dense_bytes=self.dense_bytes, origin=self.origin, **options)
+
+    pieces, some_cells = CellPasses.pieces, CellPasses.some_cells
 
     def distinct(self, most):
         known: set[bytes] = set()
