@@ -116,7 +116,8 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
     problem_of_few = replace(problem, n_trim=few.rounded(problem.n_trim * few.mass / engine.mass))
     kept = np.arange(few.n_cases)
     if wishes.trim:
-        kept = _not_set_aside(few, _over_trimmed(few, problem_of_few, starts))
+        over = _over_trimmed(few, problem_of_few, starts)
+        kept = _not_set_aside(few, over)
         log.info("%d cases set aside", few.n_cases - len(kept))
         starts = _of_part(starts, few, few, kept)
     clean = few if len(kept) == few.n_cases else few.part(kept)
@@ -125,6 +126,7 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
         share = min(share, MOST_OF_CLUSTER / problem.n_clusters)
         n_trim = min(mass_of(share, clean), clean.rounded(clean.mass) - problem.n_clusters)
         problem_of_few = replace(problem_of_few, n_trim=n_trim)
+        starts = starts.from_labels(over.solution.labels[kept], problem.n_clusters)
     found = _Clusters(clean, problem_of_few, solve(clean, problem_of_few, starts))
     features = None
     if wishes.bound:
