@@ -42,7 +42,7 @@ SPLIT_STEP = 0.1
 FEWEST_OF_DOUBLED = 20
 # Where cases are trimmed, clusters may be too: of 12 clusters in 6 of 60 features, with 3% outlying
 # rows, 10 were found without doubling and all with it. With 6 clusters it brought nothing.
-FEWEST_TRIMMED = 10
+FEWEST_TRIMMED = 12
 # Iterations with twice as many. After 4 two of 200 clusters that are 6 deviations apart were still
 # cut across.
 DOUBLED_ITERATIONS = 8
