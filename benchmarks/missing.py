@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.data import levels
 from benchmarks.timing import best_of, print_table
 from rskc import RobustSparseKMeans
-from rskc.engines import memory
+from rskc.engines.memory import engine as memory
 
 CASES = {
     "300 x 1000, K=3, 100 starts, robust and sparse": (

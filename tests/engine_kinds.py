@@ -72,7 +72,7 @@ class InBlocks:
     def numpy(self, array):
         if hasattr(array, "compute"):
             return array.compute(scheduler="synchronous")
-        from rskc.engines.blocks.cases import CaseArray
+        from rskc.engines.blocks.ops import CaseArray
 
         assert isinstance(array, CaseArray)
         return array.to_numpy()
@@ -91,7 +91,7 @@ class OnDevice:
         return engine.arrays.asarray(array)
 
     def numpy(self, array):
-        from rskc.engines.device.arrays import to_host
+        from rskc.engines.device.ops import to_host
 
         return to_host(array)
 

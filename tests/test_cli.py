@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 import rskc
 from rskc.cli import tour
 from rskc.cli._commands import app
+from rskc.cli._output import results_folder
 from rskc.cli._work import checkpoint_noted
 from rskc.cli.explore import ExploredSettings
 from rskc.datasets import make_simulation
@@ -356,6 +357,46 @@ def test_results_are_not_overwritten_unless_asked(here):
     }
 
 
+def test_results_that_another_run_wrote_meanwhile_are_not_replaced(here):
+    """Of two runs into one new folder the second says that it is there."""
+
+    def run_late():
+        with results_folder(Path("new"), False):
+            Path("new").mkdir()
+            Path("new/labels.csv").write_text("theirs", "utf-8")
+
+    with pytest.raises(ValueError, match="is there already"):
+        run_late()
+    assert Path("new/labels.csv").read_text("utf-8") == "theirs"
+    assert sorted(os.listdir("new")) == ["labels.csv"]
+
+
+def test_what_is_read_is_not_replaced(here):
+    run(*QUICK)
+    before = Path("table-rskc/labels.csv").read_bytes()
+    told = refused("fit", "table-rskc/labels.csv", "-k", "2", "--force", "-o", "table-rskc")
+    assert "would be overwritten" in told
+    assert "is read too" in refused(
+        "predict", "table-rskc", "table.csv", "-o", "table.csv", "--force"
+    )
+    assert Path("table-rskc/labels.csv").read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes")
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&- <&-", "| head -1"])
+def test_closed_streams_change_nothing(here, closed):
+    """The first file that is opened would get the place of a closed stream."""
+    words = f"set -o pipefail; {sys.executable} -m rskc fit table.csv -k 2 --no-report {closed}"
+    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert {file.name for file in Path("table-rskc").iterdir()} == FILES - {"report.html"}
+
+
+@pytest.mark.parametrize("mark", ["::", "", '"', "\n", "\u00e9"])
+def test_separators_of_another_kind_are_refused(here, mark):
+    assert "does not separate cells" in refused("fit", "table.csv", "-k", "2", "--separator", mark)
+
+
 def test_a_file_in_the_way_is_left_alone(here):
     Path("table-rskc").write_text("mine", "utf-8")
     assert "is a file" in refused(*FIT, "--force")
@@ -470,16 +511,16 @@ def test_what_was_standardized_is_standardized_again(here, frame, of, scale):
 
 
 def test_standardized_columns_are_what_one_would_compute(frame):
-    from rskc.cli._options import Standardizing
-    from rskc.cli._tables import fit_scaling
+    from rskc.cli._options import Preparing
+    from rskc.cli._tables import fit_preparer, prepared
 
     X = frame.drop(columns=["patient", "group"]).assign(flat=3.0, hollow=np.nan)
     X["rough"] = [0.0] * 40 + [1.0, 2, 3, 4, 5]
     for kind in ("robust", "classic"):
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            scaling = fit_scaling(Standardizing("columns", kind), X)
-        made = scaling.apply(X)
+            preparer = fit_preparer(Preparing("auto", "none", "columns", kind), X)
+        made = prepared(preparer, X)
         center, spread = made.median(), 1.4826 * (made - made.median()).abs().median()
         if kind == "classic":
             center, spread = made.mean(), made.std(ddof=0)
@@ -489,7 +530,8 @@ def test_standardized_columns_are_what_one_would_compute(frame):
         assert (made.flat == 0).all()
         assert made.hollow.isna().all()
         assert np.isclose(made.rough.std(ddof=0), 1)
-        assert ["rough" in str(each.message) for each in warned] == [True] * (kind == "robust")
+        told = ["rough" in str(each.message) for each in warned]
+        assert told == [True] * (kind == "robust")
 
 
 @pytest.mark.parametrize("of", ["none", "rows", "columns"])
@@ -626,7 +668,7 @@ def test_searches_leave_a_folder_if_asked(here, name):
 
 
 def test_the_trimming_share_and_the_sentence_about_it_agree(here):
-    given = ("select-trim", "table.csv", "-k", "3", "--label-column", "group")
+    given = ("select-trim", "table.csv", "-k", "3", "--label-column", "group", "--prepare", "none")
     found = json.loads(run(*given, "--json").stdout)["searches"][0]
     share = found["suggests"]["trim"]
     X = pd.read_csv("table.csv").select_dtypes("number")
@@ -650,7 +692,7 @@ def test_silhouettes_and_outliers_are_the_same_everywhere(here):
     assert f"<dt>mean silhouette without outliers</dt><dd>{mean:.2f}</dd>" in page
     for mean in means:
         assert f"{mean:.2f}" in text
-        assert f'<td class="n">{mean:.2f}</td>' in page
+        assert f'<td class="n" data-label="Silhouette">{mean:.2f}</td>' in page
     by_either = cases["outlier_weighted"] | cases["outlier_unweighted"]
     assert cases["outlier"].equals(by_either)
     assert result["n_outliers"] == cases["outlier"].sum()

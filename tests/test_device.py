@@ -28,8 +28,8 @@ from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, Silhou
 from rskc.engines import engine_for
 from rskc.engines.device import engine as device
 from rskc.engines.device import passes_array, quick_look
-from rskc.engines.device.arrays import fetch, to_host
 from rskc.engines.device.engine import DeviceEngine
+from rskc.engines.device.ops import fetch, to_host
 from rskc.metrics import revised_silhouette
 
 try:

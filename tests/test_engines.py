@@ -10,16 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_simulation
-from rskc.engines import (
-    MemoryEngine,
-    contract,
-    engine_for,
-    memory,
-    passes_info,
-    passes_numpy,
-    sharing,
-    threads,
-)
+from rskc.engines import MemoryEngine, engine_for, passes_info, passes_numpy, sharing, threads
+from rskc.engines.contract import engine as contract
+from rskc.engines.memory import engine as memory
 from rskc.metrics import classification_error_rate
 from rskc.solver import search
 
@@ -57,25 +50,6 @@ def table_distances(table):
     cases = table.cases(np.arange(table.n_cases))
     squares = [table.assign(case[None, None, :]).costs[0] for case in cases]
     return np.array(squares)
-
-
-@each_pass
-@each_shape
-def test_all_tables_have_the_distances_of_the_data(passes, shape):
-    X = draw(shape)
-    weights = np.random.default_rng(1).random((1, shape[1]))
-    weights[0, 1::3] = 0
-    engine = MemoryEngine(X, passes=passes)
-    expected = pair_distances(X, weights[0]) * engine.frame.factor**2
-    tables = engine.table(weights), engine.compact_table(weights), engine.search_table(weights)
-    for table, rounding in zip(tables, (1e-10, 1e-10, 1e-5), strict=True):
-        size = rounding * max(expected.max(), table.norms().max())
-        assert_allclose(table_distances(table), expected, atol=size, rtol=rounding)
-    active = np.count_nonzero(weights)
-    assert [table.n_cases for table in tables] == [shape[0]] * 3
-    assert tables[0].n_columns == active
-    assert tables[1].n_columns <= min(active, shape[0])
-    assert tables[2].n_columns <= min(active, shape[0])
 
 
 @each_pass
@@ -200,41 +174,6 @@ def test_constant_data_have_a_frame():
 
 
 @each_pass
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_place_and_restore_are_inverse(passes, dtype):
-    X = (draw((80, 7)) + 1000).astype(dtype)
-    engine = MemoryEngine(X, passes=passes)
-    table, labels = engine.table(np.ones((1, 7))), np.arange(80, dtype=np.int32)[None] % 4
-    sums = engine.sums(labels, 4)
-    means = engine.restore(sums.means())
-    assert means.dtype == dtype
-    expected = np.stack([X[labels[0] == k].mean(axis=0, dtype=float) for k in range(4)])
-    assert_allclose(means[0], expected, rtol=4 * np.finfo(dtype).eps)
-    rounding = 1e4 * np.finfo(dtype).eps * engine.frame.factor
-    assert_allclose(table.place(means)[0], table.sums(labels, 4).means()[0], atol=rounding)
-    assert_allclose(engine.place(means)[0], sums.means()[0], atol=rounding)
-    assert_array_equal(engine.restore(engine.place(X[None, :4]))[0], X[:4])
-
-
-@each_pass
-def test_farthest_takes_the_lower_number_in_a_tie(passes):
-    engine = MemoryEngine(np.zeros((6, 1)), passes=passes)
-    distances = np.array([[1.0, 5, 5, 0, 5, 9], [2, 2, 2, 2, 2, 2]])
-    found = engine.farthest(distances, 3).mask
-    assert_array_equal(np.flatnonzero(found[0]), [1, 2, 5])
-    assert_array_equal(np.flatnonzero(found[1]), [0, 1, 2])
-    assert not engine.farthest(distances, 0).mask.any()
-    assert engine.farthest(distances, 6).mask.all()
-
-
-@each_pass
-def test_farthest_ranks_infinite_distances_first(passes):
-    distances = np.array([[1.0, np.inf, 3, np.inf]])
-    found = MemoryEngine(np.zeros((4, 1)), passes=passes).farthest(distances, 2).mask
-    assert_array_equal(np.flatnonzero(found[0]), [1, 3])
-
-
-@each_pass
 def test_distances_too_large_for_a_float_are_infinite(passes):
     X = np.zeros((4, 2))
     X[1, 0], X[3, 1] = 1e200, -1e200
@@ -273,7 +212,7 @@ def test_very_many_threads_are_accepted():
 
 
 def test_engines_import_nothing_from_above():
-    folder = Path(memory.__file__).parent
+    folder = Path(memory.__file__).parents[1]
     texts = (path.read_text("utf-8") for path in folder.rglob("*.py"))
     lines = (line.split() for text in texts for line in text.splitlines())
     imported = {words[1] for words in lines if words[:1] in (["from"], ["import"])}
@@ -351,30 +290,32 @@ def test_a_pass_has_threads_by_its_size(monkeypatch):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
-@pytest.mark.parametrize("n_parts", [0, 1, 2, 30])
-def test_shared_parts_come_in_their_order(n_parts, n_threads):
-    found = sharing.share(lambda part: (part, part**2), n_parts, n_threads)
-    assert found == [(part, part**2) for part in range(n_parts)]
+@pytest.mark.parametrize("n_runs", [0, 1, 2, 30])
+@pytest.mark.parametrize("step", [1, 4])
+def test_shared_runs_come_in_their_order(n_runs, step, n_threads):
+    found = sharing.share(lambda rows: list(range(n_runs))[rows], n_runs, step, n_threads, np.inf)
+    assert [len(part) for part in found[:-1]] == [step] * (len(found) - 1)
+    assert [run for part in found for run in part] == list(range(n_runs))
 
 
-def test_small_work_is_not_shared(monkeypatch):
+def test_small_work_is_one_part(monkeypatch):
     monkeypatch.setattr(sharing, "_pool", None)
-    assert sharing.share(str, 3, 2, sharing.SHARED_WORK) == ["0", "1", "2"]
+    assert sharing.share(str, 3, 1, 2, sharing.SHARED_WORK) == ["slice(0, 3, None)"]
 
 
 def test_what_another_thread_does_not_end_is_made_again():
     begun, ended = threading.Event(), threading.Event()
 
-    def work(part):
+    def work(rows):
         if threading.current_thread() is threading.main_thread():
             begun.wait(60)  # another thread has a part
         elif not ended.is_set():
             begun.set()
             ended.wait(60)
-        return part
+        return rows.start
 
     try:
-        assert sharing.share(work, 4, 2) == [0, 1, 2, 3]
+        assert sharing.share(work, 4, 1, 2, np.inf) == [0, 1, 2, 3]
     finally:
         ended.set()
 
@@ -382,14 +323,14 @@ def test_what_another_thread_does_not_end_is_made_again():
 def test_an_error_in_another_thread_is_raised_here():
     begun = threading.Event()
 
-    def work(part):
+    def work(rows):
         if threading.current_thread() is threading.main_thread() and not begun.wait(60):
-            return part
+            return rows
         begun.set()
         raise MemoryError("no room")
 
     with pytest.raises(MemoryError, match="no room"):
-        sharing.share(work, 4, 2)
+        sharing.share(work, 4, 1, 2, np.inf)
 
 
 SPOILT = {

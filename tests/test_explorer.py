@@ -4,8 +4,11 @@ import base64
 import json
 import re
 import shlex
+import shutil
+import subprocess
 import zlib
 from functools import partial
+from importlib import resources
 
 import numpy as np
 import pandas as pd
@@ -16,11 +19,12 @@ from scipy.sparse import csr_array
 import rskc
 from rskc import RobustSparseKMeans
 from rskc.explorer import Explorer
-from rskc.explorer.grid import Exploration, _nearest, _with
+from rskc.explorer.grid import Exploration, _describe, _nearest, _with
 from rskc.explorer.packing import MISSING, bits_for, packed, scaled
 from rskc.explorer.views import _match, scene_of
 from rskc.metrics import classification_error_rate
 from rskc.selection.runner import Runner
+from rskc.selection.subsample import Sample
 
 ALONE = {"n_jobs": 1, "progress": False}
 
@@ -230,11 +234,16 @@ def test_features_of_a_group_have_its_weight():
 
 
 def test_the_nearest_center_is_that_of_predict():
-    X = corners()
-    X[3, 0], X[5, 1] = np.nan, np.nan
-    model = RobustSparseKMeans(3, n_features=4, trim=0.05, random_state=0).fit(X)
-    fit = {"weights": model.feature_weights_, "centers": model.cluster_centers_}
+    """Also where a center has no value of a feature: no case of cluster 0 has one of the first."""
+    X = np.delete(corners(), 7, axis=0)
+    clusters = (X[:, 0] > 4) + 2 * (X[:, 1] > 4)
+    X[3, 4], X[5, 4], X[clusters == 0, 2] = np.nan, np.nan, np.nan
+    model = RobustSparseKMeans(3, l1_bound=None, trim=0.05, random_state=0).fit(X)
+    assert np.isnan(model.cluster_centers_).any()
+    search = Exploration(model, [3], [6], [0.05], n_splits=0, **ALONE).fit(X)
+    fit = _describe(model, Sample(X, None))
     assert_array_equal(_nearest(X, fit), model.predict(X))
+    assert_array_equal(search.sizes_[0], np.bincount(search.fits_[0]["labels"]))
 
 
 @pytest.mark.parametrize(
@@ -328,6 +337,23 @@ def test_bits():
     values = np.array([4, 0, 7, 1, 5])
     assert len(packed(values, 3)) == 2
     assert_array_equal(unpacked(packed(values, 3).tobytes(), 5, 3), values)
+
+
+@pytest.mark.parametrize("bits", [1, 3, 8, 9, 12, 16])
+def test_the_page_reads_the_numbers_that_were_packed(bits):
+    """More than 256 clusters, and more than 127 splits, take more than a byte."""
+    if shutil.which("node") is None:
+        pytest.skip("needs node, which is not installed")
+    values = np.random.default_rng(bits).integers(0, 2**bits, 41)
+    script = resources.files("rskc.explorer").joinpath("static/data.js").read_text("utf-8")
+    script += f"""
+    const bytes = Uint8Array.from({[0, 0, *packed(values, bits).tolist()]});
+    console.log(JSON.stringify([...unpacked(bytes, 2, {len(values)}, {bits})]));
+    """
+    told = subprocess.run(
+        ["node", "--input-type=module"], input=script, capture_output=True, text=True, check=True
+    )
+    assert json.loads(told.stdout) == values.tolist()
 
 
 def test_sixteen_bits():

@@ -57,6 +57,10 @@ def test_what_killed_processes_left_behind_is_removed_a_day_later(tmp_path):
         path.write_bytes(b"half")
     for path in (old, other):
         os.utime(path, (0, 0))
+    folder = tmp_path / ".rskc-results.x.part"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub/labels.csv").write_bytes(b"half")
+    os.utime(folder, (0, 0))
     with atomic_write(tmp_path / "new") as file:
         file.write(b"1")
     assert sorted(os.listdir(tmp_path)) == [".rskc-b.part", "c.part", "new"]

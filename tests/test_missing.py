@@ -152,52 +152,6 @@ def scene(seed, n=30, p=7, K=3, runs=2):
     return Scene(X, groups, centers, weights)
 
 
-@each_pass
-@given(seed=st.integers(0, 10**6))
-def test_distances_are_those_of_the_definition(passes, seed):
-    X, groups, centers, weights = scene(seed)
-    engine, labels = incomplete_engine(X, passes=passes), np.maximum(groups, 0)
-    found = engine.distances(labels, engine.place(centers), weights) * engine.unit
-    equal = engine.distances(labels, engine.place(centers)) * engine.unit
-    for r, label in enumerate(labels):
-        own = np.arange(len(X)), label
-        assert_allclose(
-            found[r], plain_distances(X, centers[r], weights[r])[own], rtol=1e-9, atol=1e-12
-        )
-        assert_allclose(
-            equal[r], plain_distances(X, centers[r], np.ones(7))[own], rtol=1e-9, atol=1e-12
-        )
-
-
-@each_pass
-@given(seed=st.integers(0, 10**6))
-def test_means_and_between_sums_are_those_of_the_definition(passes, seed):
-    X, groups, _, weights = scene(seed)
-    engine = incomplete_engine(X, passes=passes)
-    sums = engine.sums(groups, 3)
-    between = engine.between(sums, groups, weights) * engine.unit
-    for r, group in enumerate(groups):
-        assert_allclose(engine.restore(sums.means())[r], plain_means(X, group, 3), atol=1e-12)
-        assert_allclose(between[r], plain_between(X, group, 3, weights[r]), atol=1e-10)
-
-
-@each_pass
-@given(seed=st.integers(0, 10**6))
-def test_cases_go_to_the_nearest_center_by_the_definition(passes, seed):
-    X, _, centers, weights = scene(seed)
-    engine = incomplete_engine(X, passes=passes)
-    table = engine.table(weights)
-    labels, costs = table.assign(table.place(centers))
-    for r in range(len(centers)):
-        plain = plain_distances(X, centers[r], weights[r])
-        blind = np.isinf(plain).all(axis=1)
-        reached = plain[np.arange(len(X)), labels[r]]
-        assert_allclose(reached[~blind], plain[~blind].min(axis=1), rtol=1e-9, atol=1e-12)
-        assert_allclose(costs[r][~blind] * engine.unit, reached[~blind], rtol=1e-9, atol=1e-12)
-        assert_array_equal(labels[r][blind], 0)
-        assert_array_equal(costs[r][blind], 0)
-
-
 def move(passes, X, weights, groups, K, max_rounds=10):
     table = incomplete_engine(X, passes=passes).table(weights)
     groups, sums, moves = table.single_moves(groups, K, max_rounds)

@@ -13,9 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from engine_kinds import threads_everywhere
-from rskc.engines import Assignment, Sums, engine_for, memory, passes_numpy
+from rskc.engines import Assignment, Sums, engine_for, passes_numpy
 from rskc.engines.descent import descend_by_passes
 from rskc.engines.groups import labels_of as groups_of
+from rskc.engines.memory import engine as memory
 
 try:
     from rskc.engines import _passes
@@ -184,31 +185,6 @@ def test_a_product_has_the_same_bits_in_any_company(dtype):
 
 @each_pass
 @each_dtype
-@given(
-    seed=seeds,
-    n=st.integers(1, 300),
-    q=st.integers(1, 9),
-    K=st.integers(1, 5),
-    runs=st.integers(1, 4),
-    own=st.booleans(),
-)
-def test_assign_finds_the_nearest_center_and_the_lower_number_in_a_tie(
-    passes, dtype, seed, n, q, K, runs, own
-):
-    rng = np.random.default_rng(seed)
-    X, centers = whole(rng, (n, q), dtype, 3), whole(rng, (runs, K, q), size=3)
-    weights = whole_weights(rng, runs if own else 1, q)
-    table = table_of(passes, X, weights)
-    labels, costs = table.assign(table.place(centers))
-    expected = squared_distances(X, centers, weights)
-    assert labels.dtype == np.int32
-    assert costs.dtype == dtype
-    assert_array_equal(labels, expected.argmin(axis=2))
-    assert_array_equal(costs, expected.min(axis=2))
-
-
-@each_pass
-@each_dtype
 @pytest.mark.parametrize(
     ("n", "q", "K", "runs"), [(3000, 11, 7, 3), (1025, 3, 40, 5), (70, 90, 2, 400)]
 )
@@ -236,16 +212,6 @@ def test_costs_are_near_the_truth_and_never_below_0(passes, dtype):
     assert (costs >= 0).all()
 
 
-@each_pass
-def test_a_table_for_some_runs_is_the_table_without_the_others(passes):
-    rng = np.random.default_rng(2)
-    X, weights, centers = rng.normal(size=(80, 6)), rng.random((5, 6)), rng.normal(size=(5, 3, 6))
-    table, some = table_of(passes, X, weights), np.array([3, 0])
-    every, part = table.assign(centers), table.of_runs(some).assign(centers[some])
-    assert_array_equal(part.labels, every.labels[some])
-    assert_allclose(part.costs, every.costs[some], rtol=1e-12)
-
-
 # ---- trim
 
 
@@ -253,19 +219,6 @@ def call_trim(passes, labels, costs, m, threads=1):
     return table_of(passes, np.zeros((labels.shape[1], 1)), np.ones((1, 1)), threads).trim(
         Assignment(labels, costs), m
     )
-
-
-@each_pass
-@each_dtype
-@given(seed=seeds, n=st.integers(1, 60), levels=st.integers(1, 20), data=st.data())
-def test_trim_takes_the_largest_and_the_lower_number_in_a_tie(passes, dtype, seed, n, levels, data):
-    m = data.draw(st.integers(0, n))
-    rng = np.random.default_rng(seed)
-    labels, costs = rng.integers(0, 4, (3, n), np.int32), rng.integers(0, levels, (3, n))
-    groups, kept = call_trim(passes, labels, costs.astype(dtype), m)
-    expected = plain_trim(labels, costs, m)
-    assert_array_equal(groups, expected[0])
-    assert_array_equal(kept, expected[1])
 
 
 LADDER = np.arange(LARGE) % (1 + LARGE // 32)  # 0 wherever the sample of the selection looks
@@ -284,50 +237,7 @@ SHAPES = {
 }
 
 
-@each_pass
-@each_dtype
-@pytest.mark.parametrize("shape", SHAPES)
-def test_trim_of_many_cases(passes, dtype, shape):
-    rng = np.random.default_rng(3)
-    costs = np.array([SHAPES[shape](rng) for _ in range(2)], dtype)
-    labels = rng.integers(0, 9, costs.shape, np.int32)
-    for m in (0, 1, 2, 150, LARGE // 10, LARGE // 2, LARGE - 2, LARGE - 1, LARGE):
-        groups, kept = call_trim(passes, labels, costs, m)
-        expected = plain_trim(labels, costs, m)
-        assert_array_equal(groups, expected[0], err_msg=f"m={m}")
-        assert_allclose(kept, expected[1], rtol=1e-9, atol=1e-9, err_msg=f"m={m}")
-
-
-@each_pass
-@each_dtype
-@pytest.mark.parametrize("m", [1, 3])
-def test_outlying_costs_leave_no_trace_in_the_sum_of_the_others(passes, dtype, m):
-    costs = np.ones((1, 50), dtype)
-    costs[0, [4, 20, 30][:m]] = 1e25
-    groups, kept = call_trim(passes, np.zeros((1, 50), np.int32), costs, m)
-    assert_array_equal(np.flatnonzero(groups[0] < 0), [4, 20, 30][:m])
-    assert kept[0] == 50 - m
-
-
 # ---- Sums and distances
-
-
-@each_pass
-@each_dtype
-@given(seed=seeds, n=st.integers(1, 300), q=st.integers(1, 6), K=st.integers(1, 5))
-def test_shifted_sums_are_those_of_the_new_groups(passes, dtype, seed, n, q, K):
-    rng = np.random.default_rng(seed)
-    X, location = whole(rng, (n, q), dtype), whole(rng, q)
-    engine = engine_of(passes, X, location)
-    before, after = rng.integers(-1, K, (2, 3, n), np.int32)
-    for owner in (engine, engine.table(np.ones((1, q)))):
-        sums = owner.sums(before, K)
-        assert_same_sums(sums, plain_sums(X - location, before, K))
-        assert_array_equal(owner.shift(sums, before, after), (before != after).sum(axis=1))
-        assert_same_sums(sums, plain_sums(X - location, after, K))
-        owner.shift(sums, after, np.full_like(after, -1))
-        assert not sums.totals.any()
-        assert not sums.counts.any()
 
 
 @each_pass
@@ -339,27 +249,6 @@ def test_sums_over_several_stripes(passes, dtype):
     groups = rng.integers(-1, 4, (2, len(X)), np.int32)
     for owner in (engine, engine.table(np.ones((1, 3)))):
         assert_same_sums(owner.sums(groups, 4), plain_sums(X - location, groups, 4))
-
-
-@each_pass
-@each_dtype
-@given(
-    seed=seeds,
-    n=st.integers(1, 60),
-    q=st.integers(1, 20),
-    runs=st.integers(1, 3),
-    own=st.booleans(),
-)
-def test_distances_to_the_own_center(passes, dtype, seed, n, q, runs, own):
-    rng = np.random.default_rng(seed)
-    X, location = whole(rng, (n, q), dtype), whole(rng, q)
-    weights = whole_weights(rng, runs if own else 1, q)
-    centers, labels = whole(rng, (runs, 3, q)), rng.integers(0, 3, (runs, n), np.int32)
-    engine = engine_of(passes, X, location)
-    weighted = own_columns(squared_distances(X - location, centers, weights), labels)
-    assert_array_equal(engine.distances(labels, centers, weights), weighted)
-    plain = own_columns(squared_distances(X - location, centers, np.ones(q)), labels)
-    assert_array_equal(engine.distances(labels, centers), plain)
 
 
 @each_pass
@@ -529,7 +418,7 @@ def test_a_table_without_a_second_copy_row_by_row_is_the_same(dtype, monkeypatch
         return cases, sums.totals, sums.counts, moved, moved_sums.totals, moves
 
     expected = everything()
-    monkeypatch.setattr(memory, "ROWS_BYTES", 0)
+    monkeypatch.setattr(memory.MemoryEngine, "rows_bytes", 0)
     for found, value in zip(everything(), expected, strict=True):
         assert_array_equal(found, value)
 
@@ -628,3 +517,26 @@ def test_a_descent_gives_empty_clusters_the_costliest_cases(masses):
     loop = descend_by_passes(table, centers, 3, 1, 0.0)
     assert_array_equal(groups_of(found.groups), groups_of(loop.groups))
     assert (table.arrays.sizes(found.groups, 5) > 0).all()
+
+
+# ---- Groups and draws
+
+
+@each_pass
+def test_sums_over_groups_and_trimmed_cases(passes):
+    groups = np.array([[0, 2, -1, 2], [1, 1, 1, -1]], np.int32)
+    values, out = np.array([1.0, 2.0, 4.0, 8.0]), np.empty((2, 4))
+    passes.group_sums(groups, values, out)
+    assert_array_equal(out, [[4, 1, 0, 10], [8, 0, 7, 0]])
+    passes.group_sums(groups, None, out)
+    assert_array_equal(out, [[1, 1, 0, 2], [1, 0, 3, 0]])
+
+
+@each_pass
+@each_dtype
+def test_cases_are_drawn_in_proportion_to_their_chances(passes, dtype):
+    chances = np.array([[1, 0, 0, 3], [0, 0, 0, 0]], dtype)
+    uniforms = np.tile([0.0, 0.2, 0.25, 0.3, 0.99, 1.0], (2, 1))
+    cases = np.empty(uniforms.shape, np.int64)
+    passes.draw(chances, uniforms, cases)
+    assert_array_equal(cases, [[0, 0, 3, 3, 3, 3], [0, 0, 1, 1, 3, 3]])

@@ -18,6 +18,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import adjusted_rand_score
 
 from rskc import RobustSparseKMeans
 from rskc.atomic import atomic_write
@@ -27,6 +28,7 @@ from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.pictures.palette import PALETTE, contrast, readable_on
 from rskc.report import Report, make_report, summarize
 from rskc.report._charts import DARK_PAPER, charts_of
+from rskc.report._clusters import short_names
 from rskc.report._facts import plain_numbers
 from rskc.report._prose import advise
 from rskc.report._searches import curves_of
@@ -212,12 +214,61 @@ def test_a_cluster_without_markers_says_so(model, summary):
     assert "no feature differs by half an SD or more" in Reader(Report(bare).html).text
 
 
+def test_a_sentence_for_each_cluster():
+    """In the units and the words of the file, as one says it to a colleague."""
+    rng = np.random.default_rng(0)
+    is_big = np.arange(100) < 40
+    table = pd.DataFrame(
+        {
+            "annual spend": np.where(is_big, 8400, 1200) + rng.normal(0, 90, 100),
+            "returns": np.where(is_big, 2, 30) + rng.normal(0, 1, 100),
+            "city": np.where(is_big, "Vienna", "Graz"),
+        },
+        index=[f"customer {i}" for i in range(100)],
+    )
+    units = {"annual spend": (table["annual spend"].mean(), table["annual spend"].std())}
+    units["returns"] = (0.0, 10.0)
+    standardized = table.copy()
+    for name, (center, scale) in units.items():
+        standardized[name] = (table[name] - center) / scale
+    made = summarize(fit(standardized, 2, l1_bound=None), standardized, units=units)["clusters"]
+    (spender,) = (row for row in made if row["size"] == 40)
+    sentence = spender["sentence"]
+    assert sentence.startswith("40 cases (40%): ")
+    assert re.search(r"high annual spend \(mean 8,[34]\d\d against 1,[12]\d\d\)", sentence)
+    assert re.search(r"low returns \(mean [\d.]+ against [\d.]+\)", sentence)
+    assert "mostly city = Vienna (100% against 0%)" in sentence
+    assert sentence.endswith(f" Its most typical case is {spender['typical']}.")
+    assert table.city[spender["typical"]] == "Vienna"
+    assert made[0]["name"] != made[1]["name"]
+    first, second = (row["profile"] for row in made)
+    for one, other in zip(first, second, strict=True):
+        assert one["feature"] == other["feature"]
+        assert one["effect"] == pytest.approx(-other["effect"])
+
+
+def test_sentences_without_a_marker_or_another_cluster(X):
+    (one,) = summarize(fit(X, 1, l1_bound=None), X)["clusters"]
+    assert one["sentence"].startswith("60 cases (100%). Its most typical case is ")
+    assert one["name"] == "cluster 0"
+    assert short_names([[], []]) == ["cluster 0", "cluster 1"]
+
+
+def test_a_sentence_says_how_stable_a_cluster_is(stable):
+    X, search = stable
+    made = summarize(search.best_estimator_, X, searches=search)["clusters"]
+    for row, value in zip(made, search.cluster_stability_, strict=True):
+        assert f"over the half-samples (median Jaccard index {value:.2f})" in row["sentence"]
+        assert row["stability"] == value
+
+
 def test_truth(model, summary):
     true = np.repeat(["a", "b", "c"], 20)
     assert_allclose(summary["truth"]["cer"], classification_error_rate(true, model.labels_))
     kept = ~model.trimmed_
     expected = classification_error_rate(true[kept], model.labels_[kept])
     assert_allclose(summary["truth"]["cer_kept"], expected)
+    assert_allclose(summary["truth"]["ari"], adjusted_rand_score(true, model.labels_))
     assert summary["truth"]["classes"]["class"] == ["a", "b", "c"]
     assert sum(summary["truth"]["classes"]["size"]) == 60
     words, codes = summary["cases"]["words"]["class"], summary["cases"]["data"]["class"]
@@ -474,7 +525,7 @@ def test_markers_say_how_often_half_samples_find_them(stable):
 
 @pytest.mark.parametrize(
     ("stability", "word"),
-    [(1, "stable"), (0.85, "stable"), (0.84, "fairly stable"), (0.59, "doubtful")],
+    [(1, "stable"), (0.85, "stable"), (0.84, "fairly stable"), (0.59, "unstable")],
 )
 def test_each_cluster_has_a_word(stable, stability, word):
     X, search = stable
@@ -828,7 +879,7 @@ def test_names_are_harmless(place):
         "code",
         "strong",
     }
-    assert len(reader.all("script")) == 4
+    assert len(reader.all("script")) == 5
     assert not any(n.startswith("on") for _, a in reader.elements for n in a)
     assert "55433" not in reader.text
     for index in ("chart-data", "table-data"):

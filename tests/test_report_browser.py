@@ -220,6 +220,40 @@ def test_download_is_safe_for_spreadsheets(watch, model):
     assert not any(row["case"][0] in "=+-@" for row in rows)
 
 
+def test_names_of_clusters_are_written_anew(browser, path, tmp_path):
+    with Watch(browser, path) as watch:
+        name = watch.page.get_by_role("textbox", name="Name of cluster 1")
+        before = name.inner_text()
+        assert before
+        name.fill("Regular <b>customers</b>")
+        name.press("Enter")
+        wait_until(lambda: watch.rows_of("clusters", "centers")[1]["called"].startswith("1: Reg"))
+        # In the key of a chart and in the table, as text.
+        shown = watch.page.locator('[data-name-of="1"]').all_inner_texts()
+        assert len(shown) > 2
+        assert set(shown) == {"Regular <b>customers</b>"}
+        with watch.page.expect_download() as waiting:
+            watch.page.locator("[data-table=cases] .download").click()
+        text = waiting.value.path().read_bytes().decode("utf-8-sig")
+        names = {row["cluster"]: row["cluster_name"] for row in csv.DictReader(io.StringIO(text))}
+        assert names["1"] == "Regular <b>customers</b>"
+        # The same browser remembers, and a copy of the page tells others.
+        watch.page.reload()
+        watch.page.wait_for_selector("html[data-ready=yes]")
+        assert name.inner_text() == "Regular <b>customers</b>"
+        with watch.page.expect_download() as waiting:
+            watch.page.get_by_text("Save a copy of this page").click()
+        copy = tmp_path / "copy.html"
+        waiting.value.save_as(copy)
+        assert watch.complaints == []
+    with Watch(browser, copy) as watch:
+        assert watch.complaints == []
+        assert watch.count(".drawing[data-drawn=yes]") == len(CHARTS)
+        assert set(watch.page.locator('[data-name-of="1"]').all_inner_texts()) == set(shown)
+        assert watch.page.locator('[data-name-of="0"]').first.inner_text()
+        assert len(cells(watch, "cases", 1)) == 200
+
+
 def background(watch):
     return watch.page.evaluate("getComputedStyle(document.body).backgroundColor")
 

@@ -603,7 +603,38 @@ def damage_results(path):
     alter(path, "update results set value = substr(value, 1, 60)")
 
 
-@pytest.mark.parametrize("damage", [damage_pages, damage_results])
+def zero_results(path):
+    alter(path, "update results set value = zeroblob(length(value))")
+
+
+def retype_results(path):
+    alter(path, "update results set value = 'text'")
+
+
+def swap_results(path):
+    alter(path, "update results set value = (select value from results limit 1)")
+
+
+def retype_the_seed(path):
+    alter(path, "update identity set value = 'none' where name = 'seed'")
+
+
+def forget_the_seed(path):
+    alter(path, "delete from identity where name = 'seed'")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        damage_pages,
+        damage_results,
+        zero_results,
+        retype_results,
+        swap_results,
+        retype_the_seed,
+        forget_the_seed,
+    ],
+)
 def test_a_checkpoint_with_damaged_results_is_refused(damage, tmp_path):
     path = tmp_path / "checkpoint"
     interrupted(search_of("GapL1"), path, 4)

@@ -15,8 +15,9 @@ from sklearn.base import clone
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
-from rskc.engines import engine_for, memory, passes_numpy
-from rskc.engines.ops import NUMPY_OPS as ARRAYS
+from rskc.engines import engine_for, passes_numpy
+from rskc.engines.memory import engine as memory
+from rskc.engines.memory.ops import NUMPY_OPS as ARRAYS
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, solve, solve_path
 from rskc.solver import finish as finish_module

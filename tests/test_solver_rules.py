@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rskc.engines import Sums, engine_for
-from rskc.engines.ops import NUMPY_OPS as ARRAYS
+from rskc.engines.memory.ops import NUMPY_OPS as ARRAYS
 from rskc.solver import Problem, alternate
 from rskc.solver import search as search_module
 from rskc.solver.partition import Partitions, moves_pay

@@ -38,7 +38,7 @@ def to_numpy(array: Any) -> np.ndarray:
         return np.asarray(without_mask(array))
     if is_dask(array):
         return np.asarray(array.compute())
-    from rskc.engines.device.arrays import to_host
+    from rskc.engines.device.ops import to_host
 
     return to_host(array.detach() if hasattr(array, "detach") else array)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -57,7 +59,7 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
 def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
     if target.is_dir():
         raise IsADirectoryError(21, "Is a directory", str(target))
-    _remove_leftovers(target.parent)
+    remove_leftovers(target.parent)
     handle, temporary = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=target.parent)
     try:
         with _opened(handle, mode) as file:
@@ -73,16 +75,24 @@ def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
     _sync(target.parent)
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Remove temporary files that a killed process left behind a day ago or more."""
+def remove_leftovers(folder: Path) -> None:
+    """Remove temporary files and folders that a killed process left behind a day ago or more."""
     names: list[str] = []
     with suppress(OSError):  # it may be written to and not be listed
         names = os.listdir(folder)
     for name in names:
         if name.startswith(PREFIX) and name.endswith(SUFFIX):
             with suppress(OSError):  # another process was faster, or it is another user's
-                if time.time() - (folder / name).lstat().st_mtime > LEFT_BEHIND:
-                    (folder / name).unlink()
+                found = (folder / name).lstat()
+                if time.time() - found.st_mtime > LEFT_BEHIND:
+                    _remove(folder / name, found)
+
+
+def _remove(path: Path, found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _opened(target: int | Path, mode: str) -> IO[Any]:

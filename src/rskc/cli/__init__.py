@@ -23,9 +23,11 @@ def main() -> None:
     """Run the command line, and leave with 0, 1 (data or settings), 2 (usage) or 130 (Ctrl-C)."""
     # Importing scikit-learn makes many objects and no garbage: looking for it takes 0.2 s of 1.8.
     gc.set_threshold(200_000, 20, 20)
+    _open_closed_streams()
     _tolerate_any_text()
-    with suppress(ValueError, AttributeError):  # not the main thread; not that system
-        signal.signal(signal.SIGTERM, _end)
+    for name in ("SIGTERM", "SIGHUP"):
+        with suppress(ValueError, AttributeError):  # not the main thread; not that system
+            signal.signal(getattr(signal, name), _end)
     try:
         _load_app()(prog_name="rskc")
     except KeyboardInterrupt:  # while starting or ending
@@ -46,9 +48,16 @@ def _load_app() -> Any:
     return app
 
 
-def _end(*_: object) -> None:
+def _end(number: int, _: object) -> None:
     """Clean up when asked to end, and leave as if that signal had done it."""
-    sys.exit(128 + signal.SIGTERM)
+    sys.exit(128 + number)
+
+
+def _open_closed_streams() -> None:
+    """Let what is printed to a closed stream go nowhere: not into the next file that is opened."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (it stays open)
 
 
 def _tolerate_any_text() -> None:

@@ -133,7 +133,12 @@ class Console:
 def _rich(stream: Any) -> Any:
     from rich.console import Console as RichConsole
 
-    return RichConsole(file=stream, highlight=False, emoji=False)
+    class Console(RichConsole):
+        def on_broken_pipe(self) -> None:
+            """Leave it to the application: rich would exit with 1 where ``head`` went away."""
+            raise BrokenPipeError
+
+    return Console(file=stream, highlight=False, emoji=False)
 
 
 def bold(words: str, style: str = "bold") -> Any:

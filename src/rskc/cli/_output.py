@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from rskc.atomic import PREFIX, SUFFIX, remove_leftovers
 from rskc.cli._results import Result, headline
 
 # The files that we write, and what they are.
@@ -28,25 +29,26 @@ RANKED = re.compile(r"cluster-\d+\.rnk")  # those of write_ranked_lists
 
 
 @contextmanager
-def results_folder(folder: Path, force: bool) -> Iterator[Path]:
+def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[Path]:
     """Make a folder beside ``folder`` to write into, which takes its place when the block ends.
 
     If the block is left by an exception, nothing stays. With ``force`` an existing folder keeps
-    what is not ours.
+    what is not ours. ``inputs`` are the files that the results are made of.
     """
     target = Path(os.path.realpath(folder))
     check_folder(folder)
-    if not force and target.is_dir() and any(target.iterdir()):
-        raise ValueError(
-            f"the folder {str(folder)!r} is there already; use --force to replace the results in "
-            "it, or --out for another folder."
-        )
+    _check_inputs(target, folder, inputs)
+    if not force:
+        _check_empty(target, folder)
+    remove_leftovers(target.parent)
     made, part = [parent for parent in target.parents if not parent.exists()], None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        prefix = f".{target.name[:60]}."
-        part = Path(tempfile.mkdtemp(prefix=prefix, suffix=".part", dir=target.parent))
+        prefix = f"{PREFIX}{target.name[:60]}."
+        part = Path(tempfile.mkdtemp(prefix=prefix, suffix=SUFFIX, dir=target.parent))
         yield part
+        if not force:
+            _check_empty(target, folder)  # another run may have made it meanwhile
         _install(part, target)
     except BaseException as error:
         if part is not None:
@@ -57,6 +59,29 @@ def results_folder(folder: Path, force: bool) -> Iterator[Path]:
         if isinstance(error, OSError):
             raise _about(error, part, folder) from error
         raise
+
+
+def _check_empty(target: Path, folder: Path) -> None:
+    if target.is_dir() and any(target.iterdir()):
+        raise ValueError(
+            f"the folder {str(folder)!r} is there already; use --force to replace the results in "
+            "it, or --out for another folder."
+        )
+
+
+def _check_inputs(target: Path, folder: Path, inputs: Iterable[Path | None]) -> None:
+    """Refuse to replace a file that the results are made of."""
+    for path in inputs:
+        own = None if path is None else Path(os.path.realpath(path))
+        if (
+            own is not None
+            and own.parent == target
+            and (own.name in FILES or RANKED.fullmatch(own.name))
+        ):
+            raise ValueError(
+                f"{str(path)!r} would be overwritten by the results in {str(folder)!r}; use --out "
+                "for another folder."
+            )
 
 
 def stem_of(table: Path) -> str:
@@ -79,7 +104,7 @@ def _install(part: Path, target: Path) -> None:
     mask = os.umask(0o022)
     os.umask(mask)
     part.chmod(0o777 & ~mask)
-    if not target.exists():
+    with suppress(OSError):  # it is there, and has files in it
         part.rename(target)
         return
     written = {file.name for file in part.iterdir()}
@@ -102,7 +127,7 @@ def _about(error: OSError, part: Path | None, folder: Path) -> OSError:
     return type(error)(error.errno, error.strerror, name)
 
 
-def check_no_file(path: Path | None, force: bool) -> None:
+def check_no_file(path: Path | None, force: bool, *inputs: Path) -> None:
     """Refuse, before any work, to overwrite a file or to write where there is no folder."""
     if path is None:
         return
@@ -112,6 +137,8 @@ def check_no_file(path: Path | None, force: bool) -> None:
         raise ValueError(
             f"{str(path)!r} is there already; use --force to replace it, or --out for another name."
         )
+    if any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
+        raise ValueError(f"{str(path)!r} is read too; use --out for another name.")
     path.parent.mkdir(parents=True, exist_ok=True)
 
 
@@ -143,7 +170,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "reading": data.reading,
         "id_column": data.table.id_column,
         "units": {name: how.unit for name, how in data.table.written.items() if how.unit},
-        "scaling": data.scaling.extra(),
+        "preparation": data.preparer.to_plain(),
         "file": data.table.path.name,
         "sha256": data.table.sha256,
         "command": result.command,
@@ -182,3 +209,18 @@ def open_model(path: Path) -> Any:
     if path.is_dir() and not (path / "model.rskc").exists():
         raise ModelFileError(f"the folder {str(path)!r} has no model.rskc in it.")
     return read_model(path / "model.rskc" if path.is_dir() else path)
+
+
+def preparer_of(saved: Any) -> Any:
+    """Return what prepared the table of a saved model."""
+    from rskc.preparation import Preparer
+
+    extra, p = saved.extra, saved.model.n_features_in_
+    if "preparation" in extra:
+        return Preparer.from_plain(extra["preparation"], p)
+    of, kind, *arrays = (extra.get("scaling") or {"of": "none", "kind": "robust"}).values()
+    scale = "mad" if kind == "robust" else "std"  # of rskc 0.1
+    state = {"log": None, "standardize": None if of == "none" else of, "scale": scale}
+    if of == "columns":
+        state["center_"], state["scale_"] = arrays
+    return Preparer.from_plain(state, p)

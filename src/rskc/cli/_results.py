@@ -102,8 +102,9 @@ class Result:
 
     @cached_property
     def cases(self) -> Any:
-        """A row a case, with silhouettes; after a search by half-samples, with its stability."""
-        return self.with_stability(self.model.cases_frame(self.data.X), first=0)
+        """A row a case, with silhouette, known class and, after a search, stability."""
+        cases = with_classes(self.model.cases_frame(self.data.X), self.data.table.labels)
+        return self.with_stability(cases, first=0)
 
     @cached_property
     def features(self) -> Any:
@@ -169,13 +170,18 @@ class Result:
     @property
     def names(self) -> dict[str, str]:
         """What parameters and searches are called by someone who typed the command."""
-        if self.data.scaling.of == "columns":
-            return NAMES | {"ColumnStandardizer()": ""}
+        preparer = self.data.preparer
+        known = NAMES | ({"Preparer()": ""} if preparer.log == "auto" else {})
+        if preparer.standardize_ == "columns":
+            return known | {"ColumnStandardizer()": ""}
         force = [] if "--force" in self.command else ["--force"]
-        standardized = shlex.join([*self.command, "--standardize", "columns", *force])
+        asked, remedy = shlex.join(self.command), ["--standardize", "columns"]
+        if " --prepare none" in asked:
+            asked, remedy = asked.replace(" --prepare none", ""), []
+        standardized = shlex.join([*shlex.split(asked), *remedy, *force])
         if len(standardized) > LONGEST_COMMAND or self.command[1:2] != ["fit"]:
-            return NAMES
-        return NAMES | {"ColumnStandardizer()": standardized}
+            return known
+        return known | {"ColumnStandardizer()": standardized}
 
     @cached_property
     def advice(self) -> list[dict[str, str]]:
@@ -236,9 +242,8 @@ class Result:
             },
             "reading": data.reading,
             "standardization": {
-                "of": data.scaling.of,
-                "scale": data.scaling.kind,
-                "words": data.scaling.words(),
+                "of": data.preparer.standardize_ or "none",
+                "words": data.preparer.describe(),
             },
             "parameters": self.model.get_params(),
             "seed": self.model.random_state,
@@ -280,18 +285,26 @@ class Result:
         }
 
     def _truth(self) -> dict[str, Any] | None:
+        from rskc.labels import adjusted_rand_index, read_one
         from rskc.metrics import classification_error_rate, sensitivity
 
         labels = self.data.table.labels
         if labels is None:
             return None
-        both = labels, self.model.labels_, getattr(self.model, "sample_weight_", None)
+        weights = getattr(self.model, "sample_weight_", None)
+        both = labels, self.model.labels_, weights
         return {
             "label_column": self.data.table.label_column,
             "n_cases": len(labels),
             "cer": classification_error_rate(*both),
+            "ari": adjusted_rand_index(read_one(labels=labels).codes, self.model.labels_, weights),
             "classes": sensitivity(*both).to_dict("records"),
         }
+
+
+def with_classes(cases: Any, labels: Any) -> Any:
+    """Add the known classes to a frame of cases, if there are any."""
+    return cases if labels is None else cases.assign(known_class=np.asarray(labels))
 
 
 def _search(search: Any, finding: Any) -> dict[str, Any]:

@@ -105,8 +105,9 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
         sample = f", among {truth['n_cases']:,} cases drawn at random" if result.is_sample else ""
         yield (
             f"Compared with {cleaned(truth['label_column'], 40)}",
-            f"{truth['cer']:.1%} of the pairs of cases are together in one and apart in the other "
-            f"(CER {truth['cer']:.3f}){sample}",
+            f"adjusted Rand index {truth['ari']:.3f} (1: the same, 0: by chance), CER "
+            f"{truth['cer']:.3f} ({truth['cer']:.1%} of the pairs of cases are together in one and "
+            f"apart in the other){sample}",
         )
     if data.table.n_missing:
         yield "Missing", count(data.table.n_missing, "cell")

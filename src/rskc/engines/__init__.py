@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.engines.contract import Engine, Table
+from rskc.engines.bounded import bounded_engine
+from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.ops import ArrayOps
+from rskc.engines.contract.results import Assignment, Grouping, Remaining, Summed
+from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame
-from rskc.engines.memory import MemoryEngine, MemoryTable, passes_info
-from rskc.engines.ops import ArrayOps
-from rskc.engines.results import Assignment, Grouping, Remaining, Summed
-from rskc.engines.sparse import SparseEngine, has_nan, is_full
+from rskc.engines.memory.engine import MemoryEngine, MemoryTable, passes_info
+from rskc.engines.memory.sparse import SparseEngine, has_nan, is_full
 from rskc.engines.sums import Sums
 
 __all__ = [
@@ -33,7 +35,9 @@ __all__ = [
     "Summed",
     "Sums",
     "Table",
+    "bounded_engine",
     "engine_for",
+    "memory_engine",
     "passes_info",
 ]
 
@@ -92,6 +96,11 @@ def engine_for(
     return engine
 
 
+def memory_engine(rows: np.ndarray, masses: np.ndarray | None, n_threads: int) -> Engine:
+    """Return an engine for cases in memory, whatever the engine is that they come from."""
+    return engine_for(rows, masses=masses, n_threads=n_threads)
+
+
 def _kind_of(X: Any) -> tuple[Any, Any]:
     """Return the namespace of an array, and its engine."""
     if isinstance(X, np.ndarray):
@@ -106,7 +115,7 @@ def _kind_of(X: Any) -> tuple[Any, Any]:
 def _on_host(array: Any, xp: Any) -> np.ndarray:
     if xp is np:
         return np.asarray(array)
-    from rskc.engines.device.arrays import to_host
+    from rskc.engines.device.ops import to_host
 
     return to_host(array)
 

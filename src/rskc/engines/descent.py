@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.results import Assignment, Descended
+from rskc.engines.contract.results import Assignment, Descended
 
 
 def descend_by_passes(

@@ -6,6 +6,12 @@ that the signatures agree; NumPy decides for itself.
 
 import numpy as np
 
+from rskc.engines.cells_numpy import (  # noqa: F401
+    bounded_distances,
+    bounded_sums,
+    lower_medians,
+    nearest_bounded,
+)
 from rskc.engines.moves_numpy import MissingRun, Run
 from rskc.engines.tolerances import MASS_SLACK, NOTHING, SAME_PART
 
@@ -302,3 +308,18 @@ def single_moves(
         run.scale = run.scale if scale is None else scale[own]
         run.mass = run.mass if masses is None else masses
         moves[r] = run.all_rounds(max_rounds)
+
+
+def group_sums(groups, values, out):
+    """Sum values over the trimmed cases and over each group (runs, 1 + K); None: all are 1."""
+    for r, row in enumerate(groups):
+        out[r] = np.bincount(row + 1, values, out.shape[1])
+
+
+def draw(chances, uniforms, cases):
+    """Draw a case for each uniform number, in proportion to chances; where none has any, any."""
+    ladder = np.cumsum(chances, axis=1, dtype=np.float64)
+    ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)
+    for r, steps in enumerate(ladder):
+        cases[r] = np.searchsorted(steps, uniforms[r] * steps[-1], side="right")
+    np.minimum(cases, ladder.shape[1] - 1, out=cases)

@@ -21,7 +21,9 @@ from typing import Any
 # A pass of more multiplications than this has all threads, others one: a millisecond or two.
 LONG_PASS = 50_000_000
 # Work of fewer multiplications is not worth the .1 ms that it takes to wake a thread.
-SHARED_WORK, HUGE = 10_000_000, float("inf")
+SHARED_WORK = 20_000_000
+# How long a part may take: as many times as the shortest has taken.
+PATIENCE = 3
 
 
 def team(work: float, n_threads: int) -> int:
@@ -33,17 +35,19 @@ def team(work: float, n_threads: int) -> int:
 
 
 def share(
-    work: Callable[[int], Any], n_parts: int, n_threads: int, size: float = HUGE
+    work: Callable[[slice], Any], n_runs: int, step: int, n_threads: int, size: float
 ) -> list[Any]:
-    """Return work(0), work(1), ... of all parts, made by this thread and others.
+    """Return the results of work on runs, so many at a time, made by this thread and others.
 
-    A part may be made twice: its work changes nothing, and returns something. ``size`` is how many
-    multiplications all parts take.
+    Work on some runs may be done twice: it changes nothing, and returns something. ``size`` is how
+    many multiplications all runs take; a few are not worth a part of their own.
     """
-    others = min(n_threads, n_parts) - 1
-    if others < 1 or size <= SHARED_WORK:
-        return [work(part) for part in range(n_parts)]
-    job = _Job(work, n_parts)
+    step = step if size > SHARED_WORK else max(n_runs, 1)
+    parts = [slice(first, min(first + step, n_runs)) for first in range(0, n_runs, step)]
+    others = min(n_threads, len(parts)) - 1
+    if others < 1:
+        return [work(part) for part in parts]
+    job = _Job(work, parts)
     for _ in range(others):
         _pool().submit(job.help)
     job.help()
@@ -53,32 +57,47 @@ def share(
 class _Job:
     """Parts of which threads take the next that nobody has taken."""
 
-    def __init__(self, work: Callable[[int], Any], n_parts: int):
-        self.work, self.results = work, [None] * n_parts
+    def __init__(self, work: Callable[[slice], Any], parts: list[slice]):
+        self.work, self.parts, self.results = work, parts, [None] * len(parts)
         self.next, self.changed = 0, threading.Condition()
-        self.longest = 0.0  # seconds that a part took
+        self.seconds: float | None = None  # that the shortest part took
+        self.failed = False
 
     def help(self) -> None:
         """Make parts while there are some that nobody has taken."""
         while True:
             with self.changed:
-                part, self.next = self.next, self.next + 1
-            if part >= len(self.results):
+                number, self.next = self.next, self.next + 1
+            if number >= len(self.parts):
                 return
             start = time.perf_counter()
-            result = self.work(part)
-            with self.changed:
-                self.results[part] = result
-                self.longest = max(self.longest, time.perf_counter() - start)
-                self.changed.notify()
+            try:
+                result = self.work(self.parts[number])
+            except BaseException:
+                self.note(number, None, time.perf_counter() - start)
+                raise
+            self.note(number, result, time.perf_counter() - start)
+
+    def note(self, number: int, result: Any, seconds: float) -> None:
+        """Record the result of a part, or that it failed."""
+        with self.changed:
+            self.results[number], self.failed = result, self.failed or result is None
+            self.seconds = seconds if self.seconds is None else min(seconds, self.seconds)
+            self.changed.notify()
 
     def finished(self) -> list[Any]:
-        """Wait for the others as long as a part takes; then make what they have begun."""
+        """Wait for the others as long as a part may take; then make what they have begun.
+
+        Where a CPU is given to another program, it is gone for longer than that.
+        """
         with self.changed:
-            self.changed.wait_for(lambda: None not in self.results, self.longest)
-        for part, result in enumerate(self.results):
+            self.changed.wait_for(lambda: self.seconds is not None)
+            self.changed.wait_for(
+                lambda: self.failed or None not in self.results, PATIENCE * (self.seconds or 0)
+            )
+        for number, result in enumerate(self.results):
             if result is None:
-                self.results[part] = self.work(part)
+                self.results[number] = self.work(self.parts[number])
         return self.results
 
 

@@ -12,10 +12,13 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from rskc.arrays import is_dask, to_dense, to_numpy
+from rskc.engines import Frame
 from rskc.exceptions import ParameterError
+from rskc.fitted import Predictor, predictor_of
 from rskc.fitting import make_engine
 from rskc.groups import count_active
 from rskc.metrics import classification_error_rate
+from rskc.outliers import Thresholds
 from rskc.selection import Stability
 from rskc.selection.checkpoint import Result
 from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
@@ -33,6 +36,7 @@ N_FEATURES, LEAST_FEATURES = 8, 2  # how many numbers of features, and the least
 TRIMS = (0.0, 0.05, 0.1)
 MOST_SETTINGS = 1000
 ROWS = 20_000  # of a large table, counted at a time
+PREDICTING = ("centers", "location", "factor", "limits")  # what is kept of a fit to count clusters
 
 
 class Axes(NamedTuple):
@@ -186,14 +190,17 @@ class Exploration(Search):
                 for sizes, fit in zip(self.sizes_, self.fits_, strict=True):
                     sizes += np.bincount(_nearest(rows, fit), minlength=len(sizes))
         for fit in self.fits_:
-            del fit["centers"]
+            for name in PREDICTING:
+                del fit[name]
 
 
 def _describe(model: Any, sample: Sample) -> Result:
     """Describe a fit, and say whether one from restarts alone finds the same clusters."""
     alone = fit_quietly(clone(model), sample)
     repeats = classification_error_rate(alone.labels_, model.labels_) == 0
-    return {**describe_fit(model, sample), "centers": model.cluster_centers_, "repeats": repeats}
+    own = predictor_of(model)
+    predicting = zip(PREDICTING, (own.centers, *own.frame), strict=True)
+    return {**describe_fit(model, sample), **dict(predicting), "repeats": repeats}
 
 
 def _with(values: list, wanted: Any, scale: Any) -> list:
@@ -223,12 +230,8 @@ def _blocks(X: Any) -> Iterator[np.ndarray]:
 
 
 def _nearest(rows: np.ndarray, fit: Result) -> np.ndarray:
-    """Return the nearest center of each case; missing cells are left out for all centers alike."""
-    used = np.flatnonzero(fit["weights"])
-    weights, centers = fit["weights"][used], fit["centers"][:, used]
-    cells = rows[:, used] - np.nan_to_num(centers).mean(axis=0)  # so that squares do not cancel
-    centers = np.nan_to_num(centers) - np.nan_to_num(centers).mean(axis=0)
-    observed = ~np.isnan(cells)
-    cells[~observed] = 0.0
-    parts = observed @ (weights * centers**2).T - 2 * cells @ (weights * centers).T
-    return parts.argmin(axis=1)
+    """Return the nearest center of each case, as the model would."""
+    centers, *frame = (fit[name] for name in PREDICTING)
+    none = Thresholds(np.inf, np.inf)
+    predictor = Predictor(centers, fit["weights"], Frame(*frame), none, n_threads=None)
+    return predictor.apply("labels", np.ascontiguousarray(rows, centers.dtype))

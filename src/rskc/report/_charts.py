@@ -25,7 +25,7 @@ CROSS = "M-1,-1L1,1M1,-1L-1,1"
 SHAPES = {"o": "circle", "s": "square", "D": "diamond", "v": "triangle-down", "^": "triangle-up"}
 MOST_IN_KEY, MOST_TO_REPEAT = 40, 12  # clusters in the first key, and in those of later charts
 FEW_POINTS = 400  # up to this many points are drawn larger
-NAMES = ("case", "feature", "flag", "cell")
+NAMES = ("case", "feature", "flag", "cell", "cluster")
 NUMBER = ",.4~r"  # four digits, no exponent
 # Zoomed with Ctrl and the wheel (or two fingers): the wheel alone scrolls the page.
 ZOOM = {
@@ -93,7 +93,7 @@ def where(test: str) -> list[Chart]:
     return [{"filter": test}]
 
 
-def entry(shape: str, color: str, label: str) -> dict[str, str]:
+def entry(shape: str, color: str, label: str) -> Chart:
     """Make an entry of the key."""
     return {"shape": shape, "color": color, "label": label}
 
@@ -106,8 +106,9 @@ def number_format(values: list[float]) -> str:
 
 def tips(number: str = NUMBER, /, **titles: str) -> list[Chart]:
     """Make what is shown when a mark is pointed at; names are of cases and features."""
+    # The page adds to each row with a cluster what this is called.
     return [
-        {"field": key, "title": title}
+        {"field": "called" if key == "cluster" else key, "title": title}
         | ({"type": "nominal"} if key in NAMES else {"type": "quantitative", "format": number})
         for key, title in titles.items()
     ]
@@ -119,14 +120,14 @@ def by_cluster(K: int) -> Chart:
     return field("cluster", "nominal", scale=scale, legend=None)
 
 
-def cluster_key(summary: Chart, most: int = MOST_IN_KEY) -> list[dict[str, str]]:
+def cluster_key(summary: Chart, most: int = MOST_IN_KEY) -> list[Chart]:
     """Make the entries of the key for clusters, if there are not too many."""
     K = summary["result"]["n_clusters"]
     if most < K:
         return []
     looks = zip(color_variables(K), cluster_markers(K), summary["clusters"], strict=True)
     return [
-        entry(SHAPES[marker], color, f"cluster {k} (n = {c['size']:,})")
+        entry(SHAPES[marker], color, f"(n = {c['size']:,})") | {"cluster": k}
         for k, (color, marker, c) in enumerate(looks)
     ]
 

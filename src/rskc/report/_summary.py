@@ -12,11 +12,11 @@ import numpy as np
 from rskc.arrays import to_dense
 from rskc.columns import skewness_of, spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
-from rskc.fitted import number_names, units_of
-from rskc.labels import in_order, read_two
-from rskc.markers import effects_of, markers_frame
+from rskc.fitted import units_of
+from rskc.labels import adjusted_rand_index, in_order, read_two
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.pictures import models as pictures
+from rskc.report._clusters import Told, clusters_of, mean_silhouette
 from rskc.report._facts import (
     Facts,
     cases_table,
@@ -31,12 +31,11 @@ from rskc.report._prose import advise, headline, meaning
 from rskc.report._searches import sections_of
 from rskc.report._sure import how_sure, known_by_half_samples
 from rskc.snippets import LONGEST, in_python, parameters_of, snippet_of
-from rskc.summary import count_features, in_units
+from rskc.summary import count_features
 from rskc.validation import is_word
 from rskc.versions import environment
 from rskc.wording import cleaned, count, number, percent
 
-MOST_MARKERS = 5  # of a cluster
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
 # What is known of a run that is written in Python, and not as words.
 IN_SNIPPET = ("standardizer", "reader")
@@ -87,12 +86,17 @@ def summarize(
     those of the table before.
     """
     facts = replace(gather(model, X, case_names), units=units)
-    known = known_by_half_samples(facts, searches)
+    known, sure = known_by_half_samples(facts, searches), how_sure(facts, searches)
+    numbers, told = _numbers(facts, searches), Told(facts, known.features)
     summary = {
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
-        **_numbers(facts, searches),
-        "sure": how_sure(facts, searches),
-        "markers": _markers(facts, known.features),
+        **numbers,
+        "clusters": [
+            {**cluster, **words}
+            for cluster, words in zip(numbers["clusters"], told.cards(sure), strict=True)
+        ],
+        "sure": sure,
+        "markers": told.markers,
         "in_units": bool(units),
         "truth": None if labels is None else _truth(facts, labels),
     }
@@ -133,7 +137,7 @@ def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
     return {
         "data": _data(facts),
         "result": _result(facts),
-        "clusters": [_cluster(facts, k) for k in range(facts.K)],
+        "clusters": clusters_of(facts),
         "warnings": warnings,
         "warning_kinds": list(kinds) if kinds else [""] * len(warnings),
         "searches": sections_of(searches),
@@ -198,62 +202,10 @@ def _result(facts: Facts) -> dict[str, Any]:
         "top_features": [names[j] for j in first],
         "top_feature": names[first[0]] if len(first) else "",
         "top_share": float(squares.max() / squares.sum()) if len(support) else 0.0,
-        "silhouette": _mean_silhouette(facts, facts.seen & ~facts.outliers),
+        "silhouette": mean_silhouette(facts, facts.seen & ~facts.outliers),
         "outlier_threshold": float(model.outlier_threshold_),
         "objective": float(model.objective_),
         "n_iter": int(model.n_iter_),
-    }
-
-
-def _mean_silhouette(facts: Facts, cases: np.ndarray) -> float | None:
-    if facts.silhouette is None or facts.weight_of(cases) == 0:
-        return None
-    return facts.mean(facts.silhouette.values, cases)
-
-
-def _cluster(facts: Facts, k: int) -> dict[str, Any]:
-    mine = facts.labels == k
-    return {
-        "cluster": k,
-        "size": int(mine.sum()),
-        "share": float(mine.mean()),
-        "weight": None if facts.case_weights is None else facts.weight_of(mine),
-        "weight_share": facts.weight_of(mine) / facts.weight_of(facts.labels >= 0),
-        "n_outliers": int((mine & facts.outliers).sum()),
-        "silhouette": _mean_silhouette(facts, mine & facts.seen & ~facts.outliers),
-    }
-
-
-def _markers(facts: Facts, probabilities: np.ndarray | None) -> list[dict[str, Any]]:
-    """Return for each cluster the features that set it apart most, in words and numbers."""
-    found = effects_of(facts.model, facts.X)
-    frame = markers_frame(facts.model, found, selection_probabilities=probabilities)
-    frame = in_units(frame, facts.units)
-    encoder = getattr(facts.model, "encoder_", None)
-    indicators = () if encoder is None else number_names(facts.model)[encoder.indicators]
-    clusters = []
-    for k in range(facts.K):
-        own = frame[frame.cluster == k]
-        rows = own.head(MOST_MARKERS).itertuples()
-        top = [_marker(row, row.feature in indicators) for row in rows]
-        clusters.append({"cluster": k, "n": len(own), "top": top})
-    return clusters
-
-
-def _marker(row: Any, is_share: bool) -> dict[str, Any]:
-    words = f"{abs(row.effect):.1f} SD {'below' if row.effect < 0 else 'above'}"
-    # With two clusters, effect and separation are the same number, up to rounding.
-    if row.position == "between" and row.separation > abs(row.effect):
-        words = f"between the others, {row.separation:.1f} SD from the nearest"
-    if is_share:
-        words = f"{percent(row.mean)} of the cluster, {percent(row.mean_of_others)} of the others"
-    return {
-        "feature": cleaned(row.feature),
-        "words": words,
-        "is_share": is_share,
-        "mean": float(row.mean),
-        "mean_of_others": float(row.mean_of_others),
-        "probability": getattr(row, "selection_probability", None),
     }
 
 
@@ -270,8 +222,10 @@ def _truth(facts: Facts, labels: Any) -> dict[str, Any]:
         else None
         for cases in (counted, counted & ~facts.model.trimmed_)
     )
+    own = None if weights is None else weights[counted]
     return {
         "cer": cer,
+        "ari": adjusted_rand_index(codes[counted], facts.labels[counted], own),
         "cer_kept": cer_kept,
         "classes": {
             "class": clean_names(table["class"]),

@@ -19,7 +19,7 @@ from rskc.wording import count, listed, number, percent
 STABLE_CASE = 0.9  # share of the half-samples that give a case the same cluster
 FOUND_AGAIN = 0.75  # share of the half-samples that select a feature
 # From which stability on a cluster is called so.
-WORDS = {0.85: "stable", 0.6: "fairly stable", 0.0: "doubtful"}
+WORDS = {0.85: "stable", 0.6: "fairly stable", 0.0: "unstable"}
 MOST_NAMES = 12
 LEAST_P = 0.001  # smaller ones are not told apart: references are few
 

@@ -135,6 +135,7 @@ def render(summary: dict[str, Any]) -> str:
             policy=content_policy(scripts.values()),
             drawn=markup(embedded_json(drawn)),
             tables=markup(embedded_json(tables)),
+            names=markup(embedded_json([cluster["name"] for cluster in summary["clusters"]])),
         )
     )
 

@@ -6,9 +6,9 @@ holds what the results were made for, and is refused for anything else.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
@@ -20,7 +20,7 @@ from rskc.exceptions import ParameterError
 
 Result = Mapping[str, Any]  # numbers and arrays
 
-FORMAT = "rskc checkpoint 1"
+FORMAT = "rskc checkpoint 2"
 # Known only when the seed is, for of a large table the seed draws the cases: see ``claim``.
 LATER = ("data",)
 TABLES = """
@@ -75,10 +75,10 @@ class Checkpoint(NoCheckpoint):
 
     @contextmanager
     def _or_refuse(self) -> Iterator[None]:
-        """Turn errors of SQLite and NumPy into one sentence."""
+        """Turn errors of SQLite into one sentence."""
         try:
             yield
-        except (sqlite3.Error, zipfile.BadZipFile, EOFError, KeyError, OSError) as error:
+        except (sqlite3.Error, OSError) as error:
             raise ParameterError(
                 "checkpoint",
                 self.path,
@@ -107,8 +107,14 @@ class Checkpoint(NoCheckpoint):
                 found = _completed(asked)
                 rows = sorted(found.items())
                 self._connection.executemany("insert into identity values (?, ?)", rows)
+        if not str(found.get("seed")).isdecimal():
+            raise sqlite3.DatabaseError("it has no seed")
         for name in [*asked, *(name for name in found if name not in LATER)]:
-            if name not in asked or (asked[name] is not None and asked[name] != found.get(name)):
+            if (
+                name not in asked
+                or name not in found
+                or (asked[name] is not None and asked[name] != found.get(name))
+            ):
                 raise self._refusal(name, found.get(name), asked.get(name))
         return found
 
@@ -135,12 +141,12 @@ class Checkpoint(NoCheckpoint):
         """Return the finished tasks."""
         with self._or_refuse():
             rows = self._connection.execute("select key, value from results")
-            return {key: _unpacked(value) for key, value in rows}
+            return {key: _unpacked(key, value) for key, value in rows}
 
     def add(self, key: str, result: Result) -> None:
         """Keep a result: it is safe as soon as this returns."""
         with self._or_refuse(), self._connection:
-            row = (key, _packed(result))
+            row = (key, _packed(key, result))
             self._connection.execute("insert or replace into results values (?, ?)", row)
 
     def close(self) -> None:
@@ -169,12 +175,20 @@ def _completed(identity: Mapping[str, str | None]) -> dict[str, str]:
     return {name: fresh if value is None else value for name, value in identity.items()}
 
 
-def _packed(result: Result) -> bytes:
+def _packed(key: str, result: Result) -> bytes:
     buffer = BytesIO()
     np.savez(buffer, **result)
-    return buffer.getvalue()
+    return _digest(key, buffer.getvalue()) + buffer.getvalue()
 
 
-def _unpacked(value: bytes) -> dict[str, Any]:
-    with np.load(BytesIO(value), allow_pickle=False) as arrays:
+def _unpacked(key: str, value: Any) -> dict[str, Any]:
+    """Return a result, if its bytes are those that were kept under this key."""
+    size = len(_digest("", b""))
+    if not isinstance(value, bytes) or value[:size] != _digest(key, value[size:]):
+        raise sqlite3.DatabaseError("a result in it is damaged")
+    with np.load(BytesIO(value[size:]), allow_pickle=False) as arrays:
         return {name: arrays[name][()] for name in arrays.files}
+
+
+def _digest(key: str, data: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + b"\0" + data).digest()

@@ -26,8 +26,9 @@ from rskc.worker import end_with
 
 # Tasks run in processes: a small fit spends half its time in Python, and two threads take longer
 # than one (Clest on 60 x 500: 3.4 s against 2.9 s). Processes take about as many seconds as this to
-# start, so a search begins without them, and a short one never needs them.
-HERE = 0.5
+# start, so a search begins without them, and a short one never needs them. Where a table has more
+# cells than this, its first task alone may take longer.
+HERE, HERE_CELLS = 0.5, 2**20
 
 Key = tuple[int, ...]
 Work = Callable[[Key], Result]
@@ -45,12 +46,15 @@ class Runner:
     progress : bool or callable
         True: a bar on a terminal, and nothing elsewhere. A callable gets the number of finished
         tasks and the number of all.
+    n_cells : int
+        How large the table is that each task reads.
     """
 
-    def __init__(self, store: NoCheckpoint, n_jobs: int | None, progress: Any):
+    def __init__(self, store: NoCheckpoint, n_jobs: int | None, progress: Any, n_cells: int = 0):
         self.seed = int(store.identity["seed"])
         self._store, self._finished = store, store.results()
-        self._n_jobs, self._progress, self._here = n_jobs, progress, HERE
+        self._n_jobs, self._progress = n_jobs, progress
+        self._here = HERE if n_cells <= HERE_CELLS else 0.0
         self._bar: _Bar | None = None
         self.later = 0  # tasks of another part of the search, for the progress
 

@@ -15,8 +15,8 @@ import numpy as np
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.plans import Blocks, Key, Node, same, unwrapped
 from rskc.engines.blocks.schedulers import make_task
-from rskc.engines.contract import Latest, distinct_rows
 from rskc.engines.frame import Frame, observed_frame, sample_steps
+from rskc.engines.keeping import Latest, distinct_rows
 
 
 class BlockData:

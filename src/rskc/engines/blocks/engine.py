@@ -10,16 +10,17 @@ import dask.array as da
 import numpy as np
 
 from rskc.engines.blocks import tasks
-from rskc.engines.blocks.cases import BlockOps, CaseArray
 from rskc.engines.blocks.data import BlockData
+from rskc.engines.blocks.ops import BlockOps, CaseArray
 from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, select
 from rskc.engines.blocks.plans import Method, Node, same
 from rskc.engines.blocks.tables import BlocksTable
-from rskc.engines.contract import OUTLYING_DISTANCE, Engine, Latest
+from rskc.engines.contract.engine import OUTLYING_DISTANCE, Engine
+from rskc.engines.contract.results import Farthest, Listed, Remaining
 from rskc.engines.frame import Frame, Place
-from rskc.engines.memory import ROWS_BYTES, WORK_BYTES, MemoryEngine, table_of_coordinates
-from rskc.engines.ops import NumpyOps
-from rskc.engines.results import Farthest, Listed, Remaining
+from rskc.engines.keeping import Latest
+from rskc.engines.memory.engine import WORK_BYTES, MemoryEngine, table_of_coordinates
+from rskc.engines.memory.ops import NumpyOps
 from rskc.engines.sums import Sums
 from rskc.engines.tolerances import MASS_SLACK
 
@@ -179,11 +180,10 @@ class BlocksEngine(Engine):
         columns, most = self._columns(weights), self.data.room * ROUGH_SHARE
         if self._fits(columns, self.float64) or self._size(columns, self.float32) > most:
             return self.table(weights)
-        cells = self._layouts.get(("rough", columns.tobytes()), partial(self._rough, columns))
-        wide = self.blocks.make(partial(tasks.widened, dtype=self.float64), cells[0])
+        cells, _ = self._layouts.get(("rough", columns.tobytes()), partial(self._rough, columns))
         recipe = self._recipe(weights, columns, self.float64)
         own = self.arrays.own
-        node = self.blocks.make(partial(tasks.table_of, recipe=recipe), wide, own)
+        node = self.blocks.make(partial(tasks.table_of, recipe=recipe), cells, own)
         return BlocksTable(self, node, recipe)
 
     def _columns_table(self, weights, dtype):
@@ -203,7 +203,8 @@ class BlocksEngine(Engine):
 
     def _size(self, columns, dtype):
         """Return the bytes of cells."""
-        return int(self.n_cases) * len(columns) * dtype.itemsize * (1 + self.missing)
+        item = self._cell_type(dtype).itemsize
+        return int(self.n_cases) * len(columns) * item * (1 + self.missing)
 
     def _whole_size(self, columns, dtype):
         """Return the bytes of cells as the engines in memory lay them out.
@@ -211,7 +212,7 @@ class BlocksEngine(Engine):
         That is in blocks and, where it is cheap, row by row too.
         """
         size = self._size(columns, dtype)
-        twice = size <= ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes
+        twice = size <= tasks.ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes
         return 2 * size if twice else size
 
     def _fits(self, columns, dtype):
@@ -220,6 +221,7 @@ class BlocksEngine(Engine):
 
     def _cells(self, columns, dtype):
         """Return the cells of tables, kept where there is room; the last are remembered."""
+        dtype = self._cell_type(dtype)
         make = partial(self._lay_out, columns, dtype)
         return self._layouts.get((dtype, columns.tobytes()), make)[0]
 

@@ -28,8 +28,8 @@ from rskc.engines.blocks.schedulers import (
     make_task,
     scheduler_for,
 )
+from rskc.engines.contract.results import Assignment
 from rskc.engines.groups import PartlyTrimmed
-from rskc.engines.results import Assignment
 from rskc.engines.threads import one_blas_thread
 
 # Results of this many blocks are added at a time, in this order whatever the scheduler: sums round

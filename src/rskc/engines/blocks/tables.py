@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from rskc.engines.blocks import tasks
-from rskc.engines.blocks.cases import BlockOps, CaseArray
+from rskc.engines.blocks.ops import BlockOps, CaseArray
 from rskc.engines.blocks.order import median
 from rskc.engines.blocks.plans import Method, Node, same
-from rskc.engines.contract import Table
-from rskc.engines.memory import WORK_BYTES, table_of_coordinates
-from rskc.engines.results import Assignment, Grouping, Moved, Regrouping
+from rskc.engines.contract.results import Assignment, Grouping, Moved, Regrouping
+from rskc.engines.contract.tables import Table
+from rskc.engines.memory.engine import WORK_BYTES, table_of_coordinates
 from rskc.engines.sums import Sums
 
 

@@ -6,13 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.engines.contract.results import Listed
 from rskc.engines.frame import Place
 from rskc.engines.groups import PartlyTrimmed, labels_of
-from rskc.engines.memory import PASSES, MemoryEngine, MemoryTable
-from rskc.engines.ops import NumpyOps
-from rskc.engines.results import Listed
+from rskc.engines.memory.engine import MemoryEngine, MemoryTable
+from rskc.engines.memory.ops import PASSES, NumpyOps
 from rskc.engines.sums import Sums
 from rskc.exceptions import not_numpy
+
+# Tables of blocks up to this size are kept row by row too: less than in memory, where there is one.
+ROWS_BYTES = 2**25
 
 # ---- The data
 
@@ -102,7 +105,9 @@ def products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def engine_of(X: np.ndarray, ops: NumpyOps, **options: Any) -> MemoryEngine:
     """Return the engine of a block."""
-    return MemoryEngine(X, masses=ops.masses, **options)
+    engine = MemoryEngine(X, masses=ops.masses, **options)
+    engine.rows_bytes = ROWS_BYTES
+    return engine
 
 
 def sums_of(owner: Any, groups: Any, K: int) -> tuple:
@@ -185,19 +190,14 @@ class TableRecipe(NamedTuple):
 
     def table_of_cells(self, cells: tuple, masses: np.ndarray | None) -> MemoryTable:
         """Return the table of cells that are laid out."""
-        facts = self.n_threads, PASSES, self.place, masses, self.missing
+        facts = self.n_threads, PASSES, self.place, masses, self.missing, self.dtype
         blocks, rows = cells
         return MemoryTable(blocks, rows, self.weights, *facts)
 
 
-def only_blocks(cells: tuple) -> np.ndarray:
+def only_blocks(cells: tuple) -> tuple:
     """Return cells that are laid out in blocks, without those row by row."""
-    return cells[0]
-
-
-def widened(blocks: np.ndarray, dtype: np.dtype) -> tuple:
-    """Return such cells in another precision, as they are laid out."""
-    return blocks.astype(dtype), None
+    return cells[0], None
 
 
 class Sides(NamedTuple):

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_torch_array
 
-from rskc.engines.contract import Engine
+from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.results import Farthest
 from rskc.engines.device import passes_array
-from rskc.engines.device.arrays import DeviceOps, fetch, free_bytes, to_host
+from rskc.engines.device.ops import DeviceOps, fetch, free_bytes, to_host
 from rskc.engines.device.tables import DeviceTable
 from rskc.engines.frame import Frame, observed_frame, sample_steps
 from rskc.engines.groups import labels_of
-from rskc.engines.results import Farthest
 from rskc.engines.sums import Sums, missing_factors, scaled_up
 
 # Work arrays of a batch of runs may take this share of the memory that is free on the device...
@@ -156,7 +156,10 @@ class DeviceEngine(Engine):
     def _columns(self, weights):
         return np.flatnonzero(weights.any(axis=0))
 
-    def _table_of(self, cells, weights, place):
+    def _cell_type(self, dtype):
+        return dtype  # products take cells and centers of one type here
+
+    def _table_of(self, cells, weights, place, dtype):
         return DeviceTable(self, cells, weights, place)
 
     def _cells(self, columns, dtype):

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rskc.engines.contract import Table
+from rskc.engines.contract.results import Assignment, Grouping, Moved, Regrouping
+from rskc.engines.contract.tables import Table
 from rskc.engines.device import passes_array
-from rskc.engines.device.arrays import DeviceOps, fetch, to_host
+from rskc.engines.device.ops import DeviceOps, fetch, to_host
 from rskc.engines.frame import Place
 from rskc.engines.groups import labels_of, with_labels
-from rskc.engines.memory import PASSES, MemoryTable, to_blocks
+from rskc.engines.memory.engine import MemoryTable, to_blocks
+from rskc.engines.memory.ops import PASSES
 from rskc.engines.passes_numpy import scale_centers
-from rskc.engines.results import Assignment, Grouping, Moved, Regrouping
 from rskc.engines.sums import scaled_up
 
 if TYPE_CHECKING:

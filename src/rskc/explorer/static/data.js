@@ -4,7 +4,7 @@
  * @typedef {object} Weighted the features with weight in a setting, the largest first
  * @property {Uint32Array} features their numbers
  * @property {Float64Array} weights
- * @property {Uint8Array} selected how many half-samples select them
+ * @property {Uint16Array} selected how many half-samples select them
  */
 
 const MISSING = 65535;
@@ -15,17 +15,17 @@ const MOST_OF_16_BITS = 65534;
  * @param {Uint8Array} bytes
  * @param {number} start first byte
  * @param {number} n how many numbers
- * @param {number} bits of each
- * @returns {Uint8Array}
+ * @param {number} bits of each, 16 at most
+ * @returns {Uint16Array}
  */
 export function unpacked(bytes, start, n, bits) {
-  const values = new Uint8Array(n);
+  const values = new Uint16Array(n);
   const mask = (1 << bits) - 1;
   for (let i = 0; i < n; i++) {
     const bit = i * bits;
     const place = start + (bit >> 3);
-    const pair = bytes[place] | ((bytes[place + 1] ?? 0) << 8);
-    values[i] = (pair >> (bit & 7)) & mask;
+    const [next, last] = [bytes[place + 1] ?? 0, bytes[place + 2] ?? 0];
+    values[i] = ((bytes[place] | (next << 8) | (last << 16)) >> (bit & 7)) & mask;
   }
   return values;
 }
@@ -70,7 +70,7 @@ export class Data {
     this.weighted = {
       features: new Uint32Array(buffer, start + place, length / 4),
       weights: of16("weights"),
-      selected: bytes("selected"),
+      selected: of16("selected"),
     };
     this.plane = Float64Array.from(of16("plane"), (v) => v / MOST_OF_16_BITS);
     this.cells = of16("values");
@@ -112,7 +112,7 @@ export class Data {
     return this.cache.get(key);
   }
 
-  /** @param {number} s @returns {Uint8Array} the cluster of each case */
+  /** @param {number} s @returns {Uint16Array} the cluster of each case */
   labels(s) {
     const bits = bitsFor(this.numberOf(s));
     return this.kept(`labels ${s}`, () =>
@@ -120,7 +120,7 @@ export class Data {
     );
   }
 
-  /** @param {number} s @returns {Uint8Array} 1: trimmed, 2: outlier, 3: both */
+  /** @param {number} s @returns {Uint16Array} 1: trimmed, 2: outlier, 3: both */
   flags(s) {
     const start = s * Math.ceil((this.n * 2) / 8);
     return this.kept(`flags ${s}`, () => unpacked(this.bytes.flags, start, this.n, 2));
@@ -188,8 +188,13 @@ export class Data {
     if (!values) return [];
     const categories = this.categories(j);
     if (categories) return indicators(values, categories.length);
-    const scale = this.words.scales[this.shownAt.get(j)];
-    return [scale === 1 ? values : values.map((value) => value / scale)];
+    const place = this.shownAt.get(j);
+    const scale = this.words.scales[place];
+    const unit = this.words.log_units[place];
+    // As rskc.preparation has them: logarithms from a floor, or from 0 in units.
+    const logs = [(v) => v, (v) => Math.log(Math.max(v, unit)), (v) => Math.log1p(v / unit)];
+    const log = logs[this.words.logs[place]];
+    return [values.map((value) => log(value) / scale)];
   }
 }
 

@@ -3,6 +3,7 @@
   "use strict";
 
   const AT_A_TIME = 200;
+  const LONGEST_NAME = 80;
   const FORMULA = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
   const compareText = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" }).compare;
 
@@ -37,7 +38,9 @@
 
   function rowsOf(columns) {
     const keys = Object.keys(columns);
-    return columns[keys[0]].map((_, i) => Object.fromEntries(keys.map((key) => [key, columns[key][i]])));
+    const rows = columns[keys[0]].map((_, i) => Object.fromEntries(keys.map((key) => [key, columns[key][i]])));
+    if (columns.cluster) for (const row of rows) row.called = `${row.cluster}: ${names[row.cluster]}`;
+    return rows;
   }
 
   async function draw(chart) {
@@ -64,6 +67,74 @@
       await new Promise((resume) => setTimeout(resume)); // the page stays usable meanwhile
     }
     document.documentElement.dataset.ready = "yes";
+  }
+
+  // Names of clusters: those of the page, or what was typed in its place before.
+
+  const place = "rskc names " + location.pathname + " " + document.title;
+  const names = read("name-data");
+
+  function remembered() {
+    try {
+      const kept = JSON.parse(localStorage.getItem(place));
+      return Array.isArray(kept) && kept.length === names.length ? kept.map(String) : null;
+    } catch {
+      return null; // a browser may refuse
+    }
+  }
+
+  function show(cluster, but) {
+    for (const each of document.querySelectorAll(`[data-name-of="${cluster}"]`)) {
+      if (each !== but) each.textContent = names[cluster];
+    }
+  }
+
+  function listenForNames() {
+    (remembered() || []).forEach((name, k) => { names[k] = name; show(k); });
+    for (const field of document.querySelectorAll(".rename")) {
+      const k = Number(field.dataset.nameOf);
+      const suggested = read("name-data")[k];
+      field.setAttribute("contenteditable", "plaintext-only");
+      if (field.contentEditable !== "plaintext-only") field.setAttribute("contenteditable", "true");
+      field.tabIndex = 0;
+      field.addEventListener("input", () => {
+        names[k] = field.textContent.replace(/\s+/g, " ").trim().slice(0, LONGEST_NAME) || suggested;
+        show(k, field);
+      });
+      field.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== "Escape") return;
+        event.preventDefault();
+        field.blur();
+      });
+      field.addEventListener("blur", () => {
+        show(k);
+        try { localStorage.setItem(place, JSON.stringify(names)); } catch { /* not kept */ }
+        drawAll();
+      });
+    }
+    const save = document.getElementById("save-names");
+    save.hidden = false;
+    save.addEventListener("click", saveCopy);
+  }
+
+  function saveCopy() {
+    const copy = document.documentElement.cloneNode(true);
+    delete copy.dataset.ready;
+    for (const box of copy.querySelectorAll(".drawing, .browser thead, .browser tbody")) box.replaceChildren();
+    for (const box of copy.querySelectorAll(".drawing")) delete box.dataset.drawn;
+    copy.querySelector("#vg-tooltip-element")?.remove();
+    copy.querySelector("#name-data").textContent = JSON.stringify(names).replace(/[<>&\u2028\u2029]/g,
+      (sign) => "\\u" + sign.charCodeAt(0).toString(16).padStart(4, "0"));
+    hand("report.html", "text/html", ["<!DOCTYPE html>\n", copy.outerHTML]);
+  }
+
+  function hand(name, type, parts) {
+    const address = URL.createObjectURL(new Blob(parts, { type: type + ";charset=utf-8" }));
+    const link = element("a", undefined, { href: address, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
   }
 
   // Tables
@@ -180,20 +251,20 @@
         const safe = FORMULA.test(value) ? "'" + value : value;
         return /[",\r\n]/.test(safe) ? '"' + safe.replaceAll('"', '""') + '"' : safe;
       };
-      const lines = [this.columns.map(({ key }) => key)];
-      for (const i of this.rows) lines.push(this.values.map((column) => column[i]));
+      const [heads, values] = [this.columns.map(({ key }) => key), this.values.slice()];
+      const clusters = values[heads.indexOf("cluster")];
+      if (clusters) {
+        heads.push("cluster_name");
+        values.push(clusters.map((k) => names[k]));
+      }
+      const lines = [heads];
+      for (const i of this.rows) lines.push(values.map((column) => column[i]));
       return lines.map((line) => line.map(quoted).join(",")).join("\r\n") + "\r\n";
     }
 
     download() {
       // The mark in front tells spreadsheets that this is UTF-8.
-      const blob = new Blob(["\uFEFF", this.csv()], { type: "text/csv;charset=utf-8" });
-      const address = URL.createObjectURL(blob);
-      const link = element("a", undefined, { href: address, download: this.section.dataset.table + ".csv" });
-      document.body.append(link);
-      link.click();
-      link.remove();
-      setTimeout(() => URL.revokeObjectURL(address), 10000);
+      hand(this.section.dataset.table + ".csv", "text/csv", ["\uFEFF", this.csv()]);
     }
   }
 
@@ -202,5 +273,6 @@
   for (const section of document.querySelectorAll("section.browser")) {
     window.rskc.tables[section.dataset.table] = new Table(section, tables[section.dataset.table]);
   }
+  listenForNames();
   drawAll();
 })();

@@ -10,6 +10,7 @@ import numpy as np
 
 from rskc.engines.blocks.order import median
 from rskc.engines.blocks.plans import Blocks, Method, Node, same
+from rskc.engines.contract.ops import ArrayOps, case_numbers, sums_to_keys
 from rskc.engines.empty import Candidates, candidates_needed, costliest, fill_from
 from rskc.engines.groups import (
     PartlyTrimmed,
@@ -19,7 +20,7 @@ from rskc.engines.groups import (
     slots_in_order,
     with_labels,
 )
-from rskc.engines.ops import NUMPY_OPS, ArrayOps, NumpyOps, case_numbers, sums_to_keys
+from rskc.engines.memory.ops import NUMPY_OPS, NumpyOps
 
 
 class CaseArray:
@@ -56,7 +57,7 @@ class CaseArray:
 
 
 class BlockOps(ArrayOps):
-    """The same as :class:`~rskc.engines.ops.NumpyOps`, which works on the arrays of each block.
+    """What the solver does with arrays in blocks: what ``NumpyOps`` does with those of each block.
 
     Groups and masks of a block have the numbers that cases have in the block; the case that is
     trimmed in part is in one of the blocks.

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines.ops import ArrayOps
+from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.sums import Sums
 
 

@@ -1,53 +1,20 @@
-"""What the solver asks of an engine: the contract, and what is done alike in all places.
-
-Rules of an engine:
-
-- An engine is one place where data are: memory, blocks of a cluster, a device. Missing cells and
-  masses of the cases are facts about its data, and no engines of their own.
-- Every pass takes a leading axis of runs, so that many restarts, or several branches, are one
-  matrix product.
-- Arrays of length n - labels, groups, costs, masks - are of the engine's own kind and stay where
-  the data are. The solver hands them on, joins masks by ``&``, ``|`` and ``~``, multiplies costs by
-  a number, and leaves all else to ``arrays``, the engine's :class:`~rskc.engines.ops.ArrayOps`.
-  What has K x p numbers, or one for each run, is NumPy's.
-- Groups are labels, with -1 for a trimmed case. Where cases have masses, sums, sizes, medians and
-  what is trimmed are by mass, and the last case that is trimmed may be so in part
-  (:mod:`rskc.engines.groups`).
-- Of cells that are missing nothing is imputed (:mod:`rskc.engines.sums`).
-- The same data give the same bits for any number of threads.
-
-:class:`Engine` and :class:`Table` have a body wherever there is one for all; an engine is what
-differs. It adds the passes, and the making of its tables: ``_cells``, ``_table_of`` and, for
-rotated ones, ``_gram`` and ``_table_of_coordinates``.
-"""
+"""What the solver asks of an engine."""
 
 from __future__ import annotations
 
-import copy
 import sys
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
-from rskc.engines.descent import descend_by_passes
+from rskc.engines.cells import CellPasses
+from rskc.engines.contract.results import Farthest, Listed, Remaining, Summed
+from rskc.engines.contract.tables import CaseData, Table
 from rskc.engines.frame import Frame, Place
 from rskc.engines.groups import labels_of
-from rskc.engines.ops import ArrayOps
-from rskc.engines.results import (
-    Assignment,
-    Descended,
-    Farthest,
-    Grouping,
-    Listed,
-    Moved,
-    Regrouping,
-    Remaining,
-    Summed,
-)
-from rskc.engines.sums import MissingSums, Sums, missing_factors
+from rskc.engines.keeping import Latest, distinct_rows, gram_coordinates
+from rskc.engines.sums import Sums
 
 # A squared distance, in typical deviations, beyond which subtracting a case from sums would leave
 # its rounding behind.
@@ -58,173 +25,7 @@ SUBSET_SHARE = 0.25
 SUBSET_BYTES = 2**25
 
 
-# ---- The contract
-
-
-class Cases:
-    """What an engine and its tables know of their cases, and sums over these."""
-
-    n_cases: int
-    arrays: ArrayOps
-    missing: bool  # whether cells may be missing
-    masses: Any  # (n,) float64 of the engine's kind; None where all cases count the same
-    width: int  # columns of sums: of values, and of marks where cells may be missing
-
-    def _use(self, arrays: Any) -> None:
-        """Note what is done with arrays of the cases, and what these count."""
-        self.arrays, self.masses = arrays, arrays.masses
-
-    @property
-    def mass(self) -> float:
-        """Return the mass of all cases: their number, if nothing else is said of them."""
-        return self.n_cases if self.masses is None else self.arrays.total_mass
-
-    def cases_at(self, positions: np.ndarray) -> np.ndarray:
-        """Return the cases at positions from 0 to the mass of all, one after another by mass."""
-        if self.masses is None:
-            return positions.astype(np.int64)
-        found = np.searchsorted(self.arrays.ladder, positions, side="right")
-        return np.minimum(found, self.n_cases - 1)
-
-    @property
-    def sums_type(self) -> type[Sums]:
-        """Return the kind of sums over the cases."""
-        return MissingSums if self.missing else Sums
-
-    def sums(self, groups: Any, K: int) -> Sums:
-        """Sum the cases of each group (runs, n)."""
-        sums = self.sums_type.empty(len(groups), K, self.width)
-        self.shift(sums, np.full_like(labels_of(groups), -1), groups)
-        return sums
-
-    def shift(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
-        """Bring sums from one grouping to another; return how many cases changed in each run."""
-        moved = self.change(sums, before, after)
-        if self.masses is not None:
-            sums.drop_rounding()
-        return moved
-
-    def change(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
-        """Do so, whatever rounding leaves in empty clusters: sums may be a change of others."""
-        raise NotImplementedError
-
-
-class Table(Cases):
-    """The columns that carry weight, centered: what step (a), a trimmed K-means, works on.
-
-    Centers are given in the coordinates of the table.
-    """
-
-    n_columns: int
-    weights: np.ndarray  # (1 or runs, columns); 1 where coordinates contain them
-    rotated: bool  # coordinates of its own, in which centers of the data cannot be placed
-
-    def __init__(
-        self, n_cases: int, weights: np.ndarray, place: Place | None, missing: bool = False
-    ):
-        self.n_cases, self.n_columns, self.missing = n_cases, weights.shape[1], missing
-        self.weights, self.width = weights, (1 + missing) * self.n_columns
-        self.rotated, self._place = place is None, place
-        self._norms: Any = None
-        self._scale: Any = None
-
-    @property
-    def work_bytes(self) -> int:
-        """Return what labels, groups, costs and sums of a batch of runs may take."""
-        raise NotImplementedError
-
-    # ---- Passes
-
-    def assign(self, centers: np.ndarray) -> Assignment:
-        """Find the nearest of the centers (runs, K, columns)."""
-        raise NotImplementedError
-
-    def trim(self, assignment: Assignment, m: float) -> Grouping:
-        """Trim the m cases of largest cost, the lower case number first where costs tie.
-
-        Where cases have masses, m is the mass that is trimmed.
-        """
-        raise NotImplementedError
-
-    def regroup(self, assignment: Assignment, m: float, sums: Sums, before: Any) -> Regrouping:
-        """Trim, and bring the sums of the groups before to those of the new ones."""
-        groups, within = self.trim(assignment, m)
-        return Regrouping(groups, within, self.shift(sums, before, groups))
-
-    def descend(self, centers: np.ndarray, m: float, max_iter: int, tol: float = 0.0) -> Descended:
-        """Run trimmed Lloyd from each of the centers (runs, K, columns).
-
-        A run ends when nothing in it changes, or when its within sum falls by no more than ``tol``
-        of itself.
-        """
-        return descend_by_passes(self, centers, m, max_iter, tol)
-
-    def single_moves(self, groups: Any, K: int) -> Moved:
-        """Move single cases while the within sum falls."""
-        raise NotImplementedError
-
-    # ---- Starts
-
-    def seeding_table(self) -> Table:
-        """Return the table from which starts are drawn: this one, or the same in memory."""
-        return self
-
-    def cases(self, index: np.ndarray) -> np.ndarray:
-        """Return the coordinates (..., columns) of some cases; of seeding tables."""
-        raise NotImplementedError
-
-    def place(self, centers: np.ndarray) -> np.ndarray:
-        """Bring centers (runs, K, p) from the space of the data into that of the table."""
-        assert self._place is not None, "a rotated table has no place for centers"
-        return self._place.centers(centers)
-
-    # ---- What a table knows of each case
-
-    def of_runs(self, index: np.ndarray) -> Any:
-        """Return the table for some of the runs only (each may have its own weights)."""
-        if len(self.weights) == 1:
-            return self
-        part = copy.copy(self)
-        part.weights, part._norms = self.weights[index], self.arrays.take(self.norms(), index)
-        if self.missing:
-            part._scale = self.arrays.take(self.scale, index)
-        return part
-
-    def exclude(self, groups: Any) -> Any:
-        """Return groups with -1 also for cases of which nothing that has weight is observed."""
-        return self.arrays.without(groups, self.scale == 0) if self.missing else groups
-
-    def typical_norm(self) -> float:
-        """Return the weighted squared norm of a typical case."""
-        return self.arrays.middle(self.norms())
-
-    def norms(self) -> Any:
-        """Return the weighted squared norm of each case, (1 or runs, n)."""
-        if self._norms is None:
-            self._norms = self._row_sums(self._of_values(self.weights))
-        return self._norms
-
-    @property
-    def scale(self) -> Any:
-        """Factor of distances for missing cells: all weight / observed weight; 0 if blind."""
-        if self._scale is None:
-            total = self.weights.sum(axis=1, keepdims=True)
-            of_marks = np.hstack([np.zeros_like(self.weights), self.weights])
-            observed = self._row_sums(of_marks, self.arrays.xp.float64)
-            total = self.arrays.asarray(total)
-            self._scale = missing_factors(observed, total, self.arrays.xp)
-        return self._scale
-
-    def _of_values(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights of values, and of marks, where there are any, 0."""
-        return np.hstack([weights, np.zeros_like(weights)]) if self.missing else weights
-
-    def _row_sums(self, weights: np.ndarray, dtype: Any = None) -> Any:
-        """Return sum_j weights_j x_j^2 of each case, for each row of weights."""
-        raise NotImplementedError
-
-
-class Engine(Cases):
+class Engine(CellPasses, CaseData):
     """The data in their frame: centered, and scaled by a power of 2."""
 
     n_features: int
@@ -436,7 +237,7 @@ class Engine(Cases):
     # ---- Tables
 
     def table(self, weights: np.ndarray) -> Table:
-        """Return the table for weights (1 or runs, p), in double precision."""
+        """Return the table for weights (1 or runs, p), whose passes are in double precision."""
         return self._columns_table(weights, self.float64)
 
     def rough_table(self, weights: np.ndarray) -> Table:
@@ -466,7 +267,7 @@ class Engine(Cases):
     def _columns_table(self, weights: np.ndarray, dtype: Any) -> Table:
         columns = self._columns(weights)
         own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return self._table_of(self._cells(columns, dtype), own, place)
+        return self._table_of(self._cells(columns, dtype), own, place, dtype)
 
     def _columns(self, weights: np.ndarray) -> np.ndarray:
         """Return the active columns; all where a subset would save little of a large copy."""
@@ -487,7 +288,11 @@ class Engine(Cases):
         """Return the cells of a table of some columns."""
         raise NotImplementedError
 
-    def _table_of(self, cells: Any, weights: np.ndarray, place: Place) -> Table:
+    def _cell_type(self, dtype: Any) -> Any:
+        """Return how a table of this precision keeps its cells: those of float32 data stay so."""
+        return self.float32 if self.dtype == np.float32 else dtype
+
+    def _table_of(self, cells: Any, weights: np.ndarray, place: Place, dtype: Any) -> Table:
         raise NotImplementedError
 
     def _gram(self, weights: np.ndarray) -> np.ndarray:
@@ -496,49 +301,3 @@ class Engine(Cases):
 
     def _table_of_coordinates(self, coordinates: np.ndarray, dtype: Any) -> Table:
         raise NotImplementedError
-
-
-# ---- What engines keep and count
-
-
-class Latest:
-    """The latest value that was made, and the key that it was made for."""
-
-    def __init__(self) -> None:
-        self.key: Any = None
-        self.value: Any = None
-
-    def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return the value for a key, made anew where the key is not the latest."""
-        if self.key != key:
-            self.key = self.value = None  # gives the old value up before the next is made
-            self.value, self.key = make(), key
-        return self.value
-
-
-def distinct_rows(rows: Callable[[slice], np.ndarray], n: int, most: int) -> set[bytes]:
-    """Return the first of n rows that differ, each as its bytes; hardly more than ``most``."""
-    known: set[bytes] = set()
-    first, step = 0, 4 * most
-    while first < n and len(known) < most:
-        part = rows(slice(first, min(n, first + step))) + 0.0  # -0.0 is the same as 0.0
-        part[np.isnan(part)] = np.nan
-        known |= {row.tobytes() for row in part}
-        first, step = first + step, 4 * step
-    return known
-
-
-def gram_coordinates(gram: np.ndarray) -> np.ndarray:
-    """Return coordinates (n, rank) with these scalar products (n, n).
-
-    A pivoted Cholesky factor of the Gram matrix: its error is of the size that the scalar products
-    have anyway, and for 78 x 4751 it takes 1 ms where a QR factorization takes 8. Rows are scaled
-    to length 1 for it, so that one outlying case does not decide what counts as 0.
-    """
-    norms = np.sqrt(gram.diagonal())
-    norms[norms == 0] = 1.0
-    factor, pivots, rank, _ = lapack.dpstrf(gram / norms / norms[:, None], lower=1)
-    rank = max(rank, 1)  # cases that are all alike have one coordinate, 0
-    coordinates = np.empty((len(gram), rank))
-    coordinates[pivots - 1] = np.tril(factor)[:, :rank]
-    return coordinates * norms[:, None]

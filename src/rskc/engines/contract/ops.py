@@ -1,18 +1,17 @@
 """What is done with arrays of length n: one class for each place, and what all places share.
 
-:class:`ArrayOps` is the contract: its bodies are for any array of the array API, cases with masses
-included. What NumPy does better is in :class:`NumpyOps`.
+:class:`ArrayOps` has bodies for any array of the array API, cases with masses included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from rskc.engines.empty import Candidates, candidates_needed, costliest, fill_from
+from rskc.engines.empty import Candidates, candidates_needed, fill_from
 from rskc.engines.groups import (
     NO_CUTS,
     Cuts,
@@ -25,8 +24,6 @@ from rskc.engines.groups import (
     with_labels,
 )
 
-# Up to this many cases the runs of a batch are counted all at once: Python takes longer than that.
-FEW_CASES = 500
 # Bits of the random number of a case: fewer where sums over very many cases would be inexact.
 KEY_BITS, EXACT_BITS = 30, 52
 
@@ -311,97 +308,6 @@ class ArrayOps:
             return median, self._median(xp.abs(costs - median))
         median = weighted_median(costs, masses, xp)
         return median, weighted_median(xp.abs(costs - median), masses, xp)
-
-
-class NumpyOps(ArrayOps):
-    """The same for NumPy arrays."""
-
-    xp = np
-
-    def __init__(self, masses: np.ndarray | None = None):
-        self.masses = self.host_masses = masses
-
-    def asarray(self, array, dtype=None):
-        return array
-
-    def to_numpy(self, array):
-        return labels_of(array)
-
-    def from_numpy(self, array):
-        return array
-
-    def take(self, array, runs):
-        return array[runs]
-
-    def only(self, array):
-        return array[0]
-
-    def as_run(self, array):
-        return array[None]
-
-    def lesser(self, costs, others):
-        return np.minimum(costs, others)
-
-    def put(self, array, run, case, values):
-        array = np.array(array)
-        array[run, case] = values
-        return array
-
-    def values_at(self, array, run, case):
-        return array[run, case]
-
-    def _joined(self, arrays):
-        return np.concatenate(arrays)
-
-    def _trimmed_like(self, labels):
-        return np.int32(-1)
-
-    def _of_groups(self, labels, K, values):
-        runs, n = labels.shape
-        if n > FEW_CASES:
-            return np.array([np.bincount(row + 1, values, K + 1) for row in labels])
-        places = labels + (1 + (K + 1) * np.arange(runs)[:, None])
-        weights = None if values is None else np.broadcast_to(values, labels.shape).ravel()
-        return np.bincount(places.ravel(), weights, runs * (K + 1)).reshape(runs, K + 1)
-
-    def _numbers_of(self, n):
-        return _case_numbers(n)
-
-    def _costliest(self, labels, costs, run, most):
-        return costliest(labels[run], costs[run], most, self.masses)
-
-    def _drawn(self, chances, uniforms):
-        ladder = np.cumsum(chances, axis=1, dtype=np.float64)
-        ladder[ladder[:, -1] == 0] = np.arange(1, ladder.shape[1] + 1)  # all alike: any case
-        goals = uniforms * ladder[:, -1:]
-        if ladder.shape[1] <= FEW_CASES:  # counting is quicker than a search for each run
-            places = np.count_nonzero(ladder[:, None, :] <= goals[:, :, None], axis=2)
-        else:
-            rows = zip(ladder, goals, strict=True)
-            places = np.array([np.searchsorted(steps, own, side="right") for steps, own in rows])
-        return np.minimum(places, ladder.shape[1] - 1)
-
-    def _total(self, costs, out):
-        return float(costs[~out].sum())
-
-    def _median(self, values):
-        return float(np.median(values))
-
-    def cube_roots(self, costs, groups, factors):
-        return np.cbrt(costs * np.append(factors, 1.0)[labels_of(groups)])
-
-
-@lru_cache(maxsize=4)
-def _case_numbers(n: int) -> np.ndarray:
-    return case_numbers(0, n, n)
-
-
-NUMPY_OPS = NumpyOps()
-
-
-def ops_of(masses: np.ndarray | None) -> NumpyOps:
-    """Return what is done with NumPy arrays of cases that have these masses."""
-    return NUMPY_OPS if masses is None else NumpyOps(masses)
 
 
 def weighted_median(values: Any, masses: Any, xp: Any = np) -> float:

@@ -22,13 +22,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from rskc.engines.contract import Engine, Table
+from rskc.engines.cells import CellPasses
+from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.ops import ArrayOps
+from rskc.engines.contract.results import Assignment
+from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame, Place, sample_steps
 from rskc.engines.groups import labels_of, parts_differ
-from rskc.engines.memory import PASSES, ROWS_BYTES, MemoryEngine, MemoryTable
-from rskc.engines.ops import ArrayOps, ops_of
-from rskc.engines.results import Assignment
-from rskc.engines.sparse_moves import SparseRun
+from rskc.engines.memory.engine import MemoryEngine, MemoryTable
+from rskc.engines.memory.ops import PASSES, ops_of
+from rskc.engines.memory.sparse_moves import SparseRun
 from rskc.engines.sums import Sums
 
 # Multiplications below which threads of Python are not worth their start.
@@ -380,6 +383,8 @@ class SparseEngine(MemoryEngine):
         options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
         return SparseEngine(X, dense_bytes=self.dense_bytes, origin=self.origin, **options)
 
+    pieces, some_cells = CellPasses.pieces, CellPasses.some_cells
+
     def distinct(self, most):
         known: set[bytes] = set()
         step = max(1, CHUNK_BYTES // (self.n_features * self.dtype.itemsize))
@@ -415,17 +420,17 @@ class SparseEngine(MemoryEngine):
         columns = self._columns(weights)
         cells = self.stored.columns(columns).cut_off(self.frame.limits[columns])
         own = np.ascontiguousarray(weights[:, columns])
-        return self._table_of((cells, dtype), own, Place(columns, self.frame))
+        return self._table_of(cells, own, Place(columns, self.frame), dtype)
 
-    def _table_of(self, cells, weights, place):
-        stored, dtype = cells
-        if not isinstance(stored, SparseCells):
-            return super()._table_of(cells, weights, place)
-        return SparseTable(stored, dtype, weights, self.n_threads, self.passes, place, self.masses)
+    def _table_of(self, cells, weights, place, dtype):
+        if not isinstance(cells, SparseCells):
+            return super()._table_of(cells, weights, place, dtype)
+        return SparseTable(cells, dtype, weights, self.n_threads, self.passes, place, self.masses)
 
     def lay_out(self, columns, dtype):
+        dtype = self._cell_type(dtype)
         blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
-        if self.passes.BLOCK > 1 and blocks.nbytes <= ROWS_BYTES:
+        if self.passes.BLOCK > 1 and blocks.nbytes <= self.rows_bytes:
             rows = self._laid_out(columns, dtype, 1)
         return blocks, rows
 

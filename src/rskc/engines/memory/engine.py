@@ -14,34 +14,32 @@ from everything else.
 from __future__ import annotations
 
 from functools import cached_property, partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from rskc.engines import passes_numpy
-from rskc.engines.contract import Engine, Table
+from rskc.engines.cells import Piece
+from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.ops import ArrayOps
+from rskc.engines.contract.results import Assignment, Descended, Farthest, Grouping, Moved
+from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame, observed_frame
 from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
-from rskc.engines.ops import ArrayOps, ops_of
-from rskc.engines.results import Assignment, Descended, Farthest, Grouping, Moved
+from rskc.engines.memory.ops import PASSES, ops_of
 from rskc.engines.sharing import share, team
 from rskc.engines.sums import Sums
 
-PASSES: ModuleType
-try:
-    from rskc.engines import _passes as PASSES
-except ImportError:  # built without a compiler
-    PASSES = passes_numpy
-
-# Tables up to this size are also kept row by row: sums read single cases, 4 times as fast so.
-# Larger ones too, if both copies together take no more than the data, as in single precision.
-ROWS_BYTES = 2**25
+# Tables up to this size are also kept row by row: sums read single cases, twice as fast so. Larger
+# ones too, if both copies together take no more than the data, as in single precision.
+ROWS_BYTES = 2**27
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
 WORK_BYTES = 2**25
 # Runs of a descent that a thread takes at once: as many as an iteration of them takes this many
 # multiplications for, about .5 ms in all. They share a product, which has room for 6 centers.
 PART_WORK, MOST_TOGETHER, TILE = 2_000_000, 8, 6
+# Iterations that a descent, and rounds that single moves take, about.
+USUAL_ROUNDS = 8
 # A few runs that take more multiplications than this in an iteration share threads within passes.
 FEW_RUNS, LONG_RUN = 4, 10_000_000
 # Rows that are looked at together.
@@ -105,6 +103,7 @@ class _InMemory:
 class MemoryTable(_InMemory, Table):
     """Columns of the data that carry weight, or coordinates with the same distances.
 
+    Passes are in the precision ``dtype``; cells in single precision may have passes in double.
     ``blocks`` holds the cases in blocks of ``passes.BLOCK``, column by column within a block; that
     is what products read. ``rows`` is for reading single cases: the same row by row
     (``row_block`` = 1), or ``blocks`` again where a second copy would be large. Where cells may be
@@ -113,12 +112,24 @@ class MemoryTable(_InMemory, Table):
 
     _has_blind: bool | None = None  # not known
 
-    def __init__(self, blocks, rows, weights, n_threads, passes, place, masses=None, missing=False):
+    def __init__(
+        self,
+        blocks,
+        rows,
+        weights,
+        n_threads,
+        passes,
+        place,
+        masses=None,
+        missing=False,
+        dtype=None,
+    ):
         super().__init__(blocks.size // ((1 + missing) * weights.shape[1]), weights, place, missing)
         self._use(ops_of(masses))
         self.blocks, self.rows = blocks, blocks if rows is None else rows
         self.row_block = passes.BLOCK if rows is None else 1
         self.n_threads, self.passes = n_threads, passes
+        self.dtype = blocks.dtype if dtype is None else dtype
 
     @property
     def work_bytes(self):
@@ -127,7 +138,7 @@ class MemoryTable(_InMemory, Table):
 
     def assign(self, centers):
         centers = np.ascontiguousarray(centers, np.float64)
-        (runs, K, _), dtype = centers.shape, self.blocks.dtype
+        (runs, K, _), dtype = centers.shape, self.dtype
         labels, costs = (
             np.empty((runs, self.n_cases), np.int32),
             np.empty((runs, self.n_cases), dtype),
@@ -145,7 +156,7 @@ class MemoryTable(_InMemory, Table):
 
     def _assign_observed(self, centers, labels, costs):
         runs, K, q = centers.shape
-        scaled = np.empty((runs, K, 2 * q), self.blocks.dtype)
+        scaled = np.empty((runs, K, 2 * q), self.dtype)
         starts, threads = np.empty(runs * K + 1, np.int64), team(4 * scaled.size, self.n_threads)
         self.passes.scale_centers_missing(self.weights, centers, threads, scaled, starts)
         columns = np.empty(starts[-1], np.int64)
@@ -192,11 +203,10 @@ class MemoryTable(_InMemory, Table):
         self._know_cases()
         step = int(np.clip(PART_WORK // one_run, max(1, TILE // K), MOST_TOGETHER))
 
-        def some(part: int) -> tuple:
-            rows = np.arange(part * step, min(runs, (part + 1) * step))
+        def some(rows: slice) -> tuple:
             return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
 
-        parts = share(some, -(-runs // step), self.n_threads, runs * one_run)
+        parts = share(some, runs, step, self.n_threads, USUAL_ROUNDS * runs * one_run)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
         kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
         return Descended(kept, labels, within, converged.astype(bool))
@@ -232,14 +242,14 @@ class MemoryTable(_InMemory, Table):
         if self.missing:
             self._know_cases()
 
-        def one(run: int) -> tuple:
-            own, rows = self.of_runs(np.array([run])), slice(run, run + 1)
+        def some(rows: slice) -> tuple:
             parts = (part[rows].copy() for part in (labels, sums.totals, sums.counts))
-            results = *parts, np.empty(1, np.int64)
-            own._move(max_rounds, *results)
+            results = *parts, np.empty(rows.stop - rows.start, np.int64)
+            self.of_runs(rows)._move(max_rounds, *results)
             return results
 
-        parts = share(one, len(labels), self.n_threads, labels.size * self.width * K)
+        size = USUAL_ROUNDS * labels.size * self.width * K
+        parts = share(some, len(labels), 1, self.n_threads, size)
         moved, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
         moved[cuts.run, cuts.case] = cuts.group
         after = self.sums_type(totals, counts)
@@ -256,7 +266,7 @@ class MemoryTable(_InMemory, Table):
         return self._gather(index, self.n_columns)
 
     def _row_sums(self, weights, dtype=None):
-        out = np.empty((len(weights), self.n_cases), dtype or self.blocks.dtype)
+        out = np.empty((len(weights), self.n_cases), dtype or self.dtype)
         threads = self._threads(self.width * len(weights))
         self.passes.row_norms(self.blocks, self.passes.BLOCK, weights, threads, out)
         return out
@@ -275,6 +285,7 @@ class MemoryEngine(_InMemory, Engine):
     """Passes over a C-ordered float32 or float64 array."""
 
     work_bytes = WORK_BYTES
+    rows_bytes = ROWS_BYTES
     searchable = True
 
     def __init__(self, X, *, masses=None, missing=False, frame=None, n_threads=1, passes=PASSES):
@@ -295,6 +306,19 @@ class MemoryEngine(_InMemory, Engine):
         """Return an engine of other cases, in the same frame."""
         options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
         return type(self)(X, missing=self.missing, **options)
+
+    def pieces(self, columns):
+        yield Piece(slice(None), self.X, self.frame.location, self.frame.factor, columns)
+
+    def some_cells(self, columns, order):
+        return self.X, self.frame.location, self.frame.factor, columns, order
+
+    @property
+    def cell_passes(self):
+        return self.passes
+
+    def cell_threads(self, columns, runs):
+        return self._threads(4 * runs * len(columns))
 
     def returned(self, array, unobserved):
         array = self.arrays.as_mask(array)
@@ -387,9 +411,9 @@ class MemoryEngine(_InMemory, Engine):
 
     # ---- Tables
 
-    def _table_of(self, cells, weights, place):
+    def _table_of(self, cells, weights, place, dtype):
         blocks, rows = cells
-        facts = self.n_threads, self.passes, place, self.masses, self.missing
+        facts = self.n_threads, self.passes, place, self.masses, self.missing, dtype
         return MemoryTable(blocks, rows, weights, *facts)
 
     def _cells(self, columns, dtype):
@@ -397,15 +421,17 @@ class MemoryEngine(_InMemory, Engine):
 
         Weights change more often than which of them are above 0.
         """
+        dtype = self._cell_type(dtype)
         make = partial(self.lay_out, columns, dtype)
-        if self.n_cases * len(columns) * dtype.itemsize * (1 + self.missing) > ROWS_BYTES:
+        if self.n_cases * len(columns) * dtype.itemsize * (1 + self.missing) > self.rows_bytes:
             return make()
         return self._layouts.get((dtype, columns.tobytes()), make)
 
     def lay_out(self, columns, dtype):
         """Return cells in blocks and, where there is room, row by row too (else None)."""
+        dtype = self._cell_type(dtype)
         blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
-        most = max(ROWS_BYTES, (1 + self.missing) * self.X.nbytes - blocks.nbytes)
+        most = max(self.rows_bytes, (1 + self.missing) * self.X.nbytes - blocks.nbytes)
         if self.passes.BLOCK > 1 and blocks.nbytes <= most:
             rows = self._laid_out(columns, dtype, 1)
         return blocks, rows
