@@ -155,7 +155,8 @@ def first_clusters(few: Few, wishes: Wishes) -> tuple[Clusters, np.ndarray]:
         kept = _not_set_aside(engine, over)
         log.info("%d cases set aside", engine.n_cases - len(kept))
         starts = _starts_of_part(starts, engine, engine, kept)
-        starts = starts.from_labels(over.solution.labels[kept], problem.n_clusters)
+        known = engine.arrays.to_numpy(over.solution.labels)[kept]
+        starts = starts.from_labels(engine.arrays.from_numpy(known[None]), problem.n_clusters)
     clean = engine if len(kept) == engine.n_cases else engine.part(kept)
     if wishes.trim:
         share = max(CLEAN_TRIM, TAIL_TRIM * (1 - clean.mass / engine.mass))

@@ -81,7 +81,7 @@ class Starts(Protocol):
         ...
 
     def from_labels(self, labels: Any, K: int) -> Starts:
-        """Return a start with labels (n,) of all cases, if that is as good as drawn ones."""
+        """Return a start with labels (1, n) of all cases, if that is as good as drawn ones."""
         ...
 
     def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
@@ -119,11 +119,11 @@ class DrawnStarts:
         return replace(self, uniforms=uniforms, known=known)
 
     def from_labels(self, labels: Any, K: int) -> DrawnStarts:
-        """Return a start with labels (n,) of all cases, where split and merge leads on from it.
+        """Return a start with labels (1, n) of all cases, where split and merge leads on from it.
 
         With few clusters the starts themselves.
         """
-        return replace(self, known=labels[None]) if K >= FEWEST_OF_DOUBLED else self
+        return replace(self, known=labels) if K >= FEWEST_OF_DOUBLED else self
 
     def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
         """Yield the cases drawn, batch by batch."""
