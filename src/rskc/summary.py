@@ -29,6 +29,9 @@ LONGEST_NAME = 24
 LONGEST_WARNING = 260
 MOST_NAMES = 10
 MOST_SIZES = 20
+# Columns of frames that are in the units of a table.
+SCALES = ("scale", "cell_scale")
+IN_UNITS = ("mean", "mean_of_others", "value", "center", *SCALES)
 GLUE = "\xa0"  # a space at which no line is broken
 MARGIN = 11  # of the words in the summary, behind their headings
 
@@ -103,7 +106,7 @@ def features_frame(model: Any) -> Any:
 
 
 def in_units(frame: Any, units: Mapping[str, tuple[float, float]]) -> Any:
-    """Return a frame of features or markers with its means in the units of the table.
+    """Return a frame of features, markers or cells with its means in the units of the table.
 
     ``units`` has the center and the scale by which a column was standardized, by its name.
     """
@@ -113,9 +116,9 @@ def in_units(frame: Any, units: Mapping[str, tuple[float, float]]) -> Any:
     made = frame.copy()
     centers, scales = np.array([units[name] for name in frame["feature"].iloc[places]]).T
     for j, name in enumerate(frame.columns):
-        if name in ("mean", "mean_of_others", "scale") or name.startswith("center_"):
+        if name in IN_UNITS or name.startswith("center_"):
             values = frame.iloc[places, j].to_numpy(np.float64) * scales
-            made.iloc[places, j] = values if name == "scale" else values + centers
+            made.iloc[places, j] = values if name in SCALES else values + centers
     return made
 
 
@@ -155,8 +158,8 @@ def _check_cases(model: Any, m: int) -> None:
 
 
 def bounds_cells(model: Any) -> bool:
-    """Whether the errors of cells were bounded in a fit."""
-    return getattr(model, "cell_cutoff_", None) is not None
+    """Whether the errors of cells were bounded in a fit, and the model still has its cases."""
+    return getattr(model, "cell_cutoff_", None) is not None and hasattr(model, "outlying_cells_")
 
 
 def counts_of_cells(model: Any, axis: int) -> np.ndarray:
