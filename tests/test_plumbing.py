@@ -28,7 +28,7 @@ LAYERS = (
     {"automatic", "designs"},
     {"bounding"},
     {"fitted", "labels", "datasets", "preprocessing"},
-    {"fit_warnings"},
+    {"fit_warnings", "preparation"},
     {"fitting", "metrics", "markers"},
     {"prediction", "comparison"},
     {"summary"},

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
 from rskc.engines import engine_for, passes_numpy
-from rskc.engines.memory import engine as memory
+from rskc.engines.memory import tables
 from rskc.engines.memory.ops import NUMPY_OPS as ARRAYS
 from rskc.metrics import classification_error_rate
 from rskc.solver import DrawnStarts, GivenStarts, Problem, alternate, solve, solve_path
@@ -345,7 +345,7 @@ def test_batches_of_starts_are_cut_without_a_trace(work_bytes, monkeypatch):
     starts = DrawnStarts(("random", "robust"), np.random.default_rng(6).random((21, 4)))
     whole = list(starts.batches(table, 5))
     assert_array_equal(next(starts.fewer(6, 0).batches(table, 5)).centers, whole[0].centers[:6])
-    monkeypatch.setattr(memory, "WORK_BYTES", work_bytes)
+    monkeypatch.setattr(tables, "WORK_BYTES", work_bytes)
     cut = list(starts.batches(table, 5))
     assert len(whole) == 1 < len(cut)
     for i in (0, 1):

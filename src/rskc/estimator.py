@@ -211,6 +211,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     ``unweighted_distances_`` are with all weights 1. ``transform`` gives their square roots, as
     KMeans does.
 
+    The weight of a feature follows its variance between clusters. Where units differ, or numbers
+    are counts, amounts or intensities, the largest ones take it: put :class:`rskc.Preparer` before.
+
     NaN marks a missing cell. Nothing is imputed and no case is dropped: distances are over the
     features observed in both case and center, scaled up by the observed weight, and means are over
     observed cells (a center is NaN in a feature of which its cluster has none). A case of which

@@ -20,6 +20,7 @@ from rskc.fitted import (
 )
 from rskc.metrics import revised_silhouette
 from rskc.outliers import Distances
+from rskc.preparation import Unit
 from rskc.validation import is_word, validated
 from rskc.wording import count, listed, number, shortened
 
@@ -105,20 +106,26 @@ def features_frame(model: Any) -> Any:
     return pd.DataFrame(columns | {f"center_{k}": center for k, center in enumerate(centers)})
 
 
-def in_units(frame: Any, units: Mapping[str, tuple[float, float]]) -> Any:
+def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
     """Return a frame of features, markers or cells with its means in the units of the table.
 
-    ``units`` has the center and the scale by which a column was standardized, by its name.
+    ``units`` has, by the name of a column, how prepared values become those of the table: a
+    :class:`rskc.preparation.Unit`, or center and scale. Means of logarithms are geometric means
+    then, and their scale stays that of natural logarithms.
     """
     places = [i for i, name in enumerate(frame["feature"]) if name in units]
     if not places:
         return frame
     made = frame.copy()
-    centers, scales = np.array([units[name] for name in frame["feature"].iloc[places]]).T
+    own = [Unit(*units[name]) for name in frame["feature"].iloc[places]]
     for j, name in enumerate(frame.columns):
         if name in IN_UNITS or name.startswith("center_"):
-            values = frame.iloc[places, j].to_numpy(np.float64) * scales
-            made.iloc[places, j] = values if name in SCALES else values + centers
+            values = frame.iloc[places, j].to_numpy(np.float64)
+            back = [
+                value * unit.scale if name in SCALES else float(unit.back(value))
+                for value, unit in zip(values, own, strict=True)
+            ]
+            made.iloc[places, j] = back
     return made
 
 

@@ -171,7 +171,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "reading": data.reading,
         "id_column": data.table.id_column,
         "units": {name: how.unit for name, how in data.table.written.items() if how.unit},
-        "scaling": data.scaling.extra(),
+        "preparation": data.preparer.to_plain(),
         "file": data.table.path.name,
         "sha256": data.table.sha256,
         "command": result.command,
@@ -212,3 +212,18 @@ def open_model(path: Path) -> Any:
     if path.is_dir() and not (path / "model.rskc").exists():
         raise ModelFileError(f"the folder {str(path)!r} has no model.rskc in it.")
     return read_model(path / "model.rskc" if path.is_dir() else path)
+
+
+def preparer_of(saved: Any) -> Any:
+    """Return what prepared the table of a saved model."""
+    from rskc.preparation import Preparer
+
+    extra, p = saved.extra, saved.model.n_features_in_
+    if "preparation" in extra:
+        return Preparer.from_plain(extra["preparation"], p)
+    of, kind, *arrays = (extra.get("scaling") or {"of": "none", "kind": "robust"}).values()
+    scale = "mad" if kind == "robust" else "std"  # of rskc 0.1
+    state = {"log": None, "standardize": None if of == "none" else of, "scale": scale}
+    if of == "columns":
+        state["center_"], state["scale_"] = arrays
+    return Preparer.from_plain(state, p)

@@ -179,13 +179,18 @@ class Result:
     @property
     def names(self) -> dict[str, str]:
         """What parameters and searches are called by someone who typed the command."""
-        if self.data.scaling.of == "columns":
-            return NAMES | {"ColumnStandardizer()": ""}
+        preparer = self.data.preparer
+        known = NAMES | ({"Preparer()": ""} if preparer.log == "auto" else {})
+        if preparer.standardize_ == "columns":
+            return known | {"ColumnStandardizer()": ""}
         force = [] if "--force" in self.command else ["--force"]
-        standardized = shlex.join([*self.command, "--standardize", "columns", *force])
+        asked, remedy = shlex.join(self.command), ["--standardize", "columns"]
+        if " --prepare none" in asked:
+            asked, remedy = asked.replace(" --prepare none", ""), []
+        standardized = shlex.join([*shlex.split(asked), *remedy, *force])
         if len(standardized) > LONGEST_COMMAND or self.command[1:2] != ["fit"]:
-            return NAMES
-        return NAMES | {"ColumnStandardizer()": standardized}
+            return known
+        return known | {"ColumnStandardizer()": standardized}
 
     @cached_property
     def advice(self) -> list[dict[str, str]]:
@@ -246,9 +251,8 @@ class Result:
             },
             "reading": data.reading,
             "standardization": {
-                "of": data.scaling.of,
-                "scale": data.scaling.kind,
-                "words": data.scaling.words(),
+                "of": data.preparer.standardize_ or "none",
+                "words": data.preparer.describe(),
             },
             "parameters": self.model.get_params(),
             "seed": self.model.random_state,

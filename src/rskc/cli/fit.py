@@ -11,11 +11,11 @@ from rskc.cli._console import Console
 from rskc.cli._options import (
     Basics,
     EngineOptions,
+    Preparing,
     Reading,
     ResultsOfFit,
     Searching,
     SparsityOrSearch,
-    Standardizing,
     TablePath,
     TrimmingAndCells,
     clusters_option,
@@ -48,7 +48,7 @@ def fit(
     table: TablePath,
     number: NumberOrAuto,
     reading: Reading,
-    standardizing: Standardizing,
+    preparing: Preparing,
     trimming: TrimmingAndCells,
     sparsity: SparsityOrSearch,
     basics: Basics,
@@ -75,7 +75,7 @@ def fit(
         results_folder(folder, results.force, table, basics.groups) as part,
         work_on(table, engine, basics.threads, console) as (read, write),
     ):
-        data = grouped(read(table, reading, standardizing, console), basics.groups)
+        data = grouped(read(table, reading, preparing, console), basics.groups)
         estimator.set_params(feature_groups=data.feature_groups)
         searches = searches_for(K, bound, estimator, **searching.arguments(basics.seed))
         if searches:

@@ -260,12 +260,12 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
 
 
 def _skewed(facts: dict[str, Any]) -> Pairs:
-    skewness = facts["data"]["skewness"]
-    if skewness is not None and skewness >= SKEWED:
+    skewness, remedy = facts["data"]["skewness"], facts["names"]["Preparer()"]
+    if skewness is not None and skewness >= SKEWED and remedy:
         yield (
             "Skewed features",
             "Most are skewed, as intensities and amounts are; if none is negative, cluster their "
-            f"logarithms (of expression data with {facts['names']['RowStandardizer()']}).",
+            f"logarithms ({remedy}).",
         )
 
 
