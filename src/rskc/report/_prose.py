@@ -44,7 +44,7 @@ def meaning(summary: Mapping[str, Any]) -> list[str]:
     """Explain the headline to someone who has never heard of the method."""
     return [
         sentence
-        for part in (_on_clusters, _on_weights, _on_features, _on_outliers, _on_missing)
+        for part in (_on_clusters, _on_weights, _on_features, _on_outliers, _on_cells, _on_missing)
         if (sentence := part(summary))
     ]
 
@@ -132,6 +132,11 @@ def _on_outliers(summary: Mapping[str, Any]) -> str:
     return f"{text} {far} unusually far from {of}{how}: {look}."
 
 
+def _on_cells(summary: Mapping[str, Any]) -> str:
+    words = summary["result"].get("cells")  # of earlier versions nothing is known
+    return f"{words[0].upper()}{words[1:]}. They take no part in the centers." if words else ""
+
+
 def _on_missing(summary: Mapping[str, Any]) -> str:
     data = summary["data"]
     if not data["n_missing"]:
@@ -170,6 +175,7 @@ IN_BRIEF = {
     "{n_clusters}.",
     "clump": "Some outliers resemble one another; if they are a cluster, raise {n_clusters} or "
     "lower {trim}.",
+    "many outlying cells": "{start}; try a larger {n_clusters}.",
     "numbers not standardized": "Some numbers vary far more than categories do, and take most of "
     "the weight; standardize them.",
     "unobserved features": "{start}; leave them out.",
