@@ -434,3 +434,52 @@ def test_models_come_back_from_their_files(tmp_path):
     assert again.cell_cutoff_ == model.cell_cutoff_ == 3.3
     assert_array_equal(again.predict(X[::-1]), model.labels_[::-1])
     assert_array_equal(clone(model).set_params(cells=None).fit(X).cell_cutoff_, None)
+
+
+def test_frames_and_words_tell_of_the_cells():
+    X, _, _ = table(18)
+    model = fitted(X)
+    frame = model.cells_frame(X)
+    assert len(frame) == model.outlying_cells_.nnz
+    assert frame.scales.abs().is_monotonic_decreasing
+    assert (frame.scales.abs() > model.cell_cutoff_).all()
+    errors = frame.value - frame.center
+    assert_allclose(errors / model.cell_scales_[frame.feature.str[1:].astype(int)], frame.scales)
+    assert_array_equal(model.cases_frame().outlying_cells, model.outlying_cells_.sum(axis=1))
+    assert_array_equal(model.features_frame().outlying_cells, model.outlying_cells_.sum(axis=0))
+    assert f"{len(frame)} cells of" in model.summary()
+    with pytest.raises(ValueError, match="give the data of fit"):
+        model.cells_frame(X[:5])
+
+
+def test_a_feature_with_very_many_outlying_cells_is_named():
+    X, _, _ = table(19)
+    X[np.random.default_rng(0).random(120) < 0.35, 70] = 30 + np.random.default_rng(1).random()
+    X[:, 70] += 0.1 * np.random.default_rng(2).normal(size=120)
+    with pytest.warns(UserWarning, match="more than a quarter of") as caught:
+        model = fitted(X)
+    assert "x70" in str(caught[0].message)
+    assert "many outlying cells" in model.warning_kinds_
+
+
+def test_the_command_line_writes_the_cells(tmp_path, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    typer = pytest.importorskip("typer.testing")
+    from rskc.cli._commands import app
+
+    monkeypatch.chdir(tmp_path)
+    X, _, cells = table(20, p=40)
+    pd.DataFrame(X).add_prefix("gene ").to_csv("t.csv", index=False)
+    run = typer.CliRunner().invoke
+    done = run(app, ["fit", "t.csv", "-k", "3", "--no-report", "--standardize", "none"])
+    assert done.exit_code == 0, done.output
+    frame = pd.read_csv("t-rskc/cells.csv")
+    assert len(frame) > 0.95 * cells.sum()
+    assert "outlying_cells" in pd.read_csv("t-rskc/labels.csv")
+    assert {"outlying_cells", "cell_scale"} <= set(pd.read_csv("t-rskc/features.csv"))
+    done = run(app, ["fit", "t.csv", "-k", "3", "--no-report", "--force", "--cells", "none"])
+    assert done.exit_code == 0, done.output
+    assert not (tmp_path / "t-rskc" / "cells.csv").exists()
+    done = run(app, ["fit", "t.csv", "-k", "3", "--no-report", "--force", "--cells", "0"])
+    assert "--cells" in done.output
+    assert "must be a number above 0 scales" in done.output

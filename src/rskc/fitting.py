@@ -257,7 +257,7 @@ def check_cells(cells: Any) -> float | None:
     """Return the cut-off in scales beyond which a cell is outlying; None for none, or "auto"."""
     if cells is None or is_word(cells, "auto"):
         return None
-    remedy = ' scales, "auto" or None'
+    remedy = ' scales, "auto" or {None}'
     cutoff = check_real("cells", cells, 0, remedy=remedy)
     if cutoff == 0:
         raise ParameterError("cells", cells, f"must be a number above 0{remedy}.")

@@ -30,6 +30,9 @@ LONGEST_NAME = 24
 LONGEST_WARNING = 260
 MOST_NAMES = 10
 MOST_SIZES = 20
+# Columns of frames that are in the units of a table.
+SCALES = ("scale", "cell_scale")
+IN_UNITS = ("mean", "mean_of_others", "value", "center", *SCALES)
 GLUE = "\xa0"  # a space at which no line is broken
 MARGIN = 11  # of the words in the summary, behind their headings
 
@@ -104,7 +107,7 @@ def features_frame(model: Any) -> Any:
 
 
 def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
-    """Return a frame of features or markers with its means in the units of the table.
+    """Return a frame of features, markers or cells with its means in the units of the table.
 
     ``units`` has, by the name of a column, how prepared values become those of the table: a
     :class:`rskc.preparation.Unit`, or center and scale. Means of logarithms are geometric means
@@ -116,10 +119,10 @@ def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
     made = frame.copy()
     own = [Unit(*units[name]) for name in frame["feature"].iloc[places]]
     for j, name in enumerate(frame.columns):
-        if name in ("mean", "mean_of_others", "scale") or name.startswith("center_"):
+        if name in IN_UNITS or name.startswith("center_"):
             values = frame.iloc[places, j].to_numpy(np.float64)
             back = [
-                value * unit.scale if name == "scale" else float(unit.back(value))
+                value * unit.scale if name in SCALES else float(unit.back(value))
                 for value, unit in zip(values, own, strict=True)
             ]
             made.iloc[places, j] = back
@@ -162,8 +165,8 @@ def _check_cases(model: Any, m: int) -> None:
 
 
 def bounds_cells(model: Any) -> bool:
-    """Whether the errors of cells were bounded in a fit."""
-    return getattr(model, "cell_cutoff_", None) is not None
+    """Whether the errors of cells were bounded in a fit, and the model still has its cases."""
+    return getattr(model, "cell_cutoff_", None) is not None and hasattr(model, "outlying_cells_")
 
 
 def counts_of_cells(model: Any, axis: int) -> np.ndarray:

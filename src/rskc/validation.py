@@ -24,7 +24,7 @@ from rskc.arrays import (
     without_mask,
 )
 from rskc.categories import find_encoder
-from rskc.engines.memory.sparse import has_nan
+from rskc.engines.memory.sparse_cells import has_nan
 from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
 from rskc.frames import NUMBERS, kinds_of, refusal

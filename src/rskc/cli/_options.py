@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument
 
-from rskc.cli._values import bound_or_word, plain_bound, share_or_auto, table_path
+from rskc.cli._values import (
+    bound_or_word,
+    cells_or_word,
+    plain_bound,
+    share_or_auto,
+    table_path,
+)
 
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
 LARGE, OUTPUT = "Large tables and long searches", RESULTS
@@ -23,6 +29,7 @@ NAMES = {
     "feature_groups": "--groups",
     "X": "the table",
     "trim": "--trim",
+    "cells": "--cells",
     "trims": "--trims",
     "n_init": "--n-init",
     "random_state": "--seed",
@@ -327,6 +334,19 @@ class Trimming:
         "Share of outlying cases, 0 to 0.5, or auto.",
         parser=share_or_auto,
         metavar="SHARE",
+    )
+
+
+@dataclass(frozen=True)
+class TrimmingAndCells(Trimming):
+    """That, and which single cells are outlying."""
+
+    cells: Any = option(
+        MODEL,
+        "auto",
+        "Scales beyond which a cell is outlying, auto or none.",
+        parser=cells_or_word,
+        metavar="SCALES",
     )
 
 

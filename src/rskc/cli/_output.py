@@ -20,6 +20,7 @@ FILES = {
     "report.html": "the page that explains it all: open it in a browser",
     "labels.csv": "cluster, distance and more of each case",
     "features.csv": "weight and centers of each feature",
+    "cells.csv": "the outlying cells, and by how much, if there are any",
     "markers.csv": "the features that set each cluster apart, and by how much",
     "table.csv": "what the search tried",
     "model.rskc": "the model, for rskc predict",
@@ -178,6 +179,8 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
     }
     write_csv(result.features, folder / "features.csv")
     write_csv(result.markers, folder / "markers.csv")
+    if result.cells is not None:
+        write_csv(result.cells, folder / "cells.csv")
     save(result.model, folder / "model.rskc", extra=extra)
     if report:
         write_page(folder / "report.html", result, title)

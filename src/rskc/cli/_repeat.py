@@ -24,6 +24,8 @@ def fit_command(data: Data, model: Any) -> str:
     words = [*_on_table("fit", data), "--clusters", str(model.n_clusters)]
     if model.trim != "auto":
         words += ["--trim", f"{model.trim:.12g}"]
+    if model.cells != "auto":
+        words += ["--cells", "none" if model.cells is None else f"{model.cells:.12g}"]
     if model.n_features is not None:
         words += ["--n-features", str(model.n_features)]
     elif model.l1_bound is None:

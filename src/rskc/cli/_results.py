@@ -146,6 +146,15 @@ class Result:
         return in_units(frame, self.data.units)
 
     @cached_property
+    def cells(self) -> Any:
+        """A row an outlying cell; None where there is none."""
+        from rskc.summary import bounds_cells, in_units
+
+        if not bounds_cells(self.model) or not self.model.outlying_cells_.nnz:
+            return None
+        return in_units(self.model.cells_frame(self.data.X), self.data.units)
+
+    @cached_property
     def counts(self) -> Counts:
         """What is counted over all cases."""
         if self.whole is not None:

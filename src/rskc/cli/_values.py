@@ -35,6 +35,13 @@ def share_or_auto(text: Any) -> float | str:
     return "auto" if text == "auto" else _number(float, text, '0.05 or "auto"')
 
 
+def cells_or_word(text: Any) -> float | str | None:
+    """Read a number, "auto" or "none"."""
+    if text in ("none", None):
+        return None
+    return "auto" if text == "auto" else _number(float, text, 'a number, "auto" or "none"')
+
+
 def bound_or_word(text: Any) -> float | str | None:
     """Read a number, "auto", "half", "none" or "choose"."""
     if text in ("auto", "half", "choose"):

@@ -17,7 +17,7 @@ from rskc.cli._options import (
     Searching,
     SparsityOrSearch,
     TablePath,
-    Trimming,
+    TrimmingAndCells,
     clusters_option,
 )
 from rskc.cli._output import check_report, results_folder, stem_of
@@ -49,7 +49,7 @@ def fit(
     number: NumberOrAuto,
     reading: Reading,
     preparing: Preparing,
-    trimming: Trimming,
+    trimming: TrimmingAndCells,
     sparsity: SparsityOrSearch,
     basics: Basics,
     searching: Searching,
@@ -67,7 +67,7 @@ def fit(
         raise ValueError("--l1-bound choose and --n-features exclude each other; give one of them.")
     estimator = basics.estimator(
         2 if K == "auto" else K,
-        trim=trimming.trim,
+        **vars(trimming),
         l1_bound="auto" if bound == "choose" else bound,
         n_features=sparsity.n_features,
     )

@@ -18,8 +18,10 @@ from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment, Grouping, Remaining, Summed
 from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame
-from rskc.engines.memory.engine import MemoryEngine, MemoryTable, passes_info
-from rskc.engines.memory.sparse import SparseEngine, has_nan, is_full
+from rskc.engines.memory.engine import MemoryEngine, passes_info
+from rskc.engines.memory.sparse import SparseEngine
+from rskc.engines.memory.sparse_cells import has_nan, is_full
+from rskc.engines.memory.tables import MemoryTable
 from rskc.engines.sums import Sums
 
 __all__ = [

@@ -32,7 +32,7 @@ def meaning(summary: Mapping[str, Any]) -> list[str]:
     """Explain the headline to someone who has never heard of the method."""
     return [
         sentence
-        for part in (_on_clusters, _on_weights, _on_features, _on_outliers, _on_missing)
+        for part in (_on_clusters, _on_weights, _on_features, _on_outliers, _on_cells, _on_missing)
         if (sentence := part(summary))
     ]
 
@@ -118,6 +118,11 @@ def _on_outliers(summary: Mapping[str, Any]) -> str:
     if summary["data"]["weight"] is not None:
         look = f"{percent(result['outlier_share'])} of the weight, {look}"
     return f"{text} {far} unusually far from {of}{how}: {look}."
+
+
+def _on_cells(summary: Mapping[str, Any]) -> str:
+    words = summary["result"].get("cells")  # of earlier versions nothing is known
+    return f"{words[0].upper()}{words[1:]}. They take no part in the centers." if words else ""
 
 
 def _on_missing(summary: Mapping[str, Any]) -> str:

@@ -60,7 +60,7 @@ IN_BRIEF = {
     "{n_clusters}.",
     "clump": "Some outliers resemble one another; if they are a cluster, raise {n_clusters} or "
     "lower {trim}.",
-    "many outlying cells": "{start}; raise {n_clusters}, or leave them out.",
+    "many outlying cells": "{start}; try a larger {n_clusters}.",
     "numbers not standardized": "Some numbers vary far more than categories do, and take most of "
     "the weight; standardize them.",
     "unobserved features": "{start}; leave them out.",

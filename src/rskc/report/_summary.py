@@ -33,7 +33,7 @@ from rskc.report._searches import sections_of
 from rskc.report._sure import how_sure, known_by_half_samples
 from rskc.selection.firmness import stability_for
 from rskc.snippets import LONGEST, in_python, parameters_of, snippet_of
-from rskc.summary import count_features
+from rskc.summary import bounds_cells, count_features, words_on_cells
 from rskc.validation import is_word
 from rskc.versions import environment
 from rskc.wording import cleaned, count, number, percent
@@ -52,6 +52,7 @@ LABELS = {
 MEANINGS = {
     "n_clusters": "number of clusters",
     "trim": "share of the cases that each of the two rules trims; auto: the outlying ones",
+    "cells": "scales beyond which a cell is outlying; auto: 3.3 where many cases have such cells",
     "l1_bound": "bound on the sum of the weights: the lower, the fewer features; auto: as many "
     "as differ between the clusters",
     "n_features": "wanted number of features, or of feature groups",
@@ -201,6 +202,7 @@ def _result(facts: Facts) -> dict[str, Any]:
         "n_trimmed": int((model.trimmed_ & ~facts.blind).sum()),
         "n_weighted": int(np.isin(facts.flags[facts.seen], (1, 3)).sum()),
         "n_unweighted": int(np.isin(facts.flags[facts.seen], (2, 3)).sum()),
+        "cells": words_on_cells(model) if bounds_cells(model) else "",
         "n_trim": int(model.n_trim_),
         "trim_given": not isinstance(model.trim, str) and not model.reweight,
         "trim": float(model.trim_),
