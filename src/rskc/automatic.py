@@ -9,7 +9,8 @@ between them, and the clusters are refined with as many features as pass, until 
 
 *Outlying cases: over-trim, flag, set aside.* A fit that trims more than is likely to be outlying
 has clean centers. Cases that are far from these are set aside, the others are clustered with hardly
-any trimming, and the reweighting step lets the distances decide about every case again.
+any trimming, an eighth of an average cluster at most, and the reweighting step lets the distances
+decide about every case again.
 
 Where there are very many cases all this is done on the sample that the solver searches; all cases
 see its outcome in the end, from which centers, weights and flags converge on them.
@@ -47,8 +48,9 @@ CLEAN_TRIM = 0.02
 # of the others. With Cauchy noise a trim of .02 made clusters of 2 to 6 cases in 2 of 8 tables.
 TAIL_TRIM = 0.5
 # No more than this share of an average cluster: of 20 clusters a trim of .02 is half of one, and
-# the objective gains by trimming one that lies near the mean of all; 17 were found then.
-MOST_OF_CLUSTER = 0.25
+# the objective gains by trimming one that lies near the mean of all; 17 were found then. With a
+# larger share small clusters are trimmed, with .05 outlying cases keep a center now and then.
+MOST_OF_CLUSTER = 0.12
 # Cut-offs, in MADs of the cube roots: for setting cases aside, and in the end.
 ASIDE_CUTOFF, LAST_CUTOFF = 3.5, 3.0
 # Rounds of test and refit.
@@ -149,9 +151,12 @@ def first_clusters(few: Few, wishes: Wishes) -> tuple[Clusters, np.ndarray]:
     engine, problem, starts, _ = few
     kept = np.arange(engine.n_cases)
     if wishes.trim:
-        kept = _not_set_aside(engine, _over_trimmed(engine, problem, starts))
+        over = _over_trimmed(engine, problem, starts)
+        kept = _not_set_aside(engine, over)
         log.info("%d cases set aside", engine.n_cases - len(kept))
         starts = _starts_of_part(starts, engine, engine, kept)
+        known = engine.arrays.to_numpy(over.solution.labels)[kept]
+        starts = starts.from_labels(engine.arrays.from_numpy(known[None]), problem.n_clusters)
     clean = engine if len(kept) == engine.n_cases else engine.part(kept)
     if wishes.trim:
         share = max(CLEAN_TRIM, TAIL_TRIM * (1 - clean.mass / engine.mass))
