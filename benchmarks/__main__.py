@@ -1,7 +1,8 @@
-"""Run the measurements that are named, or all of them."""
+"""Run the measurements that are named, or all of them; ``raw`` reads the folders that are named."""
 
 import sys
 from importlib import import_module
+from pathlib import Path
 
 NAMES = (
     "kmeans",
@@ -17,9 +18,11 @@ NAMES = (
     "answers",
     "selection",
     "choice",
+    "cells",
     "number",
     "mixed",
     "mixed_number",
+    "raw",
     "explorer",
     "helpers",
     "blocks",
@@ -28,11 +31,13 @@ NAMES = (
 
 
 def main() -> None:
-    chosen = sys.argv[1:] or NAMES
+    folders = [Path(word) for word in sys.argv[1:] if word not in NAMES and Path(word).is_dir()]
+    chosen = [word for word in sys.argv[1:] if Path(word) not in folders] or NAMES
     for name in chosen:
         if name not in NAMES:
             sys.exit(f"benchmarks: {name!r} is not one of {', '.join(NAMES)}.")
-        import_module(f"benchmarks.{name}").main()
+        measure = import_module(f"benchmarks.{name}").main
+        measure(folders) if name == "raw" else measure()
 
 
 if __name__ == "__main__":

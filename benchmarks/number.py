@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.gradients import GRADIENTS
 from benchmarks.timing import print_table
 from rskc import RobustSparseKMeans
 from rskc.datasets import DESIGNS, NULLS, Design, make_design, make_simulation
@@ -51,6 +52,7 @@ def main(seeds: Iterable[int] = SEEDS, methods: Iterable[str] = METHODS) -> None
         for method in methods:
             for kind, names in (("designs", chosen), ("no clusters", NULLS)):
                 _judge(f"{method}, {kind}; {len(seeds)} seeds", METHODS[method], names, seeds)
+            _judge_gradients(method, seeds)
         _selection_probabilities(list(SIMULATED))
 
 
@@ -63,6 +65,19 @@ def _judge(title: str, method: Callable, names: Iterable[str], seeds: list[int])
     rows.append(("all", *_formatted(np.nanmean(means, axis=0))))
     header = ("table", "K right", "CER", "recall", "false", "outlying found", "flagged", "seconds")
     print_table(title, header, rows)
+
+
+def _judge_gradients(method: str, seeds: list[int]) -> None:
+    rows = []
+    for name, draw in GRADIENTS.items():
+        found = []
+        for seed in seeds:
+            search = METHODS[method](RobustSparseKMeans(random_state=0, n_threads=1))
+            found.append(search.fit(draw(np.random.default_rng([seed, 7]))).n_clusters_)
+        rows.append((name, f"{np.mean(np.array(found) == 1):.2f}", str(found)))
+    rows.append(("all", f"{np.mean([float(share) for _, share, _ in rows]):.2f}", ""))
+    header = ("table", "K = 1", "K")
+    print_table(f"{method}, gradients; {len(seeds)} seeds", header, rows)
 
 
 def _formatted(mean: np.ndarray) -> tuple[str, ...]:

@@ -78,7 +78,8 @@ def test_genes_are_ranked_as_scanpy_reads_them(adata, tmp_path):
             names, scores = ranked["names"][str(k)], ranked["scores"][str(k)]
             assert sorted(names) == sorted(adata.var_names)
             markers = model.markers_frame(adata.to_df(), min_effect=0).query(f"cluster == {k}")
-            assert_array_equal(names[: len(markers)], markers.feature)
+            high = markers.feature[markers.effect > 0]
+            assert_array_equal(names[: len(high)], high)
             assert_allclose(scores, effects[k, adata.var_names.get_indexer(names)], rtol=1e-6)
             assert np.isnan(ranked["pvals"][str(k)]).all()
             assert np.isnan(ranked["pvals_adj"][str(k)]).all()
@@ -88,8 +89,9 @@ def test_differences_stand_for_log_fold_changes(adata):
     model = rskc.anndata.cluster(adata, 3, **SETTINGS)
     rskc.anndata.rank_genes(adata, model, key_added="mine")
     ranked, markers = adata.uns["mine"], model.markers_frame(adata.to_df()).query("cluster == 1")
-    expected = markers["mean"] - markers.mean_of_others
-    assert_allclose(ranked["logfoldchanges"]["1"][: len(markers)], expected, rtol=1e-5)
+    expected = (markers["mean"] - markers.mean_of_others).set_axis(markers.feature)
+    order = dict(zip(ranked["names"]["1"], ranked["logfoldchanges"]["1"], strict=True))
+    assert_allclose([order[name] for name in expected.index], expected, rtol=1e-5)
 
 
 def test_genes_are_ranked_where_clusters_are_of_a_representation(adata):
@@ -130,7 +132,7 @@ def test_sparse_tables_give_the_clusters_of_dense_ones(adata, make, dtype):
 
 def test_names_are_known_where_the_table_is_sparse(adata):
     adata.X = sparse.csr_matrix(np.where(adata.X > 1, adata.X, 0))
-    model = rskc.anndata.cluster(adata, 3, **SETTINGS)
+    model = rskc.anndata.cluster(adata, 3, prepare=None, **SETTINGS)
     assert_array_equal(model.feature_names_in_, adata.var_names)
     assert_array_equal(model.case_names_in_, adata.obs_names)
     assert_array_equal(model.predict(adata.to_df()), model.labels_)
@@ -145,7 +147,9 @@ def test_a_wide_sparse_table_is_clustered():
     columns[: 6000 // 2] %= 30  # the first half of the cases share features
     counts = sparse.csr_matrix((np.ones(6000, np.float32), (rows, columns)), (300, 20_000))
     wide = anndata.AnnData(counts)
-    model = rskc.anndata.cluster(wide, 2, trim=0, l1_bound=None, n_init=4, random_state=0)
+    model = rskc.anndata.cluster(
+        wide, 2, prepare=None, trim=0, l1_bound=None, n_init=4, random_state=0
+    )
     assert_array_equal(np.sort(np.bincount(model.labels_)), [150, 150])
 
 
@@ -206,3 +210,61 @@ def test_without_anndata_one_sentence_says_what_to_do(adata, monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", None)
     with pytest.raises(ImportError, match=r"pip install \"rskc\[anndata\]\""):
         rskc.anndata.cluster(adata, 3)
+
+
+def cells(n=240, p=300, seed=0):
+    """Counts of three types of cells, and four genes that vary for no type."""
+    rng = np.random.default_rng(seed)
+    types = np.arange(n) % 3
+    means = np.exp(rng.normal(-0.5, 1, p) + np.zeros((3, p)))
+    for k in range(3):
+        means[k, 20 * k : 20 * k + 20] *= 8
+    rates = means[types] * np.exp(rng.normal(0, 0.4, (n, 1)))
+    rates[:, -4:] = np.exp(rng.normal(3, 1.5, (n, 4)))
+    return sparse.csr_matrix(rng.poisson(rates).astype(np.float32)), types
+
+
+def test_raw_counts_are_prepared_and_the_number_of_clusters_chosen():
+    counts, types = cells()
+    adata = anndata.AnnData(counts)
+    model = rskc.anndata.cluster(adata, n_init=5, random_state=0)
+    assert model.n_clusters == 3
+    assert adata.uns["rskc"]["preparation"].startswith("counts divided by size factors")
+    found = adata.obs["rskc"].astype(int).to_numpy()
+    assert all(len(set(types[found == k])) == 1 for k in range(3))
+    assert (counts != adata.X).nnz == 0
+    rskc.anndata.rank_genes(adata, model)
+    ranked = adata.uns["rank_genes_groups"]
+    for k in range(3):
+        kind = types[found == k][0]
+        assert {int(name) // 20 for name in ranked["names"][str(k)][:10]} == {kind}
+        assert (np.diff(ranked["scores"][str(k)][:10]) <= 1).all()
+        assert (ranked["scores"][str(k)][:10] > 0).all()
+    as_it_is = rskc.anndata.cluster(adata, 3, prepare=None, n_init=5, random_state=0)
+    assert_array_equal(
+        as_it_is.labels_, RobustSparseKMeans(3, n_init=5, random_state=0).fit(counts).labels_
+    )
+
+
+def test_an_object_is_no_table(adata):
+    from rskc import explore
+    from rskc.selection import Stability
+
+    for use in (RobustSparseKMeans(3).fit, Stability(RobustSparseKMeans(2)).fit, explore):
+        with pytest.raises(TypeError, match=r"rskc\.anndata\.cluster\(adata\) clusters it"):
+            use(adata)
+
+
+def test_a_folder_of_10x_is_read(tmp_path):
+    from scipy.io import mmwrite
+
+    from rskc.files import read_table
+
+    counts, _ = cells(60, 200)
+    mmwrite(tmp_path / "matrix.mtx", counts.T)
+    (tmp_path / "features.tsv").write_text("".join(f"E{j}\tG{j}\tGene\n" for j in range(200)))
+    (tmp_path / "barcodes.tsv").write_text("".join(f"B{i}-1\n" for i in range(60)))
+    table = read_table(tmp_path)
+    assert table.data.shape == (60, 200)
+    assert (table.data.index[0], table.data.columns[0]) == ("B0-1", "G0")
+    assert not table.turned

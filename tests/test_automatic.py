@@ -320,9 +320,9 @@ def test_agreement_is_the_share_in_the_same_cluster_seen_from_both_sides():
 
 def test_of_many_cases_evenly_spaced_ones_are_ranked(monkeypatch):
     engine = engine_for(np.zeros((100, 2)))
-    assert_array_equal(automatic._cases_to_rank(engine)[0], np.arange(100))
+    assert_array_equal(automatic.ranked_cases(engine)[0], np.arange(100))
     monkeypatch.setattr(automatic, "cases_to_rank", lambda n, p: np.arange(0, n, 9))
-    numbers, masses = automatic._cases_to_rank(engine)
+    numbers, masses = automatic.ranked_cases(engine)
     assert_array_equal(numbers, np.arange(0, 100, 9))
     assert masses is None
 

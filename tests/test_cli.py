@@ -511,16 +511,16 @@ def test_what_was_standardized_is_standardized_again(here, frame, of, scale):
 
 
 def test_standardized_columns_are_what_one_would_compute(frame):
-    from rskc.cli._options import Standardizing
-    from rskc.cli._tables import fit_scaling
+    from rskc.cli._options import Preparing
+    from rskc.cli._tables import fit_preparer, prepared
 
     X = frame.drop(columns=["patient", "group"]).assign(flat=3.0, hollow=np.nan)
     X["rough"] = [0.0] * 40 + [1.0, 2, 3, 4, 5]
     for kind in ("robust", "classic"):
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            scaling = fit_scaling(Standardizing("columns", kind), X)
-        made = scaling.apply(X)
+            preparer = fit_preparer(Preparing("auto", "none", "columns", kind), X)
+        made = prepared(preparer, X)
         center, spread = made.median(), 1.4826 * (made - made.median()).abs().median()
         if kind == "classic":
             center, spread = made.mean(), made.std(ddof=0)
@@ -530,7 +530,8 @@ def test_standardized_columns_are_what_one_would_compute(frame):
         assert (made.flat == 0).all()
         assert made.hollow.isna().all()
         assert np.isclose(made.rough.std(ddof=0), 1)
-        assert ["rough" in str(each.message) for each in warned] == [True] * (kind == "robust")
+        told = ["rough" in str(each.message) for each in warned]
+        assert told == [True] * (kind == "robust")
 
 
 @pytest.mark.parametrize("of", ["none", "rows", "columns"])
@@ -667,7 +668,7 @@ def test_searches_leave_a_folder_if_asked(here, name):
 
 
 def test_the_trimming_share_and_the_sentence_about_it_agree(here):
-    given = ("select-trim", "table.csv", "-k", "3", "--label-column", "group")
+    given = ("select-trim", "table.csv", "-k", "3", "--label-column", "group", "--prepare", "none")
     found = json.loads(run(*given, "--json").stdout)["searches"][0]
     share = found["suggests"]["trim"]
     X = pd.read_csv("table.csv").select_dtypes("number")

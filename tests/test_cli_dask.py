@@ -219,8 +219,8 @@ def few(monkeypatch):
 
 
 def test_all_cases_are_written_and_some_shown(here, few):
-    run("fit", "whole.parquet", *QUICK)
-    result = run("fit", "big", *FIT)
+    run("fit", "whole.parquet", *QUICK, "--prepare", "none")
+    result = run("fit", "big", *FIT, "--prepare", "none")
     assert "3 clusters of 240 cases" in result.stdout
     assert "50 of the cases, drawn at random" in result.stdout
     assert "among 50 cases drawn at random" in result.stdout.replace("\n", " ")

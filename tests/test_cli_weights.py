@@ -34,7 +34,7 @@ def run_fit(folder, name, *options):
 
 def test_the_command_line_has_a_weight_column(people):
     folder, frame = people
-    result, out = run_fit(folder, "people.csv", "--weight-column", "people")
+    result, out = run_fit(folder, "people.csv", "--weight-column", "people", "--prepare", "none")
     assert result.exit_code == 0, result.output
     assert "Column 'people' says what each case counts." in " ".join(result.output.split())
     model, X = load(out / "model.rskc"), frame.drop(columns="people")
@@ -57,6 +57,8 @@ def test_weights_in_blocks_are_those_of_the_table(people):
         "0.1",
         "--l1-bound",
         "1.7",
+        "--prepare",
+        "none",
     ]
     result, out = run_fit(folder, "people.parquet", *options)
     assert result.exit_code == 0, result.output

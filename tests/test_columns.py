@@ -11,7 +11,8 @@ import pytest
 from rskc import RobustSparseKMeans
 from rskc.columns import (
     SKEWED,
-    code_of_missing,
+    alike_words,
+    codes_of_missing,
     copies_among,
     recognize,
     sign_of_side,
@@ -267,18 +268,22 @@ def test_a_table_on_its_side_is_said(put):
     made.insert(0, "gene", [f"G{i}" for i in range(60)])
     put(made)
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
-    assert "The table has a first column 'gene': if a row is a feature" in told
-    assert "add --features-in-rows." in told
-    again = run("fit", "t.csv", "-k", "2", "--no-report", "--force", "--features-in-rows")
-    assert "--features-in-rows" not in again.stderr
+    assert "The table lies on its side, as a first column 'gene' shows" in told
     assert len(labels("t-rskc")) == 12
+    again = run("fit", "t.csv", "-k", "2", "--no-report", "--force", "--features-in-rows")
+    assert "on its side" not in again.stderr
+    assert len(labels("t-rskc")) == 12
+    again = run("fit", "t.csv", "-k", "2", "--no-report", "--force", "--cases-in-rows")
+    assert "on its side" not in again.stderr
+    assert len(labels("t-rskc")) == 60
 
 
 def test_units_are_said_with_the_command_that_standardizes(put):
     put(frame(salary=1e5 * rng.normal(size=N)))
-    told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stdout)
+    raw = ("--no-report", "--prepare", "none")
+    told = flat(run("fit", "t.csv", "-k", "2", *raw).stdout)
     assert "What to try next Units differ: salary spreads" in told
-    command = "rskc fit t.csv -k 2 --no-report --standardize columns --force"
+    command = "rskc fit t.csv -k 2 --no-report --force"
     assert f"if units differ, try {command}" in told
     told = run(*shlex.split(command)[1:]).stdout
     assert "Units differ" not in told
@@ -328,7 +333,9 @@ def test_a_number_for_missing_cells_is_named(put, value):
     assert "apart from all others" not in run("fit", "t.csv", *fit, *option.split()).stderr
     put(made, "t.parquet")
     told = " ".join(run("fit", "t.parquet", *fit).stderr.split())
-    assert "if it stands for a missing cell, leave these cells empty." in told
+    assert f"if it stands for a missing cell, add {option}." in told
+    again = run("fit", "t.parquet", *fit, *option.split()).stderr
+    assert "apart from all others" not in again
 
 
 @pytest.mark.parametrize(
@@ -343,22 +350,47 @@ def test_a_number_for_missing_cells_is_named(put, value):
 )
 def test_small_numbers_stand_for_missing_cells_where_they_are_apart(value, rest, found):
     column = np.r_[[value] * 3, rest][:, None].astype(float)
-    assert code_of_missing(column) == ((value, 3, [0]) if found else None)
+    assert codes_of_missing(column) == ([(value, 3, [0])] if found else [])
 
 
 def test_numbers_that_are_no_codes():
-    assert code_of_missing(np.array([[-999.0], [1], [2], [3], [4], [5], [6]])) is None  # once
+    assert codes_of_missing(np.array([[-999.0], [1], [2], [3], [4], [5], [6]])) == []  # once
     x = np.linspace(-1000, 1000, 30)[:, None]
     x[:4] = -999  # within reach of the others, which are below 0 too
-    assert code_of_missing(x) is None
-    assert code_of_missing(np.repeat([-999.0, 1.0], [20, 10])[:, None]) is None  # most cells
-    assert code_of_missing(np.repeat([99.0, 1.0], [4, 20])[:, None]) is None
+    assert codes_of_missing(x) == []
+    assert codes_of_missing(np.repeat([-999.0, 1.0], [20, 10])[:, None]) == []  # most cells
+    assert codes_of_missing(np.repeat([99.0, 1.0], [4, 20])[:, None]) == []
     positive = np.r_[[-999.0] * 4, np.linspace(0, 5000, 20), np.nan][:, None]
-    assert code_of_missing(np.hstack([positive, positive + 1e6])) == (-999, 4, [0])
-    assert code_of_missing(np.empty((0, 3))) is None
+    assert codes_of_missing(np.hstack([positive, positive + 1e6])) == [(-999, 4, [0])]
+    assert codes_of_missing(np.empty((0, 3))) == []
 
 
 # --- cases that occur twice
+
+
+def test_several_numbers_stand_for_missing_cells():
+    column = np.r_[[-99.0] * 4, [999.0] * 5, np.linspace(0, 50, 40)][:, None]
+    assert codes_of_missing(column) == [(999, 5, [0]), (-99, 4, [0])]
+    thousands = np.r_[[-9.0] * 3, np.linspace(0, 9000, 60).round()][:, None]
+    assert codes_of_missing(thousands) == []
+
+
+def test_words_that_hardly_differ():
+    assert alike_words(["Male", "male", "female"]) == [("Male", "male")]
+    assert alike_words(["Berlin", "Berlim", "Bern"]) == [("Berlin", "Berlim")]
+    assert alike_words(["north", "nort h", "south"]) == [("north", "nort h")]
+    assert alike_words(["a", "b", "yes", "yep", "level 1", "level 2"]) == []
+
+
+def test_outcomes_repeated_ids_and_spelling_are_said(put):
+    made = frame(patient=[f"P{i // 2}" for i in range(N)], churned=GROUP)
+    made["city"] = np.where(np.arange(N) % 2, "Berlin", "berlin")
+    put(made)
+    told = flat(run("fit", "t.csv", "-k", "2", "--no-report", "--id-column", "patient").stderr)
+    assert "20 rows have an id that occurs before ('P0', 'P1', 'P2', 'P3' and 16 more)" in told
+    assert "Column 'churned' has two values and is named like an outcome" in told
+    assert "'Berlin' and 'berlin': are they the same?" in told
+    assert list(labels("t-rskc").case[:3]) == ["P0", "P0", "P1"]
 
 
 def test_copies_of_cases_are_said(put):

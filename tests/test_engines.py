@@ -13,6 +13,7 @@ from rskc.datasets import make_contaminated, make_figure1, make_simulation
 from rskc.engines import MemoryEngine, engine_for, passes_info, passes_numpy, sharing, threads
 from rskc.engines.contract import engine as contract
 from rskc.engines.memory import engine as memory
+from rskc.engines.memory import tables
 from rskc.metrics import classification_error_rate
 from rskc.solver import search
 
@@ -257,7 +258,7 @@ def fit(problem, **options):
 @each_problem
 def test_cutting_the_restarts_into_batches_changes_nothing(problem, monkeypatch):
     expected = results(fit(problem))
-    monkeypatch.setattr(memory, "WORK_BYTES", 100_000)
+    monkeypatch.setattr(tables, "WORK_BYTES", 100_000)
     for found, value in zip(results(fit(problem)), expected, strict=True):
         assert_array_equal(found, value)
 
@@ -265,7 +266,7 @@ def test_cutting_the_restarts_into_batches_changes_nothing(problem, monkeypatch)
 @each_problem
 def test_following_branches_one_by_one_changes_nothing(problem, monkeypatch):
     expected = results(fit(problem))
-    monkeypatch.setattr(memory, "WORK_BYTES", 1)
+    monkeypatch.setattr(tables, "WORK_BYTES", 1)
     monkeypatch.setattr(search, "WORK_BYTES", 1)
     monkeypatch.setattr(MemoryEngine, "work_bytes", 1)
     for found, value in zip(results(fit(problem)), expected, strict=True):

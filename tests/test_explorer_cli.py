@@ -94,7 +94,7 @@ def test_a_mixed_table_with_groups(here):
     assert words["spans"][place][1] == pytest.approx(frame.a.str[:-3].astype(float).max())
     assert "Column 'color' was read as 3 categories" in told.output
     again = shlex.split(words["commands"][0])
-    assert again[:6] == ["rskc", "fit", "table.csv", "--standardize", "columns", "--groups"]
+    assert again[:4] == ["rskc", "fit", "table.csv", "--groups"]
     run(*again[1:], "--out", "again", "--no-report", "--quiet")
     found = pd.read_csv("again/labels.csv").cluster
     assert sorted(found.value_counts()) == sorted(words["sizes"][0])

@@ -82,7 +82,17 @@ def test_whole_numbers_as_ids(columns_file):
     frame = pl.DataFrame({"a": [1.0, 2.0], "number": [10, 11]})
     assert list(read_table(columns_file(frame), id_column="number").data.index) == ["10", "11"]
     frame = pl.DataFrame({"a": [1.0, 2.0], "number": [10, 10]})
-    assert "row 1 and row 2" in complaint(columns_file(frame), id_column="number")
+    assert list(read_table(columns_file(frame), id_column="number").data.index) == ["10", "10"]
+
+
+def test_markers_of_missing_cells_are_for_all_formats(columns_file):
+    frame = pl.DataFrame({"a": [1.0, -999.0, 3.0], "n": [1, 2, -999], "w": ["x", "?", "x"]})
+    table = read_table(columns_file(frame), missing_values=["-999", "?"], text_columns="categories")
+    assert table.data.isna().to_numpy().tolist() == [
+        [False, False, False],
+        [True, False, True],
+        [False, True, False],
+    ]
 
 
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
@@ -314,3 +324,42 @@ def test_digits_of_other_scripts_are_refused_by_line_and_column(tmp_path, cell):
     path.write_text(f"id,a,b\nu,1,1.5\nv,2,{cell}\nw,3,4\nx,4,2.25\n", "utf-8")
     with pytest.raises(TableError, match=f"line 3, column 'b': '{cell}' is not a number"):
         read_table(path)
+
+
+def test_a_title_above_the_names_and_other_sheets(tmp_path):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.title = "Data"
+    rows = [["Results of 2024"], [], ["by the laboratory"], ["a", "b", "c"]]
+    for row in [*rows, *([i / 3, 2 * i, 3.5] for i in range(5))]:
+        sheet.append(row)
+    book.create_sheet("Notes")
+    path = tmp_path / "t.xlsx"
+    book.save(path)
+    table = read_table(path)
+    assert list(table.data.columns) == ["a", "b", "c"]
+    assert table.data.shape == (5, 3)
+    assert table.where(0) == "line 5"
+    assert "Sheet 'Data' was read; the file has 'Notes' too" in table.notes[0]
+    assert "2 rows above the names" in table.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "first"),
+    [
+        (["31.12.2023", "01.01.2024"], 19722),
+        (["31/12/2023", "01/01/2024"], 19722),
+        (["12/31/2023", "1/1/2024"], 19722),
+        (["31.12.23", "1.1.24"], 19722),
+    ],
+)
+def test_dates_of_one_country_or_another_are_days(tmp_path, cells, first):
+    path = tmp_path / "t.csv"
+    path.write_text("a,day\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
+    table = read_table(path, date_columns="numbers")
+    assert table.data["day"].tolist() == [first, first + 1]
+    path.write_text("a,day\n1,1/2/2024\n2,3/4/2024\n")
+    with pytest.raises(TableError, match="not clear whether day or month comes first in 'day'"):
+        read_table(path, date_columns="numbers")

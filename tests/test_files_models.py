@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from scipy.sparse import issparse
 from sklearn.base import clone
 
 import rskc
@@ -58,6 +59,7 @@ GROUPS, CENTERS = list("aabbc"), pd.DataFrame(X[:3])
 ACCEPTED = {
     "n_clusters": [3, np.int64(3), np.uint8(3), Count.THREE],
     "trim": [0, 0.1, "auto", np.float32(0.125), Fraction(1, 8), np.str_("auto")],
+    "cells": [None, "auto", 3, 3.3, np.float32(3.5), np.int64(3), Fraction(7, 2), np.str_("auto")],
     "l1_bound": [
         None,
         "auto",
@@ -142,6 +144,8 @@ def test_what_could_not_be_loaded_is_not_saved(path):
 
 
 def same(one, two):
+    if issparse(one):
+        return issparse(two) and one.shape == two.shape and not (one != two).nnz
     """Whether two values are the same, types and bits included."""
     if type(one) is not type(two):
         return False

@@ -156,3 +156,9 @@ def test_set_output_wins_over_the_input(frame, model, output):
 def test_the_support_names_the_features(frame, model):
     model.set_params(n_features=2).fit(frame)
     assert_array_equal(model.feature_names_in_[model.get_support()], NAMES[:2])
+
+
+def test_a_word_among_numbers_in_text_is_no_category():
+    frame = pd.DataFrame({"a": ["1.0", "2.5", "unknown", "3"], "b": [1.0, 2, 3, 4]})
+    with pytest.raises(ValueError, match="Column 'a' of X holds both numbers and text"):
+        RobustSparseKMeans(2).fit(frame)

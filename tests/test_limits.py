@@ -11,6 +11,7 @@ import pytest
 from rskc import RobustSparseKMeans, machine
 from rskc.engines import passes_numpy
 from rskc.engines.memory import engine as memory
+from rskc.engines.memory import tables
 from rskc.engines.memory.ops import PASSES
 from rskc.solver import search
 from skips import skip_without
@@ -186,7 +187,7 @@ def test_a_fit_takes_hardly_more_than_twice_the_data(monkeypatch, options, dtype
     monkeypatch.setattr(search, "SAMPLE_CELLS", 2**16)
     monkeypatch.setattr(search, "FEWEST_CASES", 2**10)
     monkeypatch.setattr(memory.MemoryEngine, "rows_bytes", 2**20)
-    monkeypatch.setattr(memory, "WORK_BYTES", 2**20)
+    monkeypatch.setattr(tables, "WORK_BYTES", 2**20)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50_000, 40)) + 2 * rng.integers(0, 3, 50_000)[:, None] * (
         np.arange(40) < 9

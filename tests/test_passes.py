@@ -17,6 +17,7 @@ from rskc.engines import Assignment, Sums, engine_for, passes_numpy
 from rskc.engines.descent import descend_by_passes
 from rskc.engines.groups import labels_of as groups_of
 from rskc.engines.memory import engine as memory
+from rskc.engines.memory import tables
 
 try:
     from rskc.engines import _passes
@@ -142,7 +143,7 @@ def test_outlying_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype)
 def assigned(passes, X, scaled, threads=1):
     """Labels and costs of cases (n, q), for factors (runs, K, q) and constants of 1."""
     X, dtype, runs = np.ascontiguousarray(X), scaled.dtype, len(scaled)
-    blocks = memory.to_blocks(X, passes.BLOCK)
+    blocks = tables.to_blocks(X, passes.BLOCK)
     labels, costs = np.empty((runs, len(X)), np.int32), np.empty((runs, len(X)), dtype)
     ones, norms = np.ones(scaled.shape[:2], dtype), np.full((1, len(X)), 1e4, dtype)
     passes.assign(blocks, passes.BLOCK, scaled, ones, norms, threads, labels, costs)

@@ -16,7 +16,8 @@ from scipy.io import mmwrite
 import rskc.engines.memory.sparse as engine_module
 from rskc import ColumnStandardizer, RobustSparseKMeans, RowStandardizer
 from rskc.engines import MemoryEngine, SparseEngine, engine_for
-from rskc.engines.memory.sparse import FAR, bytes_of, sparse_frame
+from rskc.engines.memory import sparse_cells
+from rskc.engines.memory.sparse_cells import FAR, bytes_of, sparse_frame
 from rskc.files import TableError, read_table
 from rskc.metrics import revised_silhouette
 from rskc.selection import (
@@ -199,8 +200,8 @@ def test_scale_does_not_matter(tables):
 
 
 def test_the_number_of_threads_changes_no_bit(tables, monkeypatch):
-    monkeypatch.setattr(engine_module, "POOL_WORK", 0)
-    monkeypatch.setattr(engine_module, "CHUNK_BYTES", 2**14)
+    monkeypatch.setattr(sparse_cells, "POOL_WORK", 0)
+    monkeypatch.setattr(sparse_cells, "CHUNK_BYTES", 2**14)
     monkeypatch.setattr("rskc.engines.threads.joblib.cpu_count", lambda: 3)
     X = sparse.csr_array(thin(600, 30))
     one, three = (fitted(X, n_threads=n) for n in (1, 3))
@@ -365,8 +366,9 @@ def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
     for name, value in (
         ("rskc.engines.memory.sparse.DENSE_BYTES", 2**16),
         ("rskc.engines.memory.sparse.CHUNK_BYTES", 2**17),
+        ("rskc.engines.memory.sparse_cells.CHUNK_BYTES", 2**17),
         ("rskc.engines.frame.FRAME_CELLS", 2**16),
-        ("rskc.engines.memory.engine.MemoryTable.work_bytes", 2**18),
+        ("rskc.engines.memory.tables.MemoryTable.work_bytes", 2**18),
         ("rskc.engines.memory.engine.MemoryEngine.work_bytes", 2**18),
         ("rskc.feature_tests.MOST_CASES", 200),
         ("rskc.feature_tests.FEWEST_CASES", 200),

@@ -195,6 +195,7 @@ def test_selection_bound_by_hand(found):
     assert_allclose(found.selection_bound(0.75), q**2 / p / 0.5)
     assert found.selection_bound(0.9) < found.selection_bound(0.75)
     assert found.selection_bound(0.5) == np.inf
+    assert_allclose(found.selection_bound(1.0), q**2 / p)
 
 
 def test_a_large_table_is_searched_on_a_sample():

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rskc.exceptions import SmallClusterWarning
     from rskc.explorer import explore
     from rskc.files import load, save
+    from rskc.preparation import Preparer
     from rskc.preprocessing import ColumnStandardizer, RowStandardizer
     from rskc.versions import show_versions
 
@@ -20,6 +21,7 @@ __version__ = version("rskc")
 
 __all__ = [
     "ColumnStandardizer",
+    "Preparer",
     "RobustSparseKMeans",
     "RowStandardizer",
     "SmallClusterWarning",
@@ -32,6 +34,7 @@ __all__ = [
 
 _HOMES = {
     "ColumnStandardizer": "rskc.preprocessing",
+    "Preparer": "rskc.preparation",
     "RobustSparseKMeans": "rskc.estimator",
     "RowStandardizer": "rskc.preprocessing",
     "SmallClusterWarning": "rskc.exceptions",

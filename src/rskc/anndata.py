@@ -4,7 +4,7 @@
 
     import rskc.anndata
 
-    model = rskc.anndata.cluster(adata, 8, trim=0.05)
+    model = rskc.anndata.cluster(adata, 8)
     sc.pl.umap(adata, color=["rskc", "rskc_outlier"])
 
     rskc.anndata.rank_genes(adata, model)
@@ -22,6 +22,9 @@ from scipy.sparse import issparse
 from rskc.arrays import NamedMatrix, model_to_numpy
 from rskc.estimator import RobustSparseKMeans
 from rskc.markers import MarkerEffects, effects_between, regular_clusters
+from rskc.preparation import Preparer
+from rskc.selection import Stability
+from rskc.validation import check_choice
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -31,8 +34,9 @@ __all__ = ["cluster", "rank_genes"]
 
 def cluster(
     adata: AnnData,
-    n_clusters: int = 8,
+    n_clusters: int | str = "auto",
     *,
+    prepare: str | None = "auto",
     layer: str | None = None,
     use_rep: str | None = None,
     key_added: str = "rskc",
@@ -45,8 +49,12 @@ def cluster(
     ----------
     adata : AnnData
         The object. Sparse tables stay sparse.
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "auto", default="auto"
+        Number of clusters; "auto": chosen by half-samples, :class:`rskc.selection.Stability`.
+    prepare : {"auto", None}, default="auto"
+        Whether the variables are prepared by :class:`rskc.Preparer`: counts are divided by size
+        factors and become logarithms, and genes are divided by their scales. None: they are
+        clustered as they are, as a representation is in any case.
     layer : str or None, default=None
         Layer to cluster by; None for ``X``.
     use_rep : str or None, default=None
@@ -67,7 +75,7 @@ def cluster(
         - ``obs["rskc_outlier"]`` and ``obs["rskc_distance"]``: whether it looks like an outlier,
           and the weighted squared distance to its center;
         - ``var["rskc_weight"]``: weight of the variable, unless ``use_rep`` has others;
-        - ``uns["rskc"]``: parameters and figures of the fit.
+        - ``uns["rskc"]``: parameters and figures of the fit, and how the table was prepared.
 
     Examples
     --------
@@ -79,12 +87,35 @@ def cluster(
     np.int64(60)
     """
     _check(adata, layer, use_rep)
+    check_choice("prepare", prepare, ("auto", None))
     adata = _own(adata, copy)
     own = use_rep in (None, "X")
-    model = RobustSparseKMeans(n_clusters, **params).fit(_table(adata, layer, use_rep))
+    table, words = _table(adata, layer, use_rep), "nothing"
+    if own and prepare == "auto":
+        table, words = _prepared(table, Preparer())
+    model = _fitted(table, n_clusters, params)
     _add(adata, model, key_added, own_variables=own)
-    adata.uns[key_added] = _facts(model, layer, use_rep)
+    adata.uns[key_added] = _facts(model, layer, use_rep) | {"preparation": words}
     return adata if copy else model
+
+
+def _fitted(table: Any, n_clusters: int | str, params: dict[str, Any]) -> RobustSparseKMeans:
+    if not isinstance(n_clusters, str):
+        return RobustSparseKMeans(n_clusters, **params).fit(table)
+    check_choice("n_clusters", n_clusters, ("auto",), remedy=", or a number")
+    search = Stability(RobustSparseKMeans(2, **params), random_state=params.get("random_state"))
+    return search.fit(table).best_estimator_
+
+
+def _prepared(table: Any, preparer: Preparer) -> tuple[Any, str]:
+    """Return a named table as a preparer makes it, and what was done."""
+    if isinstance(table, NamedMatrix):
+        made = preparer.fit_transform(table.matrix)
+        return table._replace(matrix=made), preparer.describe()
+    import pandas as pd
+
+    made = preparer.fit_transform(table.to_numpy())
+    return pd.DataFrame(made, table.index, table.columns, copy=False), preparer.describe()
 
 
 def rank_genes(
@@ -102,8 +133,9 @@ def rank_genes(
     ``sc.get.rank_genes_groups_df`` read it. Scores are effects, as in
     :func:`rskc.markers.marker_effects`: how far the mean of a cluster is from that of the others,
     in robust standard deviations within clusters, over the cells that are neither trimmed nor
-    outliers. Genes without weight have the score 0; where the clusters were found in a
-    representation such as "X_pca", whose weights are not those of genes, all have their effect.
+    outliers. Raw counts become logarithms first. Genes without weight have the score 0; where the
+    clusters were found in a representation such as "X_pca", whose weights are not those of genes,
+    all have their effect.
 
     Parameters
     ----------
@@ -124,11 +156,10 @@ def rank_genes(
     -------
     adata : AnnData or None
         The copy, if one was asked for. Added is ``uns["rank_genes_groups"]``: ``params``;
-        ``names`` and ``scores``, above 0 or below, in the order of
-        :meth:`rskc.RobustSparseKMeans.markers_frame`; ``logfoldchanges``, the differences of the
-        means, which are log fold changes if the values are logarithms; ``pvals`` and
-        ``pvals_adj``, which are NaN, since p-values between clusters that the same cells made are
-        not valid (arXiv:2203.15267).
+        ``names`` and ``scores``, from those above 0 to those below; ``logfoldchanges``, the
+        differences of the means, which are log fold changes if the values are logarithms;
+        ``pvals`` and ``pvals_adj``, which are NaN, since p-values between clusters that the same
+        cells made are not valid (arXiv:2203.15267).
 
     Examples
     --------
@@ -144,7 +175,7 @@ def rank_genes(
     model = model_to_numpy(model)
     _check_groups(adata, model, groupby)
     adata = _own(adata, copy)
-    table = _values(adata, layer)
+    table = Preparer(standardize=None).fit_transform(_dense_or_csr(_values(adata, layer)))
     found = effects_between(table, regular_clusters(model), len(model.cluster_centers_))
     names = np.asarray(adata.var_names)
     if np.array_equal(getattr(model, "feature_names_in_", ()), names):
@@ -180,7 +211,8 @@ def _ranked(found: MarkerEffects, names: np.ndarray) -> dict[str, np.ndarray]:
     """Return records with a field a cluster; of clusters without regular cases there is none."""
     groups = [k for k, means in enumerate(found.means) if np.isfinite(means).any()]
     strengths = np.fmax(np.abs(found.effects), found.separations)
-    orders = [np.argsort(-strengths[k], kind="stable") for k in groups]
+    signed = np.where(found.effects < 0, -strengths, strengths)
+    orders = [np.argsort(-signed[k], kind="stable") for k in groups]
     differences = found.means - found.means_of_others
     unknown = np.full_like(found.effects, np.nan)
     columns = {
@@ -244,6 +276,10 @@ def _values(adata: Any, layer: str | None) -> Any:
     if table is None:
         raise ValueError("adata has no X; name a layer or use_rep.")
     return table
+
+
+def _dense_or_csr(table: Any) -> Any:
+    return table.tocsr() if issparse(table) else np.asarray(table)
 
 
 def _of(tables: Any, parameter: str, name: Any, place: str) -> Any:

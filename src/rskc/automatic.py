@@ -9,7 +9,8 @@ between them, and the clusters are refined with as many features as pass, until 
 
 *Outlying cases: over-trim, flag, set aside.* A fit that trims more than is likely to be outlying
 has clean centers. Cases that are far from these are set aside, the others are clustered with hardly
-any trimming, and the reweighting step lets the distances decide about every case again.
+any trimming, an eighth of an average cluster at most, and the reweighting step lets the distances
+decide about every case again.
 
 Where there are very many cases all this is done on the sample that the solver searches; all cases
 see its outcome in the end, from which centers, weights and flags converge on them.
@@ -18,7 +19,7 @@ see its outcome in the end, from which centers, weights and flags converge on th
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ import numpy as np
 from rskc.engines import Engine
 from rskc.feature_tests import FeatureTests, cases_to_rank, group_tests, rank_tests, ranks_of
 from rskc.outliers import Distances, Thresholds, distances_of, far_cases, find_clump
+from rskc.outlying_cells import CellBounds
 from rskc.reweighting import first_thresholds, reweight
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.alternate import is_guarded
@@ -46,8 +48,9 @@ CLEAN_TRIM = 0.02
 # of the others. With Cauchy noise a trim of .02 made clusters of 2 to 6 cases in 2 of 8 tables.
 TAIL_TRIM = 0.5
 # No more than this share of an average cluster: of 20 clusters a trim of .02 is half of one, and
-# the objective gains by trimming one that lies near the mean of all; 17 were found then.
-MOST_OF_CLUSTER = 0.25
+# the objective gains by trimming one that lies near the mean of all; 17 were found then. With a
+# larger share small clusters are trimmed, with .05 outlying cases keep a center now and then.
+MOST_OF_CLUSTER = 0.12
 # Cut-offs, in MADs of the cube roots: for setting cases aside, and in the end.
 ASIDE_CUTOFF, LAST_CUTOFF = 3.5, 3.0
 # Rounds of test and refit.
@@ -83,6 +86,7 @@ class Found(NamedTuple):
     solution: Solution
     problem: Problem
     features: Features | None
+    cells: CellBounds | None = None  # if the errors of cells are bounded
 
 
 def mass_of(share: float, engine: Engine) -> float:
@@ -95,12 +99,22 @@ def mass_of(share: float, engine: Engine) -> float:
     return rounded if isinstance(rounded, int) else mass
 
 
-class _Clusters(NamedTuple):
+def most_trimmed(engine: Engine, K: int) -> float:
+    """Return the most that may be trimmed: a case is left for each cluster."""
+    return engine.rounded(engine.mass) - K
+
+
+class Clusters(NamedTuple):
     """A solution for some of the cases."""
 
     engine: Engine
     problem: Problem
     solution: Solution
+
+    def kept_labels(self) -> np.ndarray:
+        """Return the labels of the cases that made the centers, -1 for the others."""
+        arrays, solution = self.engine.arrays, self.solution
+        return arrays.to_numpy(arrays.without(solution.labels, solution.trimmed_weighted))
 
 
 def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes: Wishes) -> Found:
@@ -108,24 +122,11 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
 
     ``problem`` has the generous bound where the bound is to be found.
     """
-    sample = _sample(engine, problem, starts)
-    if sample is None and not engine.searchable:
-        return _solve_in_memory(engine, problem, starts, wishes)
-    few = engine if sample is None else engine.part(*sample)
-    starts = _of_part(starts, engine, few, None if sample is None else sample.numbers)
-    problem_of_few = replace(problem, n_trim=few.rounded(problem.n_trim * few.mass / engine.mass))
-    kept = np.arange(few.n_cases)
-    if wishes.trim:
-        kept = _not_set_aside(few, _over_trimmed(few, problem_of_few, starts))
-        log.info("%d cases set aside", few.n_cases - len(kept))
-        starts = _of_part(starts, few, few, kept)
-    clean = few if len(kept) == few.n_cases else few.part(kept)
-    if wishes.trim:
-        share = max(CLEAN_TRIM, TAIL_TRIM * (1 - clean.mass / few.mass))
-        share = min(share, MOST_OF_CLUSTER / problem.n_clusters)
-        n_trim = min(mass_of(share, clean), clean.rounded(clean.mass) - problem.n_clusters)
-        problem_of_few = replace(problem_of_few, n_trim=n_trim)
-    found = _Clusters(clean, problem_of_few, solve(clean, problem_of_few, starts))
+    few = few_of(engine, problem, starts)
+    if few is None:
+        return solve_gathered(solve_automatically, engine, problem, starts, wishes)
+    sample = few.sample
+    found, kept = first_clusters(few, wishes)
     features = None
     if wishes.bound:
         found, features = choose_features(found)
@@ -135,8 +136,9 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
     if sample is None and (wishes.trim or wishes.reweight):
         solution = _reweighted(engine, last, solution, members=_as_members(engine, found, kept))
     elif wishes.trim or wishes.reweight:
-        thresholds = first_thresholds(few, solution.centers, solution.weights, LAST_CUTOFF)
-        del few, clean, found  # they have tables of the sample
+        known = solution.centers, solution.weights, LAST_CUTOFF
+        thresholds = first_thresholds(few.engine, *known)
+        del few, found  # they have tables of the sample
         engine.forget_part()
         solution = _reweighted(engine, last, solution, thresholds=thresholds)
     elif sample is not None:
@@ -144,15 +146,57 @@ def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes
     return Found(replace(solution, rival=_renumbered(rival, numbers)), last, features)
 
 
-def _solve_in_memory(engine: Engine, problem: Problem, starts: Starts, wishes: Wishes) -> Found:
+def first_clusters(few: Few, wishes: Wishes) -> tuple[Clusters, np.ndarray]:
+    """Set cases aside, if that is wished, and cluster the others; their numbers come second."""
+    engine, problem, starts, _ = few
+    kept = np.arange(engine.n_cases)
+    if wishes.trim:
+        over = _over_trimmed(engine, problem, starts)
+        kept = _not_set_aside(engine, over)
+        log.info("%d cases set aside", engine.n_cases - len(kept))
+        starts = _starts_of_part(starts, engine, engine, kept)
+        known = engine.arrays.to_numpy(over.solution.labels)[kept]
+        starts = starts.from_labels(engine.arrays.from_numpy(known[None]), problem.n_clusters)
+    clean = engine if len(kept) == engine.n_cases else engine.part(kept)
+    if wishes.trim:
+        share = max(CLEAN_TRIM, TAIL_TRIM * (1 - clean.mass / engine.mass))
+        share = min(share, MOST_OF_CLUSTER / problem.n_clusters)
+        n_trim = min(mass_of(share, clean), most_trimmed(clean, problem.n_clusters))
+        problem = replace(problem, n_trim=n_trim)
+    return Clusters(clean, problem, solve(clean, problem, starts)), kept
+
+
+def solve_gathered(
+    solve_part: Callable[..., Found], engine: Engine, problem: Problem, starts: Starts, *how: Any
+) -> Found:
     """Solve for data that are few enough to be gathered, and hand the solution back."""
     every = np.arange(engine.n_cases)
     part = engine.part(every)
-    found = solve_automatically(part, problem, _of_part(starts, engine, part, every), wishes)
+    found = solve_part(part, problem, _starts_of_part(starts, engine, part, every), *how)
     return found._replace(solution=hand_back(engine, found.solution))
 
 
-def _sample(engine: Engine, problem: Problem, starts: Starts) -> Sampled | None:
+class Few(NamedTuple):
+    """The cases on which choices are made: all, or a sample."""
+
+    engine: Engine
+    problem: Problem
+    starts: Starts
+    sample: Sampled | None
+
+
+def few_of(engine: Engine, problem: Problem, starts: Starts) -> Few | None:
+    """Return the cases on which choices are made; None where all are to be gathered first."""
+    sample = _sample_of(engine, problem, starts)
+    if sample is None and not engine.searchable:
+        return None
+    few = engine if sample is None else engine.part(*sample)
+    starts = _starts_of_part(starts, engine, few, None if sample is None else sample.numbers)
+    n_trim = few.rounded(problem.n_trim * few.mass / engine.mass)
+    return Few(few, replace(problem, n_trim=n_trim), starts, sample)
+
+
+def _sample_of(engine: Engine, problem: Problem, starts: Starts) -> Sampled | None:
     """Return the cases on which choices are made; None for all."""
     n = engine.n_cases
     size = search_size(n, engine.n_features, problem.n_clusters)
@@ -161,7 +205,9 @@ def _sample(engine: Engine, problem: Problem, starts: Starts) -> Sampled | None:
     return Sampled(np.linspace(0, n - 1, size).astype(np.int64))
 
 
-def _of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | None) -> Starts:
+def _starts_of_part(
+    starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | None
+) -> Starts:
     """Return the starts for some of the cases."""
     if cases is None or not isinstance(starts, GivenStarts):
         return starts.on_all()
@@ -172,18 +218,18 @@ def _of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | N
 # ---- Outlying cases
 
 
-def _over_trimmed(few: Engine, problem: Problem, starts: Starts) -> _Clusters:
-    n_trim = min(mass_of(OVER_TRIM, few), few.rounded(few.mass) - problem.n_clusters)
+def _over_trimmed(few: Engine, problem: Problem, starts: Starts) -> Clusters:
+    n_trim = min(mass_of(OVER_TRIM, few), most_trimmed(few, problem.n_clusters))
     over = replace(problem, n_trim=n_trim)
     solution = solve(few, over, starts.fewer(OVER_STARTS, 0))
     guarded = is_guarded(over, solution.sizes, solution.kept_sizes)
     if not guarded and starts.n_runs > OVER_STARTS:
         # Outlying cases may have a cluster in all that was found.
         solution = solve(few, over, starts)
-    return _Clusters(few, over, solution)
+    return Clusters(few, over, solution)
 
 
-def _not_set_aside(few: Engine, over: _Clusters) -> np.ndarray:
+def _not_set_aside(few: Engine, over: Clusters) -> np.ndarray:
     """Return the cases that are not far from clean centers, or that form a cluster of their own.
 
     All, if too few clusters would stay.
@@ -202,7 +248,7 @@ def _not_set_aside(few: Engine, over: _Clusters) -> np.ndarray:
     return kept
 
 
-def _far(found: _Clusters, cutoff: float) -> Distances:
+def _far(found: Clusters, cutoff: float) -> Distances:
     """Return the cases that either distance flags."""
     engine, solution = found.engine, found.solution
     members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
@@ -210,10 +256,9 @@ def _far(found: _Clusters, cutoff: float) -> Distances:
     return far_cases(engine, distances, members, solution.kept_sizes, cutoff)
 
 
-def _as_members(engine: Engine, found: _Clusters, kept: np.ndarray) -> Any:
+def _as_members(engine: Engine, found: Clusters, kept: np.ndarray) -> Any:
     """Return the labels (n,) of the cases that made the centers, -1 for others."""
-    arrays, solution = found.engine.arrays, found.solution
-    own = arrays.to_numpy(arrays.without(solution.labels, solution.trimmed_weighted))
+    own = found.kept_labels()
     every = np.full(engine.n_cases, -1, own.dtype)
     every[kept] = own
     return engine.arrays.from_numpy(every)
@@ -243,32 +288,38 @@ def _renumbered(rival: Rival | None, numbers: np.ndarray) -> Rival | None:
 # ---- Features
 
 
-def choose_features(found: _Clusters) -> tuple[_Clusters, Features]:
+def choose_features(found: Clusters) -> tuple[Clusters, Features]:
     """Test the features or their groups, refit with as many as pass, until these stand."""
     engine, problem, solution = found
-    K, (numbers, masses) = problem.n_clusters, _cases_to_rank(engine)
+    numbers, masses = ranked_cases(engine)
     ranks, seen = ranks_of(engine.rows(numbers), masses), set()
-    groups = problem.feature_groups
     for _ in range(MOST_ROUNDS):
-        clusters, shares = (part[numbers] for part in _tested_groups(found))
+        clusters, shares = (part[numbers] for part in tested_groups(found))
         counted = shares if masses is None else shares * masses
-        tests = rank_tests(ranks, clusters, K, counted)
-        if groups is not None:
-            tests = group_tests(tests, ranks, clusters, K, groups, counted)
+        tests = test_features(problem, ranks, clusters, counted)
         passed = tests.passed()
         if passed.tobytes() in seen:  # it stands, or goes round between few sets
             break
         seen.add(passed.tobytes())
         n_different = int(passed.sum())
-        if K == 1:
+        if problem.n_clusters == 1:
             return found, Features(tests, 0, len(passed))
         problem = replace(problem, l1_bound=None, n_features=max(n_different, 1))
-        solution = solve_near(engine, problem, [_as_warm(found.solution)])
-        found = _Clusters(engine, problem, solution)
-    return found, Features(tests, n_different, _n_enough(found))
+        solution = solve_near(engine, problem, [as_warm(found.solution)])
+        found = Clusters(engine, problem, solution)
+    return found, Features(tests, n_different, count_enough(found))
 
 
-def _cases_to_rank(engine: Engine) -> tuple[np.ndarray, np.ndarray | None]:
+def test_features(
+    problem: Problem, ranks: np.ndarray, clusters: np.ndarray, counted: np.ndarray
+) -> FeatureTests:
+    """Test each feature, or group, by the ranks of cases that count so much; -1 for no cluster."""
+    K, groups = problem.n_clusters, problem.feature_groups
+    tests = rank_tests(ranks, clusters, K, counted)
+    return tests if groups is None else group_tests(tests, ranks, clusters, K, groups, counted)
+
+
+def ranked_cases(engine: Engine) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the numbers of the cases that are ranked, and their masses if they have any.
 
     All, or where there are more than enough evenly spaced ones; by mass these are copies.
@@ -281,7 +332,7 @@ def _cases_to_rank(engine: Engine) -> tuple[np.ndarray, np.ndarray | None]:
     return every, None if (masses == 1).all() else masses
 
 
-def _tested_groups(found: _Clusters) -> tuple[np.ndarray, np.ndarray]:
+def tested_groups(found: Clusters) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels (n,) of the cases that are neither trimmed nor flagged, -1 for others.
 
     And the shares of them that are not trimmed: 1, but where one is trimmed in part.
@@ -293,14 +344,14 @@ def _tested_groups(found: _Clusters) -> tuple[np.ndarray, np.ndarray]:
     return arrays.to_numpy(groups), arrays.kept_shares(groups)
 
 
-def _n_enough(found: _Clusters) -> int:
+def count_enough(found: Clusters) -> int:
     """Return the least number of features, along halvings, that gives the same clusters."""
     engine, problem, solution = found
     least = problem.n_features
     assert least is not None
     for number in _halvings(least):
         fewer = replace(problem, n_features=number)
-        other = solve_near(engine, fewer, [_as_warm(solution)])
+        other = solve_near(engine, fewer, [as_warm(solution)])
         if agreement(engine, solution, other, problem.n_clusters) < SAME_CLUSTERS:
             break
         least = number
@@ -322,5 +373,6 @@ def agreement(engine: Engine, one: Solution, other: Solution, K: int) -> float:
     return min(counts.max(axis=0).sum(), counts.max(axis=1).sum()) / engine.mass
 
 
-def _as_warm(solution: Solution) -> Warm:
+def as_warm(solution: Solution) -> Warm:
+    """Return where a branch begins that goes on from a solution."""
     return Warm(solution.labels, solution.trimmed_weighted, solution.weights)

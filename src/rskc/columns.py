@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,12 @@ CLASSES = {
     "species", "diagnosis", "subtype", "type", "category", "cluster", "clusters", "celltype", "cls",
     "phenotype", "cultivar", "truth", "status", "survived", "died", "event", "relapse",
 }  # fmt: skip
+# Words of an outcome that somebody would rather explain than cluster by.
+OUTCOMES = {
+    "churn", "churned", "converted", "conversion", "default", "defaulted", "fraud", "fraudulent",
+    "responded", "response", "purchased", "bought", "cancelled", "canceled", "subscribed", "left",
+    "exited", "attrition", "died", "death", "survived", "relapsed", "readmitted", "failed", "spam",
+}  # fmt: skip
 FEATURES = {
     "gene", "genes", "probe", "probes", "probeset", "feature", "features", "symbol", "transcript",
     "ensembl", "protein", "metabolite", "otu", "taxon", "snp", "variable", "analyte", "peptide",
@@ -41,6 +48,8 @@ MEASURES = {
     "value", "week", "weight", "x", "y", "year",
 }  # fmt: skip
 FIRST_DATE, LAST_DATE = 19000101, 21001231  # days as whole numbers
+FEWEST_NAMED = 6  # columns that may be cases
+WIDER = 3.0  # times that distances between quartiles of cases differ
 FEWEST = 4  # cases; of three nothing can be said
 LONG = 20  # cases that no measurement counts by chance, wherever the column stands
 MOST_CLASSES = 30
@@ -53,7 +62,9 @@ LETTERS = {"s", "p", "c", "n", "t"}  # S1, P1: of cases where nothing says what 
 # What people write for a missing cell where only numbers fit. Positive 99 is too often a value.
 CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
 NONE = "None"  # a missing number as Python writes it; among words it is one of them
+LARGEST_CODED = 999  # of a column in which -9 is a code
 FEWEST_CODES = 3  # cells; a single one is rather a slip
+MOST_WORDS = 100  # categories that are compared with each other
 FEWEST_COPIES, LEAST_SHARE = 2, 0.02  # cases that occur twice, that are worth a word
 MUCH = 100  # times that spreads differ
 SKEWED = 0.25  # skewness of deciles that is typical of amounts; of normal columns it is 0
@@ -90,9 +101,61 @@ def is_class_name(name: str) -> bool:
     return bool(words) and words[-1] in CLASSES and not re.search(r"\d$", str(name))
 
 
+def is_outcome_name(name: str) -> bool:
+    """Whether a name is that of an outcome."""
+    words = words_of(name)
+    return bool(words) and words[-1] in OUTCOMES
+
+
+def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of words that differ by case, spaces or one letter only.
+
+    Words of four letters and less, and with digits, may differ by one letter and mean it.
+    """
+    found = []
+    for a, b in combinations(map(str, words[:MOST_WORDS]), 2):
+        one, other = ("".join(word.casefold().split()) for word in (a, b))
+        long = min(len(one), len(other)) > 4 and not re.search(r"\d", one + other)
+        if one == other or (long and _one_letter_apart(one, other)):
+            found.append((a, b))
+    return found
+
+
+def _one_letter_apart(a: str, b: str) -> bool:
+    a, b = sorted((a, b), key=len)
+    if len(b) - len(a) > 1:
+        return False
+    first = next((i for i, letter in enumerate(a) if letter != b[i]), len(a))
+    return a[first + (len(a) == len(b)) :] == b[first + 1 :]
+
+
 def is_feature_name(name: str) -> bool:
     """Whether a name is that of a column with the names of features."""
     return bool(FEATURES & set(words_of(name)))
+
+
+def classes_of_names(names: Sequence[str]) -> list[str] | None:
+    """Return the classes that stand where names are expected, as in published tables; else None.
+
+    ALL, ALL, AML, and ALL, ALL.1, AML as R and pandas make them differ. Few of them are distinct.
+    """
+    known = set(names)
+    stems = [re.sub(r"\.\d+$", "", str(name)) for name in names]
+    found = [stem if stem in known else str(name) for stem, name in zip(stems, names, strict=True)]
+    n_distinct, n = len(set(found)), len(found)
+    few = n_distinct <= max(2, min(MOST_CLASSES, n // 2))
+    return found if n >= FEWEST_NAMED and few and all(found) else None
+
+
+def are_alike(matrix: np.ndarray) -> bool:
+    """Whether columns have about the same quartiles, as cases have over their features."""
+    with np.errstate(all="ignore"):
+        low, middle, high = np.nanquantile(matrix, (0.25, 0.5, 0.75), axis=0)
+    widths = high - low
+    typical = float(np.median(widths))
+    near = np.abs(middle - np.median(middle)) <= typical
+    alike = (widths <= WIDER * typical) & (typical <= WIDER * widths)
+    return bool(typical > 0 and np.mean(near & alike) >= MOST_COLUMNS)
 
 
 def are_classes(n: int, n_distinct: int) -> bool:
@@ -262,21 +325,23 @@ class Code(NamedTuple):
     columns: list[int]
 
 
-def code_of_missing(matrix: np.ndarray) -> Code | None:
-    """Return the number that seems to stand for missing cells, the most frequent one; or None.
+def codes_of_missing(matrix: np.ndarray) -> list[Code]:
+    """Return the numbers that seem to stand for missing cells, the most frequent one first.
 
     It is the smallest or largest of a column, and farther from the other cells than these are from
     each other, or the only one below 0, or, if it is -9, the only one without decimals. It makes up
     at most half of the column.
     """
-    found = []
+    found: list[Code] = []
     for value in CODES if len(matrix) else ():
+        for code in found:  # beyond one, there may be another
+            matrix = np.where(matrix == code.value, np.nan, matrix)
         ends = (np.fmin if value < 0 else np.fmax).reduce(matrix, axis=0)
         columns = [j for j in np.flatnonzero(ends == value) if _is_apart(matrix[:, j], value)]
         n_cells = int((matrix[:, columns] == value).sum())
         if n_cells >= FEWEST_CODES:
             found.append(Code(value, n_cells, list(map(int, columns))))
-    return max(found, key=lambda code: code.n_cells, default=None)
+    return sorted(found, key=lambda code: -code.n_cells)
 
 
 def _is_apart(column: np.ndarray, value: float) -> bool:
@@ -287,6 +352,8 @@ def _is_apart(column: np.ndarray, value: float) -> bool:
     low, high = float(rest.min()), float(rest.max())
     if value == -1:  # of -1, 0 and 1 it is one
         return low >= 0 and high > 10 and is_code.sum() >= FEWEST_CODES
+    if value == -9 and high > LARGEST_CODED:  # -9 is a code of short scales
+        return False
     is_alone = value == -9 and is_code.sum() > 1 and not (rest == np.floor(rest)).any()
     is_far = min(abs(value - low), abs(value - high)) > high - low
     return is_far or (value < 0 <= low) or is_alone

@@ -15,7 +15,7 @@ import rskc.fitting as fitting
 from rskc.arrays import model_to_numpy, to_numpy, to_numpy_pair
 from rskc.markers import LEAST_EFFECT, marker_effects, markers_frame
 from rskc.prediction import PredictionMixin
-from rskc.summary import cases_frame, describe, describe_html, features_frame
+from rskc.summary import cases_frame, cells_frame, describe, describe_html, features_frame
 
 
 class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
@@ -37,6 +37,13 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         paper. "auto": a first fit trims 15%; cases that are far from its centers are set aside,
         unless they form a cluster of their own; the others are clustered with hardly any trimming;
         and the reweighting step leaves out the cases that are outlying in the end.
+    cells : float, "auto" or None, default="auto"
+        How many scales a cell must be from the center of its case, in a feature, to be outlying:
+        its squared error counts no more than that, and it takes no part in the center. A few
+        outlying cells are in nearly every case of a wide table, of which no share can be trimmed.
+        "auto": 3.3, .1% of clean normal cells, where many cases have extreme cells that no clusters
+        explain, and trim or bound is left to the data; else none, and the fit is as without it.
+        None: cells are left alone, as in the paper.
     l1_bound : float, "auto", "half" or None, default="auto"
         Bound on the L1 norm of the weights, whose L2 norm is 1: from 1, one feature, to
         ``sqrt(n_features_in_)``, where it no longer binds. "half" is halfway between. "auto":
@@ -125,6 +132,14 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         farthest in the final weights. To judge cases by these, use ``outliers_``.
         After the reweighting step ``trimmed_weighted_`` are all cases that are left out, and
         ``trimmed_unweighted_`` those that are far by their unweighted distance.
+    outlying_cells_ : sparse array of bool of shape (n_samples, n_features_in_)
+        The outlying cells, of all cases; none where ``cell_cutoff_`` is None.
+    cell_scales_ : ndarray of shape (n_features_in_,)
+        The scale of each feature's errors, 1.4826 times their median size within clusters.
+        Infinite for features of which no cell can be outlying: with few values, mostly zeros,
+        categories.
+    cell_cutoff_ : float or None
+        The number of scales that was used.
     n_trim_ : int
         How many cases each rule trims, or how many are left out after the reweighting step. With
         ``sample_weight``, how many the weighted rule trims, one of them perhaps in part.
@@ -196,6 +211,9 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     ``unweighted_distances_`` are with all weights 1. ``transform`` gives their square roots, as
     KMeans does.
 
+    The weight of a feature follows its variance between clusters. Where units differ, or numbers
+    are counts, amounts or intensities, the largest ones take it: put :class:`rskc.Preparer` before.
+
     NaN marks a missing cell. Nothing is imputed and no case is dropped: distances are over the
     features observed in both case and center, scaled up by the observed weight, and means are over
     observed cells (a center is NaN in a feature of which its cluster has none). A case of which
@@ -231,6 +249,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         n_clusters: int = 8,
         *,
         trim: float | str = "auto",
+        cells: float | str | None = "auto",
         l1_bound: float | str | None = "auto",
         n_features: int | None = None,
         feature_groups: Any = None,
@@ -249,6 +268,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     ):
         self.n_clusters = n_clusters
         self.trim = trim
+        self.cells = cells
         self.l1_bound = l1_bound
         self.n_features = n_features
         self.feature_groups = feature_groups
@@ -306,7 +326,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
 
         Its columns: ``feature``, the name, or x0, x1, ...; ``weight``; ``rank``, 1 for the largest
         weight, ties in the order of the data; ``selected``, whether the weight is above 0; with
-        ``feature_groups``, ``group`` and ``group_weight``; and the centers ``center_0``,
+        ``feature_groups``, ``group`` and ``group_weight``; where errors of cells were bounded,
+        ``outlying_cells``, their number, and ``cell_scale``; and the centers ``center_0``,
         ``center_1``, ...: of a category the shares in words, of an ordinal one the mean rank.
         """
         check_is_fitted(self, "cluster_centers_")
@@ -318,13 +339,24 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Its columns: ``case``, the name in the index of the fitted frame, or the number;
         ``cluster``; ``distance``, the weighted squared one to the center;
         ``unweighted_distance``; ``outlier``, ``outlier_weighted`` and ``outlier_unweighted``, by
-        which distance; ``trimmed``, ``trimmed_weighted`` and ``trimmed_unweighted``. With ``X``,
+        which distance; ``trimmed``, ``trimmed_weighted`` and ``trimmed_unweighted``; where errors
+        of cells were bounded, ``outlying_cells``, their number. With ``X``,
         the data of the fit, also ``observed``, the share of the weight that is observed (of a case
         with 0 nothing is known, so that it counts as outlying), and ``second_cluster`` and
         ``silhouette``, the revised one; with one cluster these two are missing.
         """
         check_is_fitted(self, "cluster_centers_")
         return cases_frame(*to_numpy_pair(self, X))
+
+    def cells_frame(self, X: Any) -> Any:
+        """Return a pandas.DataFrame with a row an outlying cell of the fit, the farthest first.
+
+        Its columns: ``case`` and ``feature``; ``value`` of the cell; ``cluster`` of the case and
+        its ``center`` in the feature; and ``scales``, the standardized residual: how many
+        ``cell_scales_`` the value is above the center, or below. X is the data of the fit.
+        """
+        check_is_fitted(self, "cluster_centers_")
+        return cells_frame(*to_numpy_pair(self, X))
 
     def markers_frame(
         self,

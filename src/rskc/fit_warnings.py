@@ -12,10 +12,11 @@ from rskc import outliers
 from rskc.automatic import Found
 from rskc.engines import Engine
 from rskc.exceptions import FitWarning, SmallClusterWarning
-from rskc.fitted import number_names
+from rskc.fitted import feature_names, number_names
 from rskc.frames import NUMBERS
 from rskc.groups import count_active
 from rskc.medians import MAD_FACTOR, column_medians
+from rskc.outlying_cells import MANY_CELLS
 from rskc.solver import Solution
 from rskc.solver.finish import RIVAL_CASES
 from rskc.solver.problem import Rival
@@ -79,6 +80,12 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
         "resemble one another as the cases of a cluster do, and lie apart from all clusters. If "
         "they are a true cluster, raise {n_clusters} or lower {trim}.",
     ),
+    "many outlying cells": (
+        FitWarning,
+        "n_clusters",
+        "{features} more than a quarter of their cells outlying: {names}. Such a feature has two "
+        "modes within clusters; or there are too few clusters, and {n_clusters} should be raised.",
+    ),
     "numbers not standardized": (
         FitWarning,
         None,
@@ -122,7 +129,7 @@ def warnings_of(
     model: Any, engine: Engine, made: Found, out: Any, case_names: np.ndarray | None
 ) -> Iterator[FitWarning]:
     """Yield the warnings of a solution; ``out`` is the mask (n,) of cases that are outlying."""
-    solution, problem, _ = made
+    solution, problem = made.solution, made.problem
 
     def names(cases: np.ndarray, n: int) -> str:
         numbers = engine.numbers(cases)
@@ -163,7 +170,7 @@ def _candidates(engine: Engine, solution: Solution, out: Any) -> np.ndarray:
 
 def _on_wishes(model: Any, engine: Engine, made: Found) -> Iterator[FitWarning]:
     """Warn of parameters that the solution does not keep to."""
-    solution, problem, features = made
+    solution, problem, features, _ = made
     groups, asked = problem.feature_groups, model.l1_bound
     p = engine.n_features if groups is None else len(groups)
     most = np.sqrt(p)
@@ -201,6 +208,16 @@ def _on_missing(
             share=LITTLE_SEEN,
             names=names(little.first, little.total),
         )
+
+
+def on_cells(model: Any) -> Iterator[FitWarning]:
+    """Warn of features of which very many cells are outlying."""
+    cells = model.outlying_cells_
+    many = np.flatnonzero(np.bincount(cells.nonzero()[1]) > MANY_CELLS * cells.shape[0])
+    if len(many):
+        features = count(len(many), "feature has", "features have")
+        names = listed(feature_names(model)[many], MOST_NAMES)
+        yield fit_warning("many outlying cells", features=features, names=names)
 
 
 def fit_warning(kind: str, **values: Any) -> FitWarning:

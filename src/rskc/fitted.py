@@ -12,19 +12,21 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
 from rskc.arrays import by_blocks, is_dask, is_on_device, to_numpy
-from rskc.engines import Engine, Frame, engine_for
+from rskc.engines import Engine, Frame, bounded_engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.outliers import Distances, Thresholds, distances_to, even_weights
+from rskc.outlying_cells import flagged
 from rskc.validation import check_n_threads
 
 
 class Attribute(NamedTuple):
     """What a fitted attribute holds."""
 
-    types: str  # those of an array as NumPy writes them; else that of Python
+    types: str  # those of an array as NumPy writes them; else that of Python; csr: true and false
     axes: str = ""  # n cases, K clusters, p features, q numbers, g groups, i iterations
     optional: bool = False
 
@@ -61,6 +63,9 @@ ATTRIBUTES = {
     "feature_p_values_": Attribute("f8", "p", optional=True),
     "n_features_different_": Attribute("int", optional=True),
     "n_features_enough_": Attribute("int", optional=True),
+    "outlying_cells_": Attribute("csr", "np", optional=True),  # earlier files have none
+    "cell_scales_": Attribute("f8", "p", optional=True),
+    "cell_cutoff_": Attribute("float", optional=True),  # or None
     "warnings_": Attribute("list"),
     "warning_kinds_": Attribute("list", optional=True),  # earlier files have none
     "encoder_": Attribute("CategoryEncoder", optional=True),  # of tables with categories
@@ -168,11 +173,12 @@ class Predictor:
     frame: Frame
     thresholds: Thresholds  # the distances beyond which a case is an outlier
     n_threads: int | None  # as the model has it: an engine asks how many the machine has
+    limits: np.ndarray | None = None  # (p,) the most that the error of a cell counts
 
     def labels(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
         found = None
-        if is_on_device(X):
+        if is_on_device(X) and self.limits is None:
             from rskc.engines.device import quick_look
 
             found = quick_look(X, self.frame, self.weights, self.centers)
@@ -260,7 +266,8 @@ class Predictor:
     def _engine(self, X: Any) -> Engine:
         missing = True if np.isnan(self.centers).any() else None
         n_threads = check_n_threads(self.n_threads)
-        return engine_for(X, missing=missing, frame=self.frame, n_threads=n_threads)
+        engine = engine_for(X, missing=missing, frame=self.frame, n_threads=n_threads)
+        return engine if self.limits is None else bounded_engine(engine, self.limits)
 
 
 def thresholds_of(model: Any) -> Thresholds:
@@ -277,4 +284,24 @@ def predictor_of(model: Any) -> Predictor:
         model._frame,
         thresholds_of(model),
         model.n_threads,
+        cell_limits(model),
     )
+
+
+def cell_limits(model: Any) -> np.ndarray | None:
+    """Return the errors (q,) beyond which cells are outlying; None if none is."""
+    cutoff = getattr(model, "cell_cutoff_", None)
+    if cutoff is None:
+        return None
+    scales, encoder = to_numpy(model.cell_scales_), getattr(model, "encoder_", None)
+    return cutoff * (scales if encoder is None else scales[encoder.columns])
+
+
+def outlying_cells(model: Any, X: Any, labels: Any) -> Any:
+    """Return which cells (n, p) of validated cases are outlying, a sparse matrix of booleans."""
+    limits, centers = cell_limits(model), to_numpy(model.cluster_centers_)
+    if limits is None:
+        return csr_array((labels.shape[0], model.n_features_in_), dtype=bool)
+    flags = flagged(X, to_numpy(labels), centers, limits)
+    encoder = getattr(model, "encoder_", None)
+    return flags if encoder is None else flags[:, encoder.first]

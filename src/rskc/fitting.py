@@ -24,13 +24,16 @@ from rskc.arrays import (
     warn_of_numbers,
 )
 from rskc.automatic import Found, Wishes, mass_of, solve_automatically
+from rskc.bounding import shows_outlying_cells, solve_with_cells
 from rskc.case_weights import Counting, counting_cases, rows_of
-from rskc.engines import Engine, engine_for
+from rskc.engines import Engine, bounded_engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
-from rskc.fit_warnings import on_units, warnings_of
-from rskc.fitted import by_column, number_names, predictor_of
+from rskc.fit_warnings import on_cells, on_units, warnings_of
+from rskc.fitted import by_column, number_names, outlying_cells, predictor_of
+from rskc.frames import NUMBERS
 from rskc.groups import FeatureGroups, check_groups
+from rskc.outlying_cells import CUTOFF, FEW_CASES, CellBounds
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
 from rskc.solver.starts import INITS
@@ -83,6 +86,8 @@ def fit(
         with overflow_explained(model, engine, own, names):
             made = _solve(model, engine, problem, make_starts(model, own, engine, problem), warm)
             check_finite(made.solution)
+        if made.cells is not None:
+            engine = bounded_engine(engine, made.cells.limits)
         judged = _judge(model, engine, made.solution)
         found = list(warnings_of(model, engine, made, judged.out, names))
         _store(model, engine, made, judged, counting)
@@ -92,6 +97,8 @@ def fit(
     if counting.weights is not None:
         model.sample_weight_ = counting.weights
         _judge_others(model, X, engine, counting.weights == 0)
+    _store_cells(model, X, made.cells)
+    found += on_cells(model)
     model.warnings_ = [str(warning) for warning in found]
     model.warning_kinds_ = [warning.kind for warning in found]
     if case_names is not None:
@@ -131,9 +138,24 @@ def _solve(
     """Solve the problem, or let the data decide what the model leaves to them."""
     bound = problem.l1_bound is not None and is_word(model.l1_bound, "auto")
     wishes = Wishes(is_word(model.trim, "auto"), bound, bool(model.reweight))
+    if (cutoff := check_cells(model.cells)) is not None:
+        return solve_with_cells(engine, problem, starts, wishes, cutoff, _unscaled(model))
+    by_data = is_word(model.cells, "auto") and (wishes.trim or wishes.bound)
+    if by_data and shows_outlying_cells(engine, problem, starts):
+        found = solve_with_cells(engine, problem, starts, wishes, CUTOFF, _unscaled(model))
+        if found.cells is not None and found.cells.extreme_share > FEW_CASES:
+            return found
     if wishes.any:
         return solve_automatically(engine, problem, starts, wishes)
     return Found(solve(engine, problem, starts, warm), problem, None)
+
+
+def _unscaled(model: Any) -> np.ndarray | None:
+    """Return which numbers stand for categories, which have no outlying cells."""
+    encoder = getattr(model, "encoder_", None)
+    if encoder is None:
+        return None
+    return np.array([code.kind != NUMBERS for code in encoder.columns_])[encoder.columns]
 
 
 def validated_for_fit(model: Any, X: Any, sample_weight: Any = None) -> Any:
@@ -229,6 +251,17 @@ def check_trim(trim: Any) -> float | None:
         return None
     words = ', or "auto": the share of cases that may be outlying'
     return check_real("trim", trim, 0, 0.5, words)
+
+
+def check_cells(cells: Any) -> float | None:
+    """Return the cut-off in scales beyond which a cell is outlying; None for none, or "auto"."""
+    if cells is None or is_word(cells, "auto"):
+        return None
+    remedy = ' scales, "auto" or {None}'
+    cutoff = check_real("cells", cells, 0, remedy=remedy)
+    if cutoff == 0:
+        raise ParameterError("cells", cells, f"must be a number above 0{remedy}.")
+    return cutoff
 
 
 def check_rule(model: Any) -> tuple[str, float | None]:
@@ -347,9 +380,17 @@ def _store(model: Any, engine: Engine, made: Found, judged: _Judged, counting: C
     model.outliers_ = engine.returned(judged.out, True)
 
 
+def _store_cells(model: Any, X: Any, cells: CellBounds | None) -> None:
+    """Set which cells of all cases are outlying, and on what scales."""
+    model.cell_cutoff_, model.cell_scales_ = None, np.full(model.n_features_in_, np.inf)
+    if cells is not None:
+        model.cell_cutoff_, model.cell_scales_ = cells.cutoff, by_column(model, cells.scales)
+    model.outlying_cells_ = outlying_cells(model, X, model.labels_)
+
+
 def _store_features(model: Any, engine: Engine, made: Found) -> None:
     """Set what is known of the features and their groups, besides their weights."""
-    solution, problem, features = made
+    solution, problem, features, _ = made
     groups, own_weights = problem.feature_groups, solution.weights
     if features is not None:
         statistics, p_values = features.tests

@@ -12,6 +12,7 @@ from rskc.wording import shortened
 NUMBERS, CATEGORY = "numbers", "category"
 # Types of columns, by the beginnings of their names.
 DATES = ("datetime", "date", "timedelta", "duration", "time", "period")
+SAMPLE = 2000  # cells by which a column of text is judged
 TEXT = ("object", "str", "string")
 CATEGORIES = ("category", "categorical", "enum", "bool")
 
@@ -50,8 +51,24 @@ def _kind(dtype: str, X: Any, j: int) -> str:
     except (TypeError, ValueError):
         if any(hasattr(value, "isoformat") for value in seen):
             return "dates"
-        return CATEGORY if all(isinstance(value, str) for value in seen) else "mixed"
+        words = all(isinstance(value, str) for value in seen)
+        return CATEGORY if words and not _mostly_numbers(seen) else "mixed"
     return NUMBERS
+
+
+def _mostly_numbers(texts: list[str]) -> bool:
+    """Whether words stand among numbers in text, as "unknown" does in a column of a CSV file."""
+    some = texts[:: len(texts) // SAMPLE + 1]
+    return 2 * sum(is_number(text) for text in some) > len(some)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text reads as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def refusal(bad: Mapping[str, str]) -> str:

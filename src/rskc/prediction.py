@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.arrays import is_dask, to_numpy
 from rskc.case_weights import check_sample_weight, count_of, trimmed_sum
-from rskc.fitted import JudgedCases, predictor_of
+from rskc.fitted import JudgedCases, outlying_cells, predictor_of
 from rskc.validation import validated
 
 
@@ -82,6 +82,18 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
         ``outlier_threshold_``, or its unweighted one above ``unweighted_outlier_threshold_``.
         """
         return self._apply("outliers", X)
+
+    def outlying_cells(self, X: Any) -> Any:
+        """Return which cells are outlying, a sparse matrix of booleans (n_samples, n_features_in_).
+
+        Those whose distance from the nearest center of their case is more than ``cell_cutoff_``
+        times ``cell_scales_``; of a table in blocks or on a device too the matrix is in memory.
+        None is if cells were left alone in the fit.
+        """
+        check_is_fitted(self, "cluster_centers_")
+        predictor = predictor_of(self)
+        checked = validated(self, X, False, predictor.centers.dtype)
+        return outlying_cells(self, checked, to_numpy(predictor.apply("labels", checked)))
 
     def _apply(self, method: str, X: Any) -> Any:
         check_is_fitted(self, "cluster_centers_")

@@ -20,6 +20,7 @@ from rskc.fitted import (
 )
 from rskc.metrics import revised_silhouette
 from rskc.outliers import Distances
+from rskc.preparation import Unit
 from rskc.validation import is_word, validated
 from rskc.wording import count, listed, number, shortened
 
@@ -29,6 +30,9 @@ LONGEST_NAME = 24
 LONGEST_WARNING = 260
 MOST_NAMES = 10
 MOST_SIZES = 20
+# Columns of frames that are in the units of a table.
+SCALES = ("scale", "cell_scale")
+IN_UNITS = ("mean", "mean_of_others", "value", "center", *SCALES)
 GLUE = "\xa0"  # a space at which no line is broken
 MARGIN = 11  # of the words in the summary, behind their headings
 
@@ -96,23 +100,32 @@ def features_frame(model: Any) -> Any:
         group = model.feature_group_
         columns["group"] = model.group_names_[group]
         columns["group_weight"] = model.group_weights_[group]
+    if bounds_cells(model):
+        columns["outlying_cells"] = counts_of_cells(model, axis=0)
+        columns["cell_scale"] = model.cell_scales_
     return pd.DataFrame(columns | {f"center_{k}": center for k, center in enumerate(centers)})
 
 
-def in_units(frame: Any, units: Mapping[str, tuple[float, float]]) -> Any:
-    """Return a frame of features or markers with its means in the units of the table.
+def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
+    """Return a frame of features, markers or cells with its means in the units of the table.
 
-    ``units`` has the center and the scale by which a column was standardized, by its name.
+    ``units`` has, by the name of a column, how prepared values become those of the table: a
+    :class:`rskc.preparation.Unit`, or center and scale. Means of logarithms are geometric means
+    then, and their scale stays that of natural logarithms.
     """
     places = [i for i, name in enumerate(frame["feature"]) if name in units]
     if not places:
         return frame
     made = frame.copy()
-    centers, scales = np.array([units[name] for name in frame["feature"].iloc[places]]).T
+    own = [Unit(*units[name]) for name in frame["feature"].iloc[places]]
     for j, name in enumerate(frame.columns):
-        if name in ("mean", "mean_of_others", "scale") or name.startswith("center_"):
-            values = frame.iloc[places, j].to_numpy(np.float64) * scales
-            made.iloc[places, j] = values if name == "scale" else values + centers
+        if name in IN_UNITS or name.startswith("center_"):
+            values = frame.iloc[places, j].to_numpy(np.float64)
+            back = [
+                value * unit.scale if name in SCALES else float(unit.back(value))
+                for value, unit in zip(values, own, strict=True)
+            ]
+            made.iloc[places, j] = back
     return made
 
 
@@ -136,14 +149,69 @@ def cases_frame(model: Any, X: Any) -> Any:
         "trimmed_weighted": model.trimmed_weighted_,
         "trimmed_unweighted": model.trimmed_unweighted_,
     }
+    if bounds_cells(model):
+        columns["outlying_cells"] = counts_of_cells(model, axis=1)
     frame = pd.DataFrame(columns)
     if X is None:
         return frame
-    observed, n = observed_share(model, X), len(model.labels_)
-    if len(observed) != n:
-        m = len(observed)
-        raise ValueError(f"X has {m} cases and the model was fitted to {n}; give the data of fit.")
+    observed = observed_share(model, X)
+    _check_cases(model, len(observed))
     return frame.assign(observed=observed, **_second_choices(model, X))
+
+
+def _check_cases(model: Any, m: int) -> None:
+    if m != (n := len(model.labels_)):
+        raise ValueError(f"X has {m} cases and the model was fitted to {n}; give the data of fit.")
+
+
+def bounds_cells(model: Any) -> bool:
+    """Whether the errors of cells were bounded in a fit, and the model still has its cases."""
+    return getattr(model, "cell_cutoff_", None) is not None and hasattr(model, "outlying_cells_")
+
+
+def counts_of_cells(model: Any, axis: int) -> np.ndarray:
+    """Count the outlying cells of each feature (axis 0) or of each case (1)."""
+    places = model.outlying_cells_.nonzero()[1 - axis]
+    return np.bincount(places, minlength=model.outlying_cells_.shape[1 - axis])
+
+
+class FlaggedCells(NamedTuple):
+    """The outlying cells of a fit: where they are, and what."""
+
+    cases: np.ndarray
+    features: np.ndarray
+    values: np.ndarray
+    centers: np.ndarray
+    scales: np.ndarray  # how many scales above the center
+
+
+def flagged_cells(model: Any, X: Any) -> FlaggedCells:
+    """Return the outlying cells of a fit, the farthest from its center first."""
+    centers = by_column(model, model.cluster_centers_)
+    cells = by_column(model, validated(model, X, False, centers.dtype))
+    _check_cases(model, cells.shape[0])
+    cases, features = model.outlying_cells_.nonzero()
+    values = np.asarray(cells[cases, features]).ravel()
+    own = centers[model.labels_[cases], features]
+    scales = (values - own) / model.cell_scales_[features]
+    order = np.argsort(-np.abs(scales), kind="stable")
+    return FlaggedCells(*(part[order] for part in (cases, features, values, own, scales)))
+
+
+def cells_frame(model: Any, X: Any) -> Any:
+    """Return a frame with a row an outlying cell, the farthest from its center first."""
+    import pandas as pd
+
+    found = flagged_cells(model, X)
+    columns = {
+        "case": case_names(model)[found.cases],
+        "feature": feature_names(model)[found.features],
+        "value": found.values,
+        "cluster": model.labels_[found.cases],
+        "center": found.centers,
+        "scales": found.scales,
+    }
+    return pd.DataFrame(columns)
 
 
 def observed_share(model: Any, X: Any) -> np.ndarray:
@@ -273,6 +341,8 @@ def _found(model: Any) -> Iterator[tuple[str, str]]:
         yield "choice", f"{counts.words}; {mostly} {MOSTLY:.0%} of the weight"
     yield "trimmed", _farthest_cases(model, model.trimmed_)
     yield "outliers", _farthest_cases(model, model.outliers_)
+    if bounds_cells(model):
+        yield "cells", words_on_cells(model)
     missing = f"{model.n_missing_:,} of {n * p:,} cells missing"
     if n_far := np.count_nonzero(np.isinf(model.distances_)):
         # Cells too large for their squares look the same from here.
@@ -280,6 +350,23 @@ def _found(model: Any) -> Iterator[tuple[str, str]]:
         missing += f"; of {count(n_far, 'case')} {why} in the features that have weight"
     yield "missing", missing
     yield "objective", f"{model.objective_:.6g} after {count(model.n_iter_, 'iteration')}"
+
+
+def words_on_cells(model: Any) -> str:
+    """Say how many cells are outlying, and of which features and cases most of them are."""
+    per_feature, per_case = (counts_of_cells(model, axis) for axis in (0, 1))
+    total, n_features = int(per_feature.sum()), int(np.count_nonzero(per_feature))
+    if total == 0:
+        return f"none is outlying beyond {model.cell_cutoff_:g} scales of its feature"
+    named = []
+    for counts, names in ((per_feature, feature_names(model)), (per_case, case_names(model))):
+        most = int(counts.argmax())
+        named.append(f"{_in_one_piece(names[most])} ({counts[most]:,})")
+    are = "is" if total == 1 else "are"
+    return (
+        f"{count(total, 'cell')} of {count(n_features, 'feature')} {are} outlying beyond "
+        f"{model.cell_cutoff_:g} scales, most of them of {named[0]} and of case {named[1]}"
+    )
 
 
 def _largest_weights(model: Any) -> str:

@@ -24,7 +24,7 @@ from rskc.arrays import (
     without_mask,
 )
 from rskc.categories import find_encoder
-from rskc.engines.memory.sparse import has_nan
+from rskc.engines.memory.sparse_cells import has_nan
 from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
 from rskc.frames import NUMBERS, kinds_of, refusal
@@ -177,6 +177,11 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
 
     The shares of categories go by the weights of the cases.
     """
+    if type(X).__name__ == "AnnData":
+        raise TypeError(
+            "X is an AnnData, which has several tables: rskc.anndata.cluster(adata) clusters it "
+            "and adds the results; else give one, as Preparer().fit_transform(adata.to_df())."
+        )
     asked = getattr(estimator, "estimator", estimator)  # a search asks what its estimator asks
     X = without_mask(X)
     if reset:

@@ -16,10 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
-from rskc.cli._options import EngineOptions, Reading, Standardizing
+from rskc.cli._options import EngineOptions, Preparing, Reading
 from rskc.cli._output import write_others
 from rskc.cli._results import Counts, Result, with_classes
-from rskc.cli._tables import Data, Scaling, fit_scaling, notes_of, sideways_note, weight_note
+from rskc.cli._tables import (
+    Data,
+    fit_preparer,
+    notes_of,
+    preparation_note,
+    prepared,
+    sideways_note,
+    weight_note,
+)
 from rskc.cli._work import memory_of_blocks
 from rskc.wording import count
 
@@ -138,27 +146,31 @@ def _in_turn(tasks: list[Any]) -> Iterator[Any]:
 # ---- Reading
 
 
-def read_blocks(
-    path: Path, reading: Reading, standardizing: Standardizing, console: Console
-) -> Data:
+def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Console) -> Data:
     """Open a table; read no more of it than columns are standardized by."""
     from rskc.files import open_blocks
 
+    if reading.labels is not None:
+        raise ValueError(
+            "--labels goes with tables in memory; write the classes into the table, and name them "
+            "by --label-column."
+        )
     start, arguments = time.perf_counter(), reading.arguments()
     with console.busy(f"Looking at {path.name or path}"), recorded_warnings() as warned:
         table = open_blocks(path, **arguments)
-        of_columns = standardizing.standardize == "columns"
-        frame = _drawn(table) if of_columns else None
-        scaling = fit_scaling(standardizing, frame)
+        is_judged = preparing.is_judged
+        frame = _drawn(table) if is_judged else table.head().data
+        preparer = fit_preparer(preparing, frame)
     notes = [*weight_note(arguments), *(str(each) for each in warned)]
-    if frame is not None and len(frame) < table.n_cases:
+    notes += preparation_note(preparing, preparer)
+    if not preparer.is_idle and is_judged and len(frame) < table.n_cases:
         notes.append(
-            f"Columns are standardized by {len(frame):,} of the {table.n_cases:,} cases, drawn at "
+            f"Columns are prepared by {len(frame):,} of the {table.n_cases:,} cases, drawn at "
             "random."
         )
     shape = table.n_cases, len(table.features)
-    X = _lazy_frame(table, scaling)
-    return Data(table, X, shape, scaling, arguments, notes, time.perf_counter() - start)
+    X = _lazy_frame(table, preparer)
+    return Data(table, X, shape, preparer, arguments, notes, time.perf_counter() - start)
 
 
 def shown_cases(n: int) -> np.ndarray:
@@ -189,7 +201,7 @@ def _drawn(table: Any) -> Any:
     return pd.concat(list(_in_turn(tasks)))
 
 
-def _lazy_frame(table: Any, scaling: Scaling) -> Any:
+def _lazy_frame(table: Any, preparer: Any) -> Any:
     """Make a Dask dataframe of what is clustered."""
     import dask
     import dask.dataframe as dd
@@ -198,7 +210,7 @@ def _lazy_frame(table: Any, scaling: Scaling) -> Any:
     meta = pd.DataFrame({name: pd.Series(dtype=table.dtype) for name in table.features})
     firsts = (piece.first for piece in table.pieces)
     noted = Noted(dict(zip(firsts, _shown_rows(table), strict=True)))
-    read = _Standardized(replace(table, pieces=[]), scaling, noted)
+    read = _Prepared(replace(table, pieces=[]), preparer, noted)
     # There is no text in it, and looking for some would copy every block.
     with dask.config.set({"dataframe.convert-string": False}):
         frame = dd.from_map(read, table.pieces, meta=meta, label="rskc-table")
@@ -228,11 +240,11 @@ class Noted:
 
 
 @dataclass(frozen=True)
-class _Standardized:
-    """Reads a block and standardizes it; Dask says which columns are wanted."""
+class _Prepared:
+    """Reads a block and prepares it; Dask says which columns are wanted."""
 
     table: Any
-    scaling: Scaling
+    preparer: Any
     noted: Noted
 
     def __call__(self, piece: Any, columns: list[str] | None = None) -> Any:
@@ -240,12 +252,12 @@ class _Standardized:
         if wanted == self.table.features:
             block = self.table.read_numbers(piece)
             self.noted.note(piece, block)
-            return self.scaling.apply_to_block(block)
-        if self.scaling.of == "rows":
-            return self.scaling.apply_to_block(self.table.read_numbers(piece))[wanted]
+            return prepared(self.preparer, block)
+        if self.preparer.needs_all:
+            return prepared(self.preparer, self.table.read_numbers(piece))[wanted]
         places = [self.table.features.index(name) for name in wanted]
-        scaling = self.scaling.of_columns(places)
-        return scaling.apply_to_block(self.table.read_numbers(piece, wanted))
+        preparer = self.preparer.of_columns(places)
+        return prepared(preparer, self.table.read_numbers(piece, wanted))
 
 
 # ---- Results
@@ -264,7 +276,7 @@ class _CasesOfBlock:
     """Makes the rows of labels.csv, where the blocks are."""
 
     table: Any
-    scaling: Scaling
+    preparer: Any
     model: Any
     features: list[str]  # that the model knows, and that are read
     weights: np.ndarray | None  # of all cases
@@ -279,7 +291,7 @@ class _CasesOfBlock:
             of_cases["sample_weight_"] = self.weights[piece.first : piece.first + len(block.data)]
         names = block.data.index.to_numpy()
         model = with_cases(self.model, **of_cases, case_names_in_=names)
-        cases = model.cases_frame(self.scaling.apply_to_block(block.data))
+        cases = model.cases_frame(prepared(self.preparer, block.data))
         cases = with_classes(cases, block.labels)
         labels = None if block.labels is None else block.labels[rows]
         data = block.data.iloc[rows] if noted is None else noted.set_axis(block.data.index[rows])
@@ -304,13 +316,14 @@ def _cases_of_block(result: Result, noted: bool) -> _CasesOfBlock:
     from rskc.fitted import with_cases, with_features
 
     data, model = result.data, result.model
-    features, scaling, small = data.table.features, data.scaling, with_cases(model, n_threads=1)
-    if noted and scaling.of != "rows" and model.n_missing_ == 0:
+    features, preparer, small = data.table.features, data.preparer, with_cases(model, n_threads=1)
+    if noted and not preparer.needs_all and model.n_missing_ == 0:
         used = np.flatnonzero(small.feature_weights_)
-        features, scaling = [features[j] for j in used], scaling.of_columns(used.tolist())
+        features = [features[j] for j in used]
+        preparer = preparer.of_columns(used.tolist())
         small = with_features(small, used)
     weights = getattr(model, "sample_weight_", None)
-    return _CasesOfBlock(replace(data.table, pieces=[]), scaling, small, features, weights)
+    return _CasesOfBlock(replace(data.table, pieces=[]), preparer, small, features, weights)
 
 
 def write_cases(path: str | os.PathLike, result: Result) -> Result:
@@ -379,7 +392,7 @@ def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
         path=Path(blocks.path),
         sha256=None,
     )
-    X = data.scaling.apply_to_block(shown.data)
+    X = prepared(data.preparer, shown.data)
     notes = [*notes_of(table, is_sample), *sideways_note(table, counts.n_cases, in_rows=False)]
     small = replace(data, table=table, X=X, shape=X.shape, notes=[*notes, *data.notes])
     model = _model_of(result.model, shown.cases, X, is_sample)
@@ -415,17 +428,17 @@ class _Predicted:
     table: Any
     names: list[str] | None
     model: Any
-    scaling: Scaling
+    preparer: Any
     predict: Callable
 
     def __call__(self, piece: Any) -> Any:
         frame = self.table.read(piece).data
         if self.names is not None:
             frame = frame.reindex(columns=self.names)
-        return self.predict(self.model, self.scaling.apply_to_block(frame))
+        return self.predict(self.model, prepared(self.preparer, frame))
 
 
-def predicted_parts(table: Any, model: Any, scaling: Scaling, predict: Callable) -> Iterator[Any]:
+def predicted_parts(table: Any, model: Any, preparer: Any, predict: Callable) -> Iterator[Any]:
     """Make frames of the clusters of all cases, block by block."""
     from dask import delayed
 
@@ -436,5 +449,5 @@ def predicted_parts(table: Any, model: Any, scaling: Scaling, predict: Callable)
     features = [name for name in table.features if names is None or name in names]
     blocks = replace(table, pieces=[], features=features)
     small = with_cases(model, n_threads=1)
-    work = delayed(_Predicted(blocks, names, small, scaling, predict), pure=False)
+    work = delayed(_Predicted(blocks, names, small, preparer, predict), pure=False)
     return _in_turn([work(piece) for piece in table.pieces])

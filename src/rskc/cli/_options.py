@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument
 
-from rskc.cli._values import bound_or_word, plain_bound, share_or_auto
+from rskc.cli._values import (
+    bound_or_word,
+    cells_or_word,
+    plain_bound,
+    share_or_auto,
+    table_path,
+)
 
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
 LARGE, OUTPUT = "Large tables and long searches", RESULTS
@@ -23,6 +29,7 @@ NAMES = {
     "feature_groups": "--groups",
     "X": "the table",
     "trim": "--trim",
+    "cells": "--cells",
     "trims": "--trims",
     "n_init": "--n-init",
     "random_state": "--seed",
@@ -39,8 +46,10 @@ NAMES = {
     "label_column": "--label-column",
     "weight_column": "--weight-column",
     "sample_weight": "--weight-column",
+    "label_row": "--label-row",
     "drop": "--drop",
     "use_columns": "--use-column",
+    "log": "--log",
     "text_columns": "--text-columns",
     "date_columns": "--dates",
     "categorical": "--categorical",
@@ -49,7 +58,7 @@ NAMES = {
     "decimal": "--decimal",
     'decimal=","': "--decimal ,",
     "encoding": "--encoding",
-    'encoding="latin-1"': "--encoding latin-1",
+    'encoding="cp1252"': "--encoding cp1252",
     'encoding="utf-16"': "--encoding utf-16",
     "header=False": "--no-header",
     "read_table": "--engine memory",
@@ -59,6 +68,7 @@ NAMES = {
     "GapL1": "rskc select-l1",
     "TrimCurves": "rskc select-trim",
     "ColumnStandardizer()": "--standardize columns",
+    "Preparer()": "--prepare auto",
     "RowStandardizer()": "--standardize rows",
 }
 
@@ -93,9 +103,12 @@ def flag(panel: str, help: str, *names: str) -> Any:
 # ---- The table
 
 _kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
-_table_help = f"A row a case: {_kinds}, or a folder of Parquet"
+_table_help = f"A row a case: {_kinds}, a folder of Parquet, or - for text from a pipe"
 _file_help = f"The table of the fit, which must be one file: {_kinds}."
-TablePath = Annotated[Path, Argument(metavar="TABLE", help=_table_help, show_default=False)]
+TablePath = Annotated[
+    Path,
+    Argument(metavar="TABLE", help=_table_help, show_default=False, parser=table_path),
+]
 TableFile = Annotated[Path, Argument(metavar="TABLE", help=_file_help, show_default=False)]
 ModelPath = Annotated[
     Path,
@@ -114,7 +127,7 @@ class Reading:
     id_column: str | None = option(
         TABLE,
         None,
-        "Names of the cases; else it is recognized.",
+        "Names of cases; else recognized.",
         metavar="NAME",
     )
     label_column: str | None = option(
@@ -133,13 +146,21 @@ class Reading:
     use_column: list[str] | None = option(
         TABLE,
         None,
-        "Cluster by it, though it looks like an id.",
+        "Cluster by it, whatever it looks like.",
         metavar="NAME",
     )
-    features_in_rows: bool = flag(
+    features_in_rows: bool | None = option(
         TABLE,
-        "A row is a feature, as often for genes.",
-        "--features-in-rows",
+        None,
+        "A row is a feature, or a case; else found.",
+        "--features-in-rows/--cases-in-rows",
+        show_default=False,
+    )
+    labels: Path | None = option(
+        TABLE, None, "Known classes in another file, by id or in order.", metavar="FILE"
+    )
+    label_row: str | None = option(
+        TABLE, None, "Known classes, where features are in rows.", metavar="NAME"
     )
     missing: list[str] | None = option(
         TABLE,
@@ -164,7 +185,7 @@ class Reading:
     separator: str | None = option(
         TABLE,
         None,
-        "Between cells; tab, comma ...; else found.",
+        "Between cells, as tab; else found.",
         metavar="MARK",
     )
     encoding: str = option(TABLE, "utf-8", "Encoding of text; utf-8 is usual.", metavar="NAME")
@@ -180,7 +201,8 @@ class Reading:
             "weight_column": self.weight_column,
             "drop": list(self.drop or []),
             "use_columns": list(self.use_column or []),
-            "features_in_rows": self.features_in_rows,
+            "features_in_rows": "auto" if self.features_in_rows is None else self.features_in_rows,
+            "label_row": self.label_row,
             "missing_values": [*MISSING_VALUES, *(self.missing or [])],
             "decimal": self.decimal,
             "text_columns": self.text_columns,
@@ -224,25 +246,55 @@ class Rereading:
             given["missing_values"] = [*known, *self.missing]
         # Models of earlier versions were fitted to all columns.
         fitted = {"use_columns": "all"} | fitted
+        fitted |= {"features_in_rows": fitted.get("features_in_rows") is True}
         return fitted | {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True)
-class Standardizing:
-    """Whether rows or columns are standardized first."""
+class Preparing:
+    """What is done to the numbers of a table before they are clustered."""
 
+    prepare: Literal["auto", "none"] = option(
+        None, "auto", "none: cluster the numbers as they are.", metavar="HOW"
+    )
+    log: str = option(TABLE, "auto", "Logarithms of all, none, or NAME,NAME.", metavar="COLUMNS")
     standardize: Literal["auto", "none", "rows", "columns"] = option(
-        None,
+        TABLE,
         "auto",
-        "columns (units differ), rows, none; else by kind.",
+        "columns, rows or none; else by kind.",
         metavar="WHAT",
     )
-    scale: Literal["robust", "classic"] = option(
+    scale: Literal["auto", "robust", "classic"] = option(
         TABLE,
-        "robust",
-        "robust (usual: median, MAD) or classic.",
+        "auto",
+        "robust (MAD), classic (SD); else by kind.",
         metavar="HOW",
     )
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing was asked for."""
+        return (self.prepare, self.log, self.standardize) == ("auto", "auto", "auto")
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether numbers must be seen to know what is done to them."""
+        asked = self.arguments()
+        return asked["log"] is not None or asked["standardize"] in ("auto", "columns")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the parameters of the Preparer."""
+        log: Any = None if self.log == "none" else self.log
+        if log not in ("auto", "all", None):
+            log = [name.strip() for name in log.split(",")]
+        standardize = None if self.standardize == "none" else self.standardize
+        if self.prepare == "none":
+            log = None if self.log == "auto" else log
+            standardize = None if standardize == "auto" else standardize
+        scale = {"robust": "mad", "classic": "std"}.get(self.scale, "auto")
+        if standardize == "rows" and scale == "auto":
+            scale = "mad"  # as in the paper
+        return {"log": log, "standardize": standardize, "scale": scale}
 
 
 @dataclass(frozen=True)
@@ -282,6 +334,19 @@ class Trimming:
         "Share of outlying cases, 0 to 0.5, or auto.",
         parser=share_or_auto,
         metavar="SHARE",
+    )
+
+
+@dataclass(frozen=True)
+class TrimmingAndCells(Trimming):
+    """That, and which single cells are outlying."""
+
+    cells: Any = option(
+        MODEL,
+        "auto",
+        "Scales beyond which a cell is outlying, auto or none.",
+        parser=cells_or_word,
+        metavar="SCALES",
     )
 
 

@@ -20,6 +20,7 @@ FILES = {
     "report.html": "the page that explains it all: open it in a browser",
     "labels.csv": "cluster, distance and more of each case",
     "features.csv": "weight and centers of each feature",
+    "cells.csv": "the outlying cells, and by how much, if there are any",
     "markers.csv": "the features that set each cluster apart, and by how much",
     "table.csv": "what the search tried",
     "model.rskc": "the model, for rskc predict",
@@ -170,7 +171,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "reading": data.reading,
         "id_column": data.table.id_column,
         "units": {name: how.unit for name, how in data.table.written.items() if how.unit},
-        "scaling": data.scaling.extra(),
+        "preparation": data.preparer.to_plain(),
         "file": data.table.path.name,
         "sha256": data.table.sha256,
         "command": result.command,
@@ -178,6 +179,8 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
     }
     write_csv(result.features, folder / "features.csv")
     write_csv(result.markers, folder / "markers.csv")
+    if result.cells is not None:
+        write_csv(result.cells, folder / "cells.csv")
     save(result.model, folder / "model.rskc", extra=extra)
     if report:
         write_page(folder / "report.html", result, title)
@@ -209,3 +212,18 @@ def open_model(path: Path) -> Any:
     if path.is_dir() and not (path / "model.rskc").exists():
         raise ModelFileError(f"the folder {str(path)!r} has no model.rskc in it.")
     return read_model(path / "model.rskc" if path.is_dir() else path)
+
+
+def preparer_of(saved: Any) -> Any:
+    """Return what prepared the table of a saved model."""
+    from rskc.preparation import Preparer
+
+    extra, p = saved.extra, saved.model.n_features_in_
+    if "preparation" in extra:
+        return Preparer.from_plain(extra["preparation"], p)
+    of, kind, *arrays = (extra.get("scaling") or {"of": "none", "kind": "robust"}).values()
+    scale = "mad" if kind == "robust" else "std"  # of rskc 0.1
+    state = {"log": None, "standardize": None if of == "none" else of, "scale": scale}
+    if of == "columns":
+        state["center_"], state["scale_"] = arrays
+    return Preparer.from_plain(state, p)

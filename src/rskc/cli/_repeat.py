@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rskc.cli._options import SEPARATORS, Reading
-from rskc.cli._tables import Data
+from rskc.cli._tables import SCALES, Data
 
 # Arguments of read_table that are lists, and the options that are repeated for them.
 REPEATED = {"drop": "--drop", "use_columns": "--use-column", "categorical": "--categorical"}
@@ -24,6 +24,8 @@ def fit_command(data: Data, model: Any) -> str:
     words = [*_on_table("fit", data), "--clusters", str(model.n_clusters)]
     if model.trim != "auto":
         words += ["--trim", f"{model.trim:.12g}"]
+    if model.cells != "auto":
+        words += ["--cells", "none" if model.cells is None else f"{model.cells:.12g}"]
     if model.n_features is not None:
         words += ["--n-features", str(model.n_features)]
     elif model.l1_bound is None:
@@ -40,20 +42,33 @@ def fit_command(data: Data, model: Any) -> str:
 def _on_table(command: str, data: Data) -> list[str]:
     """Return a command with the table, how it is read and standardized, and its groups."""
     words = ["rskc", command, str(data.table.path), *_reading_options(data.reading)]
-    if data.scaling.of != "none":
-        words += ["--standardize", data.scaling.of]
-        words += ["--scale", data.scaling.kind] * (data.scaling.kind != "robust")
+    words += _preparing_options(data.preparer)
     if data.groups_file is not None:
         words += ["--groups", str(data.groups_file)]
     return words
+
+
+def _preparing_options(preparer: Any) -> list[str]:
+    """Return the options that prepare a table in this way."""
+    log, standardize, scale = preparer.log, preparer.standardize, preparer.scale
+    if log is None and standardize is None:
+        return ["--prepare", "none"]
+    words = []
+    if log != "auto":
+        words += ["--log", "none" if log is None else ",".join([log] if log == "all" else log)]
+    if standardize != "auto":
+        words += ["--standardize", "none" if standardize is None else standardize]
+    usual = "mad" if standardize == "rows" else "auto"
+    names = {made: name for name, made in SCALES.items()}
+    return words + (["--scale", names[scale]] if scale not in (usual, "auto") else [])
 
 
 def run_of(data: Data) -> dict[str, Any]:
     """Return how a table was read and standardized, for the Python that repeats it."""
     run = {
         "file": data.table.path.name,
-        "standardization": data.scaling.words(),
-        "standardizer": data.scaling.python(),
+        "standardization": data.preparer.describe(),
+        "standardizer": None if data.preparer.is_idle else repr(data.preparer),
         # Tables in blocks have no digest, and read_table does not read them.
         "reader": data.table.sha256 and read_call(data.table.path, data.reading),
     }
@@ -87,7 +102,7 @@ def _reading_options(reading: dict[str, Any]) -> list[str]:
         elif name == "date_columns":
             words += ["--dates", value]
         elif name == "features_in_rows":
-            words.append("--features-in-rows")
+            words.append("--features-in-rows" if value else "--cases-in-rows")
         elif name == "header":
             words.append("--no-header")
         elif name == "separator":

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rskc.cli._options import NAMES
+from rskc.cli._read import what_was_read
 from rskc.cli._repeat import fit_command, run_of
 from rskc.cli._tables import Data
 from rskc.wording import count, on_outliers
@@ -145,6 +146,15 @@ class Result:
         return in_units(frame, self.data.units)
 
     @cached_property
+    def cells(self) -> Any:
+        """A row an outlying cell; None where there is none."""
+        from rskc.summary import bounds_cells, in_units
+
+        if not bounds_cells(self.model) or not self.model.outlying_cells_.nnz:
+            return None
+        return in_units(self.model.cells_frame(self.data.X), self.data.units)
+
+    @cached_property
     def counts(self) -> Counts:
         """What is counted over all cases."""
         if self.whole is not None:
@@ -170,13 +180,18 @@ class Result:
     @property
     def names(self) -> dict[str, str]:
         """What parameters and searches are called by someone who typed the command."""
-        if self.data.scaling.of == "columns":
-            return NAMES | {"ColumnStandardizer()": ""}
+        preparer = self.data.preparer
+        known = NAMES | ({"Preparer()": ""} if preparer.log == "auto" else {})
+        if preparer.standardize_ == "columns":
+            return known | {"ColumnStandardizer()": ""}
         force = [] if "--force" in self.command else ["--force"]
-        standardized = shlex.join([*self.command, "--standardize", "columns", *force])
+        asked, remedy = shlex.join(self.command), ["--standardize", "columns"]
+        if " --prepare none" in asked:
+            asked, remedy = asked.replace(" --prepare none", ""), []
+        standardized = shlex.join([*shlex.split(asked), *remedy, *force])
         if len(standardized) > LONGEST_COMMAND or self.command[1:2] != ["fit"]:
-            return NAMES
-        return NAMES | {"ColumnStandardizer()": standardized}
+            return known
+        return known | {"ColumnStandardizer()": standardized}
 
     @cached_property
     def advice(self) -> list[dict[str, str]]:
@@ -210,7 +225,13 @@ class Result:
             labels=data.table.labels,
             run={name: value for name, value in run.items() if value is not None},
             units=data.units,
+            read=self.read,
         )
+
+    @cached_property
+    def read(self) -> dict[str, Any]:
+        """What was read of the table, and every note on it."""
+        return what_was_read(self.data, self.counts.n_cases, self.warnings)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -235,11 +256,11 @@ class Result:
                 "constant": table.constant,
                 "empty": table.empty,
             },
+            "read": self.read,
             "reading": data.reading,
             "standardization": {
-                "of": data.scaling.of,
-                "scale": data.scaling.kind,
-                "words": data.scaling.words(),
+                "of": data.preparer.standardize_ or "none",
+                "words": data.preparer.describe(),
             },
             "parameters": self.model.get_params(),
             "seed": self.model.random_state,
@@ -248,6 +269,7 @@ class Result:
             "truth": self._truth(),
             "warnings": [str(each) for each in self.warnings],
             "notes": data.notes,
+            "try_next": self.advice,
             "seconds": {"reading": data.seconds, "clustering": self.seconds},
             "versions": environment(),
         }

@@ -12,96 +12,37 @@ from typing import Any
 import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
-from rskc.cli._options import Reading, Standardizing
-from rskc.columns import NONE, code_of_missing, copies_among, is_feature_name, sign_of_side
+from rskc.cli._options import Preparing, Reading
+from rskc.columns import (
+    NONE,
+    alike_words,
+    codes_of_missing,
+    copies_among,
+    is_feature_name,
+    is_outcome_name,
+    sign_of_side,
+)
 from rskc.wording import cleaned, count, listed, quoted, shortened
 
-SCALES = {"robust": ("median", "mad"), "classic": ("mean", "std")}
-WORDS = {
-    "robust": "centered at the median and divided by the MAD",
-    "classic": "centered at the mean and divided by the standard deviation",
-}
+MOST_CODES = 3  # numbers that may stand for missing cells, in notes
+SCALES = {"robust": "mad", "classic": "std"}
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """How tables are standardized: "none", "rows", or "columns" by centers and scales of a fit."""
-
-    of: str = "none"
-    kind: str = "robust"
-    centers: Any = None  # arrays, of columns
-    scales: Any = None
-
-    def apply(self, frame: Any) -> Any:
-        """Standardize a frame; warns of rows that are constant."""
-        if self.of == "rows" and is_sparse(frame):
-            raise ValueError(
-                "the table is sparse, and --standardize rows would fill it: use --standardize "
-                "columns, which leaves 0 at 0, or standardize before the table is written."
-            )
-        if self.of == "none":
-            return frame
-        standardizer = self._standardizer()
-        if has_categories(frame):
-            standardizer.feature_names_in_ = np.asarray(frame.columns, dtype=object)
-        return _framed(frame, standardizer.transform)
-
-    def apply_to_block(self, frame: Any) -> Any:
-        """Standardize a block; without a warning on constant rows, whose numbers it cannot know."""
-        if self.of != "rows":
-            return self.apply(frame)
-        from rskc.preprocessing import standardize_rows
-
-        return _framed(frame, lambda X: standardize_rows(X, *SCALES[self.kind])[0])
-
-    def of_columns(self, places: list[int]) -> Scaling:
-        """Return how some of the columns are standardized, each by itself."""
-        if self.of != "columns":
-            return self
-        return replace(self, centers=self.centers[places], scales=self.scales[places])
-
-    def _standardizer(self) -> Any:
-        from rskc.preprocessing import ColumnStandardizer, RowStandardizer
-
-        if self.of == "rows":
-            return RowStandardizer(*SCALES[self.kind])
-        made = ColumnStandardizer(*SCALES[self.kind])
-        made.center_, made.scale_ = self.centers, self.scales
-        made.n_features_in_ = len(self.centers)
-        return made
-
-    def words(self) -> str:
-        """Say what was done."""
-        return "none" if self.of == "none" else f"{self.of} {WORDS[self.kind]}"
-
-    def python(self) -> str | None:
-        """Return the standardizer as one writes it in Python."""
-        return None if self.of == "none" else repr(self._standardizer())
-
-    def extra(self) -> dict[str, Any]:
-        """Return what the model's file keeps."""
-        return {"of": self.of, "kind": self.kind, "centers": self.centers, "scales": self.scales}
-
-    @classmethod
-    def from_extra(cls, extra: Mapping[str, Any] | None, p: int) -> Scaling:
-        """Make one from what the model's file has kept, if it fits its model."""
-        scaling = cls(**(extra or {}))
-        arrays = (scaling.centers, scaling.scales) if scaling.of == "columns" else ()
-        if scaling.kind not in SCALES or any(np.shape(array) != (p,) for array in arrays):
-            raise ValueError("the standardization in the model's file does not fit the model.")
-        return scaling
-
-
-def _framed(frame: Any, transform: Any) -> Any:
+def prepared(preparer: Any, frame: Any) -> Any:
+    """Return a frame as a preparer makes it."""
+    if preparer.is_idle:
+        return frame
     import pandas as pd
 
     names = {"index": frame.index, "columns": frame.columns}
+    preparer = preparer.of_columns(range(frame.shape[1]))  # which checks no names
     if is_sparse(frame):
-        values = transform(frame.sparse.to_coo().tocsr())
+        values = preparer.transform(frame.sparse.to_coo().tocsr())
         return pd.DataFrame.sparse.from_spmatrix(values, **names)
     if has_categories(frame):
-        return transform(frame)
-    return pd.DataFrame(transform(frame.to_numpy()), **names, copy=False)
+        preparer.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+        return preparer.transform(frame)
+    return pd.DataFrame(preparer.transform(frame.to_numpy()), **names, copy=False)
 
 
 def is_sparse(frame: Any) -> bool:
@@ -114,27 +55,40 @@ def has_categories(frame: Any) -> bool:
     return any(str(dtype) == "category" for dtype in set(frame.dtypes))
 
 
-def fit_scaling(asked: Standardizing, frame: Any) -> Scaling:
-    """Find centers and scales of the columns, if it is these; may warn of some of them.
-
-    Numbers beside categories are standardized unless somebody says otherwise: a category counts
-    like a standardized number.
-    """
-    of = asked.standardize
-    mixed = frame is not None and has_categories(frame)
-    if mixed and of == "rows":
+def fit_preparer(asked: Preparing, frame: Any) -> Any:
+    """Find out how a table is prepared; may warn of some columns."""
+    arguments = asked.arguments()
+    rows = arguments["standardize"] == "rows"
+    if rows and has_categories(frame):
         raise ValueError(
             "--standardize rows compares cells along a row, and some hold categories; use "
             "--standardize columns, or leave these out by --text-columns drop."
         )
-    if of == "auto":
-        of = "columns" if mixed else "none"
-    if of != "columns":
-        return Scaling(of, asked.scale)
-    from rskc.preprocessing import ColumnStandardizer
+    if rows and is_sparse(frame):
+        raise ValueError(
+            "the table is sparse, and --standardize rows would fill it: use --standardize "
+            "columns, which leaves 0 at 0, or standardize before the table is written."
+        )
+    from rskc.preparation import Preparer
 
-    fitted = ColumnStandardizer(*SCALES[asked.scale]).fit(frame)
-    return Scaling("columns", asked.scale, fitted.center_, fitted.scale_)
+    if not asked.is_judged:
+        return Preparer(**arguments).without_data(frame.shape[1])
+    table = frame.sparse.to_coo().tocsr() if is_sparse(frame) else frame
+    made = Preparer(**arguments).fit(table)
+    made.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+    return made
+
+
+def preparation_note(asked: Preparing, preparer: Any) -> Iterator[str]:
+    """Announce what was done without having been asked for."""
+    if preparer.is_idle or not asked.is_usual:
+        return
+    options = ["--prepare none"]
+    if preparer.log_.any() and not preparer.counts_:
+        options = ["--prepare none, or --log none"]
+    yield (
+        f"Prepared: {preparer.describe()}. To cluster the numbers as they are, add {options[0]}."
+    )
 
 
 @dataclass(frozen=True)
@@ -144,7 +98,7 @@ class Data:
     table: Any
     X: Any  # pandas.DataFrame, or one of Dask, standardized
     shape: tuple[int, int]
-    scaling: Scaling
+    preparer: Any  # rskc.Preparer
     reading: dict[str, Any]  # arguments of read_table
     notes: list[str]
     seconds: float
@@ -152,48 +106,68 @@ class Data:
     feature_groups: Mapping[str, list[str]] | None = None
 
     @property
-    def units(self) -> dict[str, tuple[float, float]]:
-        """Center and scale of each column that was standardized, by its name."""
-        if self.scaling.of != "columns":
+    def units(self) -> dict[str, Any]:
+        """How prepared values of each column become those of the file, by its name."""
+        if not self.preparer.has_units:
             return {}
-        scales = zip(self.scaling.centers, self.scaling.scales, strict=True)
         return {
-            str(name): pair
-            for name, pair in zip(self.X.columns, scales, strict=True)
+            str(name): self.preparer.unit(j)
+            for j, name in enumerate(self.X.columns)
             if name not in self.table.categories
         }
 
 
-def read(path: Path, reading: Reading, standardizing: Standardizing, console: Console) -> Data:
-    """Read a table and standardize it."""
-    return _read(path, reading.arguments(), console, standardizing)
+def read(path: Path, reading: Reading, preparing: Preparing, console: Console) -> Data:
+    """Read a table and prepare it."""
+    data = _read(path, reading.arguments(), console, preparing)
+    return data if reading.labels is None else _with_labels(data, reading.labels)
 
 
-def reread(path: Path, arguments: dict[str, Any], scaling: Scaling, console: Console) -> Data:
-    """Read the table of a fit again, and standardize it as then."""
-    return _read(path, arguments, console, scaling)
+def _with_labels(data: Data, path: Path) -> Data:
+    """Add the known classes that another file has."""
+    from rskc.files import read_classes
+
+    found = read_classes(path, data.table.data.index)
+    table = replace(data.table, labels=found.labels, label_column=found.name)
+    how = "by the names of the cases" if found.by_id else "in the order of the cases"
+    note = f"{path.name}: column {found.name!r} holds the known classes, {how}."
+    return replace(data, table=table, notes=[*data.notes, note])
 
 
-def _read(
-    path: Path, arguments: dict[str, Any], console: Console, how: Standardizing | Scaling
-) -> Data:
+def reread(path: Path, arguments: dict[str, Any], preparer: Any, console: Console) -> Data:
+    """Read the table of a fit again, and prepare it as then."""
+    return _read(path, arguments, console, preparer)
+
+
+def _read(path: Path, arguments: dict[str, Any], console: Console, how: Any) -> Data:
+    """Read a table; ``how`` are the options, or the preparer of a fit."""
     from rskc.files import read_table
 
     start = time.perf_counter()
     with console.busy(f"Reading {path.name}"), recorded_warnings() as warned:
         table = read_table(path, **arguments)
-        scaling = how if isinstance(how, Scaling) else fit_scaling(how, table.data)
-        X = scaling.apply(table.data)
-    sideways = sideways_note(table, len(table.data), arguments.get("features_in_rows", False))
-    notes = [*notes_of(table), *sideways, *weight_note(arguments), *map(str, warned)]
-    if table.categories and not isinstance(how, Scaling) and how.standardize == "auto":
-        notes.append(
-            "Numbers were standardized by column, since a category counts like a standardized "
-            "number; to leave them as they are, add --standardize none."
-        )
+        asked = isinstance(how, Preparing)
+        # Nothing is known of empty features, and a table without holes is clustered faster.
+        filled = table.data.drop(columns=table.empty) if table.empty else table.data
+        preparer = fit_preparer(how, filled) if asked else how
+        X = prepared(preparer, filled)
+    known = arguments.get("features_in_rows", False) is not False
+    sideways = [] if table.in_rows else sideways_note(table, len(table.data), not known)
+    notes = [
+        *table.notes,
+        *side_notes(table),
+        *notes_of(table),
+        *sideways,
+        *weight_note(arguments),
+        *map(str, warned),
+    ]
+    if asked:
+        notes += preparation_note(how, preparer)
+    if table.in_rows:  # so that a table of few new cases is read alike
+        arguments = {**arguments, "features_in_rows": True}
     if table.decimal == ",":  # other tables of the kind may not show it
         arguments = {**arguments, "decimal": ","}
-    return Data(table, X, X.shape, scaling, arguments, notes, time.perf_counter() - start)
+    return Data(table, X, X.shape, preparer, arguments, notes, time.perf_counter() - start)
 
 
 def grouped(data: Data, path: Path | None) -> Data:
@@ -228,8 +202,10 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
         yield f"Read as numbers: {which}."
     yield from _on_categories(table)
     yield from left_out(table)
+    yield from _on_targets(table)
     if is_sample:
         return
+    yield from _on_ids(table)
     unobserved = np.flatnonzero(table.data.isna().all(axis=1) if table.n_missing else [])
     if len(unobserved):
         which = listed(named_cases(table, unobserved.tolist()))
@@ -241,6 +217,28 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
     if table.constant:
         tell = "it tells" if len(table.constant) == 1 else "they tell"
         yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
+
+
+def _on_ids(table: Any) -> Iterator[str]:
+    """Say which names of cases occur again."""
+    again = table.data.index[table.data.index.duplicated()]
+    if len(again):
+        names = quoted(dict.fromkeys(map(str, again)), 4)
+        yield (
+            f"{count(len(again), 'row has', 'rows have')} an id that occurs before ({names}): each "
+            "row is a case of its own; leave out those that were entered twice."
+        )
+
+
+def _on_targets(table: Any) -> Iterator[str]:
+    """Ask about columns of two values that are named like an outcome."""
+    for name in table.data.columns:
+        if is_outcome_name(str(name)) and table.data[name].nunique() == 2:
+            yield (
+                f"Column {shortened(name, 60)!r} has two values and is named like an outcome, and "
+                f"it is clustered by; to compare it with the clusters instead, add --label-column "
+                f"{shlex.quote(str(name))}."
+            )
 
 
 def _on_categories(table: Any) -> Iterator[str]:
@@ -255,6 +253,10 @@ def _on_categories(table: Any) -> Iterator[str]:
         if n_missing:
             read_as += f"; {count(n_missing, 'cell is', 'cells are')} missing"
         yield f"Column {column} was read as {read_as}."
+        pairs = alike_words(values)
+        if pairs:
+            same = listed([f"{a!r} and {b!r}" for a, b in pairs], 3)
+            yield f"Column {column} has categories that hardly differ, {same}: are they the same?"
         if n_none:
             hold = count(n_none, f"cell of {column} holds", f"cells of {column} hold")
             yield (
@@ -266,10 +268,9 @@ def _on_categories(table: Any) -> Iterator[str]:
 def _on_cells(table: Any) -> Iterator[str]:
     """Say what the numbers themselves suggest."""
     numbers = table.data.select_dtypes("number")
-    code = code_of_missing(numbers.to_numpy())
-    if code is not None:
+    for code in codes_of_missing(numbers.to_numpy())[:MOST_CODES]:
         which = quoted([numbers.columns[j] for j in code.columns], 6)
-        remedy = "leave these cells empty."
+        remedy = f"add --missing {code.value:g}."
         if {".csv", ".tsv", ".txt"} & set(table.path.suffixes):
             remedy = f"add --missing {code.value:g} (as the file writes it)."
         yield (
@@ -300,6 +301,21 @@ def _on_column(column: Any) -> str:
     if column.is_text or column.why != "counts the cases":
         done = done.replace("their names", "the names of the cases")
     return f"Column {name} {column.why} and {done}{'.' if column.is_text else f'; {use}'}"
+
+
+def side_notes(table: Any) -> Iterator[str]:
+    """Say that a table was taken to be on its side, and what is known of its cases by that."""
+    if table.turned:
+        yield (
+            f"The table lies on its side, as {table.turned} shows: its rows are taken for features "
+            "and its columns for cases; if rows are cases, add --cases-in-rows."
+        )
+    if table.in_rows and table.labels is not None:
+        classes = list(dict.fromkeys(table.labels))
+        yield (
+            f"Known classes of the cases are in {table.label_column} ({listed(classes, 6)}): they "
+            "are compared with the clusters and not used to find them."
+        )
 
 
 def sideways_note(table: Any, n_cases: int, in_rows: bool) -> Iterator[str]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -28,6 +33,13 @@ def some_clusters(text: Any) -> list[int]:
 def share_or_auto(text: Any) -> float | str:
     """Read "0.05" or "auto"."""
     return "auto" if text == "auto" else _number(float, text, '0.05 or "auto"')
+
+
+def cells_or_word(text: Any) -> float | str | None:
+    """Read a number, "auto" or "none"."""
+    if text in ("none", None):
+        return None
+    return "auto" if text == "auto" else _number(float, text, 'a number, "auto" or "none"')
 
 
 def bound_or_word(text: Any) -> float | str | None:
@@ -77,3 +89,15 @@ def _number(kind: type, text: Any, expected: str) -> Any:
         return kind(str(text))
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not what is expected: {expected}.") from None
+
+
+def table_path(text: str) -> Path:
+    """Return the path of a table; what comes through a pipe becomes a file, until the end."""
+    if text != "-":
+        return Path(text)
+    folder = tempfile.mkdtemp(prefix="rskc-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    cells = sys.stdin.buffer.read()
+    path = Path(folder, "standard-input.txt" + ".gz" * cells.startswith(b"\x1f\x8b"))
+    path.write_bytes(cells)
+    return path

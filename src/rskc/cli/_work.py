@@ -174,7 +174,8 @@ def _largest_cell_named(data: Data) -> Iterator[None]:
         name = shortened(str(numbers.columns[column]), 60)
         where = named_cases(data.table, [int(case)])[0]
         place = f"column {name!r}, case {where}"
-        raise OverflowedError(float(cells[case, column]), place) from None
+        largest = abs(float(data.table.data[numbers.columns[column]].iloc[case]))
+        raise OverflowedError(largest, place) from None
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from rskc.cli._options import (
     RESULTS,
     SEARCH,
     Basics,
+    Preparing,
     Reading,
     Searching,
-    Standardizing,
     clusters_option,
     flag,
     option,
@@ -80,7 +80,7 @@ def explore(
     table: Annotated[Path, _table],
     settings: ExploredSettings,
     reading: Reading,
-    standardizing: Standardizing,
+    preparing: Preparing,
     basics: Basics,
     searching: Searching,
     page: ExplorerFile,
@@ -92,7 +92,7 @@ def explore(
     """
     out = page.out if page.out is not None else Path(f"{stem_of(table)}-explorer.html")
     check_no_file(out, page.force, table)
-    data = grouped(read(table, reading, standardizing, console), basics.groups)
+    data = grouped(read(table, reading, preparing, console), basics.groups)
     search = exploration(settings, basics, searching)
     search.estimator.set_params(feature_groups=data.feature_groups)
     search, warned = explored(search, data, console)

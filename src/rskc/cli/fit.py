@@ -11,13 +11,13 @@ from rskc.cli._console import Console
 from rskc.cli._options import (
     Basics,
     EngineOptions,
+    Preparing,
     Reading,
     ResultsOfFit,
     Searching,
     SparsityOrSearch,
-    Standardizing,
     TablePath,
-    Trimming,
+    TrimmingAndCells,
     clusters_option,
 )
 from rskc.cli._output import check_report, results_folder, stem_of
@@ -48,8 +48,8 @@ def fit(
     table: TablePath,
     number: NumberOrAuto,
     reading: Reading,
-    standardizing: Standardizing,
-    trimming: Trimming,
+    preparing: Preparing,
+    trimming: TrimmingAndCells,
     sparsity: SparsityOrSearch,
     basics: Basics,
     searching: Searching,
@@ -67,7 +67,7 @@ def fit(
         raise ValueError("--l1-bound choose and --n-features exclude each other; give one of them.")
     estimator = basics.estimator(
         2 if K == "auto" else K,
-        trim=trimming.trim,
+        **vars(trimming),
         l1_bound="auto" if bound == "choose" else bound,
         n_features=sparsity.n_features,
     )
@@ -75,7 +75,7 @@ def fit(
         results_folder(folder, results.force, table, basics.groups) as part,
         work_on(table, engine, basics.threads, console) as (read, write),
     ):
-        data = grouped(read(table, reading, standardizing, console), basics.groups)
+        data = grouped(read(table, reading, preparing, console), basics.groups)
         estimator.set_params(feature_groups=data.feature_groups)
         searches = searches_for(K, bound, estimator, **searching.arguments(basics.seed))
         if searches:

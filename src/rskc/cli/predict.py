@@ -22,8 +22,8 @@ from rskc.cli._options import (
     flag,
     out_option,
 )
-from rskc.cli._output import check_no_file, open_model, stem_of
-from rskc.cli._tables import Scaling, is_sparse
+from rskc.cli._output import check_no_file, open_model, preparer_of, stem_of
+from rskc.cli._tables import is_sparse, prepared
 from rskc.cli._work import is_read_in_blocks
 from rskc.wording import cleaned, count, on_outliers, quoted
 
@@ -53,8 +53,7 @@ def predict(
 ) -> None:
     """Put the cases of another table into the clusters of a fit.
 
-    Columns are found by their names, in whatever order. What was standardized for the fit is
-    standardized in the same way.
+    Columns are found by their names, in whatever order. They are prepared as for the fit.
     """
     out = file.out
     if out is None:
@@ -114,7 +113,8 @@ def _predict_table(
     from rskc.files import read_table, write_csv
     from rskc.files.tables import other_units
 
-    saved, scaling = _opened(model)
+    saved = open_model(model)
+    preparer = preparer_of(saved)
     with console.busy(f"Reading {path.name}"):
         table = _read_like_fit(read_table, saved, path, rereading)
     for name, (own, known) in other_units(table, saved.extra.get("units", {})).items():
@@ -122,9 +122,9 @@ def _predict_table(
             f"{path.name!r}: column {name!r} is in {own}, and was in {known} in the fit; write it "
             f"in {known}."
         )
-    X, notes = matched(table, saved.model, scaling)
+    X, notes = matched(table, saved.model, preparer)
     with console.busy("Predicting"), recorded_warnings() as warned:
-        frame = _clusters(saved.model, scaling.apply(X))
+        frame = _clusters(saved.model, prepared(preparer, X))
     notes += map(str, warned)
     console.note(*notes)
     tally = Tally()
@@ -147,13 +147,14 @@ def _predict_blocks(
     from rskc.cli._blocks import predicted_parts
     from rskc.files import open_blocks, write_csv_parts
 
-    saved, scaling = _opened(model)
+    saved = open_model(model)
+    preparer = preparer_of(saved)
     table = _read_like_fit(open_blocks, saved, path, rereading)
-    _, notes = matched(table.head(), saved.model, scaling)
+    _, notes = matched(table.head(), saved.model, preparer)
     tally = Tally()
 
     def frames() -> Iterator[Any]:
-        for frame in predicted_parts(table, saved.model, scaling, _clusters):
+        for frame in predicted_parts(table, saved.model, preparer, _clusters):
             tally.add(frame)
             yield frame
 
@@ -162,11 +163,6 @@ def _predict_blocks(
     console.note(*notes)
     tally.show(path.name, out, console)
     console.print_json(asdict(tally) | {"file": str(out)})
-
-
-def _opened(model: Path) -> tuple[Any, Scaling]:
-    saved = open_model(model)
-    return saved, Scaling.from_extra(saved.extra.get("scaling"), saved.model.n_features_in_)
 
 
 def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading) -> Any:
@@ -181,6 +177,7 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
         "id_column": None,
         "label_column": None,
         "weight_column": None,
+        "label_row": None,
         "drop": [],
         "text_columns": "drop",
         "categorical": list(categories),
@@ -214,7 +211,7 @@ def _categories(model: Any) -> dict[str, float]:
     return {str(name): float(weight) for name, weight, code in names if code.categories}
 
 
-def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:
+def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
     """Return the columns that the model knows, in its order; refuse if some that count are missing.
 
     A feature without weight changes no distance, so a table of the selected ones will do; not if
@@ -229,7 +226,7 @@ def matched(table: Any, model: Any, scaling: Scaling) -> tuple[Any, list[str]]:
             )
         return frame, []
     known, known_names = list(names), set(names)
-    needed = names if scaling.of == "rows" else names[model.feature_weights_ > 0]
+    needed = names if preparer.needs_all else names[model.feature_weights_ > 0]
     missing = [name for name in needed if name not in frame.columns]
     if missing:
         one = len(missing) == 1

@@ -17,9 +17,9 @@ from rskc.cli._options import (
     option,
     out_option,
 )
-from rskc.cli._output import check_no_file, check_report, open_model, write_page
+from rskc.cli._output import check_no_file, check_report, open_model, preparer_of, write_page
 from rskc.cli._results import Result
-from rskc.cli._tables import Scaling, reread
+from rskc.cli._tables import reread
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ def report(
     saved = open_model(model)
     check_no_file(page.out, page.force, table)
     extra = saved.extra
-    scaling = Scaling.from_extra(extra.get("scaling"), saved.model.n_features_in_)
-    data = reread(table, rereading.arguments(extra.get("reading", {})), scaling, console)
+    data = reread(table, rereading.arguments(extra.get("reading", {})), preparer_of(saved), console)
     doubts = []
     if extra.get("sha256") not in (None, data.table.sha256):
         doubts = [

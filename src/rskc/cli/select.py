@@ -16,11 +16,11 @@ from rskc.cli._options import (
     Basics,
     EngineOptions,
     ModelPath,
+    Preparing,
     Reading,
     Results,
     Searching,
     Sparsity,
-    Standardizing,
     TablePath,
     Trimming,
     clusters_option,
@@ -125,7 +125,7 @@ class SearchRun:
     basics: Basics
     searching: Searching
     reading: Reading
-    standardizing: Standardizing
+    preparing: Preparing
     engine: EngineOptions
     results: Results
 
@@ -147,9 +147,7 @@ class SearchRun:
         )
         work = work_on(table, self.engine, self.basics.threads, console)
         with folder as part, work as (read, write):
-            data = grouped(
-                read(table, self.reading, self.standardizing, console), self.basics.groups
-            )
+            data = grouped(read(table, self.reading, self.preparing, console), self.basics.groups)
             search.estimator.set_params(feature_groups=data.feature_groups)
             result = fit_searched([search], data, typed_command(), console)
             with console.busy("Writing the results"):

@@ -12,9 +12,9 @@ from rskc.cli._console import Console, bold
 from rskc.cli._options import (
     RESULTS,
     Basics,
+    Preparing,
     Reading,
     Searching,
-    Standardizing,
     flag,
     out_option,
 )
@@ -62,7 +62,7 @@ def demo(folder: TourFolder, console: Console) -> None:
     console.print("", bold("2. Clusters and features", HEADING), CHOICE)
     console.print(f"   {shlex.join(similar)}", soft_wrap=True)
     with results_folder(results, force) as part:
-        data = read(table, Reading(), Standardizing(), console)
+        data = read(table, Reading(), Preparing(), console)
         estimator = Basics().estimator(2)
         searches = searches_for("auto", "auto", estimator, **Searching().arguments(seed=0))
         result = fit_searched(searches, data, typed_command(), console)

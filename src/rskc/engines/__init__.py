@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from rskc.engines.bounded import bounded_engine
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment, Grouping, Remaining, Summed
 from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame
-from rskc.engines.memory.engine import MemoryEngine, MemoryTable, passes_info
-from rskc.engines.memory.sparse import SparseEngine, has_nan, is_full
+from rskc.engines.memory.engine import MemoryEngine, passes_info
+from rskc.engines.memory.sparse import SparseEngine
+from rskc.engines.memory.sparse_cells import has_nan, is_full
+from rskc.engines.memory.tables import MemoryTable
 from rskc.engines.sums import Sums
 
 __all__ = [
@@ -34,7 +37,9 @@ __all__ = [
     "Summed",
     "Sums",
     "Table",
+    "bounded_engine",
     "engine_for",
+    "memory_engine",
     "passes_info",
 ]
 
@@ -91,6 +96,11 @@ def engine_for(
     engine = make(seen, missing=_has_missing(seen, xp), masses=masses, **options)
     engine.leave_out(unobserved)
     return engine
+
+
+def memory_engine(rows: np.ndarray, masses: np.ndarray | None, n_threads: int) -> Engine:
+    """Return an engine for cases in memory, whatever the engine is that they come from."""
+    return engine_for(rows, masses=masses, n_threads=n_threads)
 
 
 def _kind_of(X: Any) -> tuple[Any, Any]:

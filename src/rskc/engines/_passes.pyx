@@ -74,6 +74,14 @@ cdef extern from "kernels.h":
     int64_t single_moves_missing_float(const float*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_float, double*) noexcept nogil
     int64_t single_moves_missing_double(const double*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_double, double*) noexcept nogil
 
+cdef extern from "cells.h":
+    const int CELL_LANES "RSKC_CELL_LANES"
+    void bounded_costs(const double*, const double*, const double*, const double*, double, int, double*) noexcept nogil
+    void keep_nearest(const double*, double, double*, double*) noexcept nogil
+    double bounded_distance(const double*, const double*, const double*, const double*, double, int) noexcept nogil
+    void add_bounded(const double*, const double*, const double*, double, int, double*, double*, double*) noexcept nogil
+    double lower_median(double*, int64_t) noexcept nogil
+
 ctypedef fused real:
     float
     double
@@ -1252,3 +1260,157 @@ cdef inline void center_of(const double *total, double count, int64_t q, bint mi
             center[j] = total[j] / total[q + j] if total[q + j] > NO_MASS else NAN
         else:
             center[j] = total[j] / count
+
+
+# ---- Cells whose squared error is bounded
+
+cdef enum:
+    # Features that a thread sums, or ranks, at once: a few lines of memory.
+    CELL_COLUMNS = 64
+    MEDIAN_COLUMNS = 8
+
+
+cdef inline void frame_cells(const floating *x, const int64_t *columns, const double *location, double factor,
+                             int64_t q, int64_t stride, double *out) noexcept nogil:
+    """Some cells of a case in the frame, so far apart in ``out``."""
+    cdef int64_t j, place
+    for j in range(q):
+        place = columns[j]
+        out[j * stride] = (x[place] - location[place]) * factor
+
+
+def nearest_bounded(const floating[:, ::1] X, const double[::1] location, double factor,
+                    const int64_t[::1] columns, const double[::1] weights, const double[::1] limits,
+                    const double[:, ::1] centers, int n_threads, int32_t[::1] labels, double[::1] costs):
+    """labels, costs (n,) = the nearest of the centers (K, q), and the bounded distance to it.
+
+    ``columns`` are the features that are looked at; weights, limits of squares and centers are theirs.
+    """
+    cdef:
+        int64_t n = X.shape[0], q = columns.shape[0], size = (q + 3) * CELL_LANES, b
+        double total = observed_weight_double(&weights[0], &weights[0], <int>q) if q else 0
+        double *work = <double*>reserved(n_threads * size * sizeof(double))
+    for b in prange((n + CELL_LANES - 1) // CELL_LANES, nogil=True, num_threads=n_threads, schedule="static"):
+        nearest_of_lanes(X, location, factor, columns, weights, limits, total, centers, b * CELL_LANES,
+                         work + threadid() * size, labels, costs)
+    free(work)
+
+
+cdef void nearest_of_lanes(const floating[:, ::1] X, const double[::1] location, double factor,
+                           const int64_t[::1] columns, const double[::1] weights, const double[::1] limits,
+                           double total, const double[:, ::1] centers, int64_t first, double *work,
+                           int32_t[::1] labels, double[::1] costs) noexcept nogil:
+    cdef:
+        int64_t rows = min(<int64_t>CELL_LANES, X.shape[0] - first), q = columns.shape[0], i, k
+        double *best = work + q * CELL_LANES
+        double *arg = best + CELL_LANES
+        double *found = arg + CELL_LANES
+    for i in range(CELL_LANES):
+        best[i], arg[i] = HUGE_VAL, 0
+        if q:
+            frame_cells(&X[first + min(i, rows - 1), 0], &columns[0], &location[0], factor, q, CELL_LANES, work + i)
+    for k in range(centers.shape[0] if q else 0):
+        bounded_costs(work, &centers[k, 0], &weights[0], &limits[0], total, <int>q, found)
+        keep_nearest(found, <double>k, best, arg)
+    for i in range(rows):
+        labels[first + i], costs[first + i] = <int32_t>arg[i], best[i]
+
+
+def bounded_distances(const floating[:, ::1] X, const double[::1] location, double factor,
+                      const int64_t[::1] columns, const double[:, ::1] weights, const double[::1] limits,
+                      const int32_t[:, ::1] labels, const double[:, :, ::1] centers, int n_threads,
+                      double[:, ::1] out):
+    """out (runs, n) = weighted bounded distance to the center that a label names.
+
+    weights: one row for all runs or one a run.
+    """
+    cdef:
+        int64_t n = X.shape[0], q = columns.shape[0], runs = labels.shape[0], i, r
+        int own = weights.shape[0] > 1
+        double *totals = <double*>reserved(weights.shape[0] * sizeof(double))
+        double *work = <double*>reserved(n_threads * q * sizeof(double))
+    if q == 0:
+        out[:, :] = HUGE_VAL
+    for r in range(weights.shape[0] if q else 0):
+        totals[r] = observed_weight_double(&weights[r, 0], &weights[r, 0], <int>q)
+    for i in prange(n if q else 0, nogil=True, num_threads=n_threads, schedule="static"):
+        frame_cells(&X[i, 0], &columns[0], &location[0], factor, q, 1, work + threadid() * q)
+        for r in range(runs):
+            out[r, i] = bounded_distance(work + threadid() * q, &centers[r, labels[r, i], 0], &weights[r * own, 0],
+                                         &limits[0], totals[r * own], <int>q)
+    free(totals)
+    free(work)
+
+
+def bounded_sums(const floating[:, ::1] X, const double[::1] location, double factor, const int64_t[::1] columns,
+                 const double[::1] limits, const double[:, ::1] shares, const int32_t[:, ::1] groups,
+                 const double[:, :, ::1] centers, int n_threads, double[:, :, ::1] totals,
+                 double[:, ::1] counts, double[:, ::1] within):
+    """Sum what is not flagged, by group (runs, n) and feature; outputs begin at 0.
+
+    totals (runs, K, 2q) of values, and then of their number; counts (runs, K) of the cases; within
+    (runs, q) of the bounded squared errors. Each case counts its share (1 or runs, n).
+    """
+    cdef:
+        int64_t n = X.shape[0], q = columns.shape[0], runs = groups.shape[0], b, i, r
+        int own = shares.shape[0] > 1
+    # A thread has some of the features, of all cases: no sums have to be joined.
+    for b in prange((q + CELL_COLUMNS - 1) // CELL_COLUMNS, nogil=True, num_threads=n_threads, schedule="static"):
+        sum_columns(X, location, factor, columns, limits, shares, own, groups, centers, b * CELL_COLUMNS, totals, within)
+    for r in range(runs):
+        for i in range(n):
+            if groups[r, i] >= 0:
+                counts[r, groups[r, i]] += shares[r * own, i]
+
+
+cdef void sum_columns(const floating[:, ::1] X, const double[::1] location, double factor,
+                      const int64_t[::1] columns, const double[::1] limits, const double[:, ::1] shares, int own,
+                      const int32_t[:, ::1] groups, const double[:, :, ::1] centers, int64_t first,
+                      double[:, :, ::1] totals, double[:, ::1] within) noexcept nogil:
+    cdef:
+        int64_t q = columns.shape[0], here = min(<int64_t>CELL_COLUMNS, q - first), i, r
+        int32_t k
+        double[CELL_COLUMNS] cells
+    for i in range(X.shape[0]):
+        frame_cells(&X[i, 0], &columns[first], &location[0], factor, here, 1, cells)
+        for r in range(groups.shape[0]):
+            k = groups[r, i]
+            if k >= 0:
+                add_bounded(cells, &centers[r, k, first], &limits[first], shares[r * own, i], <int>here,
+                            &totals[r, k, first], &totals[r, k, q + first], &within[r, first])
+
+
+def lower_medians(const floating[:, ::1] X, const double[::1] location, double factor,
+                  const int64_t[::1] columns, const int64_t[::1] order, const int64_t[::1] starts,
+                  int n_threads, double[:, ::1] out):
+    """out (K, q) = the lower median of the observed cells of cases order[starts[k]:starts[k+1]].
+
+    NaN where there is none.
+    """
+    cdef:
+        int64_t q = columns.shape[0], size = max(<int64_t>1, order.shape[0]) * MEDIAN_COLUMNS, b
+        double *work = <double*>reserved(n_threads * size * sizeof(double))
+    for b in prange((q + MEDIAN_COLUMNS - 1) // MEDIAN_COLUMNS, nogil=True, num_threads=n_threads, schedule="static"):
+        medians_of_columns(X, location, factor, columns, order, starts, b * MEDIAN_COLUMNS, work + threadid() * size, out)
+    free(work)
+
+
+cdef void medians_of_columns(const floating[:, ::1] X, const double[::1] location, double factor,
+                             const int64_t[::1] columns, const int64_t[::1] order, const int64_t[::1] starts,
+                             int64_t first, double *work, double[:, ::1] out) noexcept nogil:
+    cdef:
+        int64_t here = min(<int64_t>MEDIAN_COLUMNS, columns.shape[0] - first), k, i, j, m
+        double[MEDIAN_COLUMNS] cells
+        int64_t[MEDIAN_COLUMNS] found
+        int64_t room = order.shape[0]
+    for k in range(starts.shape[0] - 1):
+        for j in range(here):
+            found[j] = 0
+        for i in range(starts[k], starts[k + 1]):
+            frame_cells(&X[order[i], 0], &columns[first], &location[0], factor, here, 1, cells)
+            for j in range(here):
+                if cells[j] == cells[j]:
+                    work[j * room + found[j]] = cells[j]
+                    found[j] += 1
+        for j in range(here):
+            out[k, first + j] = lower_median(work + j * room, found[j])

@@ -6,6 +6,12 @@ that the signatures agree; NumPy decides for itself.
 
 import numpy as np
 
+from rskc.engines.cells_numpy import (  # noqa: F401
+    bounded_distances,
+    bounded_sums,
+    lower_medians,
+    nearest_bounded,
+)
 from rskc.engines.moves_numpy import MissingRun, Run
 from rskc.engines.tolerances import MASS_SLACK, NOTHING, SAME_PART
 

@@ -20,6 +20,7 @@ from rskc.explorer.views import Scene, scene_of, spans, values_of
 from rskc.fitted import unequal_weights
 from rskc.labels import read_one
 from rskc.pictures.palette import PALETTE, readable_on
+from rskc.preparation import Unit
 from rskc.selection.search import MAX_SAMPLES
 from rskc.snippets import snippet_of
 from rskc.validation import names_of_cases
@@ -83,7 +84,7 @@ class Explorer(Page):
         title: str | None = None,
         run: Mapping[str, Any] | None = None,
         command: Callable[[Any], str] | None = None,
-        units: Mapping[str, tuple[float, float]] | None = None,
+        units: Mapping[str, Any] | None = None,
     ):
         self.search, self.title = search, cleaned(title or "Explorer", 200)
         parcel = Parcel()
@@ -241,9 +242,9 @@ def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
 
 def _automatic(search: Exploration, scene: Scene) -> str:
     """Say what the automatic choice took, and how near the marked setting comes to it."""
-    K, _, fit = search.choice_
+    K, reason, fit = search.choice_
     if fit is None:
-        return "The automatic choice is one cluster, that is, no clusters."
+        return f"The automatic choice is one cluster, that is, no clusters. {reason}"
     n_features, share = search.n_active(fit["weights"]), float(fit["share"])
     text = (
         f"The automatic choice took {count(K, 'cluster')}, {count(n_features, 'feature')} and "
@@ -329,18 +330,20 @@ def _add_views(parcel: Parcel, search: Exploration, scene: Scene) -> None:
 
 
 def _add_values(
-    parcel: Parcel, search: Exploration, scene: Scene, units: Mapping[str, tuple[float, float]]
+    parcel: Parcel, search: Exploration, scene: Scene, units: Mapping[str, Any]
 ) -> None:
     values, categories = values_of(search, scene.shown, units)
     low, high = spans(values)
     parcel.add("values", scaled(values, low, high).T)
-    shown = scene.feature_names[scene.shown]
+    known = [Unit(*(units.get(str(name), (0.0, 1.0)))) for name in scene.feature_names[scene.shown]]
     names = [each and [cleaned(name, LONGEST_NAME) for name in each] for each in categories]
     parcel.words |= {
         "shown": scene.shown.tolist(),
         "spans": [[float(a), float(b)] for a, b in zip(low, high, strict=True)],
         "categories": names,
-        "scales": [float(units.get(str(name), (0, 1))[1]) for name in shown],
+        "scales": [float(own.scale) for own in known],
+        "logs": [int(own.log) for own in known],
+        "log_units": [float(own.unit) for own in known],
     }
 
 

@@ -13,6 +13,7 @@ from rskc.explorer.grid import Exploration
 from rskc.fitted import by_column, feature_names
 from rskc.labels import count_shared, match_clusters
 from rskc.pictures.models import frame_of, principal_components, strongest
+from rskc.preparation import Unit
 from rskc.selection.settings import least_enough
 
 ROOM = 0.1  # of the range of the cases, on each side of the plane
@@ -207,13 +208,11 @@ class Values(NamedTuple):
     categories: list[list[str] | None]
 
 
-def values_of(
-    search: Exploration, shown: np.ndarray, units: Mapping[str, tuple[float, float]]
-) -> Values:
+def values_of(search: Exploration, shown: np.ndarray, units: Mapping[str, Any]) -> Values:
     """Return the values of features; of a category its place among those that are shown.
 
-    These are the most frequent ones, and the others together. Numbers that were standardized are
-    in the ``units`` of the table: centers and scales, by name.
+    These are the most frequent ones, and the others together. Numbers that were prepared are
+    in the ``units`` of the table, by name.
     """
     encoder, names = getattr(search, "encoder_", None), feature_names(search)[shown]
     if encoder is None:
@@ -227,8 +226,7 @@ def values_of(
         if known:
             cells[:, i], categories[i] = _most_frequent(cells[:, i], known)
         elif name in units:
-            center, scale = units[name]
-            cells[:, i] = cells[:, i] * scale + center
+            cells[:, i] = Unit(*units[name]).back(cells[:, i])
     return Values(cells, categories)
 
 

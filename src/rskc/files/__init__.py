@@ -8,6 +8,7 @@ none.
 
 from rskc.atomic import atomic_write
 from rskc.files.blocks import BlockTable, open_blocks
+from rskc.files.classes import Classes, read_classes
 from rskc.files.gmt import MatchedGroups, read_gmt
 from rskc.files.models import ModelFileError, SavedModel, load, read_model, save
 from rskc.files.tables import Table, TableError, read_table
@@ -21,6 +22,7 @@ from rskc.files.writing import (
 
 __all__ = [
     "BlockTable",
+    "Classes",
     "MatchedGroups",
     "ModelFileError",
     "SavedModel",
@@ -29,6 +31,7 @@ __all__ = [
     "atomic_write",
     "load",
     "open_blocks",
+    "read_classes",
     "read_gmt",
     "read_model",
     "read_table",

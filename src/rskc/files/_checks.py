@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from rskc.categories import CategoryEncoder
 from rskc.engines import Frame
@@ -39,6 +40,8 @@ def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustS
     _check_contents(attributes, axes["K"])
     _check_numbers(attributes, axes)
     _check_others(attributes)
+    if "outlying_cells_" in attributes:
+        attributes["outlying_cells_"] = _cells(attributes["outlying_cells_"], axes["n"], axes["p"])
     n_numbers = axes["p"]
     if "encoder_" in attributes:
         names = attributes.get("feature_names_in_")
@@ -68,9 +71,9 @@ def _of_earlier_version(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a file of an earlier version means today.
 
-    It had no groups and categories, and at first one rule for outliers.
+    It had no groups, categories and outlying cells, and at first one rule for outliers.
     """
-    params = dict.fromkeys(("feature_groups", "categorical", "ordinal")) | params
+    params = dict.fromkeys(("cells", "feature_groups", "categorical", "ordinal")) | params
     if "outlier_rule" in params:
         return params, attributes
     params = params | {"outlier_rule": "paper", "reweight": False}
@@ -84,7 +87,7 @@ def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
     """Types and shapes; compiled passes rely on them. Returns the lengths of the axes."""
     axes: dict[str, int] = {}
     for name, (types, letters, _) in ATTRIBUTES.items():
-        if not letters or name not in attributes:
+        if not letters or name not in attributes or types == "csr":
             continue
         array = attributes[name]
         if array.dtype not in [np.dtype(each) for each in types.split()]:
@@ -106,6 +109,8 @@ def _check_contents(attributes: dict[str, Any], K: int) -> None:
     # A center is NaN where no case of the cluster has the feature.
     if np.isinf(attributes["cluster_centers_"]).any():
         raise ValueError("cluster_centers_ are infinite")
+    if not (attributes.get("cell_scales_", np.ones(1)) > 0).all():
+        raise ValueError("cell_scales_ are not above 0")
     for name in ("distances_", "unweighted_distances_", "feature_statistics_"):
         if name in attributes and not (attributes[name] >= 0).all():
             raise ValueError(f"{name} are not 0 or more")
@@ -129,8 +134,8 @@ def _check_contents(attributes: dict[str, Any], K: int) -> None:
 def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:
     for name, (types, *_) in ATTRIBUTES.items():
         kind = {"int": int, "float": float}.get(types)
-        unbounded = name == "l1_bound_" and attributes[name] is None
-        if kind is None or name not in attributes or unbounded:
+        none = name in ("l1_bound_", "cell_cutoff_") and attributes.get(name) is None
+        if kind is None or name not in attributes or none:
             continue
         if type(attributes[name]) is not kind:
             raise ValueError(f"{name} is not of type {types}")
@@ -157,6 +162,15 @@ def _check_others(attributes: dict[str, Any]) -> None:
     config = attributes.get("_sklearn_output_config", {})
     if not set(config) <= {"transform"} or not set(config.values()) <= set(OUTPUTS):
         raise ValueError("its kind of output is unknown")
+
+
+def _cells(places: Any, n: int, p: int) -> csr_array:
+    """Return the outlying cells (n, p) of cases and features (2, cells)."""
+    if not isinstance(places, np.ndarray) or places.dtype != np.int64 or places.shape[:1] != (2,):
+        raise ValueError("outlying_cells_ are no places")
+    if places.ndim != 2 or (places < 0).any() or (places >= [[n], [p]]).any():
+        raise ValueError("outlying_cells_ are not those of cases and features")
+    return csr_array((np.ones(places.shape[1], bool), tuple(places)), (n, p))
 
 
 def _frame(fields: dict[str, Any], p: int) -> Frame:

@@ -21,7 +21,9 @@ from scipy.sparse import csr_matrix, issparse, load_npz
 
 from rskc.files._claims import check_market, check_workbook
 from rskc.files._source import Layout, Source, TableError, near, needed, polars, row_number, shown
+from rskc.wording import count, quoted
 
+MOST_TITLES = 10  # rows above the names of the columns
 NAMES_IN_NPZ = ("X", "data")
 # Where pandas keeps an index without name in a Parquet file.
 PANDAS_INDEX = "__index_level_0__"
@@ -111,7 +113,7 @@ def read_mtx(layout: Layout) -> Source:
             cases=len(cases),
         )
     sides = {"barcode": np.array(cases, object)}
-    return of_matrix(layout, matrix.T, features, sides, id_name="barcode")
+    return of_matrix(layout, matrix.T, features, sides, id_name="barcode", is_upright=True)
 
 
 def _opened(path: Path) -> Any:
@@ -161,7 +163,7 @@ def read_h5ad(layout: Layout) -> Source:
     sides = {"obs_names": np.asarray(data.obs_names, object)} if id_name == "obs_names" else {}
     sides |= {name: np.asarray(data.obs[name], object) for name in layout.as_text}
     names = [str(name) for name in data.var_names]
-    return of_matrix(layout, matrix, names, sides, id_name=id_name)
+    return of_matrix(layout, matrix, names, sides, id_name=id_name, is_upright=True)
 
 
 def read_excel(layout: Layout) -> Source:
@@ -177,14 +179,33 @@ def read_excel(layout: Layout) -> Source:
     if len(kept) <= layout.header:
         raise layout.error("sheet {name} holds no row with data", name=shown(sheet.name))
     lines, cells = zip(*kept, strict=True)
-    names = [_text(cell) or "" for cell in cells[0]]
+    top = _row_of_names(cells) if layout.header else 0
+    names = [_text(cell) or "" for cell in cells[top]]
     if layout.header:
-        lines, cells = lines[1:], cells[1:]
+        lines, cells = lines[top + 1 :], cells[top + 1 :]
     else:
         names = [f"x{j}" for j in range(len(names))]
     columns = [_series(pl, column) for column in zip(*cells, strict=True)]
     frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
-    return Source(frame, names, lambda row: f"line {lines[row]}", parse=True)
+    others = [name for name in book.sheet_names if name != sheet.name]
+    notes: tuple[str, ...] = ()
+    if others and layout.sheet is None:
+        notes = (
+            f"Sheet {shown(sheet.name)} was read; the file has {quoted(others)} too: --sheet.",
+        )
+    if top:
+        skipped = f"{count(top, 'row')} above the names of the columns"
+        notes = (*notes, f"Left out as titles: {skipped}.")
+    return Source(frame, names, lambda row: f"line {lines[row]}", parse=True, notes=notes)
+
+
+def _row_of_names(cells: Sequence[Sequence[Any]]) -> int:
+    """Return the first row with names of most columns: above it there may be titles."""
+    filled = [sum(cell != "" for cell in row) for row in cells[: MOST_TITLES + 1]]
+    most = max(sum(cell != "" for cell in row) for row in cells[: MOST_TITLES + 20])
+    if 2 * filled[0] > most:
+        return 0
+    return next((i for i, n in enumerate(filled[:-1]) if 2 * n > most), 0)
 
 
 def _sheet_name(layout: Layout, names: list[str]) -> str:

@@ -13,6 +13,8 @@ from rskc.files._text import numbers
 from rskc.files._written import HowWritten, Written, written_numbers
 from rskc.wording import quoted
 
+MOST_STRAYS = 12  # words in a message
+
 
 class Cells(NamedTuple):
     """A column of text, read as numbers."""
@@ -156,8 +158,15 @@ def _column(layout: Layout, source: Source, j: int) -> Cells:
     remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
     if _is_comma(layout, source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","} to read them'
-    template = f"{{cell}} is not a number; {remedy}"
-    raise cell_error(layout, source, [row], j, template, cell=shown(cell))
+    strays = list(dict.fromkeys(series.filter(cells.bad).to_list()))
+    if len(strays) == 1:
+        template = f"{{cell}} is not a number; {remedy}"
+        raise cell_error(layout, source, [row], j, template, cell=shown(cell))
+    remedy = remedy.replace("correct it, or name it", "correct these cells, or name them")
+    remedy = remedy.replace("it stands for a missing cell", "they stand for missing cells")
+    template = f"{{n}} cells are not numbers, the first is {{cell}}: {{words}}; {remedy}"
+    n, words = int(cells.bad.sum()), quoted(strays, MOST_STRAYS, 40)
+    raise cell_error(layout, source, [row], j, template, n=n, cell=shown(cell), words=words)
 
 
 def _matrix(frame: Any) -> np.ndarray:

@@ -66,6 +66,32 @@ def sort_others(
     return found
 
 
+def _sorted_dates(layout: Layout, name: str, cells: Any) -> Any:
+    """Return dates such as 31.12.2024 and 12/31/2024 as 2024-12-31.
+
+    With points the day is first; else a number above 12 says which is the day.
+    """
+    pl = polars()
+    parts = cells.str.extract_groups(r"^(?<a>\d{1,2})[./-](?<b>\d{1,2})[./-](?<y>\d{2,4})$")
+    parts = parts.struct.unnest().cast(pl.Int64)
+    first, second = (parts[each].max() or 0 for each in ("a", "b"))
+    dotted = cells.str.contains(".", literal=True).any()
+    if not dotted and first <= 12 and second <= 12:
+        raise layout.error(
+            "it is not clear whether day or month comes first in {name}, such as {cell}; write "
+            "dates as 2024-12-31",
+            name=repr(name),
+            cell=repr(cells.drop_nulls()[0]),
+        )
+    day, month = ("a", "b") if dotted or first > 12 else ("b", "a")
+    century = pl.when(pl.col("y") >= 100).then(0).when(pl.col("y") < 50).then(2000).otherwise(1900)
+    made = pl.date(pl.col("y") + century, pl.col(month), pl.col(day)).cast(pl.String)
+    try:
+        return parts.select(made).to_series()
+    except pl.exceptions.PolarsError as error:
+        raise layout.error("{name} has dates that there are not", name=repr(name)) from error
+
+
 def _days(layout: Layout, source: Source, j: int) -> Any:
     """Return dates as days since 1970, and times as parts of a day."""
     pl = polars()
@@ -73,12 +99,7 @@ def _days(layout: Layout, source: Source, j: int) -> Any:
     if str(series.dtype) == "String":
         cells = observed(series, layout.missing_numbers)
         if not cells.drop_nulls().str.contains(ISO).all():
-            raise layout.error(
-                "dates become numbers if they are written as 2024-12-31, and {name} has others, "
-                "such as {cell}",
-                name=repr(source.names[j]),
-                cell=repr(cells.drop_nulls()[0]),
-            )
+            cells = _sorted_dates(layout, source.names[j], cells)
         hours = cells.str.slice(11, 2).cast(pl.Float64, strict=False).fill_null(0.0)
         minutes = cells.str.slice(14, 2).cast(pl.Float64, strict=False).fill_null(0.0)
         days = cells.str.slice(0, 10).str.to_date().cast(pl.Int32).cast(pl.Float64)

@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.columns import Recognized, are_classes, is_class_name, is_id_name, recognize
+from rskc.columns import (
+    Recognized,
+    are_classes,
+    is_class_name,
+    is_feature_name,
+    is_id_name,
+    recognize,
+)
 from rskc.files._numbers import find_numbers, kind_of
 from rskc.files._source import Layout, Source, near, shown
 from rskc.files._written import HowWritten
@@ -153,7 +160,7 @@ def _roles_by_name(layout: Layout, source: Source, wanted: Wanted) -> Roles:
     kept = [j for j, name in enumerate(source.names) if name not in wanted.drop]
     counts = Counter(source.names[j] for j in kept)
     twice = [name for name, count in counts.items() if count > 1 and name]
-    if twice:
+    if twice and not wanted.features_in_rows:
         raise layout.error(
             "several columns have the same name: {names}; rename them in line 1 of the file, or "
             "leave all of a name out by {drop}{=}{name}",
@@ -164,7 +171,8 @@ def _roles_by_name(layout: Layout, source: Source, wanted: Wanted) -> Roles:
     weight = source.names.index(wanted.weights) if wanted.weights is not None else None
     kept = [j for j in kept if j not in (label, weight)]
     id_number = _id_number(layout, source, wanted, kept)
-    features = [j for j in kept if j != id_number and not _is_nothing(layout, source, j)]
+    unnamed = wanted.features_in_rows and source.cells is None
+    features = [j for j in kept if j != id_number and not _is_nothing(layout, source, j, unnamed)]
     if not features:
         raise layout.error("there is no column left that could be a feature")
     return Roles(id_number, label, features, dropped)
@@ -178,18 +186,22 @@ def _id_number(layout: Layout, source: Source, wanted: Wanted, kept: list[int]) 
         return None
     if source.names[0] == "" and len(source.names) > 1:
         return 0
+    if wanted.features_in_rows and is_feature_name(source.names[0]):
+        return 0
     first = source.frame["0"]
     kind = kind_of(layout, source, 0)
     if source.names[0] in wanted.use and wanted.use != "all":
         return None
     is_text = kind == "text" or (kind == "dates" and not first.dtype.is_temporal())
-    return 0 if is_text and first.n_unique() == len(first) else None
+    return 0 if is_text and (wanted.features_in_rows or first.n_unique() == len(first)) else None
 
 
-def _is_nothing(layout: Layout, source: Source, j: int) -> bool:
+def _is_nothing(layout: Layout, source: Source, j: int, unnamed: bool) -> bool:
     """Whether a column has neither name nor cells, as separators at the ends of lines make it."""
     if source.names[j]:
         return False
     if source.frame[str(j)].null_count() == source.frame.height:
         return True
+    if unnamed:  # a case
+        return False
     raise layout.error("column {number} has no name", number=j + 1)

@@ -58,6 +58,7 @@ class Layout:
     sheet: str | int | None
     id_column: str | None
     as_text: tuple[str, ...]  # columns whose cells are not to be taken for numbers
+    asked_for: tuple[str, ...] = ()  # columns that the caller names
 
     @property
     def missing_numbers(self) -> tuple[str, ...]:
@@ -82,6 +83,8 @@ class Source:
     where: Callable[[int], str]  # of a row of the frame: "line 17"
     parse: bool = False  # whether cells of text may be numbers
     separator: str | None = None  # between the cells of text
+    notes: tuple[str, ...] = ()  # what else the file has
+    is_upright: bool = False  # where the format says that rows are cases
     id_name: str | None = None  # where the format says which column has the ids
     left_out: Mapping[str, str] = field(default_factory=dict)  # name and why
     cells: Any = None  # a CSR matrix of the features, whose names follow those of the frame

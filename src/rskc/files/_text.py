@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import islice
 from typing import IO, Any, NamedTuple
 
-from rskc.columns import NONE
+from rskc.columns import NONE, is_feature_name
 from rskc.files._source import Layout, Source, TableError, polars, shown
 
 SEPARATORS = {".csv": ",;\t", ".txt": "\t,;", ".tsv": "\t"}
@@ -130,7 +130,7 @@ class Text:
                 except UnicodeDecodeError as error:
                     return self.layout.error(
                         "line {line} is not UTF-8 (byte 0x{byte:02x}); save the file as UTF-8 or "
-                        'say what it is, such as {encoding="latin-1"}',
+                        'say what it is, such as {encoding="cp1252"} of Windows',
                         line=number,
                         byte=line[error.start],
                     )
@@ -244,6 +244,7 @@ def _schema(pl: Any, text: Text, n_rows: int | None) -> dict[str, Any]:
     """Numbers where the first rows hold nothing else."""
     missing, comma = set(text.layout.missing_numbers), text.layout.decimal == ","
     is_text = [name == "" or name in text.layout.as_text for name in text.names]
+    is_text[0] |= is_feature_name(text.names[0])  # numbers of genes are names
     records = islice(text.records(text.separator), int(text.layout.header), None)
     for _, cells in islice(records, n_rows):
         for j, cell in enumerate(cells[: len(is_text)]):

@@ -177,7 +177,7 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
     check_choice("text_columns", how.get("text_columns", "refuse"), choices)
     if how.get("categorical"):
         raise layout.error("categories cannot be read in blocks; use {read_table}")
-    if how.get("features_in_rows"):
+    if how.get("features_in_rows") is True:
         raise layout.error(
             "features in rows cannot be read in blocks, of which each needs them all"
         )

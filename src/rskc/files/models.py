@@ -200,6 +200,8 @@ def _attributes(model: RobustSparseKMeans) -> dict[str, Any]:
     found = {name: vars(model)[name] for name in ATTRIBUTES if name in vars(model)}
     if hasattr(model, "encoder_"):
         found["encoder_"] = model.encoder_.to_plain()
+    if "outlying_cells_" in found:
+        found["outlying_cells_"] = np.array(model.outlying_cells_.nonzero(), np.int64)
     return found | {"_frame": model._frame._asdict()}
 
 

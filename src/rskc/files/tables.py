@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +25,7 @@ from rskc.files._formats import of_columns, read_excel, read_h5ad, read_mtx, rea
 from rskc.files._numbers import all_are_numbers, cell_error
 from rskc.files._others import observed
 from rskc.files._roles import Roles, SetAside, Wanted, find_roles
+from rskc.files._side import Side, find_side, names_of_cases, unique_names
 from rskc.files._source import Layout, Source, TableError, near, polars, row_number, shown
 from rskc.files._text import SEPARATORS, read_text
 from rskc.files._written import HowWritten, same_unit, shows_decimal_comma
@@ -80,6 +81,12 @@ class Table:
         ``limit`` such as <5, and ``n_limits``.
     decimal : str
         The decimal mark, "." or ",".
+    in_rows : bool
+        Whether features were in rows.
+    turned : str
+        What said so, if nobody did.
+    notes : tuple of str
+        What else the file has, such as other sheets.
     constant : list of str
         Features with one value in all cases, or in all where there is one.
     empty : list of str
@@ -112,6 +119,9 @@ class Table:
     weights: np.ndarray | None = None
     written: Mapping[str, HowWritten] = field(default_factory=dict)
     decimal: str = "."
+    in_rows: bool = False
+    turned: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def read_table(
@@ -121,7 +131,8 @@ def read_table(
     label_column: str | None = None,
     drop: Sequence[str] = (),
     use_columns: Sequence[str] | str = (),
-    features_in_rows: bool = False,
+    features_in_rows: bool | str = "auto",
+    label_row: str | None = None,
     missing_values: Sequence[str] = MISSING_VALUES,
     decimal: str = "auto",
     text_columns: str = "refuse",
@@ -145,7 +156,7 @@ def read_table(
     Parameters
     ----------
     path : str or path
-        The file.
+        The file, or a folder with matrix.mtx, features.tsv and barcodes.tsv of 10x Genomics.
     id_column : str or None, default=None
         Column with the ids of the cases. None: the first column if it has no name, or holds text
         of which none occurs twice; else the cases are numbered.
@@ -158,9 +169,16 @@ def read_table(
         (they count the cases, or never repeat and are named like ids) name the cases, and those
         that look like known classes (they have few values and are named like classes) become the
         label column; ``set_aside`` of the table lists them. "all": no column is set aside.
-    features_in_rows : bool, default=False
-        Whether a line is a feature and a column a case, as is usual for genes. The id column then
-        has the names of the features, and the header those of the cases.
+    features_in_rows : bool or "auto", default="auto"
+        Whether a line is a feature and a column a case, as is usual for genes. The first column, or
+        the id column, then has the names of the features, and the header those of the cases, or
+        their known classes. "auto": if the first column is called gene, probe or the like, if the
+        header has classes instead of names, if columns are named like cases, or if there are very
+        many rows of columns that resemble one another; ``turned`` of the table says which.
+    label_row : str or None, default=None
+        Name of the row with known classes, where features are in rows; "1" is the header. None:
+        the header or one of the first rows, if they have few words where names or numbers are
+        expected.
     missing_values : sequence of str
         What stands for a missing cell, in addition to an empty one. "None" does so in columns of
         numbers and dates; among words it is one of them, unless it is named here.
@@ -202,13 +220,14 @@ def read_table(
         If the format needs a package that is not installed.
     """
     check_choice("decimal", decimal, (".", ",", "auto"))
+    check_choice("features_in_rows", features_in_rows, (True, False, "auto"))
     check_choice("text_columns", text_columns, ("refuse", "drop", "categories"))
     check_choice("date_columns", date_columns, ("drop", "numbers"))
     categorical = (categorical,) if isinstance(categorical, str) else categorical
     sides = (id_column, label_column, *categorical)
     as_text = tuple(name for name in sides if name is not None)
     layout = Layout(
-        path=Path(path),
+        path=matrix_in(Path(path)),
         missing_values=tuple(dict.fromkeys(["", *filter(_is_text, missing_values)])),
         decimal="." if decimal == "auto" else decimal,
         separator=separator,
@@ -217,33 +236,66 @@ def read_table(
         sheet=sheet,
         id_column=id_column,
         as_text=as_text,
+        asked_for=tuple(filter(None, [label_column, weight_column, *drop, *use_columns, *as_text])),
     )
     if separator is not None and not is_separator(separator):
         raise layout.error(
             "{separator}{=}{mark} does not separate cells; give one character, such as , or ;",
             mark=shown(separator),
         )
-    if features_in_rows and label_column is not None:
+    if features_in_rows is True and label_column is not None:
         raise layout.error("{label_column} cannot be used when features are in rows")
-    if features_in_rows and weight_column is not None:
+    if features_in_rows is True and weight_column is not None:
         raise layout.error("{weight_column} cannot be used when features are in rows")
     digest = _digest(layout)
-    source = _read(layout)
+    source = without_markers(layout, read_source(layout))
     if decimal == "auto" and source.parse:
         layout, source = _by_commas(layout, source)
+    side = find_side(layout, source, features_in_rows, label_row)
+    source = source if side is None else side.source
     wanted = Wanted(
         id_column,
         label_column,
         (drop,) if isinstance(drop, str) else drop,
         (use_columns,) if isinstance(use_columns, str) and use_columns != "all" else use_columns,
-        "refuse" if features_in_rows and text_columns == "categories" else text_columns,
+        "drop" if side is not None else text_columns,
         date_columns,
         categorical,
-        features_in_rows,
+        side is not None,
         weight_column,
     )
     roles = find_roles(layout, source, wanted)
-    return _table(layout, source, roles, features_in_rows, digest)
+    return _table(layout, source, roles, side, digest)
+
+
+def without_markers(layout: Layout, source: Source) -> Source:
+    """Empty the cells that hold markers of missing cells: numbers such as -999, and words.
+
+    Text is read with them in any case; in the other formats a cell may be of either type.
+    """
+    markers = [mark for mark in layout.missing_values if mark not in MISSING_VALUES]
+    if source.cells is not None or not markers:
+        return source
+    pl = polars()
+    numbers = [value for value in map(_as_number, markers) if value is not None]
+    made = []
+    for series in source.frame.iter_columns():
+        column = pl.col(series.name)
+        if series.dtype.is_numeric() and numbers:
+            made.append(
+                pl.when(~column.cast(pl.Float64).is_in(numbers)).then(column).alias(series.name)
+            )
+        elif str(series.dtype) == "String":
+            missing = column.str.strip_chars().is_in(markers)
+            made.append(pl.when(~missing).then(column).alias(series.name))
+    return replace(source, frame=source.frame.with_columns(made))
+
+
+def _as_number(marker: str) -> float | None:
+    try:
+        return float(marker)
+    except ValueError:
+        return None
 
 
 def _is_text(marker: str) -> bool:
@@ -280,7 +332,8 @@ def similar(path: Path) -> str:
     return f"; {words}" if words.startswith("perhaps") else ""
 
 
-def _read(layout: Layout) -> Source:
+def read_source(layout: Layout) -> Source:
+    """Read the cells of a file, in the format that its name says."""
     suffixes = [suffix.lower() for suffix in layout.path.suffixes[-2:]] or [""]
     packed = suffixes[-1] == ".gz"
     suffix = suffixes[0] if packed and len(suffixes) > 1 else suffixes[-1]
@@ -311,7 +364,7 @@ def _by_commas(layout: Layout, source: Source) -> tuple[Layout, Source]:
         return commas, source
     if source.separator == ",":
         return layout, source
-    again = _read(commas)  # 1.234 may be a thousand
+    again = read_source(commas)  # 1.234 may be a thousand
     return (commas, again) if all_are_numbers(commas, again, pointed) else (layout, source)
 
 
@@ -325,8 +378,15 @@ def other_units(table: Table, units: Mapping[str, str]) -> dict[str, tuple[str, 
     }
 
 
+def matrix_in(path: Path) -> Path:
+    """Return the matrix in a folder as 10x Genomics writes it; any other path as it is."""
+    inside = (path / name for name in ("matrix.mtx", "matrix.mtx.gz"))
+    return next((file for file in inside if file.is_file()), path)
+
+
 def is_many_files(path: Path) -> bool:
     """Whether a path is a folder, or a pattern that no file has for a name."""
+    path = matrix_in(path)
     return path.is_dir() or (is_pattern(path) and not path.exists())
 
 
@@ -354,7 +414,7 @@ def _table(
     layout: Layout,
     source: Source,
     roles: Roles,
-    features_in_rows: bool,
+    side: Side | None,
     digest: str,
 ) -> Table:
     import pandas as pd
@@ -362,11 +422,15 @@ def _table(
     matrix, texts = roles.matrix, roles.categories
     sparse = issparse(matrix)
     names = [source.names[j] for j in roles.features]
-    ids = None if roles.ids is None else _ids(layout, source, roles.ids)
-    if features_in_rows:
+    where = source.where
+    labels = None if roles.labels is None else _labels(layout, source, roles.labels)
+    if side is None:
+        ids = None if roles.ids is None else _ids(layout, source, roles.ids)
+    else:
         matrix = matrix.T.tocsr() if sparse else np.ascontiguousarray(matrix.T)
-        features = [f"x{j}" for j in range(matrix.shape[1])] if ids is None else ids
-        ids, names = names, features
+        ids, names = names_of_cases(names, roles.features), _features(source, roles, matrix)
+        where = partial(_column_number, roles.features)
+        labels = None if side.labels is None else side.labels[roles.features].astype(str)
     if sparse:
         low, high = (end(axis=0).toarray().ravel() for end in (matrix.nanmin, matrix.nanmax))
         data = pd.DataFrame.sparse.from_spmatrix(matrix, index=ids, columns=names)
@@ -380,9 +444,15 @@ def _table(
     values = {source.names[j]: tuple(data[source.names[j]].cat.categories) for j in texts}
     return Table(
         data=data,
-        labels=None if roles.labels is None else _labels(layout, source, roles.labels),
+        labels=labels,
         id_column=None if roles.ids is None else source.names[roles.ids],
-        label_column=None if roles.labels is None else source.names[roles.labels],
+        label_column=(
+            side.label_row
+            if side is not None
+            else None
+            if roles.labels is None
+            else source.names[roles.labels]
+        ),
         dropped=roles.dropped,
         set_aside=roles.set_aside,
         constant=[names[j] for j in np.flatnonzero(low == high)]
@@ -392,15 +462,29 @@ def _table(
         + sum(each.null_count() for each in texts.values()),
         path=layout.path,
         sha256=digest,
-        where=row_number if features_in_rows else source.where,
+        where=where,
         categories=values,
         weights=roles.weights,
         written=roles.written,
         decimal=layout.decimal,
+        in_rows=side is not None,
+        turned="" if side is None else side.why,
+        notes=source.notes,
     )
 
 
-def _as_text(series: Any) -> Any:
+def _column_number(columns: list[int], case: int) -> str:
+    return f"column {columns[case] + 1}"
+
+
+def _features(source: Source, roles: Roles, matrix: Any) -> list[str]:
+    """Return the names of features in rows, each once."""
+    if roles.ids is None:
+        return [f"x{j}" for j in range(matrix.shape[1])]
+    return unique_names(as_text(source.frame[str(roles.ids)]).to_list())
+
+
+def as_text(series: Any) -> Any:
     """Return cells as text, whole numbers without a point."""
     pl = polars()
     if series.dtype.is_float() and (series == series.floor()).all() and series.is_finite().all():
@@ -409,16 +493,12 @@ def _as_text(series: Any) -> Any:
 
 
 def _ids(layout: Layout, source: Source, j: int) -> list[str]:
-    """Return the ids as text; none missing, none twice."""
+    """Return the ids as text, none missing; one may occur twice."""
     series = source.frame[str(j)]
     if series.null_count():
         row = int(series.is_null().arg_max())
         raise cell_error(layout, source, [row], j, "the id is missing")
-    ids = _as_text(series).to_list()
-    if len(set(ids)) < len(ids):
-        twice = next(each for each, count in Counter(ids).items() if count > 1)
-        rows = [row for row, each in enumerate(ids) if each == twice][:2]
-        raise cell_error(layout, source, rows, j, "the id {id} occurs twice", id=shown(twice))
+    ids = as_text(series).to_list()
     return ids
 
 
@@ -430,6 +510,6 @@ def _labels(layout: Layout, source: Source, j: int) -> np.ndarray:
         row = int(series.is_null().arg_max())
         words = "the label is missing; fill it in, or leave the column out by {drop}"
         raise cell_error(layout, source, [row], j, words)
-    text = _as_text(series)
+    text = as_text(series)
     whole = text.cast(pl.Int64, strict=False)
     return np.array(text.to_list() if whole.null_count() else whole.to_list())

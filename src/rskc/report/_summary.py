@@ -27,11 +27,13 @@ from rskc.report._facts import (
     plain_numbers,
 )
 from rskc.report._figures import figures_of
-from rskc.report._prose import advise, headline, meaning
+from rskc.report._meaning import headline, meaning
+from rskc.report._prose import advise
 from rskc.report._searches import sections_of
 from rskc.report._sure import how_sure, known_by_half_samples
+from rskc.selection.firmness import stability_for
 from rskc.snippets import LONGEST, in_python, parameters_of, snippet_of
-from rskc.summary import count_features
+from rskc.summary import bounds_cells, count_features, words_on_cells
 from rskc.validation import is_word
 from rskc.versions import environment
 from rskc.wording import cleaned, count, number, percent
@@ -50,6 +52,7 @@ LABELS = {
 MEANINGS = {
     "n_clusters": "number of clusters",
     "trim": "share of the cases that each of the two rules trims; auto: the outlying ones",
+    "cells": "scales beyond which a cell is outlying; auto: 3.3 where many cases have such cells",
     "l1_bound": "bound on the sum of the weights: the lower, the fewer features; auto: as many "
     "as differ between the clusters",
     "n_features": "wanted number of features, or of feature groups",
@@ -76,12 +79,14 @@ def summarize(
     case_names: Any = None,
     title: str | None = None,
     run: Mapping[str, Any] | None = None,
+    read: Mapping[str, Any] | None = None,
     names: Mapping[str, str] = NO_OTHER_NAMES,
     units: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return all that the page says as dicts, lists, numbers and strings, fit for JSON.
 
-    ``names`` has other names for parameters and searches in advice, such as options of a command.
+    ``read`` is what is known of the file, as the command line puts it together. ``names`` has other
+    names for parameters and searches in advice, such as options of a command.
     ``units`` has the center and scale of columns that were standardized, by name: means are then
     those of the table before.
     """
@@ -106,6 +111,7 @@ def summarize(
         "headline": headline(summary),
         "meaning": meaning(summary),
         "advice": advise(summary, names),
+        "read": read,
         "figures": figures_of(facts),
         "features": features,
         "cases": _noted(
@@ -133,6 +139,7 @@ def advice_on(
 def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
     """Return the numbers that sentences and advice are made of."""
     warnings = list(facts.model.warnings_)
+    search = None if facts.K == 1 else stability_for(searches, facts.model)
     kinds = getattr(facts.model, "warning_kinds_", None)  # files of earlier versions have none
     return {
         "data": _data(facts),
@@ -141,6 +148,7 @@ def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
         "warnings": warnings,
         "warning_kinds": list(kinds) if kinds else [""] * len(warnings),
         "searches": sections_of(searches),
+        "stability": None if search is None else search.cluster_stability_.tolist(),
     }
 
 
@@ -194,6 +202,7 @@ def _result(facts: Facts) -> dict[str, Any]:
         "n_trimmed": int((model.trimmed_ & ~facts.blind).sum()),
         "n_weighted": int(np.isin(facts.flags[facts.seen], (1, 3)).sum()),
         "n_unweighted": int(np.isin(facts.flags[facts.seen], (2, 3)).sum()),
+        "cells": words_on_cells(model) if bounds_cells(model) else "",
         "n_trim": int(model.n_trim_),
         "trim_given": not isinstance(model.trim, str) and not model.reweight,
         "trim": float(model.trim_),

@@ -92,10 +92,15 @@ def nearest_pairs(
     own = np.ones(len(labels)) if weights is None else weights
     members = [labels == k for k in known]
     centers = np.array([np.average(filled[m], axis=0, weights=own[m]) for m in members])
-    distances = ((centers[:, None] - centers) ** 2).sum(axis=2)
-    np.fill_diagonal(distances, np.inf)
-    pairs = enumerate(distances.argmin(axis=1)) if len(known) > 2 else ()
-    return sorted({tuple(sorted((known[a], known[b]))) for a, b in pairs})
+    gaps = ((centers[:, None] - centers) ** 2).sum(axis=2)
+    return [(known[a], known[b]) for a, b in neighbors(gaps)] if len(known) > 2 else []
+
+
+def neighbors(gaps: np.ndarray) -> list[tuple[int, int]]:
+    """Return each cluster and the one at the least distance (K, K) to it, every pair once."""
+    distances = gaps + np.diag(np.full(len(gaps), np.inf))
+    pairs = {(min(a, b), max(a, b)) for a, b in enumerate(distances.argmin(axis=1).tolist())}
+    return sorted(pairs)
 
 
 def _cluster_index(

@@ -191,8 +191,9 @@ def _(search: Stability) -> Finding:
         "none of them. A number of clusters is stable if the least stable one reaches "
         f"{search.threshold:g}{nearly if search.nearly < search.threshold else ''}. The largest "
         "stable number is chosen whose clusters are more compact than parts of a single one, in "
-        f"simulated data, would be (p at most {search.level:g}; – where not compared). A stable "
-        "cluster is not necessarily a meaningful one: check what its cases have in common.",
+        f"simulated data, would be (p at most {search.level:g}; – where not compared), unless "
+        "cases that did not make them show no gap between neighbors: slices of a gradient. A "
+        "stable cluster is not necessarily a meaningful one: check what its cases have in common.",
         sample=_sample(search),
         suggests={"n_clusters": K},
         table=table,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from rskc.exceptions import ParameterError
 from rskc.labels import adjusted_rand_index, count_shared, match_clusters
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import NOT_COMPARED, with_few_starts
+from rskc.selection.dips import largest_dip, places_of
 from rskc.selection.runner import Key, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
 from rskc.selection.subsample import Sample
@@ -18,6 +20,10 @@ from rskc.selection.subsample import Sample
 # A feature counts as selected by a half if its test passes at this level. Many tests are made, but
 # of noise hardly any feature is selected by most of the halves.
 SELECTED = 0.07
+
+
+# What is kept of the fit to a half.
+FOUND = ("labels", "selected", "others", "distances", "gaps")
 
 
 class Fits:
@@ -32,9 +38,8 @@ class Fits:
     def halves(self) -> list[Result]:
         """Two for each split."""
         halves = ("first", "second")
-        names = ("labels", "selected")
         return [
-            {name: split[f"{half}_{name}"] for name in names}
+            {name: split[f"{half}_{name}"] for name in FOUND}
             for split in self.splits
             for half in halves
         ]
@@ -65,6 +70,23 @@ class Fits:
         """That of the worst cluster."""
         return float(self.cluster_stability.min())
 
+    @cached_property
+    def dip(self) -> float:
+        """The largest p-value of a dip between neighbors, among cases that did not make them."""
+        own, K, places = self.full["labels"], self.n_clusters, []
+        for half in self.halves:
+            order = np.argsort(best_match(own, half["labels"], K, self.weights))
+            if len(half["others"]):
+                clean = ~self.full["outliers"][half["others"]]
+                places.append(
+                    {
+                        "others": half["others"][clean],
+                        "distances": half["distances"][clean][:, order],
+                        "gaps": half["gaps"][np.ix_(order, order)],
+                    }
+                )
+        return largest_dip(len(own), K, places)
+
     def matched_labels(self) -> np.ndarray:
         """Return the labels of the halves, numbered as those of the fit to all cases."""
         own, K = self.full["labels"], self.n_clusters
@@ -84,6 +106,7 @@ class Fits:
             float(self.full["n_enough"]),
             self.cloud.p_value,
             self.cloud.pair,
+            self.dip,
         )
 
 
@@ -97,6 +120,7 @@ COLUMNS = (
     "features_enough",
     "p_value",
     "pair_p_value",
+    "dip_p_value",
 )
 
 
@@ -152,23 +176,29 @@ def fit_halves(sample: Sample, cases: np.ndarray, estimator: Any, seed: int, key
     halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
     result: dict[str, Any] = {}
     for i, name in enumerate(("first", "second")):
-        half, own_seed = np.sort(halves[i]), seed_of(seed, *key, i)
-        labels, selected = _predict_from(sample, half, estimator, own_seed, K)
-        result |= {f"{name}_labels": labels, f"{name}_selected": selected}
+        half, rest = np.sort(halves[i]), np.sort(halves[1 - i])
+        found = _predict_from(sample, half, rest, estimator, seed_of(seed, *key, i), K)
+        result |= {f"{name}_{what}": value for what, value in found.items()}
     return result
 
 
 def _predict_from(
-    sample: Sample, half: np.ndarray, estimator: Any, seed: int, K: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Cluster some cases; return the clusters of all, and which features have weight."""
+    sample: Sample, half: np.ndarray, rest: np.ndarray, estimator: Any, seed: int, K: int
+) -> Result:
+    """Cluster some cases; return the clusters of all, and which features have weight.
+
+    And where the rest of the cases lie between the centers.
+    """
     n, p = sample.shape
     model = with_few_starts(configured(estimator, seed, n_clusters=K))
     try:
         fit_quietly(model, sample.take(half))
     except ParameterError:  # fewer distinct cases than clusters: nothing comes back
-        return np.zeros(n, np.int32), np.zeros(p, bool)
-    return model.predict(sample.X).astype(np.int32), _selected(model, p)
+        nothing = {"labels": np.zeros(n, np.int32), "selected": np.zeros(p, bool)}
+        return nothing | places_of(None, sample.X, rest)
+    labels = model.predict(sample.X).astype(np.int32)
+    found = {"labels": labels, "selected": _selected(model, p)}
+    return found | places_of(model, sample.X, rest)
 
 
 def _selected(model: Any, p: int) -> np.ndarray:

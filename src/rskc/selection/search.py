@@ -22,11 +22,13 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from rskc.arrays import to_dense
 from rskc.case_weights import check_sample_weight
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
 from rskc.fitting import fit
 from rskc.groups import FeatureGroups, as_plain, check_groups
+from rskc.outlying_cells import extreme_columns, wrapped
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, check_max_samples, draw, gather, with_length
@@ -114,7 +116,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             store.claim("data", _hash_of(sample))
             n_cells = sample.shape[0] * sample.shape[1]
             with closing(Runner(store, jobs, self.progress, n_cells)) as runner:
-                self._search(sample, runner)
+                self._search(self._without_extremes(sample), runner)
         self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
         model = clone(self.estimator).set_params(**self._chosen())
         if model.get_params().get("random_state", 0) is None:
@@ -184,6 +186,21 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         """
         self.best_estimator_.fit(X, **counted)
 
+    def _without_extremes(self, sample: Sample) -> Sample:
+        """Return the cases, extreme cells bent back to the middle where a fit might bound them.
+
+        Fits of tasks are then as quick as without outlying cells; the chosen model sees the table
+        as it is.
+        """
+        asked = self.estimator.get_params(deep=False)
+        if asked.get("cells") is None or hasattr(self, "encoder_"):
+            return sample
+        if is_word(asked["cells"], "auto"):
+            by_data = is_word(asked["trim"], "auto") or is_word(asked["l1_bound"], "auto")
+            if not by_data or extreme_columns(to_dense(sample.X), sample.masses) is None:
+                return sample
+        return sample.replaced(wrapped(to_dense(sample.X), sample.masses))
+
     def _for_tasks(self) -> Any:
         """Return the estimator for tasks that compare fits at settings that are given.
 
@@ -210,6 +227,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     def _for_arrays(self) -> Any:
         """Return the estimator for tables of tasks, which have lost the names of features."""
         model = clone(self.estimator)
+        if "cells" in model.get_params(deep=False):
+            model.set_params(cells=None)  # the sample has no extreme cells left
         if self._groups is None:
             return model
         return model.set_params(feature_groups=self._groups, categorical=None, ordinal=None)

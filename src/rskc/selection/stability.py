@@ -36,6 +36,17 @@ HALVES = 0.5
 # Whether there are clusters at all is decided by the level; if there are, a stable number counts up
 # to this p-value.
 LIKELY = 0.1
+# Where the dip between two neighbors has a larger p-value than this, they are slices of a gradient.
+# At the true number of the designs of benchmarks/number.py it is .1 at most, but .6 to .7 where a
+# cluster is small or hardly stable (seeds 100, 400 and 401); of slices of lines, curves and planes
+# .7 to .99. The second holds where more clusters come nearly back too and have no dip: slices may
+# be thinner. Where fewer clusters are stable and have a dip for certain, nothing is refused: halves
+# that make more of them need not find the same ones. A ring or a horseshoe, whose halves have a dip
+# as they bend, is taken for clusters therefore.
+SLICES, THINNER = 0.6, 0.25
+# Two neighbors with a p-value of one cloud of at most this are no slices: a half of the cases may
+# miss a small cluster, whose cases then show no dip. Of slices it is .04 and more.
+SURE = 0.01
 # A half has at least this number of cases for each cluster.
 CASES_A_CLUSTER = 3
 
@@ -64,6 +75,12 @@ class Stability(Search):
     clusters of the data are no more compact than those of the references, one cloud explains them.
     Where the data have categories, the numbers drawn become categories that are as frequent.
 
+    Cases along a gradient are cut into slices that are stable, and no cloud of these kinds explains
+    them. But there is no gap between slices. So the cases of each half are projected on the lines
+    between the centers that the other half made, and the dip test says whether two neighbors are
+    two groups. If some are not (a p-value above 0.6, or 0.25 where more clusters nearly come back
+    as well), the number is refused: ``n_slices_`` keeps it, and one cluster is chosen.
+
     Parameters
     ----------
     estimator : RobustSparseKMeans or another clusterer
@@ -87,6 +104,9 @@ class Stability(Search):
     n_clusters_ : int
         The number chosen: the largest stable one that one cloud does not explain (its p-value is at
         most 0.1, and that of a stable number at most ``level``); 1 if there is none.
+    n_slices_ : int or None
+        Where the cases lie along a gradient, and therefore in one cluster, the number of clusters
+        that are stable slices of it; ``set_params(n_clusters=...)`` of the estimator gives these.
     reason_ : str
         Why, in a sentence or two.
     table_ : pandas.DataFrame
@@ -95,8 +115,9 @@ class Stability(Search):
         the median adjusted Rand index of the two halves of a split, and ``agreement_spread``, half
         of its interquartile range; for RobustSparseKMeans with ``l1_bound="auto"`` the features
         that differ and those that are enough, with all cases, ``features_different`` and
-        ``features_enough``; ``stable``; ``p_value`` of the comparison with one cloud, missing where
-        it was not made; ``chosen``.
+        ``features_enough``; ``stable``; ``p_value`` of the comparison with one cloud, and
+        ``pair_p_value`` of that of two neighboring clusters with one, the largest of all pairs;
+        missing where it was not made; ``dip_p_value``, of a dip between neighbors; ``chosen``.
     agreements_ : ndarray of shape (n_splits, numbers)
         Adjusted Rand index of the halves of each split; missing where none was made.
     cluster_stability_ : ndarray of shape (n_clusters_,)
@@ -131,7 +152,8 @@ class Stability(Search):
     References
     ----------
     Hennig, "Cluster-wise assessment of cluster stability", Computational Statistics and Data
-    Analysis 52, 2007. Liu, Hayes, Nobel and Marron, "Statistical significance of clustering for
+    Analysis 52, 2007. Hartigan and Hartigan, "The dip test of unimodality", Annals of Statistics
+    13, 1985. Liu, Hayes, Nobel and Marron, "Statistical significance of clustering for
     high-dimension, low-sample size data", Journal of the American Statistical Association 103,
     2008. Shah and Samworth, "Variable selection with error control: another look at stability
     selection", Journal of the Royal Statistical Society B 75, 2013.
@@ -175,7 +197,8 @@ class Stability(Search):
         -------
         bound : float
         """
-        check_real("threshold", threshold, 0.5, 1.0)
+        if threshold != 1:
+            check_real("threshold", threshold, 0.5, 1.0)
         if threshold == 0.5:
             return np.inf
         q, p = self.selection_probabilities_.sum(), len(self.selection_probabilities_)
@@ -266,6 +289,9 @@ class Stability(Search):
                 if not fits[K].cloud.p_value > self.level:
                     self.n_clusters_ = likely[0]
                     break
+        self.n_slices_ = None
+        if self._are_slices(fits):
+            self.n_clusters_, self.n_slices_ = 1, self.n_clusters_
         table = pd.DataFrame([fit.figures() for fit in fits.values()], columns=COLUMNS)
         if table.features_different.isna().any():  # features are not chosen by a test
             table = table.drop(columns=["features_different", "features_enough"])
@@ -276,6 +302,18 @@ class Stability(Search):
             self.agreements_[: len(fit.splits), i] = fit.agreements
         self.reason_ = self._reason(fits)
         self._fits = fits.get(self.n_clusters_)
+
+    def _are_slices(self, fits: dict[int, Fits]) -> bool:
+        """Whether the clusters chosen are slices of a gradient."""
+        K = self.n_clusters_
+        more = (fit for k, fit in fits.items() if k > K and fit.stability >= self.nearly)
+        thinner = any(fit.dip > SLICES for fit in more)
+        if K == 1 or (K > 2 and fits[K].cloud.pair <= SURE):
+            return False
+        fewer = (fit for k, fit in fits.items() if k < K and fit.stability >= self.threshold)
+        if any(fit.dip <= self.level for fit in fewer):
+            return False
+        return fits[K].dip > (THINNER if thinner else SLICES)
 
     def _is_stable(self, fit: Fits) -> bool:
         """Whether clusters come back, and two large ones are not halves of one cloud.
@@ -342,6 +380,11 @@ class Stability(Search):
         K, least = self.n_clusters_, f"{self.threshold:.2f}"
         if not fits:
             return "There are too few cases to cluster halves of them: nothing was searched."
+        if self.n_slices_ is not None:
+            return (
+                f"The cases lie along a gradient: {self.n_slices_} clusters are stable, but as "
+                "slices of it. Cases that did not make them show no gap between neighbors."
+            )
         explained = [k for k in fits if k > K and self._is_stable(fits[k])]
         if K > 1:
             text = (

@@ -13,7 +13,7 @@ from sklearn.utils.random import sample_without_replacement
 from rskc.engines import Engine, Table
 from rskc.solver.partition import Partitions, lloyd, moves_pay, repartition
 from rskc.solver.problem import Problem
-from rskc.solver.split_merge import split_and_merge
+from rskc.solver.split_merge import FEWEST_OF_DOUBLED, split_and_merge
 from rskc.solver.starts import GOLDEN, INITS, MANY_CLUSTERS, trials_for
 from rskc.solver.weights import is_sparse
 
@@ -80,6 +80,10 @@ class Starts(Protocol):
         """Return this many of the restarts, drawn anew for each round."""
         ...
 
+    def from_labels(self, labels: Any, K: int) -> Starts:
+        """Return a start with labels (1, n) of all cases, if that is as good as drawn ones."""
+        ...
+
     def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
         """Yield the starts in batches that fit the work space."""
         ...
@@ -96,6 +100,7 @@ class DrawnStarts:
     inits: tuple[str, ...]
     uniforms: np.ndarray  # (runs, K)
     sample: Sampled | None = None
+    known: Any = None  # (1, n) the labels that one restart begins with, in place of all
     drawn: ClassVar[bool] = True
 
     @property
@@ -109,11 +114,23 @@ class DrawnStarts:
 
     def fewer(self, n_runs: int, round_: int) -> DrawnStarts:
         """Return the first few, their draws shifted in each round."""
-        return replace(self, uniforms=(self.uniforms[:n_runs] + round_ * GOLDEN) % 1.0)
+        known = None if round_ else self.known
+        uniforms = (self.uniforms[:n_runs] + round_ * GOLDEN) % 1.0
+        return replace(self, uniforms=uniforms, known=known)
+
+    def from_labels(self, labels: Any, K: int) -> DrawnStarts:
+        """Return a start with labels (1, n) of all cases, where split and merge leads on from it.
+
+        With few clusters the starts themselves.
+        """
+        return replace(self, known=labels) if K >= FEWEST_OF_DOUBLED else self
 
     def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
         """Yield the cases drawn, batch by batch."""
         runs, K = self.uniforms.shape
+        if self.known is not None:
+            yield Batch(table.sums(self.known, K).means(), np.zeros(1, int))
+            return
         step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
         kinds, seeds = np.arange(runs) % len(self.inits), table.seeding_table()
         for first in range(0, runs, step):
@@ -214,6 +231,10 @@ class GivenStarts:
     def fewer(self, n_runs: int, round_: int) -> GivenStarts:
         """Return the first few."""
         return GivenStarts(self.groups[:n_runs], self.n_clusters)
+
+    def from_labels(self, labels: Any, K: int) -> GivenStarts:
+        """Return these: they were given."""
+        return self
 
     def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
         """Yield the means of the groups, run by run."""

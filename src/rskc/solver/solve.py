@@ -160,9 +160,11 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
 
 
 def solve_near(engine: Engine, problem: Problem, neighbors: Sequence[Warm]) -> Solution:
-    """Solve a sparse problem from solutions of problems with other bounds."""
+    """Solve a problem from solutions of like ones; K-means goes on from the first of them."""
     made_with = np.array([warm.weights for warm in neighbors])
     first, *others = (_as_partition(warm, engine.arrays) for warm in neighbors)
+    if not is_sparse(problem):
+        return plain_solution(engine, problem, Found(first, engine.table(engine.equal_weights())))
     partitions = first.join(*others)
     return sparse_solution(engine, problem, explore(engine, problem, partitions, None, made_with))
 

@@ -19,8 +19,9 @@ from rskc.engines.contract.engine import OUTLYING_DISTANCE, Engine
 from rskc.engines.contract.results import Farthest, Listed, Remaining
 from rskc.engines.frame import Frame, Place
 from rskc.engines.keeping import Latest
-from rskc.engines.memory.engine import WORK_BYTES, MemoryEngine, table_of_coordinates
+from rskc.engines.memory.engine import MemoryEngine
 from rskc.engines.memory.ops import NumpyOps
+from rskc.engines.memory.tables import WORK_BYTES, table_of_coordinates
 from rskc.engines.sums import Sums
 from rskc.engines.tolerances import MASS_SLACK
 

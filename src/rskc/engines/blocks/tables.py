@@ -16,7 +16,7 @@ from rskc.engines.blocks.order import median
 from rskc.engines.blocks.plans import Method, Node, same
 from rskc.engines.contract.results import Assignment, Grouping, Moved, Regrouping
 from rskc.engines.contract.tables import Table
-from rskc.engines.memory.engine import WORK_BYTES, table_of_coordinates
+from rskc.engines.memory.tables import WORK_BYTES, table_of_coordinates
 from rskc.engines.sums import Sums
 
 

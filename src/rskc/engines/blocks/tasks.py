@@ -9,8 +9,9 @@ import numpy as np
 from rskc.engines.contract.results import Listed
 from rskc.engines.frame import Place
 from rskc.engines.groups import PartlyTrimmed, labels_of
-from rskc.engines.memory.engine import MemoryEngine, MemoryTable
+from rskc.engines.memory.engine import MemoryEngine
 from rskc.engines.memory.ops import PASSES, NumpyOps
+from rskc.engines.memory.tables import MemoryTable
 from rskc.engines.sums import Sums
 from rskc.exceptions import not_numpy
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc.engines.cells import CellPasses
 from rskc.engines.contract.results import Farthest, Listed, Remaining, Summed
 from rskc.engines.contract.tables import CaseData, Table
 from rskc.engines.frame import Frame, Place
@@ -24,7 +25,7 @@ SUBSET_SHARE = 0.25
 SUBSET_BYTES = 2**25
 
 
-class Engine(CaseData):
+class Engine(CellPasses, CaseData):
     """The data in their frame: centered, and scaled by a power of 2."""
 
     n_features: int

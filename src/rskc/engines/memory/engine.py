@@ -1,10 +1,7 @@
 """The engine for NumPy arrays in memory: complete, or with NaN in missing cells.
 
 With missing cells, distances are over the features observed in both the case and the center, scaled
-up by the observed weight; means are over observed cells. The data stay as they are. A table holds
-the values, 0 in a missing cell, and beside them marks, 1 where a cell is observed: then one product
-of values and marks with ``[-2 w c ; w c^2]`` gives the distances, and sums of both give totals and
-counts at once.
+up by the observed weight; means are over observed cells. The data stay as they are.
 
 A center is NaN in a feature of which its cluster has no observed cell. A case of which nothing that
 has weight is observed is *blind*: its distances are infinite, its label is 0, and it is excluded
@@ -14,37 +11,23 @@ from everything else.
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
 from rskc.engines import passes_numpy
+from rskc.engines.cells import Piece
 from rskc.engines.contract.engine import Engine
-from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Assignment, Descended, Farthest, Grouping, Moved
-from rskc.engines.contract.tables import Table
+from rskc.engines.contract.results import Farthest
 from rskc.engines.frame import Frame, observed_frame
-from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
 from rskc.engines.memory.ops import PASSES, ops_of
-from rskc.engines.sharing import share, team
+from rskc.engines.memory.tables import WORK_BYTES, InMemory, MemoryTable, table_of_coordinates
 from rskc.engines.sums import Sums
 
 # Tables up to this size are also kept row by row: sums read single cases, twice as fast so. Larger
 # ones too, if both copies together take no more than the data, as in single precision.
 ROWS_BYTES = 2**27
-# Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
-WORK_BYTES = 2**25
-# Runs of a descent that a thread takes at once: as many as an iteration of them takes this many
-# multiplications for, about .5 ms in all. They share a product, which has room for 6 centers.
-PART_WORK, MOST_TOGETHER, TILE = 2_000_000, 8, 6
-# Iterations that a descent, and rounds that single moves take, about.
-USUAL_ROUNDS = 8
-# A few runs that take more multiplications than this in an iteration share threads within passes.
-FEW_RUNS, LONG_RUN = 4, 10_000_000
 # Rows that are looked at together.
 ROWS_AT_ONCE = 16384
-# The label of a case that stays where it is in single moves.
-STAYS = -2
 
 
 def passes_info() -> dict:
@@ -56,231 +39,7 @@ def passes_info() -> dict:
     }
 
 
-class _InMemory:
-    """What engines and tables in memory do alike: passes, with masses or without."""
-
-    n_cases: int
-    masses: np.ndarray | None
-    arrays: ArrayOps
-    passes: Any
-    n_threads: int
-
-    def _change(self, rows, row_block, location, factor, sums, before, after, work):
-        moved, masses = np.empty(len(before), np.int64), self.masses
-        plain = labels_of(before), labels_of(after)
-        self.passes.shift_sums(
-            rows,
-            row_block,
-            location,
-            factor,
-            None if masses is None else masses[None],
-            *plain,
-            *slots_of(before),
-            *slots_of(after),
-            self._threads(len(moved) * work),
-            sums.totals,
-            sums.counts,
-            moved,
-        )
-        return moved
-
-    def _trim(self, labels, costs, m):
-        """Return groups, and the costs of the kept cases summed."""
-        groups, within, runs = np.empty_like(labels), np.empty(len(labels)), len(labels)
-        parts = labels, costs, self.masses, m, self._threads(20 * runs), groups, within
-        if self.masses is None:
-            self.passes.trim(*parts, None, None)
-            return groups, within
-        cut, left = np.empty((runs, 1), np.int64), np.empty((runs, 1))
-        self.passes.trim(*parts, cut, left)
-        return PartlyTrimmed(groups, cut, left), within
-
-    def _threads(self, work_per_case: float) -> int:
-        return team(work_per_case * self.n_cases, self.n_threads)
-
-
-class MemoryTable(_InMemory, Table):
-    """Columns of the data that carry weight, or coordinates with the same distances.
-
-    Passes are in the precision ``dtype``; cells in single precision may have passes in double.
-    ``blocks`` holds the cases in blocks of ``passes.BLOCK``, column by column within a block; that
-    is what products read. ``rows`` is for reading single cases: the same row by row
-    (``row_block`` = 1), or ``blocks`` again where a second copy would be large. Where cells may be
-    missing, the columns are those of values, and then of marks.
-    """
-
-    _has_blind: bool | None = None  # not known
-
-    def __init__(
-        self,
-        blocks,
-        rows,
-        weights,
-        n_threads,
-        passes,
-        place,
-        masses=None,
-        missing=False,
-        dtype=None,
-    ):
-        super().__init__(blocks.size // ((1 + missing) * weights.shape[1]), weights, place, missing)
-        self._use(ops_of(masses))
-        self.blocks, self.rows = blocks, blocks if rows is None else rows
-        self.row_block = passes.BLOCK if rows is None else 1
-        self.n_threads, self.passes = n_threads, passes
-        self.dtype = blocks.dtype if dtype is None else dtype
-
-    @property
-    def work_bytes(self):
-        """A batch reads the table once for all its runs: large tables get a third of their size."""
-        return max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
-
-    def assign(self, centers):
-        centers = np.ascontiguousarray(centers, np.float64)
-        (runs, K, _), dtype = centers.shape, self.dtype
-        labels, costs = (
-            np.empty((runs, self.n_cases), np.int32),
-            np.empty((runs, self.n_cases), dtype),
-        )
-        if self.missing:
-            self._assign_observed(centers, labels, costs)
-            return Assignment(labels, costs)
-        factors, constants = np.empty(centers.shape, dtype), np.empty((runs, K), dtype)
-        self.passes.scale_centers(self.weights, centers, factors, constants)
-        threads, norms = self._threads(runs * K * self.width), self.norms()
-        self.passes.assign(
-            self.blocks, self.passes.BLOCK, factors, constants, norms, threads, labels, costs
-        )
-        return Assignment(labels, costs)
-
-    def _assign_observed(self, centers, labels, costs):
-        runs, K, q = centers.shape
-        scaled = np.empty((runs, K, 2 * q), self.dtype)
-        starts, threads = np.empty(runs * K + 1, np.int64), team(4 * scaled.size, self.n_threads)
-        self.passes.scale_centers_missing(self.weights, centers, threads, scaled, starts)
-        columns = np.empty(starts[-1], np.int64)
-        if len(columns):
-            self.passes.unseen_features(self.weights, centers, starts, threads, columns)
-        self.passes.assign_missing(
-            self.blocks,
-            self.passes.BLOCK,
-            scaled,
-            starts,
-            columns,
-            self.weights,
-            self.norms(),
-            self.scale,
-            self._threads(runs * K * self.width),
-            labels,
-            costs,
-        )
-
-    def of_runs(self, index):
-        part = super().of_runs(index)
-        if part is not self:
-            part._has_blind = None
-        return part
-
-    def exclude(self, groups):
-        if self.missing and self._has_blind is None:
-            self._has_blind = not self.scale.all()
-        return super().exclude(groups) if self._has_blind else groups
-
-    def trim(self, assignment, m):
-        groups, within = self._trim(assignment.labels, assignment.costs, m)
-        return Grouping(self.exclude(groups), within)
-
-    def change(self, sums, before, after):
-        place, work = (np.zeros(self.width), 1.0), 20 + self.width
-        return self._change(self.rows, self.row_block, *place, sums, before, after, work)
-
-    def descend(self, centers, m, max_iter, tol=0.0):
-        runs, K, _ = centers.shape
-        one_run = self.n_cases * self.width * K
-        if not hasattr(self.passes, "descend") or (runs < FEW_RUNS and one_run > LONG_RUN):
-            return super().descend(centers, m, max_iter, tol)
-        self._know_cases()
-        step = int(np.clip(PART_WORK // one_run, max(1, TILE // K), MOST_TOGETHER))
-
-        def some(rows: slice) -> tuple:
-            return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
-
-        parts = share(some, runs, step, self.n_threads, USUAL_ROUNDS * runs * one_run)
-        groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
-        kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
-        return Descended(kept, labels, within, converged.astype(bool))
-
-    def _know_cases(self):
-        """Make what is known of each case, before runs are shared among threads."""
-        self.norms()
-        return self.scale if self.missing else None
-
-    def _descend(self, centers, m, max_iter, tol):
-        """Run trimmed Lloyd in this thread; return the results of the pass."""
-        runs, n = len(centers), self.n_cases
-        results = (
-            np.empty((runs, n), np.int32),
-            np.empty((runs, n), np.int32),
-            np.empty(runs),
-            np.empty(runs, np.uint8),
-            np.empty((runs, 1), np.int64),
-            np.empty((runs, 1)),
-        )
-        cells = self.blocks, self.passes.BLOCK, self.rows, self.row_block
-        facts = self.weights, self.norms(), self._know_cases(), self.masses
-        centers = np.ascontiguousarray(centers, np.float64)
-        self.passes.descend(*cells, *facts, m, max_iter, tol, centers, *results)
-        return results
-
-    def single_moves(self, groups, K, max_rounds=100):
-        # With missing cells moves lower the sum over observed ones and exchanges the one scaled up:
-        # together they may cycle, and the number of rounds ends that.
-        sums, cuts = self.sums(groups, K), self.arrays.cuts(groups)
-        labels = labels_of(groups).copy()
-        labels[cuts.run, cuts.case] = STAYS  # a case that is trimmed in part
-        if self.missing:
-            self._know_cases()
-
-        def some(rows: slice) -> tuple:
-            parts = (part[rows].copy() for part in (labels, sums.totals, sums.counts))
-            results = *parts, np.empty(rows.stop - rows.start, np.int64)
-            self.of_runs(rows)._move(max_rounds, *results)
-            return results
-
-        size = USUAL_ROUNDS * labels.size * self.width * K
-        parts = share(some, len(labels), 1, self.n_threads, size)
-        moved, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
-        moved[cuts.run, cuts.case] = cuts.group
-        after = self.sums_type(totals, counts)
-        if self.masses is not None:
-            after.drop_rounding()
-        return Moved(with_labels(groups, moved), after, moves)
-
-    def _move(self, max_rounds, labels, totals, counts, moves):
-        scale, threads = self.scale if self.missing else None, 1
-        cells = self.rows, self.row_block, self.weights, scale, self.masses
-        self.passes.single_moves(*cells, max_rounds, threads, labels, totals, counts, moves)
-
-    def cases(self, index):
-        return self._gather(index, self.n_columns)
-
-    def _row_sums(self, weights, dtype=None):
-        out = np.empty((len(weights), self.n_cases), dtype or self.dtype)
-        threads = self._threads(self.width * len(weights))
-        self.passes.row_norms(self.blocks, self.passes.BLOCK, weights, threads, out)
-        return out
-
-    def _gather(self, index, columns):
-        """Return the first columns of some cases."""
-        if self.row_block == 1:
-            return self.rows.reshape(self.n_cases, self.width)[index, :columns]
-        first = index - index % self.row_block
-        stride = np.minimum(self.row_block, self.n_cases - first)
-        start = first * self.width + index - first
-        return self.rows[start[..., None] + stride[..., None] * np.arange(columns)]
-
-
-class MemoryEngine(_InMemory, Engine):
+class MemoryEngine(InMemory, Engine):
     """Passes over a C-ordered float32 or float64 array."""
 
     work_bytes = WORK_BYTES
@@ -305,6 +64,19 @@ class MemoryEngine(_InMemory, Engine):
         """Return an engine of other cases, in the same frame."""
         options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
         return type(self)(X, missing=self.missing, **options)
+
+    def pieces(self, columns):
+        yield Piece(slice(None), self.X, self.frame.location, self.frame.factor, columns)
+
+    def some_cells(self, columns, order):
+        return self.X, self.frame.location, self.frame.factor, columns, order
+
+    @property
+    def cell_passes(self):
+        return self.passes
+
+    def cell_threads(self, columns, runs):
+        return self._threads(4 * runs * len(columns))
 
     def returned(self, array, unobserved):
         array = self.arrays.as_mask(array)
@@ -442,19 +214,3 @@ class MemoryEngine(_InMemory, Engine):
     def _table_of_coordinates(self, coordinates, dtype):
         rows = coordinates.astype(dtype)
         return table_of_coordinates(rows, self.n_threads, self.passes, self.masses)
-
-
-def table_of_coordinates(
-    rows: np.ndarray, n_threads: int = 1, passes=PASSES, masses: np.ndarray | None = None
-) -> MemoryTable:
-    """Return a rotated table with these coordinates."""
-    blocks, ones = to_blocks(rows, passes.BLOCK), np.ones((1, rows.shape[1]))
-    flat = np.ascontiguousarray(rows).reshape(-1)
-    return MemoryTable(blocks, flat, ones, n_threads, passes, None, masses)
-
-
-def to_blocks(rows: np.ndarray, block: int) -> np.ndarray:
-    """Lay the rows (n, q) out in blocks, column by column within a block."""
-    if block == 1:
-        return rows.reshape(-1)
-    return np.concatenate([rows[i : i + block].T.ravel() for i in range(0, len(rows), block)])

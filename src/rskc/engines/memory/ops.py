@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from types import ModuleType
 
 import numpy as np
 
-from rskc.engines import passes_numpy
 from rskc.engines.contract.ops import ArrayOps, case_numbers
 from rskc.engines.empty import costliest
 from rskc.engines.groups import labels_of
-
-PASSES: ModuleType
-try:
-    from rskc.engines import _passes as PASSES
-except ImportError:  # built without a compiler
-    PASSES = passes_numpy
+from rskc.engines.passes import PASSES as PASSES
 
 
 class NumpyOps(ArrayOps):

@@ -1,295 +1,33 @@
-"""The engine for SciPy's sparse matrices in memory. Zeros are values; nothing is missing.
-
-In the frame a cell is (x - location) * factor, which is not 0 where x is. So the location is
-subtracted algebraically: with e = center + location * factor,
-
-    sum_j w_j (x_j factor - e_j)^2 = sum_j w_j (x_j factor)^2 - 2 factor x (w e) + sum_j w_j e_j^2,
-
-where the first two sums are over the stored cells alone. That loses digits where a column is far
-from 0 for its spread: such columns are stored with their location subtracted. And a distance that
-comes out small beside what was subtracted is summed again, term by term.
-
-Products are SciPy's. On 16,384 x 2,000 cells of which 10% are filled they take 0.6 of the time of
-dense ones, in both precisions, for 8 centers or 240.
-"""
+"""The engine for SciPy's sparse matrices in memory, whose tables are dense while they are small."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
+from rskc.engines.cells import CellPasses
 from rskc.engines.contract.engine import Engine
-from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment
 from rskc.engines.contract.tables import Table
-from rskc.engines.frame import Frame, Place, sample_steps
-from rskc.engines.groups import labels_of, parts_differ
-from rskc.engines.memory.engine import MemoryEngine, MemoryTable
+from rskc.engines.frame import Place
+from rskc.engines.memory.engine import MemoryEngine
 from rskc.engines.memory.ops import PASSES, ops_of
+from rskc.engines.memory.sparse_cells import (
+    CHUNK_BYTES,
+    SparseCells,
+    bytes_of,
+    in_order,
+    largest,
+    origin_of,
+    sparse_frame,
+)
 from rskc.engines.memory.sparse_moves import SparseRun
-from rskc.engines.sums import Sums
+from rskc.engines.memory.tables import MemoryTable
 
-# Multiplications below which threads of Python are not worth their start.
-POOL_WORK = 10_000_000
 # Tables up to this size are dense, and larger ones up to this share of the matrix.
 DENSE_BYTES, DENSE_SHARE = 2**25, 0.5
-# A matrix is made dense if that takes no more than this many times its memory.
-FULL_SHARE = 1.5
-# Columns are stored with their location subtracted if it is this many times their spread: what is
-# left of the others loses 3 of 16 digits.
-FAR = 30.0
-# A distance is summed again, term by term, where what was subtracted is this much larger.
-CANCELLED = 1e5
-# Factors within 2 to the power of this are applied in the products, others to the cells first.
-FOLDED_BITS = 30
-# Work arrays of a pass stay near this size.
-CHUNK_BYTES = 2**23
 # Scalar products of cases are sums over stored cells if fewer than this share is filled.
 THIN = 0.1
-
-
-def bytes_of(X: csr_array) -> int:
-    """Return the memory that a matrix takes."""
-    return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-
-
-def largest(X: csr_array) -> float:
-    """Return the largest absolute value, without an array of all of them."""
-    return float(max(X.data.max(initial=0.0), -X.data.min(initial=0.0)))
-
-
-def has_nan(X: csr_array) -> bool:
-    """Whether a stored cell is NaN, found likewise."""
-    return bool(np.isnan(X.data.max(initial=0.0)))
-
-
-def is_full(X: csr_array) -> bool:
-    """Whether so many cells are stored that a dense copy takes hardly more memory."""
-    return X.shape[0] * X.shape[1] * X.dtype.itemsize <= FULL_SHARE * bytes_of(X)
-
-
-def in_order(X: csr_array) -> csr_array:
-    """Return a matrix with each cell stored once, column by column; X itself stays as it is."""
-    matrix = csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    return matrix
-
-
-class _Columns:
-    """Columns of a few rows, dense when they are asked for."""
-
-    def __init__(self, X: csr_array):
-        self.X = X.tocsc()
-
-    def __getitem__(self, key: tuple[slice, int]) -> np.ndarray:
-        start, stop = self.X.indptr[key[1]], self.X.indptr[key[1] + 1]
-        column = np.zeros(self.X.shape[0], self.X.dtype)
-        column[self.X.indices[start:stop]] = self.X.data[start:stop]
-        return column
-
-
-def sparse_frame(X: csr_array) -> Frame:
-    """Frame X as if it were dense."""
-    few, many = sample_steps(*X.shape)
-    return Frame.from_rows(X[::few].toarray(), _Columns(X[::many]))
-
-
-class SparseCells:
-    """The stored cells Z of a matrix, which in the frame are Z * factor - offset."""
-
-    def __init__(self, Z: csr_array, factor: float, offset: np.ndarray, n_threads: int = 1):
-        self.Z, self.factor, self.offset, self.n_threads = Z, factor, offset, n_threads
-        self.bytes_per_row = bytes_of(Z) // max(1, Z.shape[0])
-
-    @classmethod
-    def of(cls, X: csr_array, frame: Frame, origin: np.ndarray, n_threads: int) -> SparseCells:
-        """Take the cells of a matrix, less the origin of columns that are far from 0."""
-        Z = X if not origin.any() else _less(X, origin)
-        factor, offset = frame.factor, (frame.location - origin) * frame.factor
-        if abs(np.log2(factor)) > FOLDED_BITS:
-            Z, factor = _with_data(Z, Z.data * factor), 1.0
-        return cls(Z, factor, offset, n_threads)
-
-    def columns(self, columns: np.ndarray) -> SparseCells:
-        """Return the cells of some columns."""
-        if len(columns) == self.Z.shape[1]:
-            return self
-        return SparseCells(self.Z[:, columns], self.factor, self.offset[columns], self.n_threads)
-
-    def cut_off(self, limits: np.ndarray) -> SparseCells:
-        """Return the cells cut off at +-limits."""
-        Z = self.Z
-        if largest(Z) * self.factor <= limits.min():
-            return self
-        most, data = (limits / self.factor).astype(Z.dtype), Z.data.copy()
-        step = CHUNK_BYTES // Z.dtype.itemsize  # what is cut off is the only array of its length
-        for first in range(0, len(data), step):
-            own = most[Z.indices[first : first + step]]
-            np.clip(data[first : first + step], -own, own, out=data[first : first + step])
-        return SparseCells(_with_data(Z, data), self.factor, self.offset, self.n_threads)
-
-    def chunks(self, bytes_per_row: int) -> list[slice]:
-        """Cut the rows into chunks, the same for any number of threads."""
-        n = self.Z.shape[0]
-        step = max(1, CHUNK_BYTES // (self.bytes_per_row + bytes_per_row + 1))
-        return [slice(first, min(n, first + step)) for first in range(0, n, step)]
-
-    def chunk(self, rows: slice, dtype: Any = np.float64) -> csr_array:
-        """Return some rows in this precision; the factor is not applied."""
-        start, stop = self.Z.indptr[rows.start], self.Z.indptr[rows.stop]
-        data = self.Z.data[start:stop].astype(dtype, copy=False)
-        ends = self.Z.indptr[rows.start : rows.stop + 1] - start
-        shape = len(ends) - 1, self.Z.shape[1]
-        return csr_array((data, self.Z.indices[start:stop], ends), shape=shape)
-
-    def each_chunk(
-        self, work: Callable[[slice, csr_array], None], width: int, dtype: Any = np.float64
-    ) -> None:
-        """Call ``work`` on each chunk, on all threads; a row of its results has a width."""
-
-        def one(rows: slice) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):  # threads do not inherit it
-                work(rows, self.chunk(rows, dtype))
-
-        chunks = self.chunks(8 * width)
-        if len(chunks) == 1 or self.n_threads == 1 or self.Z.nnz * width < POOL_WORK:
-            for rows in chunks:
-                one(rows)
-            return
-        with ThreadPoolExecutor(self.n_threads) as pool:  # SciPy's products let go of the GIL
-            list(pool.map(one, chunks))
-
-    def rows(self, cases: np.ndarray) -> np.ndarray:
-        """Return some cases (m, q) in the frame."""
-        return self.Z[cases].toarray() * self.factor - self.offset
-
-    def norms(self, weights: np.ndarray) -> np.ndarray:
-        """Return sum_j w_j (z_j factor)^2 of each case (runs, n), offsets not counted."""
-        out, factors = np.empty((len(weights), self.Z.shape[0])), weights.T * self.factor**2
-
-        def norms(rows: slice, Z: csr_array) -> None:
-            out[:, rows] = (_with_data(Z, Z.data**2) @ factors).T
-
-        self.each_chunk(norms, len(weights))
-        return out
-
-    def shift(self, sums: Sums, before: Any, after: Any, ops: ArrayOps) -> np.ndarray:
-        """Bring sums from one grouping to another; return how many cases changed in each run."""
-        moved = self._shift(sums, labels_of(before), labels_of(after), ops.masses)
-        if ops.masses is None:
-            return moved
-        # Put back what was trimmed of cases before, and take out what is so after.
-        for groups, sign in ((before, 1), (after, -1)):
-            run, case, group, gone = ops.cuts(groups)
-            if len(run):
-                gone = sign * gone
-                np.add.at(sums.totals, (run, group), gone[:, None] * self.rows(case))
-                np.add.at(sums.counts, (run, group), gone)
-        return moved + parts_differ(before, after)
-
-    def _shift(self, sums, before, after, masses):
-        runs, K, _ = sums.totals.shape
-        moved, counts = np.zeros(runs, np.int64), np.zeros(runs * K)
-        for rows in self.chunks(16 * runs):
-            run, case = np.nonzero(before[:, rows] != after[:, rows])
-            moved += np.bincount(run, minlength=runs)
-            groups = np.concatenate([before[:, rows][run, case], after[:, rows][run, case]])
-            own = np.ones(len(run)) if masses is None else masses[rows][case]
-            signs, member = np.concatenate([-own, own]), groups >= 0
-            if not member.any():
-                continue
-            Z = self.chunk(rows)
-            clusters = (np.tile(run, 2) * K + groups)[member]
-            entries = signs[member], (clusters, np.tile(case, 2)[member])
-            totals = csr_array(entries, shape=(runs * K, Z.shape[0])) @ Z
-            sums.totals += totals.toarray().reshape(sums.totals.shape) * self.factor
-            counts += np.bincount(clusters, signs[member], runs * K)
-        counts = counts.reshape(runs, K)
-        sums.counts += counts
-        if self.offset.any():
-            sums.totals -= counts[:, :, None] * self.offset
-        return moved
-
-    def distances(self, labels, centers, weights):
-        """Return weighted squared distances (runs, n) of cases to the centers of their labels."""
-        runs, K, q = centers.shape
-        out, shifted = np.empty(labels.shape), centers + self.offset
-        weighted = weights[:, None, :] * shifted
-        constants = np.einsum("rkj,rkj->rk", weighted, shifted)
-        factors = np.ascontiguousarray((2 * self.factor * weighted).reshape(-1, q).T)
-        squares, each = weights.T * self.factor**2, np.arange(runs)[:, None]
-
-        def measure(rows: slice, Z: csr_array) -> None:
-            own, case = labels[:, rows], np.arange(Z.shape[0])
-            sizes = (_with_data(Z, Z.data**2) @ squares).T + constants[each, own]
-            found = sizes - (Z @ factors)[case, each * K + own]
-            # Not "<": infinity less infinity is doubtful too.
-            for run, some in enumerate(~(found * CANCELLED > sizes)):
-                cases = np.flatnonzero(some & (sizes[run] != 0))
-                arguments = centers[run], own[run], weights[run % len(weights)]
-                found[run, cases] = self._term_by_term(rows.start + cases, cases, *arguments)
-            out[:, rows] = found
-
-        self.each_chunk(measure, runs * K + 2 * runs)
-        return out
-
-    def _term_by_term(self, numbers, cases, centers, labels, weights):
-        """Return the distances of cases with these numbers, which are ``cases`` in a chunk."""
-        used, out = np.flatnonzero(weights), np.empty(len(cases))
-        step = max(1, CHUNK_BYTES // (8 * self.Z.shape[1]))
-        for first in range(0, len(cases), step):
-            some = slice(first, first + step)
-            errors = self.rows(numbers[some]) - centers[labels[cases[some]]]
-            out[some] = errors[:, used] ** 2 @ weights[used]
-        return out
-
-    def gram(self, weights: np.ndarray) -> np.ndarray:
-        """Return the weighted scalar products (n, n) of the cases, for weights (q,)."""
-        n = self.Z.shape[0]
-        gram, pulls = np.empty((n, n)), np.empty(n)
-        across = self.Z.T.tocsr().astype(np.float64, copy=False)
-        across.data *= np.repeat(weights * self.factor**2, np.diff(across.indptr))
-
-        def products(rows: slice, Z: csr_array) -> None:
-            gram[rows] = (Z @ across).toarray()
-            pulls[rows] = Z @ (weights * self.offset) * self.factor
-
-        self.each_chunk(products, 3 * n)
-        return gram - pulls - pulls[:, None] + weights @ self.offset**2
-
-
-def _with_data(Z: csr_array, data: np.ndarray) -> csr_array:
-    """Return a matrix with other cells in the same places."""
-    return csr_array((data, Z.indices, Z.indptr), shape=Z.shape)
-
-
-def _origin(X: csr_array, location: np.ndarray) -> np.ndarray:
-    """Return what is subtracted from each column before it is stored: its location, or 0."""
-    some, origin = np.flatnonzero(location), np.zeros(len(location))
-    few = np.sort(X[:: sample_steps(*X.shape)[0]].toarray()[:, some].astype(np.float64), axis=0)
-    last = len(few) - 1
-    spread = few[last - last // 4] - few[last // 4]
-    far = some[np.abs(location[some]) > FAR * spread]
-    origin[far] = location[far]
-    return origin
-
-
-def _less(X: csr_array, origin: np.ndarray) -> csr_array:
-    """Subtract the origin of some columns, of which cells that were 0 are stored then."""
-    far, near = np.flatnonzero(origin), (origin == 0).astype(X.dtype)
-    step, parts = max(1, CHUNK_BYTES // (8 * len(far))), []
-    for first in range(0, X.shape[0], step):
-        rows = X[first : first + step]
-        moved = csr_array(rows[:, far].toarray() - origin[far])
-        moved = csr_array((moved.data, far[moved.indices], moved.indptr), shape=rows.shape)
-        parts.append(_with_data(rows, rows.data * near[rows.indices]) + moved)
-    return vstack(parts, format="csr")
 
 
 class SparseTable(MemoryTable):
@@ -369,7 +107,7 @@ class SparseEngine(MemoryEngine):
         self._use(ops_of(masses))
         self.X, self.n_threads, self.passes = X, n_threads, passes
         # A part does as the whole does: some rows show less of how far columns are from 0.
-        self.origin = _origin(X, self.frame.location) if origin is None else origin
+        self.origin = origin_of(X, self.frame.location) if origin is None else origin
         self.stored = SparseCells.of(X, self.frame, self.origin, n_threads)
         self.dense_bytes = dense_bytes  # up to which tables are dense
         if dense_bytes is None:
@@ -381,6 +119,8 @@ class SparseEngine(MemoryEngine):
     def _like(self, X, **options):
         options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
         return SparseEngine(X, dense_bytes=self.dense_bytes, origin=self.origin, **options)
+
+    pieces, some_cells = CellPasses.pieces, CellPasses.some_cells
 
     def distinct(self, most):
         known: set[bytes] = set()

@@ -188,8 +188,13 @@ export class Data {
     if (!values) return [];
     const categories = this.categories(j);
     if (categories) return indicators(values, categories.length);
-    const scale = this.words.scales[this.shownAt.get(j)];
-    return [scale === 1 ? values : values.map((value) => value / scale)];
+    const place = this.shownAt.get(j);
+    const scale = this.words.scales[place];
+    const unit = this.words.log_units[place];
+    // As rskc.preparation has them: logarithms from a floor, or from 0 in units.
+    const logs = [(v) => v, (v) => Math.log(Math.max(v, unit)), (v) => Math.log1p(v / unit)];
+    const log = logs[this.words.logs[place]];
+    return [values.map((value) => log(value) / scale)];
   }
 }
 

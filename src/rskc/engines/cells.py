@@ -1,0 +1,147 @@
+"""Passes for cells whose squared error is bounded, as every engine has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rskc.engines.groups import labels_of
+from rskc.engines.passes import PASSES
+
+# Cells of the rows that are read at once, where the data are not an array in memory.
+CELLS_AT_ONCE = 2**22
+# The center of a group begins at the median of at most so many of its cases.
+MOST_RANKED = 100
+
+
+class Piece(NamedTuple):
+    """Some cases in memory, and where their columns are in the frame."""
+
+    rows: slice
+    X: np.ndarray
+    location: np.ndarray
+    factor: float
+    columns: np.ndarray
+
+
+class BoundedTotals(NamedTuple):
+    """What unflagged cells add up to."""
+
+    totals: np.ndarray  # (runs, K, 2q) of values, and then the number of these
+    counts: np.ndarray  # (runs, K) cases
+    within: np.ndarray  # (runs, q) bounded squared errors
+
+
+class CellPasses:
+    """Bounded distances and sums, made piece by piece.
+
+    ``columns`` are the q features that are looked at. Centers are in the frame, and so are
+    ``limits`` (q,), the most that a squared error counts.
+    """
+
+    arrays: Any
+    n_cases: int
+    frame: Any
+    columns_of: Any
+    cell_passes: Any = PASSES
+
+    def nearest_bounded(self, columns, weights, limits, centers):
+        """Return the nearest of the centers (K, q) of each case, and the distance to it: (n,)."""
+        labels, costs = np.empty(self.n_cases, np.int32), np.empty(self.n_cases)
+        threads = self.cell_threads(columns, len(centers))
+        for rows, *piece in self.pieces(columns):
+            outputs = labels[rows], costs[rows]
+            self.cell_passes.nearest_bounded(*piece, weights, limits, centers, threads, *outputs)
+        return self.arrays.from_numpy(labels), self.arrays.from_numpy(costs)
+
+    def bounded_distances(self, columns, weights, limits, labels, centers):
+        """Return distances (runs, n) to the centers (runs, K, q) of labels, by (1 or runs, q)."""
+        labels = self._labels(labels)
+        threads, parts = self.cell_threads(columns, len(labels)), []
+        for rows, *piece in self.pieces(columns):
+            own = np.ascontiguousarray(labels[:, rows])
+            out = np.empty(own.shape)
+            self.cell_passes.bounded_distances(*piece, weights, limits, own, centers, threads, out)
+            parts.append(out)
+        return self.arrays.from_numpy(np.concatenate(parts, axis=1))
+
+    def bounded_sums(self, columns, limits, groups, centers, shares=None):
+        """Sum the unflagged cells of groups (runs, n) around centers (runs, K, q).
+
+        Each case counts with its mass, and with its share (1 or runs, n) if these are given.
+        """
+        labels, shares = self._labels(groups), self._counted(groups, shares)
+        runs, K, q = centers.shape
+        sums = BoundedTotals(np.zeros((runs, K, 2 * q)), np.zeros((runs, K)), np.zeros((runs, q)))
+        threads = self.cell_threads(columns, runs)
+        for rows, *piece in self.pieces(columns):
+            own = (np.ascontiguousarray(part[:, rows]) for part in (shares, labels))
+            self.cell_passes.bounded_sums(*piece, limits, *own, centers, threads, *sums)
+        return sums
+
+    def group_medians(self, columns, groups, K):
+        """Return lower medians (runs, K, q) of groups (runs, n), or of evenly spaced cases."""
+        found = []
+        masses = self.arrays.host_masses
+        for labels in self._labels(groups):
+            order, starts = _by_group(labels, K, masses)
+            found.append(np.empty((K, len(columns))))
+            X, location, factor, places, order = self.some_cells(columns, order)
+            threads = self.cell_threads(columns, 1)
+            arguments = X, location, factor, places, order, starts, threads, found[-1]
+            self.cell_passes.lower_medians(*arguments)
+        return np.array(found)
+
+    def _counted(self, groups, shares):
+        shares = np.ones((1, self.n_cases)) if shares is None else shares
+        masses = self.arrays.kept_masses(groups)
+        return shares if masses is None else shares * self.arrays.to_numpy(masses)
+
+    def _labels(self, groups):
+        return self.arrays.to_numpy(labels_of(groups))
+
+    def pieces(self, columns) -> Iterator[Piece]:
+        """Yield all cases, in memory."""
+        step = max(1, CELLS_AT_ONCE // max(1, len(columns)))
+        location, places = self.frame.location[columns], np.arange(len(columns))
+        for first in range(0, self.n_cases, step):
+            rows = slice(first, min(first + step, self.n_cases))
+            X = self.columns_of(np.arange(rows.start, rows.stop), columns)
+            yield Piece(rows, np.ascontiguousarray(X), location, self.frame.factor, places)
+
+    def some_cells(self, columns, order):
+        """Return cells of some cases, as a pass takes them, and the places of the cases there."""
+        cases, places = np.unique(order, return_inverse=True)
+        X = np.ascontiguousarray(self.columns_of(cases, columns))
+        location = self.frame.location[columns]
+        return X, location, self.frame.factor, np.arange(len(columns)), places
+
+    def cell_threads(self, columns, runs) -> int:
+        """Return how many threads a pass has."""
+        return 1
+
+
+def lower_medians(X: np.ndarray, passes: Any = PASSES) -> np.ndarray:
+    """Return the lower median of the observed cells of each column; NaN where there is none."""
+    n, p = X.shape
+    out, every = np.empty((1, p)), (np.arange(n), np.array([0, n]))
+    X = np.ascontiguousarray(X)
+    passes.lower_medians(X, np.zeros(p), 1.0, np.arange(p), *every, 1, out)
+    return out[0]
+
+
+def _by_group(
+    labels: np.ndarray, K: int, masses: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cases of each group, one group after the other, and where each begins.
+
+    Where cases have masses they come as their copies would.
+    """
+    each = [np.flatnonzero(labels == k) for k in range(K)]
+    if masses is not None:
+        copies = np.clip(np.rint(masses), 1, MOST_RANKED).astype(np.int64)
+        each = [np.repeat(own, copies[own]) for own in each]
+    each = [own[:: max(1, -(-len(own) // MOST_RANKED))] for own in each]
+    return np.concatenate(each), np.cumsum([0, *map(len, each)])

@@ -1,0 +1,127 @@
+"""Tables on their side, as genes are published: recognized, named, and with their classes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rskc.files import TableError, read_classes, read_table
+
+rng = np.random.default_rng(0)
+N, P = 24, 60
+CLASSES = ["ALL"] * 10 + ["AML"] * 14
+CELLS = np.exp(rng.normal(6, 1.5, (P, 1)) + rng.normal(0, 0.5, (P, N))).round(2)
+GENES = [f"{1000 + j}_at" for j in range(P)]
+
+
+@pytest.fixture
+def put(tmp_path):
+    def write(first, header, ids=GENES, cells=CELLS, top=(), name="t.tsv"):
+        lines = [[first, *header], *top]
+        lines += [[one, *map(str, row)] for one, row in zip(ids, cells.tolist(), strict=True)]
+        path = tmp_path / name
+        path.write_text("".join("\t".join(line) + "\n" for line in lines), "utf-8")
+        return path
+
+    return write
+
+
+SAMPLES = [f"GSM{i}" for i in range(N)]
+WORDS = [f"run{i}x" for i in range(N)]
+
+
+@pytest.mark.parametrize("first", ["GENES", "gene", "probe", "Gene Symbol", "probe_id", "feature"])
+def test_the_name_of_the_first_column_says_so(put, first):
+    table = read_table(put(first, WORDS))
+    assert table.in_rows
+    assert table.turned == f"a first column {first!r}"
+    assert list(table.data.index) == WORDS
+    assert list(table.data.columns) == GENES
+    assert table.labels is None
+    np.testing.assert_allclose(table.data, CELLS.T)
+    assert table.where(0) == "column 2"
+
+
+@pytest.mark.parametrize("first", ["GENES", "", "id", "anything"])
+def test_names_that_repeat_are_classes(put, first):
+    table = read_table(put(first, CLASSES))
+    assert list(table.labels) == CLASSES
+    assert table.label_column == "the header"
+    assert list(table.data.index[:2]) == ["ALL 1", "ALL 2"]
+    assert table.data.index.is_unique
+
+
+def test_names_that_somebody_made_differ_are_classes_too(put):
+    counts = {"ALL": 0, "AML": 0}
+    header = []
+    for name in CLASSES:
+        header.append(f"{name}.{counts[name]}" if counts[name] else name)
+        counts[name] += 1
+    table = read_table(put("", header))
+    assert list(table.labels) == CLASSES
+    assert list(table.data.index) == header
+
+
+@pytest.mark.parametrize("ids", [[str(j // 2) for j in range(P)], [*GENES[:-2], "null", "null"]])
+def test_whatever_is_in_a_column_of_genes_is_names(put, ids):
+    table = read_table(put("GENES", CLASSES, ids))
+    assert table.data.shape == (N, P)
+    assert table.data.columns.is_unique
+    assert table.data.columns[-1] == f"{ids[-1]} (2)"
+
+
+def test_columns_named_like_cases_and_text_in_front(put):
+    assert read_table(put("", SAMPLES)).turned.startswith("columns named like cases")
+    assert not read_table(put("customer", [f"spend{i}" for i in range(N)])).in_rows
+
+
+def test_very_many_rows_of_columns_that_are_alike(put):
+    cells = np.exp(rng.normal(6, 1.5, (1200, 1)) + rng.normal(0, 0.3, (1200, N)))
+    ids = [f"u{j}z" for j in range(1200)]
+    assert read_table(put("", WORDS, ids, cells)).in_rows
+    units = cells * 10.0 ** np.arange(N)  # a table of customers
+    assert not read_table(put("", WORDS, ids, units)).in_rows
+
+
+def test_a_table_of_results_is_not_turned(put):
+    assert not read_table(put("gene", ["logFC", "p", "q"], cells=CELLS[:, :3])).in_rows
+    assert not read_table(put("gene", WORDS), features_in_rows=False).in_rows
+
+
+def test_a_row_of_classes_below_the_header(put):
+    table = read_table(put("gene", SAMPLES, top=[["type", *CLASSES]]))
+    assert list(table.labels) == CLASSES
+    assert table.label_column == "row 'type'"
+    np.testing.assert_allclose(table.data, CELLS.T)
+    numbers = ["1" if name == "ALL" else "2" for name in CLASSES]
+    table = read_table(put("gene", SAMPLES, top=[["type", *numbers]]), label_row="type")
+    assert list(table.labels) == numbers
+    with pytest.raises(TableError, match=r"there is no row 'kind', given as label_row"):
+        read_table(put("gene", SAMPLES), label_row="kind")
+
+
+def test_words_about_features_are_left_out(put, tmp_path):
+    path = put("gene", SAMPLES)
+    frame = pd.read_csv(path, sep="\t")
+    frame.insert(1, "description", [f"protein {j} of rats" for j in range(P)])
+    frame.to_csv(path, sep="\t", index=False)
+    table = read_table(path)
+    assert table.data.shape == (N, P)
+    assert "description" in table.dropped
+
+
+def test_classes_of_another_file(tmp_path):
+    ids = ["a", "b", "c", "d"]
+    path = tmp_path / "labels.csv"
+    path.write_text("sample,type\nd,x\nc,x\nb,y\na,y\nz,y\n")
+    found = read_classes(path, ids)
+    assert (list(found.labels), found.name, found.by_id) == (["y", "y", "x", "x"], "type", True)
+    path.write_text("x\nx\ny\ny\n")
+    assert list(read_classes(path, ids).labels) == ["x", "x", "y", "y"]
+    path.write_text("type\nx\nx\ny\ny\n")
+    assert list(read_classes(path, ids).labels) == ["x", "x", "y", "y"]
+    path.write_text("sample,type\na,x\nb,x\nc,y\n")
+    with pytest.raises(TableError, match="1 of the cases are not among its ids: 'd'"):
+        read_classes(path, ids)
+    path.write_text("type\nx\ny\n")
+    with pytest.raises(TableError, match="it has 2 rows where the table has 4 cases"):
+        read_classes(path, ids)
