@@ -7,6 +7,7 @@ Skipped where one of the two is missing. ``RSKC_CHROMIUM`` names another executa
 import os
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,41 @@ def wait_until(holds, seconds=60):
     while not holds():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
+
+
+# Elements that reach beyond the page, and text that is cut; what scrolls may be wider.
+CUT = """() => [...document.querySelectorAll("body *")].filter((each) => {
+  const style = getComputedStyle(each), box = each.getBoundingClientRect();
+  if (!box.width || !box.height || style.visibility === "hidden") return false;
+  if (each.closest("svg, canvas, script, style, .quiet, .skip, noscript")) return false;
+  const text = [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+  const hides = ["hidden", "clip"].includes(style.overflowX);
+  const beyond = box.right > innerWidth + 0.5 || box.left < -0.5;
+  return (text && hides && each.scrollWidth > each.clientWidth + 1)
+    || (beyond && !each.closest(".scroll, pre"));
+}).map((each) => `${each.tagName}.${each.className}: ${each.textContent.slice(0, 40)}`)"""
+AXE = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def assert_well_set(browser, path, width, scheme="light"):
+    """See that a page of this width cuts nothing, complains of nothing and is accessible.
+
+    The rules of axe-core are asked where npm install was run.
+    """
+    look = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+    with Watch(browser, path, bypass_csp=True, **look) as watch:
+        watch.page.locator("details").evaluate_all("all => all.forEach((one) => (one.open = true))")
+        assert watch.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert watch.page.evaluate(CUT) == []
+        assert watch.complaints == []
+        if AXE.exists():
+            watch.page.add_script_tag(path=AXE)
+            found = watch.page.evaluate("axe.run()")["violations"]
+            assert [
+                (each["id"], each["nodes"][0]["target"])
+                for each in found
+                if each["impact"] in ("serious", "critical")
+            ] == []
 
 
 class Watch:

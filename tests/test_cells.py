@@ -483,3 +483,20 @@ def test_the_command_line_writes_the_cells(tmp_path, monkeypatch):
     done = run(app, ["fit", "t.csv", "-k", "3", "--no-report", "--force", "--cells", "0"])
     assert "--cells" in done.output
     assert "must be a number above 0 scales" in done.output
+
+
+def test_the_picture_has_a_mark_for_each_cell():
+    skip_without("matplotlib")
+    from rskc.displays import CellsDisplay
+
+    X, _, _ = table(21)
+    model = fitted(X)
+    display = CellsDisplay.from_estimator(model, X)
+    places = np.asarray(display.marks_.get_offsets())
+    assert len(places) == model.outlying_cells_.nnz
+    order = np.argsort(model.labels_, kind="stable")
+    cells = order[places[:, 1].astype(int)], places[:, 0].astype(int)
+    assert model.outlying_cells_.toarray()[cells].all()
+    errors = X[cells] - model.cluster_centers_[model.labels_[cells[0]], cells[1]]
+    assert_array_equal(np.sign(display.scales), np.sign(errors))
+    display.figure_.clear()

@@ -1,5 +1,6 @@
 """What the command line says: sentences that are true, in the words of someone who types."""
 
+import html
 import json
 import re
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from rskc.cli import _console, _terminal
 from rskc.files import read_model
+from rskc.wording import number, percent
 from test_cli import labels, refused, run
 
 rng = np.random.default_rng(0)
@@ -173,6 +175,47 @@ def test_the_page_has_all_classes_by_all_clusters(put):
     assert [row[0] for row in cells] == found.sum(axis=1).tolist()
     summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))
     assert summary["truth"]["label_column"] == "label"
+
+
+def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files(put):
+    made = frame(label=np.array(["x", "y"])[GROUP], city=np.array(["Graz", "Wien"])[GROUP])
+    made.insert(0, "customer", [f"C{i:03d}" for i in range(N)])
+    made["since"] = pd.date_range("2020-01-01", periods=N).astype(str)
+    made.loc[3:8, "c"] = np.nan
+    put(made)
+    result = run(*FIT)
+    page = html.unescape(Path("t-rskc/report.html").read_text("utf-8"))
+    summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))
+    cases, markers = labels("t-rskc"), labels("t-rskc", "markers.csv")
+    # What was read: on the page, in the file, at the terminal.
+    read = summary["read"]
+    taken = {column["name"]: column["taken_for"] for column in read["columns"]}
+    assert taken["customer"] == "names of the cases"
+    assert taken["label"] == "known classes, compared with the clusters"
+    assert taken["since"] == "left out: dates"
+    assert taken["city"] == "a category of 2 values"
+    assert {taken[name] for name in "abcd"} == {"a number"}
+    assert (read["n_cases"], read["n_columns"]) == (N, made.shape[1])
+    assert read["missing"] == {"n_cells": 6, "words": "6 cells (3%), in c (6)"}
+    assert len(read["notes"]) >= 3
+    part = page.split('id="read"')[1].split('id="charts"')[0]
+    for words in (read["sentence"], read["prepared"], *read["notes"], *taken.values(), *taken):
+        assert words in part
+    for note in read["notes"]:
+        assert flat(note) in flat(result.stderr)
+    for item in summary["try_next"]:
+        assert item["text"] in page
+    # Each number of a card is that of a file.
+    for k, own in markers.groupby("cluster"):
+        sentence = re.search(rf'id="card-{k}".*?<p dir="auto">(.*?)</p>', page, re.DOTALL)[1]
+        size = (cases.cluster == k).sum()
+        assert sentence.startswith(f"{size} cases ({percent(size / N)}): ")
+        for row in own.head(3).itertuples():
+            write = percent if " = " in row.feature else number
+            assert f"{write(row.mean)} against {write(row.mean_of_others)})" in sentence
+        typical = cases[(cases.cluster == k) & ~cases.outlier].sort_values("distance").case.iloc[0]
+        assert sentence.endswith(f"Its most typical case is {typical}.")
+    assert f"Adjusted Rand index: {summary['truth']['ari']:.3f}" in page
 
 
 @pytest.mark.parametrize("number", [[], ["-k", "2"]])

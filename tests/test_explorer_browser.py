@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import rskc
-from browsing import NASTY, Watch, skip_without_browser, wait_until
+from browsing import NASTY, Watch, assert_well_set, skip_without_browser, wait_until
 from rskc.explorer.views import scene_of
 
 PANES = ["plane", "map", "tree", "features", "values", "cases", "compare", "take"]
@@ -417,6 +417,21 @@ def test_dark_and_print(browser, path):
         wait_until(lambda: ink(watch) == "rgb(29, 33, 38)")
         assert cell_color(watch) == printed
         assert watch.complaints == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (900, "light"), (1400, "light")])
+def test_nothing_is_cut_and_all_can_be_read(browser, path, width, scheme):
+    assert_well_set(browser, path, width, scheme)
+
+
+def test_panes_side_by_side_leave_no_holes(browser, path):
+    with Watch(browser, path, viewport={"width": 1400, "height": 900}) as watch:
+        ends = {}
+        for name in ("plane", "tree", "features", "values"):
+            box = watch.page.locator(f"#pane-{name}").bounding_box()
+            ends[name] = box["y"] + box["height"]
+        assert ends["plane"] == pytest.approx(ends["tree"], abs=1)
+        assert ends["features"] == pytest.approx(ends["values"], abs=1)
 
 
 @pytest.mark.parametrize("width", [320, 768])

@@ -184,10 +184,28 @@ def test_of_two_clusters_none_is_between():
 
 
 def test_advice_writes_values_as_its_reader_types_them():
-    made = facts(result__n_outliers=30)
-    assert "try trim=0.3, or trim='auto'." in advise(made)[0]["text"]
+    made = facts(result__n_outliers=14)
+    assert "try trim=0.14, or trim='auto'." in advise(made)[0]["text"]
     said = advise(made, {"trim": "--trim"})[0]["text"]
-    assert "try --trim 0.3, or --trim auto." in said
+    assert "try --trim 0.14, or --trim auto." in said
+    made = facts(result__top_share=0.97)
+    made["result"]["top_feature"] = "annual spend"
+    said = advise(made, {"drop": "--drop"})[0]["text"]
+    assert said.endswith("leave it out by --drop 'annual spend'")
+
+
+def test_alarms_stand_at_the_top(model, X):
+    made = summarize(model, X)
+    about = [item["about"] for item in made["advice"]]
+    assert about
+    calm = Report(made).html
+    assert 'class="advice alarms"' not in calm
+    made["advice"] = [item | {"alarm": item["about"] == about[0]} for item in made["advice"]]
+    page = Report(made).html
+    first = page.index('class="advice alarms"')
+    assert page.index('class="headline"') < first < page.index('class="tiles"')
+    assert page.count(f"<strong>{about[0]}.</strong>") == 1
+    assert page.index(f"<strong>{about[0]}.</strong>") > first
 
 
 def test_thousands_of_cases_are_not_called_outliers():
@@ -634,6 +652,7 @@ def facts(**changes):
         "warnings": [],
         "warning_kinds": [],
         "searches": [SEARCHED],
+        "stability": None,
     }
     made = copy.deepcopy(made)
     for name, value in changes.items():
@@ -689,7 +708,14 @@ ONE = {"result__n_clusters": 1, "clusters": clusters(100)}
         ),
         ({"result__silhouette": 0.1}, "Clusters overlap", "with Stability"),
         ({"clusters": clusters(50, 50, silhouette=0.1)}, "A weak cluster", "try fewer"),
-        ({"result__n_outliers": 30}, "More outliers than trimmed", "trim=0.3"),
+        ({"result__n_outliers": 14}, "More outliers than trimmed", "trim=0.14"),
+        ({"result__n_outliers": 15, "result__n_trim": 15}, "Many outliers", "try n_clusters=3."),
+        ({"stability": [0.9, 0.4]}, "Unstable clusters", "Cluster 1 (0.40)"),
+        (
+            {**ONE, "searches": [SEARCHED | {"suggests": {}, "n_slices": 3}]},
+            "A gradient",
+            "give n_clusters=3",
+        ),
         ({"result__n_outliers": 1}, "Fewer outliers than trimmed", "trim=0.01"),
         ({"result__n_outliers": 0}, "Fewer outliers than trimmed", "none looks like"),
         ({"data__share_missing": 0.5}, "Many missing cells", "leave out"),
@@ -763,7 +789,7 @@ def test_the_most_important_advice_comes_first():
         {"result__n_units": 1, "result__l1_bound": 1.0, "result__top_share": 1.0},
         {"result__n_trim": 0, "result__n_outliers": 2},
         {"result__n_outliers": 8},
-        {"result__n_outliers": 30, "result__trim_given": False},
+        {"result__n_outliers": 14, "result__trim_given": False},
         {"result__n_selected": 50, "result__n_different": 50, "result__n_enough": 50},
         {"data__n_blind": 1},
         {"data__spreads": {"largest": "a", "small": "b", "ratio": 99.0}},

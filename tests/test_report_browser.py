@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import browsing
-from browsing import NASTY, skip_without_browser, wait_until
+from browsing import NASTY, assert_well_set, skip_without_browser, wait_until
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.report import make_report
@@ -252,6 +252,11 @@ def test_names_of_clusters_are_written_anew(browser, path, tmp_path):
         assert set(watch.page.locator('[data-name-of="1"]').all_inner_texts()) == set(shown)
         assert watch.page.locator('[data-name-of="0"]').first.inner_text()
         assert len(cells(watch, "cases", 1)) == 200
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (900, "dark"), (1400, "light")])
+def test_nothing_is_cut_and_all_can_be_read(browser, path, width, scheme):
+    assert_well_set(browser, path, width, scheme)
 
 
 def background(watch):

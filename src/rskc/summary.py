@@ -175,10 +175,18 @@ def counts_of_cells(model: Any, axis: int) -> np.ndarray:
     return np.bincount(places, minlength=model.outlying_cells_.shape[1 - axis])
 
 
-def cells_frame(model: Any, X: Any) -> Any:
-    """Return a frame with a row an outlying cell, the farthest from its center first."""
-    import pandas as pd
+class FlaggedCells(NamedTuple):
+    """The outlying cells of a fit: where they are, and what."""
 
+    cases: np.ndarray
+    features: np.ndarray
+    values: np.ndarray
+    centers: np.ndarray
+    scales: np.ndarray  # how many scales above the center
+
+
+def flagged_cells(model: Any, X: Any) -> FlaggedCells:
+    """Return the outlying cells of a fit, the farthest from its center first."""
     centers = by_column(model, model.cluster_centers_)
     cells = by_column(model, validated(model, X, False, centers.dtype))
     _check_cases(model, cells.shape[0])
@@ -186,16 +194,24 @@ def cells_frame(model: Any, X: Any) -> Any:
     values = np.asarray(cells[cases, features]).ravel()
     own = centers[model.labels_[cases], features]
     scales = (values - own) / model.cell_scales_[features]
-    columns = {
-        "case": case_names(model)[cases],
-        "feature": feature_names(model)[features],
-        "value": values,
-        "cluster": model.labels_[cases],
-        "center": own,
-        "scales": scales,
-    }
     order = np.argsort(-np.abs(scales), kind="stable")
-    return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
+    return FlaggedCells(*(part[order] for part in (cases, features, values, own, scales)))
+
+
+def cells_frame(model: Any, X: Any) -> Any:
+    """Return a frame with a row an outlying cell, the farthest from its center first."""
+    import pandas as pd
+
+    found = flagged_cells(model, X)
+    columns = {
+        "case": case_names(model)[found.cases],
+        "feature": feature_names(model)[found.features],
+        "value": found.values,
+        "cluster": model.labels_[found.cases],
+        "center": found.centers,
+        "scales": found.scales,
+    }
+    return pd.DataFrame(columns)
 
 
 def observed_share(model: Any, X: Any) -> np.ndarray:

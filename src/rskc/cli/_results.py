@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rskc.cli._options import NAMES
+from rskc.cli._read import what_was_read
 from rskc.cli._repeat import fit_command, run_of
 from rskc.cli._tables import Data
 from rskc.wording import count, on_outliers
@@ -224,7 +225,13 @@ class Result:
             labels=data.table.labels,
             run={name: value for name, value in run.items() if value is not None},
             units=data.units,
+            read=self.read,
         )
+
+    @cached_property
+    def read(self) -> dict[str, Any]:
+        """What was read of the table, and every note on it."""
+        return what_was_read(self.data, self.counts.n_cases, self.warnings)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -249,6 +256,7 @@ class Result:
                 "constant": table.constant,
                 "empty": table.empty,
             },
+            "read": self.read,
             "reading": data.reading,
             "standardization": {
                 "of": data.preparer.standardize_ or "none",
@@ -261,6 +269,7 @@ class Result:
             "truth": self._truth(),
             "warnings": [str(each) for each in self.warnings],
             "notes": data.notes,
+            "try_next": self.advice,
             "seconds": {"reading": data.seconds, "clustering": self.seconds},
             "versions": environment(),
         }

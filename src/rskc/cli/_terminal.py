@@ -28,14 +28,19 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
         _ = result.advice
     for finding in result.findings:
         _show_finding(finding, console)
-    console.print("", bold(headline(result)), "", _clusters(result))
+    console.print("", bold(headline(result)))
+    for item in result.advice:
+        if item["alarm"]:
+            console.print(Text.assemble((f"{item['about']}: ", "bold yellow"), item["brief"]))
+    console.print("", _clusters(result))
     for heading, words in _facts(result):
         console.print(Text.assemble((f"{heading}: ", "cyan"), words))
     sentences = [each for each in result.warnings if not isinstance(each, FitWarning)]
     console.note(*result.data.notes, *sentences)
-    if result.advice:
+    advice = [item for item in result.advice if not item["alarm"]]
+    if advice:
         console.print("", bold("What to try next"))
-    for item in result.advice:
+    for item in advice:
         console.print(Text.assemble((f"{item['about']}: ", "cyan"), item["brief"]))
     if folder is not None:
         console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)

@@ -16,6 +16,7 @@ The searches of ``rskc.selection`` have displays too, which need no X::
 ``plot``, is imported when something is drawn and not before; no display calls ``plt.show``.
 """
 
+from rskc.displays.cells import CellsDisplay
 from rskc.displays.clest import ClestDisplay
 from rskc.displays.clusters import ClusterDisplay
 from rskc.displays.consensus import ConsensusDisplay
@@ -32,6 +33,7 @@ from rskc.displays.trimming import TrimCurvesDisplay
 from rskc.displays.weights import WeightsDisplay
 
 __all__ = [
+    "CellsDisplay",
     "ClestDisplay",
     "ClusterDisplay",
     "ConsensusDisplay",

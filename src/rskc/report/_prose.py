@@ -1,4 +1,4 @@
-"""What the page says in sentences: headline, meaning, and what to try next.
+"""What is wrong with a result, if anything, and what to try next.
 
 All of it follows from the numbers of the summary alone.
 """
@@ -6,14 +6,15 @@ All of it follows from the numbers of the summary alone.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rskc.columns import MUCH, SKEWED
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
-from rskc.wording import cleaned, count, number, on_outliers, percent, sentence_list
+from rskc.report._meaning import LOW_SILHOUETTE
+from rskc.wording import cleaned, count, number, percent, sentence_list
 
-LOW_SILHOUETTE = 0.25  # noise in hundreds of features has 0.2 to 0.3; digits .48, the paper's .54
 LOW_IN_CLUSTER = 0.15
 NEARLY_ALL = 0.9  # of the squared weights, whose sum is 1
 MANY_MISSING = 0.5
@@ -23,138 +24,22 @@ WIDE = 3  # times that the spread of a feature is that of others
 # this number. Outliers resemble one another by the dozen, not by the hundred.
 SMALL_SHARE, MOST_SMALL = 0.02, 100
 LONGEST_WARNING = 600
-
-
-def headline(summary: Mapping[str, Any]) -> str:
-    """Return the result in one sentence."""
-    data, result = summary["data"], summary["result"]
-    n, p, features = data["n_cases"], data["n_features"], result["features"]
-    if result["alike"]:
-        features = f"all {count(p, 'feature')} count alike"
-    if p == 1:
-        features = "there is one feature"
-    outliers = on_outliers(result["n_outliers"], data["n_blind"])
-    found = f"{count(result['n_found'], 'cluster')} found in {count(n, 'case')}"
-    if result["n_found"] == 1:
-        found = f"All {count(n, 'case')} are one group"
-    return f"{found}; {features}; {outliers}."
-
-
-def meaning(summary: Mapping[str, Any]) -> list[str]:
-    """Explain the headline to someone who has never heard of the method."""
-    return [
-        sentence
-        for part in (_on_clusters, _on_weights, _on_features, _on_outliers, _on_cells, _on_missing)
-        if (sentence := part(summary))
-    ]
-
-
-def _on_clusters(summary: Mapping[str, Any]) -> str:
-    result, sizes = summary["result"], [c["size"] for c in summary["clusters"] if c["size"]]
-    if result["n_found"] < 2:
-        return "All cases are in one group."
-    word = "and" if len(sizes) == 2 else "to"
-    ends = f"{min(sizes):,} {word} {max(sizes):,}" if min(sizes) < max(sizes) else f"{max(sizes):,}"
-    text = (
-        f"The cases fall into {result['n_found']} groups of {ends} cases that resemble one another."
-    )
-    mean = result["silhouette"]
-    if mean is None:
-        return text
-    if mean >= 0.5:
-        verdict = "most cases have a clear place"
-    elif mean >= LOW_SILHOUETTE:
-        verdict = "the groups are separated but overlap"
-    else:
-        verdict = "the groups overlap much, and the result should not be trusted alone"
-    return (
-        f"{text} On average the squared distance of a case to the center of its own group is "
-        f"{percent(mean)} less than to the next one (the mean silhouette is {mean:.2f}; 0 would be "
-        f"halfway between two centers): {verdict}."
-    )
-
-
-def _on_weights(summary: Mapping[str, Any]) -> str:
-    """Say that cases do not all count the same, and what they weigh."""
-    data, clusters = summary["data"], [c for c in summary["clusters"] if c["size"]]
-    if data["weight"] is None:
-        return ""
-    shares = [c["weight_share"] for c in clusters]
-    total = f"the {data['n_cases']:,} cases have a weight of {number(data['weight'], 6)} in all"
-    text = f"Cases do not all count the same: {total}"
-    if len(clusters) > 1:
-        text += f", of which the groups have {percent(min(shares))} to {percent(max(shares))}"
-    text += ". Centers, features, outliers, means, shares and error rates go by weight."
-    if data["n_without_weight"]:
-        none = count(data["n_without_weight"], "case has", "cases have")
-        text += f" {none} weight 0, and took no part but got a cluster."
-    return text
-
-
-def _on_features(summary: Mapping[str, Any]) -> str:
-    result = summary["result"]
-    if result["alike"] and result["n_clusters"] == 1:
-        return "With one group there is nothing to choose features by: all count alike."
-    if result["alike"]:
-        return "All features count alike: no choice among them was asked for."
-    names = sentence_list([cleaned(name, 32) for name in result["top_features"]])
-    verb = "separates" if len(result["top_features"]) == 1 else "separate"
-    rest, best = result["n_units"] - result["n_selected"], f"; {names} {verb} the groups best"
-    best = best if result["n_clusters"] > 1 else ""
-    text = f"{result['features'][0].upper()}{result['features'][1:]}{best}."
-    if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
-        text += " With these alone, nearly all cases would be in the same groups."
-    others = f"{count(rest, result['noun'])} {'has' if rest == 1 else 'have'}"
-    return f"{text} {others} no weight in the comparison." if rest else text
-
-
-def _on_outliers(summary: Mapping[str, Any]) -> str:
-    result = summary["result"]
-    outlying, n_trimmed = result["n_outliers"], result["n_trimmed"]
-    text = "All cases contributed to the centers: nothing was trimmed."
-    if n_trimmed:
-        who = f"the {n_trimmed:,} that lay farthest from their centers were"
-        who = who if n_trimmed > 1 else "the one that lay farthest from its center was"
-        text = (
-            f"So that unusual cases cannot distort the groups, {who} left out when the centers "
-            "were computed."
-        )
-    if not outlying:
-        return f"{text} In the end, none is unusually far from its center."
-    far = "One case is" if outlying == 1 else f"{outlying:,} cases are"
-    of = "its center" if outlying == 1 else "their centers"
-    weighted, unweighted = result["n_weighted"], result["n_unweighted"]
-    how = f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
-    how = how if weighted and unweighted and outlying > 1 and not result["alike"] else ""
-    look = "worth a look, be it an error or something new"
-    if summary["data"]["weight"] is not None:
-        look = f"{percent(result['outlier_share'])} of the weight, {look}"
-    return f"{text} {far} unusually far from {of}{how}: {look}."
-
-
-def _on_cells(summary: Mapping[str, Any]) -> str:
-    words = summary["result"].get("cells")  # of earlier versions nothing is known
-    return f"{words[0].upper()}{words[1:]}. They take no part in the centers." if words else ""
-
-
-def _on_missing(summary: Mapping[str, Any]) -> str:
-    data = summary["data"]
-    if not data["n_missing"]:
-        return ""
-    cells, share = count(data["n_missing"], "cell"), percent(data["share_missing"])
-    verb = "is" if data["n_missing"] == 1 else "are"
-    text = f"{cells} of the table ({share}) {verb} missing. They were left out, not filled in."
-    if not data["n_blind"]:
-        return text
-    blind = count(data["n_blind"], "case")
-    judged = "It is" if data["n_blind"] == 1 else "They are"
-    return (
-        f"{text} Of {blind} nothing is observed in the features that have weight. {judged} not "
-        "counted among the outliers."
-    )
-
-
-# What to try next
+MANY_OUTLIERS = 0.15  # of the cases
+UNSTABLE = 0.6  # median Jaccard index of a cluster over half-samples
+MOST_WEIGHT = 0.8  # squared weight of a single feature, of three and more
+# Findings for which the answer should not be trusted: they stand at the top.
+ALARMS = frozenset(
+    {
+        "A gradient",
+        "Many outliers",
+        "Unstable clusters",
+        "One feature decides",
+        "Small clusters",
+        "Clusters overlap",
+        "No feature differs",
+        "Not converged",
+    }
+)
 
 
 Names = Mapping[str, str]
@@ -183,15 +68,18 @@ IN_BRIEF = {
 }
 
 
-def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[str, str]]:
+def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[str, Any]]:
     """Return what to look at again, the most important first.
 
-    ``about`` is a few words, ``text`` a finding with a remedy, and ``brief`` the same in at most
-    two lines of a terminal. ``facts`` has the keys ``data``, ``result``, ``clusters``,
-    ``warnings``, ``warning_kinds`` and ``searches`` of the summary; ``names`` has other names for
-    parameters and searches.
+    ``about`` is a few words, ``text`` a finding with a remedy, ``brief`` the same in at most two
+    lines of a terminal, and ``alarm`` says whether the answer should not be trusted. ``facts`` has
+    the keys ``data``, ``result``, ``clusters``, ``warnings``, ``warning_kinds``, ``searches`` and
+    ``stability`` of the summary; ``names`` has other names for parameters and searches.
     """
     rules = (
+        _gradient,
+        _many_outliers,
+        _unstable,
         _units,
         _warned,
         _one_cluster,
@@ -212,6 +100,7 @@ def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[st
         found += rule(facts | {"found": found})
     return [
         {"about": about, "text": text, "brief": _brief(about, text, facts["names"])}
+        | {"alarm": about in ALARMS}
         for about, text in found
     ]
 
@@ -224,6 +113,44 @@ def _brief(about: str, text: str, names: Names) -> str:
 
 
 Pairs = Iterator[tuple[str, str]]
+
+
+def _gradient(facts: dict[str, Any]) -> Pairs:
+    """Say that clusters are slices of a gradient, and that a partition is a choice."""
+    slices = [search.get("n_slices") for search in facts["searches"] if search.get("n_slices")]
+    if slices and facts["result"]["n_clusters"] == 1:
+        remedy = facts["names"].with_value("n_clusters", slices[0])
+        yield (
+            "A gradient",
+            "The cases lie along a gradient without gaps: any clusters are slices of it. To cut it "
+            f"all the same, give {remedy}.",
+        )
+
+
+def _many_outliers(facts: dict[str, Any]) -> Pairs:
+    result = facts["result"]
+    share = result["outlier_share"]
+    if result["n_clusters"] > 1 and share is not None and share >= MANY_OUTLIERS:
+        more = facts["names"].with_value("n_clusters", result["n_clusters"] + 1)
+        yield (
+            "Many outliers",
+            f"{percent(share)} of the cases look like outliers, and the clusters are those of the "
+            f"others; they may be clusters of their own: try {more}.",
+        )
+
+
+def _unstable(facts: dict[str, Any]) -> Pairs:
+    stability, K = facts["stability"], facts["result"]["n_clusters"]
+    low = [f"{k} ({value:.2f})" for k, value in enumerate(stability or []) if value < UNSTABLE]
+    if low:
+        fewer = facts["names"].with_value("n_clusters", K - 1)
+        remedy = f"try {fewer}" if K > 2 else "do not rely on it"
+        some = "other cases would give another one" if len(low) == 1 else "others come by chance"
+        yield (
+            "Unstable clusters",
+            f"Cluster{'s' * (len(low) > 1)} {sentence_list(low, 3)}, by the median Jaccard index: "
+            f"{some}; {remedy}.",
+        )
 
 
 def _units(facts: dict[str, Any]) -> Pairs:
@@ -246,7 +173,8 @@ def _warned(facts: dict[str, Any]) -> Pairs:
 
 
 def _one_cluster(facts: dict[str, Any]) -> Pairs:
-    if facts["result"]["n_clusters"] > 1:
+    is_gradient = any(about == "A gradient" for about, _ in facts["found"])
+    if facts["result"]["n_clusters"] > 1 or is_gradient:
         return
     tables = [s["table"] for s in facts["searches"] if "n_clusters" in s["suggests"]]
     why = "With one cluster there is nothing to separate, and no weights to learn"
@@ -332,13 +260,16 @@ def _bound(facts: dict[str, Any]) -> Pairs:
 def _one_feature(facts: dict[str, Any]) -> Pairs:
     result, p = facts["result"], facts["result"]["n_units"]
     bound = result["l1_bound"]
-    if bound is None or p == 1 or result["top_share"] < NEARLY_ALL:
+    if bound is None or p == 1 or result["top_share"] < (NEARLY_ALL if p < 3 else MOST_WEIGHT):
         return
     if bound <= 1 + 1e-9 and not result["automatic"]:  # it was asked for
         return
     if any(_units(facts)) or UNSTANDARDIZED in facts["warning_kinds"]:  # which say so already
         return
     spreads, remedy = facts["data"]["spreads"], "leave it out to see whether there are others."
+    if "drop" in facts["names"]:
+        option = facts["names"].with_value("drop", shlex.quote(result["top_feature"]))
+        remedy = f"to see whether there are others, leave it out by {option}"
     is_wide = spreads and spreads["largest"] == result["top_feature"] and spreads["ratio"] >= WIDE
     if is_wide and facts["names"][STANDARDIZE]:
         remedy = f"if its units differ, try {facts['names'][STANDARDIZE]}"

@@ -140,6 +140,7 @@ def _stability(search: Stability, finding: Finding) -> dict[str, Any]:
         "curve": _columns(table, "n_clusters", "stability", "agreement", "p_value"),
         "threshold": float(search.threshold),
         "chosen": search.n_clusters_,
+        "n_slices": getattr(search, "n_slices_", None),  # of a gradient
         "splits": {
             "n_clusters": plain_numbers(np.tile(table.n_clusters, len(agreements))[made]),
             "value": plain_numbers(agreements.ravel()[made]),

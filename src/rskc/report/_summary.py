@@ -27,9 +27,11 @@ from rskc.report._facts import (
     plain_numbers,
 )
 from rskc.report._figures import figures_of
-from rskc.report._prose import advise, headline, meaning
+from rskc.report._meaning import headline, meaning
+from rskc.report._prose import advise
 from rskc.report._searches import sections_of
 from rskc.report._sure import how_sure, known_by_half_samples
+from rskc.selection.firmness import stability_for
 from rskc.snippets import LONGEST, in_python, parameters_of, snippet_of
 from rskc.summary import bounds_cells, count_features, words_on_cells
 from rskc.validation import is_word
@@ -77,12 +79,14 @@ def summarize(
     case_names: Any = None,
     title: str | None = None,
     run: Mapping[str, Any] | None = None,
+    read: Mapping[str, Any] | None = None,
     names: Mapping[str, str] = NO_OTHER_NAMES,
     units: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return all that the page says as dicts, lists, numbers and strings, fit for JSON.
 
-    ``names`` has other names for parameters and searches in advice, such as options of a command.
+    ``read`` is what is known of the file, as the command line puts it together. ``names`` has other
+    names for parameters and searches in advice, such as options of a command.
     ``units`` has the center and scale of columns that were standardized, by name: means are then
     those of the table before.
     """
@@ -107,6 +111,7 @@ def summarize(
         "headline": headline(summary),
         "meaning": meaning(summary),
         "advice": advise(summary, names),
+        "read": read,
         "figures": figures_of(facts),
         "features": features,
         "cases": _noted(
@@ -134,6 +139,7 @@ def advice_on(
 def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
     """Return the numbers that sentences and advice are made of."""
     warnings = list(facts.model.warnings_)
+    search = None if facts.K == 1 else stability_for(searches, facts.model)
     kinds = getattr(facts.model, "warning_kinds_", None)  # files of earlier versions have none
     return {
         "data": _data(facts),
@@ -142,6 +148,7 @@ def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
         "warnings": warnings,
         "warning_kinds": list(kinds) if kinds else [""] * len(warnings),
         "searches": sections_of(searches),
+        "stability": None if search is None else search.cluster_stability_.tolist(),
     }
 
 

@@ -41,8 +41,9 @@ LIKELY = 0.1
 # At the true number of the designs of benchmarks/number.py it is .1 at most, but .6 to .7 where a
 # cluster is small or hardly stable (seeds 100, 400 and 401); of slices of lines, curves and planes
 # .7 to .99. The second holds where more clusters come nearly back too and have no dip: slices may
-# be thinner. No smaller number is looked at then: halves of a ring or a horseshoe have a dip, as
-# they bend.
+# be thinner. Where fewer clusters are stable and have a dip for certain, nothing is refused: halves
+# that make more of them need not find the same ones. A ring or a horseshoe, whose halves have a dip
+# as they bend, is taken for clusters therefore.
 SLICES, THINNER = 0.6, 0.25
 # Two neighbors with a p-value of one cloud of at most this are no slices: a half of the cases may
 # miss a small cluster, whose cases then show no dip. Of slices it is .04 and more.
@@ -309,6 +310,9 @@ class Stability(Search):
         more = (fit for k, fit in fits.items() if k > K and fit.stability >= self.nearly)
         thinner = any(fit.dip > SLICES for fit in more)
         if K == 1 or (K > 2 and fits[K].cloud.pair <= SURE):
+            return False
+        fewer = (fit for k, fit in fits.items() if k < K and fit.stability >= self.threshold)
+        if any(fit.dip <= self.level for fit in fewer):
             return False
         return fits[K].dip > (THINNER if thinner else SLICES)
 

@@ -101,9 +101,16 @@ export function parts(color) {
   return [number >> 16, (number >> 8) & 255, number & 255];
 }
 
-/** @param {number} red @param {number} green @param {number} blue */
+/**
+ * Black or white, whichever has more contrast (WCAG): at least 4.58 on any color.
+ * @param {number} red @param {number} green @param {number} blue
+ */
 export function inkOn(red, green, blue) {
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#16191d" : "#ffffff";
+  const [r, g, b] = [red, green, blue].map((part) => {
+    const share = part / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
 }
 
 /**
@@ -185,11 +192,13 @@ export function radios(fieldset, name, words, chosen, choose) {
 /**
  * Fit a canvas to its place, in the pixels of the screen.
  * @param {any} canvas
- * @param {number} height
+ * @param {number} least height; a place that is higher is filled
  * @returns {{ pen: CanvasRenderingContext2D, width: number, height: number }}
  */
-export function fitted(canvas, height) {
-  const width = canvas.parentElement.clientWidth;
+export function fitted(canvas, least) {
+  const place = canvas.parentElement;
+  place.style.minHeight = `${Math.round(least)}px`;
+  const [width, height] = [place.clientWidth, place.clientHeight];
   const ratio = window.devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);

@@ -90,10 +90,7 @@ class Plane {
 
   draw() {
     const width = this.canvas.parentElement.clientWidth;
-    const { pen, height } = fitted(
-      this.canvas,
-      Math.round(Math.max(280, Math.min(760, 0.95 * width))),
-    );
+    const { pen, height } = fitted(this.canvas, Math.max(280, Math.min(760, 0.95 * width)));
     this.width = width;
     this.height = height;
     pen.clearRect(0, 0, width, height);

@@ -3,7 +3,8 @@ import { byId, fitted, short } from "./dom.js";
 import { mark, middle } from "./plane.js";
 /** @import { Store } from "./state.js" */
 
-const [ROW, LEFT, BOTTOM] = [46, 34, 26];
+const [LEAST_ROW, MOST_ROW, LEFT, BOTTOM] = [46, 110, 34, 26];
+let row = LEAST_ROW; // higher where there is room
 
 /**
  * @param {Store} store
@@ -34,8 +35,10 @@ function drawValues(store, colors) {
   const j = store.view.feature ?? data.weights(s).features[0];
   const values = j === undefined ? null : data.values(j);
   const K = data.numberOf(s);
-  const { pen, width, height } = fitted(byId("values"), K * ROW + BOTTOM);
-  pen.clearRect(0, 0, width, height);
+  const { pen, width, height: place } = fitted(byId("values"), K * LEAST_ROW + BOTTOM);
+  row = Math.min(MOST_ROW, (place - BOTTOM) / K);
+  const height = K * row + BOTTOM;
+  pen.clearRect(0, 0, width, place);
   byId("value-name").textContent = j === undefined ? "" : data.features[j];
   const note = byId("value-note");
   if (!values) {
@@ -55,7 +58,7 @@ function drawValues(store, colors) {
   const scatter = (/** @type {number} */ i, /** @type {number} */ times) =>
     (((i * times) >>> 8) % 1000) / 1000 - 0.5;
   const down = (/** @type {number} */ i) =>
-    labels[i] * ROW + ROW / 2 + scatter(i, 2654435761) * (ROW - 18);
+    labels[i] * row + row / 2 + scatter(i, 2654435761) * (row - 18);
   const radius = data.n > 2000 ? 1.6 : 2.6;
   const dot = (/** @type {number} */ i, /** @type {number} */ across) => {
     pen.globalAlpha = !marked || marked[i] ? 0.7 : 0.08;
@@ -144,7 +147,7 @@ function drawCategories(pen, colors, names, groups, at, room, height) {
     pen.fillStyle = colors.ink;
     groups.forEach((group, k) => {
       const count = group.filter((value) => value === place).length;
-      const y = k * ROW + ROW / 2 + 4;
+      const y = k * row + row / 2 + 4;
       const share = `${Math.round((100 * count) / group.length)}%`;
       if (count) pen.fillText(share, at(place) + room / 2 - 2, y);
     });
@@ -173,7 +176,7 @@ function shortened(pen, name, room) {
  * @param {(value: number) => number} x
  */
 function drawBox(pen, colors, group, k, x) {
-  const y = k * ROW + ROW / 2;
+  const y = k * row + row / 2;
   drawNumber(pen, colors, k);
   if (!group.length) return;
   const sorted = group.slice().sort((a, b) => a - b);
@@ -191,7 +194,7 @@ function drawBox(pen, colors, group, k, x) {
 
 /** @param {CanvasRenderingContext2D} pen @param {any} colors @param {number} k */
 function drawNumber(pen, colors, k) {
-  const y = k * ROW + ROW / 2;
+  const y = k * row + row / 2;
   pen.textAlign = "center";
   pen.font = "600 12px system-ui, sans-serif";
   pen.beginPath();

@@ -53,6 +53,7 @@
     };
     const { view } = await window.vegaEmbed(box, { ...chart.spec, datasets }, options);
     window.rskc.views[chart.id] = view;
+    box.querySelector("svg").setAttribute("aria-hidden", "true"); // the box says what it shows
     box.dataset.drawn = "yes";
   }
 
