@@ -240,10 +240,9 @@ def test_raw_counts_are_prepared_and_the_number_of_clusters_chosen():
         assert {int(name) // 20 for name in ranked["names"][str(k)][:10]} == {kind}
         assert (np.diff(ranked["scores"][str(k)][:10]) <= 1).all()
         assert (ranked["scores"][str(k)][:10] > 0).all()
-    as_it_is = rskc.anndata.cluster(adata, 3, prepare=None, n_init=5, random_state=0)
-    assert_array_equal(
-        as_it_is.labels_, RobustSparseKMeans(3, n_init=5, random_state=0).fit(counts).labels_
-    )
+    options = {"n_init": 5, "random_state": 0, "cells": None}
+    as_it_is = rskc.anndata.cluster(adata, 3, prepare=None, **options)
+    assert_array_equal(as_it_is.labels_, RobustSparseKMeans(3, **options).fit(counts).labels_)
 
 
 def test_an_object_is_no_table(adata):

@@ -90,8 +90,9 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    log_ : ndarray of bool of shape (n_features,)
-        Features of which logarithms are taken.
+    log_ : ndarray of int of shape (n_features,)
+        Above 0 for features of which logarithms are taken: 1 of what is at least a floor, 2 of 1
+        plus what may be 0.
     unit_ : ndarray of shape (n_features,)
         The floor of these, or the unit of their zeros.
     counts_ : bool
@@ -128,7 +129,7 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> age = np.linspace(20, 80, 50)
     >>> preparer = Preparer().fit(np.column_stack([income, age]))
     >>> preparer.log_
-    array([ True, False])
+    array([1, 0])
     >>> print(preparer.describe())
     logarithms of 1 of 2 columns (x0); columns centered and divided by their spread
 
