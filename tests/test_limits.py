@@ -203,7 +203,8 @@ def test_a_fit_takes_hardly_more_than_twice_the_data(monkeypatch, options, dtype
     assert 1 + peak / X.nbytes < (2.6 if dtype == np.float32 else 2.4)
 
 
-# One table of 48 kB left behind by each fit would be 9 MB in the end.
+# One table of 48 kB left behind by each fit would be 9 MB in the end. On a busy machine parts of a fit
+# are made twice, at most once for each thread at a time: 3 MB of work space more were seen.
 MANY_FITS = """
 import gc, resource
 import numpy as np
@@ -231,4 +232,4 @@ print(-fits(40) + fits({number}))
 @needs_limits
 @pytest.mark.parametrize("number", [200, pytest.param(1000, marks=pytest.mark.slow)])
 def test_many_fits_take_no_more_memory_than_few(number):
-    assert float(run(MANY_FITS.replace("{number}", str(number)))) < 3
+    assert float(run(MANY_FITS.replace("{number}", str(number)))) < 5
