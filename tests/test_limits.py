@@ -203,8 +203,8 @@ def test_a_fit_takes_hardly_more_than_twice_the_data(monkeypatch, options, dtype
     assert 1 + peak / X.nbytes < (2.6 if dtype == np.float32 else 2.4)
 
 
-# One table of 48 kB left behind by each fit would be 9 MB in the end. On a busy machine parts of a fit
-# are made twice, at most once for each thread at a time: 3 MB of work space more were seen.
+# One table of 48 kB left behind by each fit would be 9 MB in the end. On a busy machine parts
+# of a fit are made twice, at most once for each thread at a time: 3 MB more were seen.
 MANY_FITS = """
 import gc, resource
 import numpy as np
