@@ -185,15 +185,18 @@ export class Data {
    */
   coded(j) {
     const values = this.values(j);
-    if (!values) return [];
+    const place = this.shownAt.get(j);
+    if (!values || place === undefined) return [];
     const categories = this.categories(j);
     if (categories) return indicators(values, categories.length);
-    const place = this.shownAt.get(j);
     const scale = this.words.scales[place];
     const unit = this.words.log_units[place];
     // As rskc.preparation has them: logarithms from a floor, or from 0 in units.
-    const logs = [(v) => v, (v) => Math.log(Math.max(v, unit)), (v) => Math.log1p(v / unit)];
-    const log = logs[this.words.logs[place]];
+    const kind = this.words.logs[place];
+    const log = (/** @type {number} */ value) => {
+      if (kind === 0) return value;
+      return kind === 1 ? Math.log(Math.max(value, unit)) : Math.log1p(value / unit);
+    };
     return [values.map((value) => log(value) / scale)];
   }
 }

@@ -35,10 +35,10 @@ function drawValues(store, colors) {
   const j = store.view.feature ?? data.weights(s).features[0];
   const values = j === undefined ? null : data.values(j);
   const K = data.numberOf(s);
-  const { pen, width, height: place } = fitted(byId("values"), K * LEAST_ROW + BOTTOM);
-  row = Math.min(MOST_ROW, (place - BOTTOM) / K);
+  const { pen, width, height: space } = fitted(byId("values"), K * LEAST_ROW + BOTTOM);
+  row = Math.min(MOST_ROW, (space - BOTTOM) / K);
   const height = K * row + BOTTOM;
-  pen.clearRect(0, 0, width, place);
+  pen.clearRect(0, 0, width, space);
   byId("value-name").textContent = j === undefined ? "" : data.features[j];
   const note = byId("value-note");
   if (!values) {
