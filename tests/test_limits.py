@@ -160,8 +160,8 @@ def test_no_groups_are_no_limit(tmp_path, monkeypatch):
 
 @needs_limits
 def test_the_limit_of_a_process_counts():
-    program = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31)); "
-    program += "from rskc.machine import free_memory; print(free_memory())"
+    program = "import resource; from rskc.machine import free_memory; "
+    program += "resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31)); print(free_memory())"
     assert 0 < int(run(program)) < 2**31
 
 

@@ -109,8 +109,8 @@ def test_pixels_stay_as_they_are():
 def test_a_scale_of_floors_zeros_and_two_values_is_never_tiny():
     floored = np.maximum(rng.normal(size=1000), 0.7)
     rare = np.r_[np.zeros(990), np.ones(10)]
-    wild = np.r_[rng.normal(size=997), 1e6, 1e6, 1e6]
-    X = np.column_stack([floored, rare, wild, rng.normal(size=1000)])
+    outlying = np.r_[rng.normal(size=997), 1e6, 1e6, 1e6]
+    X = np.column_stack([floored, rare, outlying, rng.normal(size=1000)])
     made = Preparer(log=None, standardize="columns").fit(X)
     spread = made.transform(X).std(axis=0)
     assert_allclose(spread[[1, 3]], 1, atol=0.1)
