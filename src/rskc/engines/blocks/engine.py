@@ -80,7 +80,7 @@ class BlocksEngine(Engine):
             data.brought = None  # it is kept once
 
     def _take_cases(self, masses: np.ndarray | None) -> None:
-        """Note what cases count, in their blocks and here, and what is done with arrays of them."""
+        """Keep the case weights, in their blocks and here, and what is done with arrays."""
         blocks, data, node = self.blocks, self.data, None
         if masses is not None:
             parts = np.split(masses, np.cumsum(data.all_lengths)[:-1])

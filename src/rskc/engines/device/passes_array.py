@@ -106,7 +106,7 @@ def sums(
 ) -> tuple[Any, Any]:
     """Sum the cases of each group in double precision: totals (runs, K, q), counts (runs, K).
 
-    ``masses`` (runs, n) are what cases count, None for 1.
+    ``masses`` (runs, n) are the case weights, None for 1.
     """
     xp, runs = array_namespace(X), groups.shape[0]
     totals = xp.zeros((runs * K, X.shape[1]), dtype=xp.float64, device=device(X))
