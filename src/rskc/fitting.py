@@ -71,8 +71,19 @@ OF_SOME_FITS = (
 )
 
 
+class Rehearsal(NamedTuple):
+    """How a fit to a part of a table stands for the fit to all of it (:mod:`rskc.plan`)."""
+
+    n_searched: int | None  # cases that the search is made on; None for as many as usual
+    share: float  # of the cells: limits of memory shrink as much
+
+
 def fit(
-    model: Any, X: Any, warm: Sequence[Warm] = (), sample_weight: Any = None
+    model: Any,
+    X: Any,
+    warm: Sequence[Warm] = (),
+    sample_weight: Any = None,
+    rehearsal: Rehearsal = Rehearsal(None, 1.0),
 ) -> list[FitWarning]:
     """Fit a model, from known solutions too, and return what there is to warn of."""
     case_names = names_of_cases(X)
@@ -80,11 +91,14 @@ def fit(
     counting = counting_cases(X, sample_weight)
     own, names = counting.of(X), counting.names(case_names)
     with solver_settings(model.verbose):
-        engine = make_engine(model, own, counting.masses)
+        size = rehearsal.n_searched
+        engine = make_engine(model, own, counting.masses, size)
+        engine.stand_for_more(rehearsal.share)
         problem = make_problem(model, engine)
         engine.expect(problem.n_clusters, problem.n_trim)
         with overflow_explained(model, engine, own, names):
-            made = _solve(model, engine, problem, make_starts(model, own, engine, problem), warm)
+            starts = make_starts(model, own, engine, problem, size)
+            made = _solve(model, engine, problem, starts, warm)
             check_finite(made.solution)
         if made.cells is not None:
             engine = bounded_engine(engine, made.cells.limits)
@@ -175,15 +189,19 @@ def solver_settings(verbose: Any) -> Iterator[None]:
         yield
 
 
-def make_engine(model: Any, X: Any, masses: np.ndarray | None = None) -> Engine:
+def make_engine(
+    model: Any, X: Any, masses: np.ndarray | None = None, n_searched: int | None = None
+) -> Engine:
     """Return the engine for validated data; cases with no observed value are left out."""
     options: dict[str, Any] = {"masses": masses, "n_threads": check_n_threads(model.n_threads)}
     if is_dask(X) and masses is None:
-        options["wanted"] = _expected_cases(model, *X.shape)
+        options["wanted"] = _expected_cases(model, *X.shape, n_searched)
     return engine_for(X, drop_unobserved=True, **options)
 
 
-def _expected_cases(model: Any, n: float, p: int) -> np.ndarray | None:
+def _expected_cases(
+    model: Any, n: float, p: int, n_searched: int | None
+) -> np.ndarray | None:
     """Return the cases that ``make_starts`` will draw, if X need not be read for that.
 
     One pass over the data is enough for the look and for their rows then.
@@ -191,7 +209,7 @@ def _expected_cases(model: Any, n: float, p: int) -> np.ndarray | None:
     K, random_state = model.n_clusters, check_seed(model.random_state)
     if not (isinstance(model.init, str) and isinstance(K, int) and n == n):  # n may be NaN
         return None
-    return draw_cases(int(n), p, K, copy.deepcopy(random_state))
+    return draw_cases(int(n), p, K, copy.deepcopy(random_state), n_searched)
 
 
 def make_problem(model: Any, engine: Engine) -> Problem:
@@ -273,7 +291,9 @@ def check_rule(model: Any) -> tuple[str, float | None]:
     return rule, cutoff
 
 
-def make_starts(model: Any, X: Any, engine: Engine, problem: Problem) -> Starts:
+def make_starts(
+    model: Any, X: Any, engine: Engine, problem: Problem, n_searched: int | None = None
+) -> Starts:
     """Draw what the restarts begin with, or take the centers that are given."""
     K, p, init = problem.n_clusters, engine.n_features, model.init
     n_init = _n_starts(model, engine, problem)
@@ -281,7 +301,7 @@ def make_starts(model: Any, X: Any, engine: Engine, problem: Problem) -> Starts:
     if isinstance(init, str):
         check_choice("init", init, ("auto", *INITS), ", an array or a callable")
         inits = auto_inits(problem) if init == "auto" else (init,)
-        cases = search_cases(engine, K, random_state)  # first: before n_init is known
+        cases = search_cases(engine, K, random_state, n_searched)  # first: before n_init is known
         return DrawnStarts(inits, random_state.random_sample((n_init, K)), cases)
     given = [init]
     if callable(init):

@@ -182,8 +182,10 @@ def search_size(n: int, p: int, K: int) -> int:
     return n if n <= 2 * most else most
 
 
-def search_cases(engine: Engine, K: int, random_state: np.random.RandomState) -> Sampled | None:
-    """Draw the cases on which the search is made; None if these are all.
+def search_cases(
+    engine: Engine, K: int, random_state: np.random.RandomState, size: int | None = None
+) -> Sampled | None:
+    """Draw the cases on which the search is made, so many or as many as usual; None for all.
 
     Where cases have masses, they are drawn in proportion to these, and count alike in the sample: a
     few that have most of the mass would be missed by others. One of very much mass is drawn several
@@ -191,9 +193,9 @@ def search_cases(engine: Engine, K: int, random_state: np.random.RandomState) ->
     """
     n, p = engine.n_cases, engine.n_features
     if not engine.weighted:
-        cases = draw_cases(n, p, K, random_state)
+        cases = draw_cases(n, p, K, random_state, size)
         return None if cases is None else Sampled(cases)
-    most = search_size(n, p, K)
+    most = size or search_size(n, p, K)
     if n == most:
         return None
     # One in each of even parts of the mass: no order of the cases can be in step with them.
@@ -202,9 +204,11 @@ def search_cases(engine: Engine, K: int, random_state: np.random.RandomState) ->
     return Sampled(numbers, counts.astype(np.float64))
 
 
-def draw_cases(n: int, p: int, K: int, random_state: np.random.RandomState) -> np.ndarray | None:
+def draw_cases(
+    n: int, p: int, K: int, random_state: np.random.RandomState, size: int | None = None
+) -> np.ndarray | None:
     """Draw some of n cases that all count alike; None if the search is made on all of them."""
-    most = search_size(n, p, K)
+    most = size or search_size(n, p, K)
     if n == most:
         return None
     return np.sort(sample_without_replacement(n, most, random_state=random_state))

@@ -83,13 +83,18 @@ class LocalScheduler:
         def run(own: list) -> Sequence:
             return dask.get(cull(graph, own)[0], own)
 
-        threads = _threads(dask.config.get("num_workers", None) or CPU_COUNT)
+        threads = _threads(self.n_threads)
         made = [threads.submit(run, own) for own in keys]
         try:
             return [future.result() for future in made]
         finally:
             for future in made:
                 future.cancel()
+
+    @property
+    def n_threads(self) -> int:
+        """How many blocks are in work at a time."""
+        return dask.config.get("num_workers", None) or CPU_COUNT
 
     def budget(self) -> int:
         """Return the bytes that the engine may use."""
@@ -148,6 +153,11 @@ class ClusterScheduler:
         self.client = client
         self.homes: dict[int, str] = {}
         self.workers: set[str] = set()
+
+    @property
+    def n_threads(self) -> int:
+        """How many blocks are in work at a time, on all workers together."""
+        return sum(self.client.nthreads().values()) or 1
 
     def budget(self) -> int:
         """Return the bytes that the engine may use, on all workers together."""

@@ -96,6 +96,9 @@ class Engine(CellPasses, CaseData):
     def expect(self, n_clusters: int, n_trim: float) -> None:
         """Get ready for problems with so many clusters and trimmed cases."""
 
+    def stand_for_more(self, share: float) -> None:
+        """Use memory as an engine would of whose cells these are a share: limits shrink as much."""
+
     def rows(self, cases: Any) -> np.ndarray:
         """Return some of the cases as they were given, in memory; NaN for a missing cell."""
         raise NotImplementedError

@@ -52,6 +52,9 @@ class MemoryEngine(InMemory, Engine):
         self._use(ops_of(masses))
         self.X, self.n_threads, self.passes = X, n_threads, passes
 
+    def stand_for_more(self, share):
+        self.rows_bytes = int(self.rows_bytes * share)
+
     def rows(self, cases):
         return self.X[cases]
 

@@ -113,6 +113,11 @@ class SparseEngine(MemoryEngine):
         if dense_bytes is None:
             self.dense_bytes = max(DENSE_BYTES, int(DENSE_SHARE * bytes_of(X)))
 
+    def stand_for_more(self, share):
+        super().stand_for_more(share)
+        own = int(DENSE_SHARE * bytes_of(self.X))
+        self.dense_bytes = max(int(DENSE_BYTES * share), own)
+
     def rows(self, cases):
         return self.X[cases].toarray()
 
