@@ -35,6 +35,7 @@ from rskc.solver.search import auto_starts, search_size
 from rskc.validation import is_word
 from rskc.wording import count
 
+CLOCK = time.perf_counter
 # Cells of the first part, and how much larger each of the next is, while it takes no longer than
 # some tenths of a second.
 FIRST_CELLS, STEP, MOST_SECONDS = 2**17, 4, 0.4
@@ -45,13 +46,14 @@ CASES_OF_CLUSTER, FEWEST_CASES = 25, 300
 # A search is stopped after this long. Its first tasks have few clusters: those that follow take
 # this many times as long.
 SEARCH_SECONDS, LATER_TASKS = 1.0, 1.3
-# Passes over tables that leave the caches take longer for each cell: settled on 1,000,000 x 50 and
-# 200,000 x 200 cells, where the parts told 0.6 to 0.85 of the time.
-BEYOND_CACHE = 1.35
+# A cell of a larger table takes longer than one of a part: passes leave the caches, and there are
+# more iterations. Settled on eight fits of 200 x 20,000 to 1,600,000 x 20, of which the parts told
+# 0.5 to 1.1 of the time.
+BEYOND = 1.3
 # The range is this many times as short and as long; of what was made as a whole, it is less.
 SPREAD, KNOWN_SPREAD = 1.6, 1.2
 # Of blocks: the bytes of a case while outliers are judged, and what a thread makes of its block.
-CASE_BYTES, BLOCK_SHARE = 40, 2.5
+CASE_BYTES, BLOCK_SHARE = 40, 4.5
 # Blocks of the part whose reads are counted.
 COUNTED_BLOCKS = 8
 
@@ -237,7 +239,7 @@ class _Took(NamedTuple):
     """What fitting a part took."""
 
     cells: int
-    seconds: float
+    amount: float  # of seconds, or bytes
 
 
 @dataclass(frozen=True)
@@ -263,15 +265,28 @@ class _Parts:
             model.set_params(n_features=max(1, model.n_features * p // whole[1]))
         if p < whole[1] and isinstance(model.l1_bound, float | int):
             model.set_params(l1_bound=max(1.0, model.l1_bound * (p / whole[1]) ** 0.5))
-        start = time.perf_counter()
+        start = CLOCK()
         fit(model, part.X, (), part.weights, Rehearsal(n_searched, share))
-        return time.perf_counter() - start
+        return CLOCK() - start
 
     def peak(self, part: _Table, share: float, n_searched: int | None = None) -> float:
-        """Fit a part again; return the bytes that a fit of the whole takes at its peak."""
+        """Fit a part; return the bytes that it takes at its peak."""
         with _traced(part.X) as peak:
             self.fit(part, share, n_searched)
-        return peak[0] / share
+        return peak[0]
+
+    def searched_peak(self, cells: int) -> float:
+        """Return the bytes that a search of the whole takes: by the line through two parts.
+
+        They have all features, or all cases where these are fewer.
+        """
+        n, p, found = self.size, self.whole[1], []
+        for most in {min(self.first_cells, cells // STEP), cells}:
+            rows = n if n <= p else max(min(n, FEWEST_CASES), most // p)
+            columns = max(1, min(p, most // n)) if n <= p and self._any_columns else p
+            part, own = self.table.part(rows, columns), rows * columns
+            found.append(_Took(own, self.peak(part, own / (n * p))))
+        return _carried_to(n * p, sorted(found), 0.0)
 
     @cached_property
     def n_init(self) -> Any:
@@ -283,6 +298,12 @@ class _Parts:
         problem = Problem(model.n_clusters, l1_bound=bound, n_features=model.n_features)
         return auto_starts(*self.whole, problem)
 
+    @property
+    def first_cells(self) -> int:
+        """Cells of the first part: more of a sparse matrix."""
+        X = self.table.X
+        return int(FIRST_CELLS / (X.nnz / np.prod(X.shape) + 1e-9)) if issparse(X) else FIRST_CELLS
+
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Yield larger and larger parts of what is searched on, up to all of it.
 
@@ -291,7 +312,7 @@ class _Parts:
         are left out of tall tables, features alone of wide ones.
         """
         n, p, K = self.size, self.whole[1], self.model.n_clusters
-        cells = FIRST_CELLS
+        cells = self.first_cells
         while cells < n * p:
             tall = min(n, max(1000, 2 * K * p))
             if n <= p and self._any_columns:
@@ -300,7 +321,7 @@ class _Parts:
                 yield max(cells // p, min(n, FEWEST_CASES, CASES_OF_CLUSTER * K)), p
             else:
                 share = (cells / (tall * p)) ** 0.5
-                yield max(FEWEST_CASES, int(tall * share)), max(1, int(p * share))
+                yield max(FEWEST_CASES, int(1.05 * tall * share)), max(1, int(p * share))
             cells *= STEP
         yield n, p
 
@@ -358,9 +379,6 @@ class _Needs(NamedTuple):
     seconds: float
     peak: float
     known: bool = False  # the whole was fitted
-    part: _Table | None = None  # of many cases, and what it took
-    of_part: _Took = _Took(0, 0.0)
-    n_searched: int | None = None
 
     def range(self, more: float = 0.0) -> tuple[float, float]:
         """Return the range of seconds, with some more."""
@@ -373,34 +391,33 @@ def _needs(parts: _Parts) -> _Needs:
     (n, p), searched, took, sizes = parts.whole, parts.size * parts.whole[1], [], []
     for size in parts.sizes():
         cells = size[0] * size[1]
-        part, share = parts.table.part(*size), cells / searched
-        took.append(_Took(cells, parts.fit(part, share)))
+        took.append(_Took(cells, parts.fit(parts.table.part(*size), cells / searched)))
         sizes.append(size)
-        if len(took) > 1 and STEP * took[-1].seconds > MOST_SECONDS:
+        if len(took) > 1 and STEP * took[-1].amount > MOST_SECONDS:
             break
-    seconds, peak = _carried_to(searched, took), parts.peak(part, share)
+    seconds, peak = _carried_to(searched, took), parts.searched_peak(cells)
     if parts.size == n:
-        return _Needs(seconds, peak, cells == n * p, part, took[-1])
+        known = cells == n * p
+        return _Needs(seconds if known else BEYOND * seconds, peak, known)
     few, columns = sizes[0]
     rows = min(n, max(STEP * few, LONG_WORK // (columns * parts.model.n_clusters)))
-    part, share = parts.table.part(rows, columns), rows * columns / (n * p)
-    last = _Took(rows * columns, parts.fit(part, share, few))
-    a_cell = max(last.seconds - took[0].seconds, 0.0) / (last.cells - took[0].cells)
-    seconds += BEYOND_CACHE * a_cell * n * p
-    return _Needs(seconds, max(peak, parts.peak(part, share, few)), False, part, last, few)
+    part, cells = parts.table.part(rows, columns), rows * columns
+    with _traced(part.X) as most:  # long passes are no slower for that
+        longer = parts.fit(part, cells / (n * p), few) - took[0].amount
+    seconds += max(longer, 0.0) / (cells - took[0].cells) * n * p
+    return _Needs(BEYOND * seconds, max(peak, most[0] / cells * n * p))
 
 
-def _carried_to(cells: int, took: list[_Took]) -> float:
-    """Return the seconds for so many cells, by the line through the last two parts."""
-    last = took[-1]
-    if cells == last.cells:
-        return last.seconds
-    slope = last.seconds / last.cells
-    if len(took) > 1:
-        before = took[-2]
-        steps = (last.seconds - before.seconds) / (last.cells - before.cells)
-        slope = float(np.clip(steps, slope / 2, slope))
-    return last.seconds + slope * (cells - last.cells)
+def _carried_to(cells: int, took: list[_Took], least: float = 0.5) -> float:
+    """Return the amount for so many cells, by the line through the last two parts.
+
+    A cell more takes at least a share of what a cell of the last part has taken.
+    """
+    last, slope = took[-1], took[-1].amount / took[-1].cells
+    if len(took) > 1 and last.cells > took[-2].cells:
+        steps = (last.amount - took[-2].amount) / (last.cells - took[-2].cells)
+        slope = float(np.clip(steps, least * slope, slope))
+    return last.amount + slope * (cells - last.cells)
 
 
 # ---- A fit of blocks
@@ -412,12 +429,12 @@ def _plan_of_blocks(table: _Table, model: Any) -> Plan:
 
     X, (n, p), scheduler = table.X, table.shape, scheduler_for()
     n_blocks, threads, budget = len(X.chunks[0]), scheduler.n_threads, scheduler.budget()
-    start = time.perf_counter()
+    start = CLOCK()
     known, n_read = _some_blocks(X, LONG_WORK // (p * model.n_clusters))
-    a_read = (time.perf_counter() - start) / n_read * n_blocks * min(n_read, threads) / threads
+    a_read = (CLOCK() - start) / n_read * n_blocks * min(n_read, threads) / threads
     parts = _Parts(_Table(known, None), model, (n, p))
     needs, small = _needs(parts), FIRST_CELLS // p
-    few, rows = (small, len(known)) if small < parts.size < n else (None, STEP * small)
+    few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)
     known = known[:rows]
     share, n_counted = known.size / (n * p), min(n_blocks, COUNTED_BLOCKS, len(known))
     counted = _Counted(known)
@@ -465,7 +482,7 @@ class _Counted:
         return numbers.map_blocks(self._read, columns=columns, meta=meta, **how)
 
     def _read(self, numbers: np.ndarray, columns: Any) -> np.ndarray:
-        rows = self.rows[numbers[0, 0] : numbers[-1, 0] + 1, columns]
+        rows = self.rows[numbers[0, 0] : numbers[-1, 0] + 1, columns].copy()
         self.cells += rows.size
         return rows
 
@@ -490,18 +507,18 @@ class _Enough(Exception):
 
 def _search_seconds(X: Any, search: Search) -> float:
     """Begin a search, and return how long all its tasks are going to take."""
-    start, done, expected = time.perf_counter(), [0], [1]
+    start, done, expected = CLOCK(), [0], [1]
     jobs = effective_n_jobs(search.n_jobs)
 
     def watch(n: int, of: int) -> None:
         done[0], expected[0] = n, of
-        if time.perf_counter() - start > SEARCH_SECONDS:
+        if CLOCK() - start > SEARCH_SECONDS:
             raise _Enough
 
     begun = clone(search).set_params(progress=watch, n_jobs=1, checkpoint=None)
     with suppress(_Enough):
         begun.fit(X)
-        return time.perf_counter() - start
-    seconds = time.perf_counter() - start
+        return CLOCK() - start
+    seconds = CLOCK() - start
     rest = expected[0] - done[0]
     return seconds + LATER_TASKS * seconds * rest / done[0] / min(jobs, rest or 1)
