@@ -12,6 +12,7 @@ NAMES = (
     "passes",
     "scaling",
     "memory",
+    "plan",
     "missing",
     "weights",
     "sparse",

@@ -29,7 +29,7 @@ LAYERS = (
     {"comparison", "markers"},
     {"estimator"},
     {"pictures", "selection"},
-    {"displays"},
+    {"displays", "planning"},
     {"anndata", "explorer", "files", "report", "reproduce"},
     {"cli"},
     {"__main__"},

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rskc.exceptions import SmallClusterWarning
     from rskc.explorer import explore
     from rskc.files import load, save
+    from rskc.planning import plan
     from rskc.preprocessing import ColumnStandardizer, Preparer, RowStandardizer
     from rskc.versions import show_versions
 
@@ -27,6 +28,7 @@ __all__ = [
     "__version__",
     "explore",
     "load",
+    "plan",
     "save",
     "show_versions",
 ]
@@ -39,6 +41,7 @@ _HOMES = {
     "SmallClusterWarning": "rskc.exceptions",
     "explore": "rskc.explorer",
     "load": "rskc.files",
+    "plan": "rskc.planning",
     "save": "rskc.files",
     "show_versions": "rskc.versions",
 }

@@ -935,3 +935,19 @@ def test_half_samples_are_columns_where_they_chose_the_clusters(here, few_repeat
     assert "stability" not in labels("given")
     assert "selection_probability" not in labels("given", "features.csv")
     assert 'id="sure"' not in Path("given/report.html").read_text("utf-8")
+
+
+def test_a_plan_is_printed_and_nothing_is_written(here):
+    result = run("fit", "table.csv", "--clusters", "3", "--plan", "--json")
+    assert json.loads(result.stdout)["engine"] == "memory"
+    text = run("fit", "table.csv", "--clusters", "3", "--plan").stdout
+    assert "Engine: memory, because the table fits into memory" in text
+    assert not (here / "table-rskc").exists()
+
+
+def test_a_long_fit_is_announced(here, monkeypatch):
+    monkeypatch.setattr("rskc.cli._work.LARGE_CELLS", 0)
+    monkeypatch.setattr("rskc.cli._work.LONG", 0.0)
+    result = run("fit", "table.csv", "--clusters", "3", "--no-report")
+    assert "Note: This takes " in result.stderr
+    assert " of memory." in result.stderr

@@ -96,6 +96,35 @@ class Console:
 
             yield update
 
+    @contextmanager
+    def expecting(self, what: str, seconds: float) -> Iterator[None]:
+        """Show how far work is that is likely to take so long; in a log as ``busy`` does."""
+        if self._is_logged:
+            with self._logged(what):
+                yield
+            return
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+
+        words = TextColumn("{task.description}"), TextColumn(f"of about {seconds:.0f} s")
+        with self._progress(words[0], BarColumn(), TimeElapsedColumn(), words[1]) as progress:
+            task, start, over = (
+                progress.add_task(what, total=1),
+                time.monotonic(),
+                threading.Event(),
+            )
+
+            def advance() -> None:
+                while not over.wait(1.0):
+                    passed = (time.monotonic() - start) / seconds
+                    # Never full before the end: what takes longer creeps on.
+                    progress.update(task, completed=passed if passed < 0.9 else 1 - 0.09 / passed)
+
+            threading.Thread(target=advance, daemon=True).start()
+            try:
+                yield
+            finally:
+                over.set()
+
     def _progress(self, *columns: Any) -> Any:
         from rich.progress import Progress
 

@@ -446,4 +446,5 @@ class ResultsOfFit(Results):
     """Where results go; a folder here unless another one is named."""
 
     out: Path | None = out_option(None, "Folder for results; else TABLE-rskc, here.")
+    plan: bool = flag(LARGE, "Say what it would take, and stop.", "--plan")
     ranked_lists: bool = flag(RESULTS, "Features by cluster, ranked: .rnk files.", "--ranked-lists")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
@@ -13,7 +14,14 @@ from rskc.utils.machine import free_memory
 PACKAGES = ("dask", "distributed", "pyarrow")
 
 
-def is_read_in_blocks(table: Path, engine: EngineOptions) -> bool:
+class Place(NamedTuple):
+    """Where a table is held, and why there."""
+
+    in_blocks: bool
+    why: str
+
+
+def place_of(table: Path, engine: EngineOptions) -> Place:
     """Decide whether a table is read block by block; says what is missing for that."""
     from rskc.files.tables import bytes_needed, is_many_files
 
@@ -24,16 +32,18 @@ def is_read_in_blocks(table: Path, engine: EngineOptions) -> bool:
             raise typer.BadParameter(
                 "--memory is about blocks, and --engine memory makes none; leave one of them out."
             )
-        return False
-    limit = memory_of_blocks(engine)
-    if engine.engine == "dask" or engine.scheduler is not None or is_many_files(table):
+        return Place(False, "--engine memory asks for it")
+    limit, many = memory_of_blocks(engine), is_many_files(table)
+    if engine.engine == "dask" or engine.scheduler is not None or many:
         check_dask("to read a table in blocks")
-        return True
+        return Place(True, "the table is many files" if many else "the options ask for it")
     size, free = bytes_needed(table), free_memory()
-    if not ((limit is not None and size > limit) or (free is not None and size > free / 2)):
-        return False
+    if limit is not None and size > limit:
+        return Place(True, "the table is larger than --memory")
+    if free is None or size <= free / 2:
+        return Place(False, "the table fits into memory")
     check_dask(f"since {table.name!r} needs more than half of the memory that is free")
-    return True
+    return Place(True, "the table needs more than half of the memory that is free")
 
 
 def memory_of_blocks(engine: EngineOptions) -> int | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -16,10 +17,16 @@ from rskc.cli._options import EngineOptions
 from rskc.cli._output import write_results
 from rskc.cli._results import Result
 from rskc.cli._tables import Data, is_sparse, named_cases, read
-from rskc.cli._where import is_read_in_blocks
+from rskc.cli._where import place_of
 from rskc.exceptions import OverflowedError
 from rskc.utils.wording import shortened
 
+if TYPE_CHECKING:
+    from rskc.planning import Plan
+
+# Fits that are likely to take so many seconds are announced. Only tables with as many cells as this
+# are looked at: the look takes a second or two.
+LONG, LARGE_CELLS = 30.0, 2**24
 # What a search does, for people who wait.
 STAGES = {
     "Stability": "Choosing the number of clusters",
@@ -37,6 +44,7 @@ class Work(NamedTuple):
 
     read: Callable[..., Data]
     write: Callable[..., Result]
+    why: str  # the table is read so
 
 
 @contextmanager
@@ -44,13 +52,14 @@ def work_on(
     table: Path, engine: EngineOptions, n_threads: int | None, console: Console
 ) -> Iterator[Work]:
     """Work on a table in memory or, if it is too large or asked for, block by block."""
-    if not is_read_in_blocks(table, engine):
-        yield Work(read, _write)
+    place = place_of(table, engine)
+    if not place.in_blocks:
+        yield Work(read, _write, place.why)
         return
     from rskc.cli import _blocks
 
     with _blocks.dask_configured(engine, n_threads, console):
-        yield Work(_blocks.read_blocks, _blocks.write_results)
+        yield Work(_blocks.read_blocks, _blocks.write_results, place.why)
 
 
 def _write(folder: Path | None, result: Result, *, report: bool, title: str | None) -> Result:
@@ -62,11 +71,39 @@ def _write(folder: Path | None, result: Result, *, report: bool, title: str | No
 # ---- Fits and searches
 
 
-def fit_model(estimator: Any, data: Data, command: list[str], console: Console) -> Result:
+def plan_of(models: list[Any], data: Data, why: str) -> Plan:
+    """Say what fits and searches, one after the other, are going to take."""
+    from rskc.planning import plan
+
+    plans = [plan(data.X, model, data.table.weights) for model in models]
+    least, most = (sum(ends) for ends in zip(*(each.seconds for each in plans), strict=True))
+    return replace(plans[0], why=why, seconds=(least, most))
+
+
+@contextmanager
+def _clustering(estimator: Any, data: Data, why: str, console: Console) -> Iterator[None]:
+    """Show that a fit is under way; of a long one, what it is going to take, and how far it is."""
+    n, p = data.shape
+    what, told = f"Clustering {n:,} cases by {p:,} features", None
+    if n * p >= LARGE_CELLS:
+        with console.busy("Estimating how long it takes"):
+            told = plan_of([estimator], data, why)
+    if told is None or told.expected_seconds < LONG:
+        with console.busy(what):
+            yield
+        return
+    console.note(f"This takes {told.time} and {told.memory} of memory.")
+    with console.expecting(what, told.expected_seconds):
+        yield
+
+
+def fit_model(
+    estimator: Any, data: Data, command: list[str], console: Console, why: str = ""
+) -> Result:
     """Fit an estimator as it is."""
-    start, (n, p) = time.perf_counter(), data.shape
+    start = time.perf_counter()
     with (
-        console.busy(f"Clustering {n:,} cases by {p:,} features"),
+        _clustering(estimator, data, why, console),
         recorded_warnings() as warned,
         _largest_cell_named(data),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from rskc.cli._output import check_report, results_folder, stem_of
 from rskc.cli._tables import grouped
 from rskc.cli._terminal import show_result
 from rskc.cli._values import clusters_or_auto
-from rskc.cli._work import fit_model, fit_searched, searches_for, work_on
+from rskc.cli._work import fit_model, fit_searched, plan_of, searches_for, work_on
 
 
 @dataclass(frozen=True)
@@ -71,17 +72,26 @@ def fit(
         l1_bound="auto" if bound == "choose" else bound,
         n_features=sparsity.n_features,
     )
+    place: Any = nullcontext()  # a plan leaves nothing behind
+    if not results.plan:
+        place = results_folder(folder, results.force, table, basics.groups)
     with (
-        results_folder(folder, results.force, table, basics.groups) as part,
-        work_on(table, engine, basics.threads, console) as (read, write),
+        place as part,
+        work_on(table, engine, basics.threads, console) as (read, write, why),
     ):
         data = grouped(read(table, reading, preparing, console), basics.groups)
         estimator.set_params(feature_groups=data.feature_groups)
         searches = searches_for(K, bound, estimator, **searching.arguments(basics.seed))
+        if results.plan:
+            with console.busy("Estimating what it takes"):
+                told = plan_of(searches or [estimator], data, why)
+            console.print(str(told))
+            console.print_json(told.as_dict())
+            return
         if searches:
             result = fit_searched(searches, data, typed_command(), console)
         else:
-            result = fit_model(estimator, data, typed_command(), console)
+            result = fit_model(estimator, data, typed_command(), console, why)
         with console.busy("Writing the results"):
             result = write(part, result, report=not results.no_report, title=results.title)
             if results.ranked_lists and len(result.model.cluster_centers_) > 1:

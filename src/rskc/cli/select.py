@@ -146,7 +146,7 @@ class SearchRun:
             else results_folder(results.out, results.force, table, self.basics.groups)
         )
         work = work_on(table, self.engine, self.basics.threads, console)
-        with folder as part, work as (read, write):
+        with folder as part, work as (read, write, _):
             data = grouped(read(table, self.reading, self.preparing, console), self.basics.groups)
             search.estimator.set_params(feature_groups=data.feature_groups)
             result = fit_searched([search], data, typed_command(), console)

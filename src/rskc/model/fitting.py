@@ -72,10 +72,13 @@ OF_SOME_FITS = (
 
 
 class Rehearsal(NamedTuple):
-    """How a fit to a part of a table stands for the fit to all of it (:mod:`rskc.plan`)."""
+    """How a fit to a part of a table stands for the fit to all of it (:mod:`rskc.planning`)."""
 
     n_searched: int | None  # cases that the search is made on; None for as many as usual
     share: float  # of the cells: limits of memory shrink as much
+
+
+THE_WHOLE = Rehearsal(None, 1.0)
 
 
 def fit(
@@ -83,7 +86,7 @@ def fit(
     X: Any,
     warm: Sequence[Warm] = (),
     sample_weight: Any = None,
-    rehearsal: Rehearsal = Rehearsal(None, 1.0),
+    rehearsal: Rehearsal = THE_WHOLE,
 ) -> list[FitWarning]:
     """Fit a model, from known solutions too, and return what there is to warn of."""
     case_names = names_of_cases(X)
@@ -195,18 +198,18 @@ def make_engine(
     """Return the engine for validated data; cases with no observed value are left out."""
     options: dict[str, Any] = {"masses": masses, "n_threads": check_n_threads(model.n_threads)}
     if is_dask(X) and masses is None:
-        options["wanted"] = _expected_cases(model, *X.shape, n_searched)
+        options["wanted"] = _expected_cases(model, X.shape, n_searched)
     return engine_for(X, drop_unobserved=True, **options)
 
 
 def _expected_cases(
-    model: Any, n: float, p: int, n_searched: int | None
+    model: Any, shape: tuple[float, int], n_searched: int | None
 ) -> np.ndarray | None:
     """Return the cases that ``make_starts`` will draw, if X need not be read for that.
 
     One pass over the data is enough for the look and for their rows then.
     """
-    K, random_state = model.n_clusters, check_seed(model.random_state)
+    (n, p), K, random_state = shape, model.n_clusters, check_seed(model.random_state)
     if not (isinstance(model.init, str) and isinstance(K, int) and n == n):  # n may be NaN
         return None
     return draw_cases(int(n), p, K, copy.deepcopy(random_state), n_searched)

@@ -95,3 +95,18 @@ def _ends(text: str, width: int) -> str:
         return text
     tail = (width - 1) // 2
     return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def in_bytes(size: float) -> str:
+    """Return an amount of memory in words."""
+    powers = [(size / 1000**power, unit) for power, unit in enumerate(("bytes", "kB", "MB", "GB"))]
+    amount, unit = next((pair for pair in powers if pair[0] < 999.5), powers[-1])
+    return f"{amount:.2g} {unit}" if amount < 10 else f"{amount:.0f} {unit}"
+
+
+def in_time(seconds: float) -> str:
+    """Return a time in words."""
+    for unit, size in (("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * size:
+            return count(round(seconds / size), unit)
+    return count(max(1, round(seconds)), "second")

@@ -17,7 +17,7 @@ import tracemalloc
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,27 +25,26 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
-from rskc.arrays import as_blocks, is_dask, is_on_device
-from rskc.fitting import Rehearsal, fit
+from rskc.inputs.arrays import is_dask, is_on_device
+from rskc.inputs.parts import AnyTable
+from rskc.inputs.validation import is_word
+from rskc.model.fitting import Rehearsal, fit
 from rskc.selection.search import Search
 from rskc.solver.problem import Problem
 from rskc.solver.search import auto_starts, search_size
-from rskc.validation import is_word
-from rskc.wording import count
+from rskc.utils.wording import count, in_bytes, in_time
 
 CLOCK = time.perf_counter
-# Cells of the first part, and how much larger each of the next is, while it takes no longer than
-# some tenths of a second.
-FIRST_CELLS, STEP, MOST_SECONDS = 2**17, 4, 0.4
+# Cells of the first part, and how much larger each of the next is, while it takes less than this
+# many seconds.
+FIRST_CELLS, STEP, MOST_SECONDS = 2**17, 4, 3.0
 # Multiplications of a pass over a part of many cases: as long as one that has threads.
 LONG_WORK, MOST_CELLS = 60_000_000, 2**24
 # Cases of a part, for each cluster and at least.
 CASES_OF_CLUSTER, FEWEST_CASES = 25, 300
-# A search is stopped after this long. Its first tasks have few clusters: those that follow take
-# this many times as long.
-SEARCH_SECONDS, LATER_TASKS = 1.0, 1.3
+# A search is stopped after this long.
+SEARCH_SECONDS = 1.0
 # A cell of a larger table takes longer than one of a part: passes leave the caches, and there are
 # more iterations. Settled on eight fits of 200 x 20,000 to 1,600,000 x 20, of which the parts told
 # 0.5 to 1.1 of the time.
@@ -94,45 +93,36 @@ class Plan:
         """The middle of the range, on a scale of ratios."""
         return float(np.sqrt(np.prod(self.seconds)))
 
+    @property
+    def time(self) -> str:
+        """The range in words."""
+        least, most = (in_time(seconds) for seconds in self.seconds)
+        return least if least == most else f"{least} to {most}"
+
+    @property
+    def memory(self) -> str:
+        """The peak in words."""
+        return in_bytes(self.peak_bytes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values."""
+        return asdict(self)
+
     def to_frame(self) -> Any:
         """Return the plan as a data frame with one row."""
         import pandas as pd
 
-        facts = {name: value for name, value in vars(self).items() if name != "seconds"}
-        least, most = self.seconds
-        return pd.DataFrame([facts | {"least_seconds": least, "most_seconds": most}])
+        return pd.DataFrame([self.as_dict()])
 
     def __str__(self) -> str:
-        least, most = self.seconds
-        lines = [
-            f"{count(self.n_samples, 'case')} by {count(self.n_features, 'feature')}, "
-            f"{in_bytes(self.data_bytes)}",
-            f"Engine: {self.engine}, because {self.why}",
-        ]
-        if self.engine == "blocks":
-            lines.append(f"Reads of the data: about {self.reads:.0f}")
-        lines.append(f"Memory at its peak: about {in_bytes(self.peak_bytes)}")
-        lines.append(f"Time: {in_time(least)} to {in_time(most)}")
-        return "\n".join(lines)
-
-
-def in_bytes(size: float) -> str:
-    """Return an amount of memory in words."""
-    for unit in ("kB", "MB", "GB"):
-        size /= 1000
-        if size < 999.5:
-            break
-    return f"{size:.2g} {unit}" if size < 10 else f"{size:.0f} {unit}"
-
-
-def in_time(seconds: float) -> str:
-    """Return a time in words."""
-    if seconds < 1:
-        return "less than a second" if seconds < 0.5 else "a second"
-    for unit, size in (("hour", 3600), ("minute", 60)):
-        if seconds >= 2 * size:
-            return count(round(seconds / size), unit)
-    return count(round(seconds), "second")
+        size = f"{count(self.n_samples, 'case')} by {count(self.n_features, 'feature')}"
+        reads = f"Reads of the data: about {self.reads:.0f}\n" if self.engine == "blocks" else ""
+        return (
+            f"{size}, {in_bytes(self.data_bytes)}\n"
+            f"Engine: {self.engine}, because {self.why}\n{reads}"
+            f"Memory at its peak: about {self.memory}\n"
+            f"Time: {self.time}"
+        )
 
 
 def plan(X: Any, model: Any, sample_weight: Any = None) -> Plan:
@@ -162,7 +152,7 @@ def plan(X: Any, model: Any, sample_weight: Any = None) -> Plan:
     >>> rskc.plan(data, rskc.RobustSparseKMeans(3)).engine
     'memory'
     """
-    table = _Table.of(X, sample_weight)
+    table = AnyTable.of(X, sample_weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(model, Search):
@@ -172,66 +162,6 @@ def plan(X: Any, model: Any, sample_weight: Any = None) -> Plan:
         return _plan_of_fit(table, model)
 
 
-# ---- The table
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table of any kind, of which parts are taken."""
-
-    X: Any
-    weights: np.ndarray | None
-
-    @classmethod
-    def of(cls, X: Any, sample_weight: Any) -> _Table:
-        """Take a table as ``fit`` does."""
-        if is_dask(X):
-            X = as_blocks(X)
-            if np.isnan(X.shape[0]):
-                raise ValueError(
-                    "X does not know how many cases it has, and a plan needs their number; call "
-                    "X.compute_chunk_sizes() before."
-                )
-        elif not hasattr(X, "shape"):
-            X = np.asarray(X)
-        if len(X.shape) != 2 or 0 in X.shape:
-            raise ValueError(f"X has shape {tuple(X.shape)}; it must have cases and features.")
-        return cls(X, None if sample_weight is None else np.asarray(sample_weight))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of cases and of features."""
-        return int(self.X.shape[0]), int(self.X.shape[1])
-
-    @cached_property
-    def n_bytes(self) -> int:
-        """The bytes of the data."""
-        X = self.X
-        if issparse(X):
-            X = X.tocsr()
-            return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-        if hasattr(X, "memory_usage"):  # of pandas
-            return int(X.memory_usage(index=False).sum())
-        return int(getattr(X, "nbytes", 8 * X.shape[0] * X.shape[1]))
-
-    def part(self, n: int, p: int) -> _Table:
-        """Return some evenly spaced cases and features, in memory or on the device of the data."""
-        rows, columns = (
-            np.linspace(0, most - 1, size).astype(np.int64)
-            for most, size in zip(self.shape, (n, p), strict=True)
-        )
-        weights = None if self.weights is None else self.weights[rows]
-        if is_on_device(self.X):
-            from array_api_compat import array_namespace, device
-
-            xp, X = array_namespace(self.X), self.X
-            for axis, index in enumerate((rows, columns)):
-                X = xp.take(X, xp.asarray(index, device=device(X)), axis=axis)
-            return _Table(X, weights)
-        X = _safe_indexing(self.X, rows) if n < self.shape[0] else self.X
-        return _Table(_safe_indexing(X, columns, axis=1) if p < self.shape[1] else X, weights)
-
-
 # ---- Parts of it are fitted
 
 
@@ -239,14 +169,16 @@ class _Took(NamedTuple):
     """What fitting a part took."""
 
     cells: int
-    amount: float  # of seconds, or bytes
+    seconds: float
+    work: float  # of processors, in seconds
+    peak: float  # bytes
 
 
 @dataclass(frozen=True)
 class _Parts:
     """Fits of parts of a table, in memory or on its device, as if each were the whole."""
 
-    table: _Table  # the whole, or what was read of it
+    table: AnyTable  # the whole, or what was read of it
     model: Any
     whole: tuple[int, int]
 
@@ -256,8 +188,15 @@ class _Parts:
         drawn = isinstance(self.model.init, str)
         return search_size(*self.whole, self.model.n_clusters) if drawn else self.whole[0]
 
-    def fit(self, part: _Table, share: float, n_searched: int | None = None) -> float:
-        """Fit a part, which is such a share of the whole; return how long that took."""
+    def fit(self, part: AnyTable, share: float, n_searched: int | None = None) -> _Took:
+        """Fit a part, which is such a share of the whole; return what that took."""
+        start, worked = CLOCK(), time.process_time()
+        with _traced(part.X) as peak:
+            self.fit_plainly(part, share, n_searched)
+        return _Took(part.n_cells, CLOCK() - start, time.process_time() - worked, peak[0])
+
+    def fit_plainly(self, part: AnyTable, share: float, n_searched: int | None) -> None:
+        """Fit a part, with the settings of the whole."""
         p, whole = part.shape[1], self.whole
         model = clone(self.model)
         model.set_params(verbose=0, random_state=0, n_init=self.n_init)
@@ -265,28 +204,7 @@ class _Parts:
             model.set_params(n_features=max(1, model.n_features * p // whole[1]))
         if p < whole[1] and isinstance(model.l1_bound, float | int):
             model.set_params(l1_bound=max(1.0, model.l1_bound * (p / whole[1]) ** 0.5))
-        start = CLOCK()
         fit(model, part.X, (), part.weights, Rehearsal(n_searched, share))
-        return CLOCK() - start
-
-    def peak(self, part: _Table, share: float, n_searched: int | None = None) -> float:
-        """Fit a part; return the bytes that it takes at its peak."""
-        with _traced(part.X) as peak:
-            self.fit(part, share, n_searched)
-        return peak[0]
-
-    def searched_peak(self, cells: int) -> float:
-        """Return the bytes that a search of the whole takes: by the line through two parts.
-
-        They have all features, or all cases where these are fewer.
-        """
-        n, p, found = self.size, self.whole[1], []
-        for most in {min(self.first_cells, cells // STEP), cells}:
-            rows = n if n <= p else max(min(n, FEWEST_CASES), most // p)
-            columns = max(1, min(p, most // n)) if n <= p and self._any_columns else p
-            part, own = self.table.part(rows, columns), rows * columns
-            found.append(_Took(own, self.peak(part, own / (n * p))))
-        return _carried_to(n * p, sorted(found), 0.0)
 
     @cached_property
     def n_init(self) -> Any:
@@ -312,16 +230,16 @@ class _Parts:
         are left out of tall tables, features alone of wide ones.
         """
         n, p, K = self.size, self.whole[1], self.model.n_clusters
-        cells = self.first_cells
+        cells, fewest = self.first_cells, min(n, max(FEWEST_CASES, CASES_OF_CLUSTER * K))
         while cells < n * p:
             tall = min(n, max(1000, 2 * K * p))
             if n <= p and self._any_columns:
                 yield n, max(n, cells // n)
             elif tall * p <= cells or not self._any_columns:
-                yield max(cells // p, min(n, FEWEST_CASES, CASES_OF_CLUSTER * K)), p
+                yield max(cells // p, fewest), p
             else:
                 share = (cells / (tall * p)) ** 0.5
-                yield max(FEWEST_CASES, int(1.05 * tall * share)), max(1, int(p * share))
+                yield min(n, max(fewest, int(1.05 * tall * share))), max(1, int(p * share))
             cells *= STEP
         yield n, p
 
@@ -362,7 +280,7 @@ def _traced(X: Any) -> Iterator[list[float]]:
 # ---- A fit
 
 
-def _plan_of_fit(table: _Table, model: Any) -> Plan:
+def _plan_of_fit(table: AnyTable, model: Any) -> Plan:
     if is_dask(table.X):
         return _plan_of_blocks(table, model)
     needs = _needs(_Parts(table, model, table.shape))
@@ -378,6 +296,7 @@ class _Needs(NamedTuple):
 
     seconds: float
     peak: float
+    of_search: float
     known: bool = False  # the whole was fitted
 
     def range(self, more: float = 0.0) -> tuple[float, float]:
@@ -388,67 +307,71 @@ class _Needs(NamedTuple):
 
 def _needs(parts: _Parts) -> _Needs:
     """Fit parts, larger ones while they are quick, and carry over what they take."""
-    (n, p), searched, took, sizes = parts.whole, parts.size * parts.whole[1], [], []
+    (n, p), searched, took = parts.whole, parts.size * parts.whole[1], []
     for size in parts.sizes():
-        cells = size[0] * size[1]
-        took.append(_Took(cells, parts.fit(parts.table.part(*size), cells / searched)))
-        sizes.append(size)
-        if len(took) > 1 and STEP * took[-1].amount > MOST_SECONDS:
+        part = parts.table.part(*size)
+        took.append(parts.fit(part, part.n_cells / searched))
+        if len(took) > 1 and STEP * took[-1].work > MOST_SECONDS:
             break
-    seconds, peak = _carried_to(searched, took), parts.searched_peak(cells)
+    seconds = _carried_to(searched, [(one.cells, one.seconds) for one in took], 0.5)
+    peak = _carried_to(searched, [(one.cells, one.peak) for one in took], 0.0)
+    known = took[-1].cells == n * p
     if parts.size == n:
-        known = cells == n * p
-        return _Needs(seconds if known else BEYOND * seconds, peak, known)
-    few, columns = sizes[0]
-    rows = min(n, max(STEP * few, LONG_WORK // (columns * parts.model.n_clusters)))
-    part, cells = parts.table.part(rows, columns), rows * columns
-    with _traced(part.X) as most:  # long passes are no slower for that
-        longer = parts.fit(part, cells / (n * p), few) - took[0].amount
-    seconds += max(longer, 0.0) / (cells - took[0].cells) * n * p
-    return _Needs(BEYOND * seconds, max(peak, most[0] / cells * n * p))
+        return _Needs(seconds if known else BEYOND * seconds, peak, peak, known)
+    few, columns = next(parts.sizes())
+    rows = min(n // STEP, max(STEP * few, LONG_WORK // (columns * parts.model.n_clusters)))
+    share = rows * columns / (n * p)
+    last = parts.fit(parts.table.part(rows, columns), share, few)
+    a_cell = max(last.seconds - took[0].seconds, 0.0) / (last.cells - took[0].cells)
+    seconds = BEYOND * (seconds + a_cell * n * p)
+    return _Needs(seconds, max(peak, last.peak / share), peak)
 
 
-def _carried_to(cells: int, took: list[_Took], least: float = 0.5) -> float:
-    """Return the amount for so many cells, by the line through the last two parts.
+def _carried_to(cells: int, amounts: list[tuple[int, float]], least: float) -> float:
+    """Return the amount for so many cells, by the line through those of the last two parts.
 
     A cell more takes at least a share of what a cell of the last part has taken.
     """
-    last, slope = took[-1], took[-1].amount / took[-1].cells
-    if len(took) > 1 and last.cells > took[-2].cells:
-        steps = (last.amount - took[-2].amount) / (last.cells - took[-2].cells)
+    last, amount = amounts[-1]
+    slope = amount / last
+    if len(amounts) > 1 and last > amounts[-2][0]:
+        steps = (amount - amounts[-2][1]) / (last - amounts[-2][0])
         slope = float(np.clip(steps, least * slope, slope))
-    return last.amount + slope * (cells - last.cells)
+    return amount + slope * (cells - last)
 
 
 # ---- A fit of blocks
 
 
-def _plan_of_blocks(table: _Table, model: Any) -> Plan:
+def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
+    from rskc.engines.blocks.counting import CountedRows, some_blocks
     from rskc.engines.blocks.schedulers import scheduler_for
 
     X, (n, p), scheduler = table.X, table.shape, scheduler_for()
     n_blocks, threads, budget = len(X.chunks[0]), scheduler.n_threads, scheduler.budget()
     start = CLOCK()
-    known, n_read = _some_blocks(X, LONG_WORK // (p * model.n_clusters))
+    known, n_read = some_blocks(X, LONG_WORK // (p * model.n_clusters))
     a_read = (CLOCK() - start) / n_read * n_blocks * min(n_read, threads) / threads
-    parts = _Parts(_Table(known, None), model, (n, p))
+    parts = _Parts(AnyTable(known, None), model, (n, p))
     needs, small = _needs(parts), FIRST_CELLS // p
     few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)
     known = known[:rows]
     share, n_counted = known.size / (n * p), min(n_blocks, COUNTED_BLOCKS, len(known))
-    counted = _Counted(known)
-    seconds = parts.fit(_Table(known, None), share, few)
-    with _configured(budget * share), _traced(known) as peak:
-        seconds -= parts.fit(_Table(counted.table(n_counted, X), None), share, few)
-    tasks, reads = max(-seconds, 0) * n_blocks / n_counted, counted.cells / known.size
-    # Threads make something of their blocks: of larger or smaller ones than here.
-    work, item = BLOCK_SHARE * p * known.itemsize, min(threads, n_counted)
-    kept = (peak[0] - work * item * len(known) / n_counted) / share
-    kept = float(np.clip(kept, CASE_BYTES * n, budget + CASE_BYTES * n))
-    bytes_ = int(kept + work * min(threads, n_blocks) * n / n_blocks)
-    seconds_ = needs.range(reads * a_read + tasks)
-    return Plan("blocks", "X is in blocks of Dask", n, p, reads, table.n_bytes, bytes_, seconds_)
+    counted = CountedRows(known)
+    start = CLOCK()
+    parts.fit_plainly(AnyTable(known, None), share, few)
+    in_memory, start = CLOCK() - start, CLOCK()
+    with _configured(budget * share):
+        parts.fit_plainly(AnyTable(counted.table(n_counted, X), None), share, few)
+    tasks = max(CLOCK() - start - in_memory, 0) * n_blocks / n_counted
+    reads = counted.cells / known.size
+    kept = needs.peak + (table.n_bytes if table.n_bytes <= budget / 2 else 0)
+    work = BLOCK_SHARE * table.n_bytes * min(threads, n_blocks) / n_blocks
+    sample = parts.size * p * known.itemsize
+    most = CASE_BYTES * n + min(budget, kept) + max(work, needs.of_search) + sample
+    seconds = needs.range(reads * a_read + tasks)
+    return Plan("blocks", "X is in blocks of Dask", n, p, reads, table.n_bytes, int(most), seconds)
 
 
 @contextmanager
@@ -458,44 +381,6 @@ def _configured(budget: float) -> Iterator[None]:
 
     with dask.config.set({"rskc.memory": int(budget) + 1, "scheduler": "threads"}):
         yield
-
-
-class _Counted:
-    """Rows in blocks; it counts the cells that are read of them."""
-
-    def __init__(self, rows: np.ndarray):
-        self.rows, self.cells = rows, 0
-
-    def table(self, n_blocks: int, like: Any) -> Any:
-        """Return a Dask array of the rows, whose columns are read apart if those of another are."""
-        X = self._blocks(n_blocks, slice(None), self.rows.shape[1])
-        if hasattr(like, "of_columns"):
-            X.of_columns = lambda columns: self._blocks(n_blocks, columns, len(columns))
-        return X
-
-    def _blocks(self, n_blocks: int, columns: Any, width: int) -> Any:
-        import dask.array as da
-
-        numbers = da.arange(len(self.rows), chunks=-(-len(self.rows) // n_blocks))[:, None]
-        how = {"chunks": (numbers.chunks[0], (width,)), "dtype": self.rows.dtype}
-        meta = np.empty((0, 0), self.rows.dtype)
-        return numbers.map_blocks(self._read, columns=columns, meta=meta, **how)
-
-    def _read(self, numbers: np.ndarray, columns: Any) -> np.ndarray:
-        rows = self.rows[numbers[0, 0] : numbers[-1, 0] + 1, columns].copy()
-        self.cells += rows.size
-        return rows
-
-
-def _some_blocks(X: Any, n: int) -> tuple[np.ndarray, int]:
-    """Read evenly spaced blocks that have so many cases together, and return how many they are."""
-    import dask
-
-    lengths = np.array(X.chunks[0])
-    number = int(np.clip(np.ceil(n * len(lengths) / lengths.sum()), 1, len(lengths)))
-    chosen = np.unique(np.linspace(0, len(lengths) - 1, number).astype(int))
-    rows = dask.compute(*(X.blocks[int(i)] for i in chosen))
-    return np.ascontiguousarray(np.concatenate(rows)), number
 
 
 # ---- A search
@@ -521,4 +406,4 @@ def _search_seconds(X: Any, search: Search) -> float:
         return CLOCK() - start
     seconds = CLOCK() - start
     rest = expected[0] - done[0]
-    return seconds + LATER_TASKS * seconds * rest / done[0] / min(jobs, rest or 1)
+    return seconds + seconds * rest / done[0] / min(jobs, rest or 1)

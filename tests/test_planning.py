@@ -1,0 +1,204 @@
+"""The plan of a fit: what it says, and that a fit takes the memory that was told."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import rskc
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_simulation
+from rskc.model import fitting
+from rskc.selection import Stability
+from rskc.utils.wording import in_bytes, in_time
+from skips import skip_without
+
+# Shapes and settings that no constant of rskc.planning was settled on.
+FITS = {
+    "tall": ("(150_000, 30)", "4, trim=.05, l1_bound=3.", "X"),
+    "automatic": ("(90_000, 40)", "3", "X"),
+    "single": ("(60_000, 120)", "6, trim=.1, l1_bound=None", "X.astype('float32')"),
+    "missing": ("(100_000, 25)", "4, trim=.02, l1_bound=2.", "with_missing(X)"),
+    "blocks": ("(400_000, 30)", "4, trim=.05, l1_bound=2.", "in_blocks(X)"),
+}
+CODE = """
+import ctypes, gc, json, sys, tempfile, warnings
+import numpy as np
+from rskc import RobustSparseKMeans, plan
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(7)
+def with_missing(X):
+    X[rng.random(X.shape) < .05] = np.nan
+    return X
+def in_blocks(X):
+    import dask, dask.array as da
+    dask.config.set({"scheduler": "threads", "num_workers": 2, "rskc.memory": "30MB"})
+    path = tempfile.mkdtemp() + "/X.npy"
+    np.save(path, X)
+    numbers = da.arange(len(X), chunks=len(X) // 9)[:, None]
+    def rows(some):
+        return np.array(np.load(path, mmap_mode="r")[some[0, 0] : some[-1, 0] + 1])
+    chunks = numbers.chunks[0], (X.shape[1],)
+    return da.map_blocks(rows, numbers, dtype=float, chunks=chunks, meta=np.empty((0, 0)))
+def memory(kind):
+    status = open("/proc/self/status").read()
+    return 1024 * int(status.split(kind)[1].split()[0])
+def measured(shape, model, change):
+    X = rng.standard_normal(shape)
+    X[:, :6] += 2 * (np.arange(len(X)) % 4)[:, None]
+    X = change(X)
+    told = plan(X, model)
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    before = memory("VmRSS:")
+    open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
+    model.fit(X)
+    held = X.nbytes if isinstance(X, np.ndarray) else 0
+    return told.peak_bytes, memory("VmHWM:") - before + held
+model = RobustSparseKMeans({model}, n_threads=1, random_state=0)
+measured((2000, 5), RobustSparseKMeans(2, n_init=1), {change})  # what importing takes
+print(json.dumps(measured({shape}, model, {change})))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize(("shape", "model", "change"), FITS.values(), ids=FITS)
+def test_a_fit_takes_the_memory_that_was_told(shape, model, change):
+    if "blocks" in change:
+        skip_without("dask")
+    facts = {"{shape}": shape, "{model}": model, "{change}": f"lambda X: {change}"}
+    code = CODE
+    for name, value in facts.items():
+        code = code.replace(name, value)
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    told, taken = json.loads(found.stdout)
+    assert 0.7 < told / taken < 1.3, (told, taken)
+
+
+@pytest.fixture
+def data():
+    return make_simulation(
+        model=1, n_samples=60, n_features=20, n_informative=5, random_state=0
+    ).data
+
+
+def test_a_plan_says_what_it_found(data):
+    told = rskc.plan(data, RobustSparseKMeans(3, n_init=2))
+    assert (told.engine, told.n_samples, told.n_features) == ("memory", *data.shape)
+    assert told.data_bytes == data.nbytes < told.peak_bytes
+    assert told.seconds[0] < told.expected_seconds < told.seconds[1]
+    assert told.to_frame().peak_bytes.tolist() == [told.peak_bytes]
+    first, engine, memory, seconds = str(told).splitlines()
+    assert first == f"60 cases by {data.shape[1]} features, {in_bytes(data.nbytes)}"
+    assert engine == "Engine: memory, because X is in memory"
+    assert memory.startswith("Memory at its peak: about ")
+    assert seconds == f"Time: {told.time}"
+
+
+@pytest.mark.parametrize("kind", ["sparse", "frame", "list", "weights", "centers"])
+def test_tables_and_models_of_all_kinds_are_planned(data, kind):
+    X, model, weights = np.abs(data), RobustSparseKMeans(3, n_init=2, n_features=5), None
+    if kind == "sparse":
+        X = csr_array(X)
+    elif kind == "frame":
+        pd = pytest.importorskip("pandas")
+        X = pd.DataFrame(X).assign(kind=list("abc") * 20)
+        model.set_params(categorical=["kind"])
+        X.columns = X.columns.astype(str)
+    elif kind == "list":
+        X = X.tolist()
+    elif kind == "weights":
+        weights = np.arange(60) + 1.0
+    else:
+        model.set_params(init=X[:3], n_init="auto")
+    told = rskc.plan(X, model, weights)
+    assert told.n_samples == 60
+    assert told.peak_bytes > told.data_bytes > 0
+
+
+def test_a_search_takes_longer_than_its_model(data):
+    model = RobustSparseKMeans(3, n_init=2, random_state=0)
+    search = Stability(model, [2, 3], n_splits=2, n_references=2, random_state=0, n_jobs=1)
+    told = rskc.plan(data, search)
+    assert told.expected_seconds > rskc.plan(data, model).expected_seconds
+    assert not hasattr(search, "table_")
+    assert search.progress is True
+
+
+def test_parts_leave_model_and_data_as_they_are(data):
+    model, before = RobustSparseKMeans(3, n_init=2, verbose=0), data.copy()
+    known = model.get_params()
+    rskc.plan(data, model)
+    assert model.get_params() == known
+    assert not hasattr(model, "labels_")
+    assert (data == before).all()
+
+
+def test_reads_of_blocks_are_counted():
+    skip_without("dask")
+    import dask
+    import dask.array as da
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 8)) + 5 * rng.integers(0, 2, 12_000)[:, None]
+    read = []
+
+    def rows(some):
+        read.append(some.size)
+        return X[some[0, 0] : some[-1, 0] + 1].copy()
+
+    numbers = da.arange(len(X), chunks=2000)[:, None]
+    how = {"dtype": float, "chunks": (numbers.chunks[0], (8,)), "meta": np.empty((0, 0))}
+    blocks = numbers.map_blocks(rows, **how)
+    model = RobustSparseKMeans(2, trim=0.05, l1_bound=2, n_init=2, random_state=0)
+    for budget, least in (("1kB", 2), ("1GB", 1)):
+        with dask.config.set({"rskc.memory": budget, "scheduler": "threads", "num_workers": 1}):
+            told = rskc.plan(blocks, model)
+            assert told.engine == "blocks"
+            assert "Reads of the data: about" in str(told)
+            read.clear()
+            model.fit(blocks)
+        assert told.reads >= least
+        assert told.reads == pytest.approx(sum(read) / len(X), rel=0.3)
+
+
+def test_a_table_without_a_known_length_is_refused():
+    skip_without("dask")
+    import dask.array as da
+
+    X = da.ones((100, 3), chunks=(50, 3))
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        rskc.plan(X[X[:, 0] > 0], RobustSparseKMeans(2))
+
+
+def test_a_search_on_a_part_is_as_small_as_was_asked(data):
+    """A rehearsal makes its search on fewer cases than it has, and cells are kept as in a whole."""
+    model = RobustSparseKMeans(2, trim=0.1, l1_bound=2.0, n_init=2, random_state=0)
+    fitting.fit(model, data, (), None, fitting.Rehearsal(30, 0.5))
+    assert len(model.labels_) == 60
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (900, "900 bytes"),
+        (1500, "1.5 kB"),
+        (999_600, "1 MB"),
+        (2.34e10, "23 GB"),
+        (5e12, "5000 GB"),
+    ],
+)
+def test_amounts_of_memory(amount, words):
+    assert in_bytes(amount) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.1, "1 second"), (150, "2 minutes"), (9e3, "2 hours")],
+)
+def test_times(seconds, words):
+    assert in_time(seconds) == words
