@@ -631,7 +631,10 @@ def test_search_that_suggests_otherwise(searches):
 # Advice
 
 
-UNITS = {"largest": "salary", "small": "height", "ratio": 12345.0}
+DIFFERING = {
+    "warnings": ["salary spreads 12,000 times as far as height: prepare first, by Preparer()."],
+    "warning_kinds": ["units differ"],
+}
 WIDE = {"largest": "x1", "small": "height", "ratio": 4.0}
 SEARCHED = {"name": "Stability", "suggests": {"n_clusters": 2}, "table": {"rows": [["2"]]}}
 NONE = SEARCHED | {"suggests": {"n_clusters": 1}}
@@ -700,7 +703,7 @@ ONE = {"result__n_clusters": 1, "clusters": clusters(100)}
         ({"result__l1_bound": 50**0.5}, "No sparsity", "l1_bound='auto'"),
         ({"result__l1_bound": 1.0, "result__top_share": 1.0}, "A single feature", "raise l1_bound"),
         ({"result__top_share": 0.97}, "One feature decides", "leave it out"),
-        ({"result__top_share": 0.97, "data__spreads": WIDE}, "One feature decides", "try Column"),
+        ({"result__top_share": 0.97, "data__spreads": WIDE}, "One feature decides", "try Prepar"),
         (
             {"result__l1_bound": 1.0, "result__top_share": 1.0, "result__automatic": True},
             "One feature decides",
@@ -723,8 +726,7 @@ ONE = {"result__n_clusters": 1, "clusters": clusters(100)}
         ({"data__n_blind": 4, "data__n_empty": 4}, "Cases without data", "; leave them out."),
         ({"clusters": clusters(99, 1)}, "Small clusters", "may be an outlier; look at it"),
         ({"data__n_infinite": 1}, "Cells too large", "correct it"),
-        ({"data__spreads": UNITS}, "Units differ", "ColumnStandardizer()"),
-        ({"data__spreads": UNITS, "result__top_share": 0.97}, "Units differ", "12,000 times"),
+        (DIFFERING | {"result__top_share": 0.97}, "Units differ", "12,000 times"),
         ({"data__skewness": 0.3}, "Skewed features", "logarithms"),
         (
             {"searches": [SEARCHED | {"name": "Clest", "suggests": {"n_clusters": 4}}]},
@@ -742,7 +744,7 @@ def test_each_advice(changes, about, remedy):
     (item,) = advise(facts(**changes))
     assert item["about"] == about
     assert remedy in item["text"]
-    assert item["text"].endswith((".", ";", "()"))
+    assert item["text"].endswith((".", ";", "()", "pipeline"))
     options = {"trim": "--trim", "l1_bound": "--l1-bound", "n_clusters": "--clusters"}
     options |= {
         "Stability": "rskc select-k",
@@ -757,8 +759,7 @@ def test_each_advice(changes, about, remedy):
 
 
 def test_advice_that_was_followed_is_not_repeated():
-    standardized = {"ColumnStandardizer()": ""}
-    assert advise(facts(data__spreads=UNITS), standardized) == []
+    standardized = {"Preparer() in a pipeline": ""}
     (item,) = advise(facts(data__spreads=WIDE, result__top_share=0.97), standardized)
     assert "leave it out" in item["text"]
     said = advise(facts(searches=[], result__silhouette=0.1))
@@ -776,7 +777,7 @@ def test_every_kind_of_warning_is_advice_in_two_lines():
 
 
 def test_the_most_important_advice_comes_first():
-    made = facts(data__spreads=UNITS, result__n_outliers=0, result__n_selected=50)
+    made = facts(**DIFFERING, result__n_outliers=0, result__n_selected=50)
     found = [item["about"] for item in advise(made)]
     assert found == ["Units differ", "Fewer outliers than trimmed", "Every feature has weight"]
 

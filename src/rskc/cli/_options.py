@@ -69,6 +69,7 @@ NAMES = {
     "TrimCurves": "rskc select-trim",
     "ColumnStandardizer()": "--standardize columns",
     "Preparer()": "--prepare auto",
+    "Preparer() in a pipeline": "--standardize columns",
     "RowStandardizer()": "--standardize rows",
 }
 
