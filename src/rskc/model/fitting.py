@@ -92,8 +92,8 @@ def fit(
         found = list(warnings_of(model, engine, made, judged.out, names))
         _store(model, engine, made, judged, counting)
         found += on_scales(model, own)
-        if hasattr(model, "encoder_"):
-            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())  # a category is one cell
+        if hasattr(model, "encoder_") and model.n_missing_:  # a category is one cell
+            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())
     if counting.weights is not None:
         model.sample_weight_ = counting.weights
         _judge_others(model, X, engine, counting.weights == 0)

@@ -122,7 +122,7 @@ def on_scales(model: Any, X: Any) -> Iterator[FitWarning]:
     """Warn of features that differ in scale; of a sparse table they do not, or nobody knows."""
     if is_dask(X) or issparse(X):
         return
-    rows = to_numpy(X[:: X.shape[0] // SAMPLE + 1])
+    rows = to_numpy(X[:: X.shape[0] // SAMPLE + 1, :])  # as the array API wants it
     if hasattr(model, "encoder_"):
         yield from _on_units(model, rows)
     elif (found := differing_spreads(rows)) is not None:
