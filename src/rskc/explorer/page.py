@@ -23,6 +23,7 @@ from rskc.pictures.palette import PALETTE, readable_on
 from rskc.preparation import Unit
 from rskc.selection.search import MAX_SAMPLES
 from rskc.snippets import snippet_of
+from rskc.summary import words_on_cells
 from rskc.validation import names_of_cases
 from rskc.webpage import Page, content_policy
 from rskc.wording import cleaned, count, exact_percent
@@ -99,6 +100,7 @@ class Explorer(Page):
         }
         _add_views(parcel, search, scene)
         _add_values(parcel, search, scene, units or {})
+        _add_cells(parcel, search, scene)
         self.html = _render(self.title, parcel)
 
     def __repr__(self) -> str:
@@ -267,7 +269,10 @@ def _repeating(
 ) -> dict[str, Any]:
     """Return how each view is repeated, as a command and in Python."""
     n, p = search.n_samples_, search.n_features_in_
-    settings = [setting for path in search.axes_.paths for setting in path]
+    # The fits saw a table without extreme cells; one to the table itself has to bound them.
+    bounded = search.searched_ is not search.data_
+    cells = {"cells": search.best_estimator_.cell_cutoff_} if bounded else {}
+    settings = [setting | cells for path in search.axes_.paths for setting in path]
     models = [clone(search.estimator).set_params(**setting) for setting in settings]
     snippets = [snippet_of(model, n, p, run) for model in models]
     first, weights = snippets[0], ""
@@ -278,7 +283,8 @@ def _repeating(
         "fit": f"model.fit(X{weights})",
         "models": [snippet.model for snippet in snippets],
         "commands": [command(model) for model in models] if command else [],
-        "repeats": [bool(fit["repeats"]) for fit in search.fits_],
+        "bounded": bounded,
+        "repeats": [bool(fit["repeats"]) and not bounded for fit in search.fits_],
     }
 
 
@@ -345,6 +351,22 @@ def _add_values(
         "logs": [int(own.log) for own in known],
         "log_units": [float(own.unit) for own in known],
     }
+
+
+def _add_cells(parcel: Parcel, search: Exploration, scene: Scene) -> None:
+    """Add the outlying cells: counts of all, and which cases have them in the features shown."""
+    parcel.words["cells"] = ""
+    if scene.cells is None or not scene.cells.nnz:
+        return
+    words = words_on_cells(search.best_estimator_)
+    parcel.words["cells"] = f"In the automatic fit {words}."
+    n, p = scene.cells.shape
+    cases, features = scene.cells.nonzero()
+    parcel.add("cells_of_cases", np.bincount(cases, minlength=n).astype("<u4"))
+    parcel.add("cells_of_features", np.bincount(features, minlength=p).astype("<u4"))
+    by_feature = scene.cells.tocsc()[:, scene.shown]
+    parcel.add("cell_cases", by_feature.indices.astype("<u4"))
+    parcel.add("cell_starts", by_feature.indptr.astype("<u4"))
 
 
 def _number(value: float) -> float | None:

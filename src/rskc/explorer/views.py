@@ -15,6 +15,7 @@ from rskc.labels import count_shared, match_clusters
 from rskc.pictures.models import frame_of, principal_components, strongest
 from rskc.preparation import Unit
 from rskc.selection.settings import least_enough
+from rskc.summary import bounds_cells
 
 ROOM = 0.1  # of the range of the cases, on each side of the plane
 MOST_WEIGHTS = 1000  # of a setting, the largest ones
@@ -50,11 +51,12 @@ class Scene:
     n_beyond: int  # cases outside of its frame, drawn on the edge
     shown: np.ndarray  # features of which the page has the values, the largest weights first
     feature_names: np.ndarray
+    cells: Any  # (n, p) sparse: the outlying cells of the automatic fit; None if it bounds none
 
 
 def scene_of(search: Exploration) -> Scene:
     """Put together what the page shows."""
-    marked = _marked(search)
+    marked, model = _marked(search), search.best_estimator_
     start = marked or [0, len(search.axes_.n_features) // 2, len(search.axes_.trims) // 2]
     automatic = _automatic_labels(search) if marked else None
     numbers = _numbered_alike(search, start, automatic)
@@ -67,7 +69,7 @@ def scene_of(search: Exploration) -> Scene:
     top = top[weights.max(axis=0)[top] > 0]
     outlying = np.mean([fit["outliers"] for fit in search.fits_], axis=0) > 0.5
     of_numbers = np.mean([fit["weights"] for fit in search.fits_], axis=0)
-    plane, n_beyond = _plane(search.data_, of_numbers, outlying)
+    plane, n_beyond = _plane(search.searched_, of_numbers, outlying)
     return Scene(
         views,
         marked,
@@ -77,6 +79,7 @@ def scene_of(search: Exploration) -> Scene:
         n_beyond,
         top[: max(1, MOST_CELLS // search.n_samples_used_)],
         feature_names(search),
+        model.outlying_cells_[search.samples_used_] if bounds_cells(model) else None,
     )
 
 

@@ -16,6 +16,7 @@ from rskc.fitted import units_of
 from rskc.labels import adjusted_rand_index, in_order, read_two
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.pictures import models as pictures
+from rskc.report._cells import cells_of
 from rskc.report._clusters import Told, clusters_of, mean_silhouette
 from rskc.report._facts import (
     Facts,
@@ -145,6 +146,7 @@ def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
         "data": _data(facts),
         "result": _result(facts),
         "clusters": clusters_of(facts),
+        "cells": cells_of(facts),
         "warnings": warnings,
         "warning_kinds": list(kinds) if kinds else [""] * len(warnings),
         "searches": sections_of(searches),
