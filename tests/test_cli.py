@@ -799,7 +799,7 @@ def test_the_demo_leaves_pages_and_can_be_repeated(here, few_repeats, monkeypatc
     page = Path("tour/expression-rskc/report.html").read_text("utf-8")
     assert "How many clusters: half-samples" in page
     assert "4 fits to 90 cases" in told
-    assert "A tour of rskc" in Path("tour/expression-explorer.html").read_text("utf-8")
+    assert "A tour of rskc" in Path("tour/expression-rskc/explorer.html").read_text("utf-8")
     Path("tour/expression.csv").write_text("mine", "utf-8")
     assert "--force" in refused("demo", "--out", "tour")
 

@@ -25,7 +25,7 @@ from rskc.selection.search import MAX_SAMPLES
 from rskc.snippets import snippet_of
 from rskc.summary import words_on_cells
 from rskc.validation import names_of_cases
-from rskc.webpage import Page, content_policy
+from rskc.webpage import Page, content_policy, identity
 from rskc.wording import cleaned, count, exact_percent
 
 STATIC = Path(__file__).parent / "static"
@@ -67,6 +67,9 @@ class Explorer(Page):
     units : mapping, default=None
         Center and scale of columns that were standardized, by name: values are then shown as they
         were before.
+    numbered_like : array-like of shape (n_samples,), default=None
+        Labels, such as those of a report; clusters of the page that share their cases have the same
+        numbers and colors. None for those of the automatic fit.
 
     Attributes
     ----------
@@ -86,10 +89,11 @@ class Explorer(Page):
         run: Mapping[str, Any] | None = None,
         command: Callable[[Any], str] | None = None,
         units: Mapping[str, Any] | None = None,
+        numbered_like: Any = None,
     ):
         self.search, self.title = search, cleaned(title or "Explorer", 200)
         parcel = Parcel()
-        scene = scene_of(search)
+        scene = scene_of(search, numbered_like)
         parcel.words |= {
             "title": self.title,
             **_words(search, scene),
@@ -101,7 +105,7 @@ class Explorer(Page):
         _add_views(parcel, search, scene)
         _add_values(parcel, search, scene, units or {})
         _add_cells(parcel, search, scene)
-        self.html = _render(self.title, parcel)
+        self.html = _render(self.title, parcel, scene.numbering)
 
     def __repr__(self) -> str:
         return f"<Explorer: {count(self.search.axes_.n_settings, 'setting')}, {self.title}>"
@@ -376,11 +380,12 @@ def _number(value: float) -> float | None:
 # ---- The page
 
 
-def _render(title: str, parcel: Parcel) -> str:
+def _render(title: str, parcel: Parcel, numbering: np.ndarray) -> str:
     script = _script()
     slots = {
         "title": html.escape(title),
         "policy": html.escape(content_policy([script])),
+        "identity": identity("explorer", numbering),
         "version": version("rskc"),
         "style": _read("style.css"),
         "script": script,

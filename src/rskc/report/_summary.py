@@ -37,6 +37,7 @@ from rskc.snippets import LONGEST, in_python, parameters_of, snippet_of
 from rskc.summary import bounds_cells, count_features, words_on_cells
 from rskc.validation import is_word
 from rskc.versions import environment
+from rskc.webpage import identity
 from rskc.wording import cleaned, count, number, percent
 
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
@@ -95,6 +96,7 @@ def summarize(
     known, sure = known_by_half_samples(facts, searches), how_sure(facts, searches)
     numbers, told = _numbers(facts, searches), Told(facts, known.features)
     summary = {
+        "identity": identity("report", facts.labels),
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         **numbers,
         "clusters": [
