@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from rskc.model.summary import FlaggedCells, frame_of_cells, in_units
 from rskc.pictures import models as pictures
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
-from rskc.summary import FlaggedCells, frame_of_cells, in_units
-from rskc.wording import cleaned, count
+from rskc.utils.wording import cleaned, count
 
 MOST_MARKS = 2000  # of the picture
 FARTHEST = 1000  # of these, wherever they are; the others are drawn at random

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from rskc.atomic import atomic_write
+from rskc.utils.atomic import atomic_write
 
 # Where a page says what it is, at its beginning, and where it links to the pages beside it.
 IDENTITY = '<meta name="rskc-page" content="{kind} {numbering}">'
@@ -87,7 +87,9 @@ def link_pages(folder: Path) -> None:
         )
         with page.path.open(encoding="utf-8", newline="") as file:
             before = file.read()
-        after = BESIDE_OF.sub(lambda _, links=links: BESIDE.replace("><", f">{links}<", 1), before, 1)
+        start, end = BESIDE.split("><")
+        old = BESIDE_OF.search(before)
+        after = before if old is None else before.replace(old[0], f"{start}>{links}<{end}", 1)
         if after != before:
             with suppress(OSError), atomic_write(page.path, "w") as file:
                 file.write(after)
