@@ -7,11 +7,10 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from browsing import Watch, skip_without_browser
+from commands import run
 from rskc import RobustSparseKMeans
-from rskc.cli._commands import app
 from rskc.files import read_model
 from rskc.report import make_report
 from rskc.utils.webpage import link_pages
@@ -31,12 +30,6 @@ def make_table():
     frame = pd.DataFrame(X.round(3), columns=[f"f{j}" for j in range(12)])
     frame.insert(0, "id", [f"case {i}" for i in range(80)])
     return frame
-
-
-def run(*args):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == 0, result.stderr
-    return result
 
 
 @pytest.fixture(scope="module")
