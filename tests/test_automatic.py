@@ -8,13 +8,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2, f_oneway, kruskal, rankdata
 
-from rskc import RobustSparseKMeans, SmallClusterWarning, automatic, load, outliers, save
+from rskc import RobustSparseKMeans, SmallClusterWarning, load, save
 from rskc.datasets import make_contaminated, make_design, make_simulation
 from rskc.engines import engine_for
 from rskc.engines.memory.engine import MemoryEngine
-from rskc.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.metrics import classification_error_rate
-from rskc.outliers import Distances, far_cases, judge
+from rskc.model import automatic, outliers
+from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
+from rskc.model.outliers import Distances, far_cases, judge
 from rskc.solver import finish as finish_module
 from skips import skip_without
 
@@ -77,7 +78,7 @@ def test_missing_cells_and_left_out_cases_are_left_out(cells):
 def test_features_in_chunks_are_tested_alike(cells, monkeypatch):
     groups = np.arange(60) % 3
     whole = rank_tests(ranks_of(cells), groups, 3)
-    monkeypatch.setattr("rskc.feature_tests.CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("rskc.model.feature_tests.CELLS_AT_ONCE", 100)
     for one, other in zip(whole, rank_tests(ranks_of(cells), groups, 3), strict=True):
         assert_array_equal(one, other)
 

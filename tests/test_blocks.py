@@ -22,14 +22,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from rskc import RobustSparseKMeans
-from rskc.arrays import as_blocks, by_blocks
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.engines import Assignment, engine_for
 from rskc.engines.blocks import engine, order
 from rskc.engines.blocks.ops import BlockOps
 from rskc.engines.blocks.order import median, select
 from rskc.engines.blocks.plans import FAN_IN, Blocks, add, add_all, packed, unpacked
-from rskc.fitting import make_engine, make_problem, make_starts
+from rskc.inputs.arrays import as_blocks, by_blocks
+from rskc.model.fitting import make_engine, make_problem, make_starts
 from rskc.solver import search
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")

@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 from model_files import refusal, rewritten, setting
 from rskc import ColumnStandardizer, RobustSparseKMeans, load, save
-from rskc.categories import CategoryEncoder
 from rskc.cli._commands import app
 from rskc.displays import ClusterDisplay, HeatmapDisplay, WeightsDisplay
 from rskc.exceptions import FitWarning
 from rskc.files import read_table, write_ranked_lists
+from rskc.inputs.categories import CategoryEncoder
 from rskc.metrics import classification_error_rate
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability

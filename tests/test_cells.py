@@ -13,7 +13,7 @@ from rskc import RobustSparseKMeans, load, save
 from rskc.engines import bounded_engine, cells_numpy, engine_for
 from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate
-from rskc.outlying_cells import Columns, error_scales, extreme_columns, of_few_values, wrapped
+from rskc.model.cells import Columns, error_scales, extreme_columns, of_few_values, wrapped
 from rskc.selection import Stability
 from skips import skip_without
 

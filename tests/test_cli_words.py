@@ -14,7 +14,7 @@ import pytest
 
 from rskc.cli import _console, _terminal
 from rskc.files import read_model
-from rskc.wording import number, percent
+from rskc.utils.wording import number, percent
 from test_cli import labels, refused, run
 
 rng = np.random.default_rng(0)

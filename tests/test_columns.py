@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from rskc import RobustSparseKMeans
-from rskc.columns import (
+from rskc.exceptions import ColumnWarning
+from rskc.files import open_blocks, read_table
+from rskc.inputs.columns import (
     SKEWED,
     alike_words,
     codes_of_missing,
@@ -19,8 +21,6 @@ from rskc.columns import (
     skewness_of,
     spreads_of,
 )
-from rskc.exceptions import ColumnWarning
-from rskc.files import open_blocks, read_table
 from test_cli import labels, refused, run
 
 rng = np.random.default_rng(0)

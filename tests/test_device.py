@@ -21,7 +21,6 @@ from sklearn.base import clone
 
 from engine_kinds import has_cuda, to_cuda, to_cupy, to_strict, to_tensor
 from rskc import RobustSparseKMeans, load, save
-from rskc.arrays import model_to_numpy, to_numpy
 from rskc.comparison import compare_solutions
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
@@ -30,6 +29,7 @@ from rskc.engines.device import engine as device
 from rskc.engines.device import passes_array, quick_look
 from rskc.engines.device.engine import DeviceEngine
 from rskc.engines.device.ops import fetch, to_host
+from rskc.inputs.arrays import model_to_numpy, to_numpy
 from rskc.metrics import revised_silhouette
 
 try:

@@ -218,7 +218,7 @@ def test_engines_import_nothing_from_above():
     lines = (line.split() for text in texts for line in text.splitlines())
     imported = {words[1] for words in lines if words[:1] in (["from"], ["import"])}
     ours = {name for name in imported if name.startswith("rskc")}
-    below = {"rskc.engines", "rskc.exceptions", "rskc.machine"}
+    below = {"rskc.engines", "rskc.exceptions", "rskc.utils"}
     assert {".".join(name.split(".")[:2]) for name in ours} <= below
 
 
@@ -276,7 +276,7 @@ def test_following_branches_one_by_one_changes_nothing(problem, monkeypatch):
 @each_problem
 def test_threads_change_nothing(problem, monkeypatch):
     threads_everywhere(monkeypatch)
-    monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
+    monkeypatch.setattr("rskc.inputs.validation.usable_threads", int)  # however few CPUs there are
     expected = results(fit(problem, n_threads=1))
     for n_threads in (2, 3):
         for found, value in zip(results(fit(problem, n_threads=n_threads)), expected, strict=True):

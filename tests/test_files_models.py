@@ -25,7 +25,7 @@ from model_files import refusal, removing, rewritten, setting
 from rskc import RobustSparseKMeans, load, save
 from rskc.files import ModelFileError, models, read_model
 from rskc.files._codec import pack
-from rskc.fitted import ATTRIBUTES
+from rskc.model.fitted import ATTRIBUTES
 from skips import skip_without
 
 RNG = np.random.default_rng(0)

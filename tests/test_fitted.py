@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from rskc import RobustSparseKMeans
-from rskc.case_weights import count_of
 from rskc.datasets import make_figure1
-from rskc.fitted import ATTRIBUTES, predictor_of, with_cases
+from rskc.inputs.case_weights import count_of
+from rskc.model.fitted import ATTRIBUTES, predictor_of, with_cases
 
 X = make_figure1(n_samples=90, n_features=6, random_state=0).data
 

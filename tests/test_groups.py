@@ -15,12 +15,12 @@ from model_files import refusal, rewritten, setting
 from rskc import RobustSparseKMeans, load, save
 from rskc.datasets import make_simulation
 from rskc.displays import WeightsDisplay
-from rskc.feature_tests import group_tests, rank_tests, ranks_of
 from rskc.files import TableError, read_gmt
-from rskc.groups import FeatureGroups, as_plain, check_groups, count_active
+from rskc.model.feature_tests import group_tests, rank_tests, ranks_of
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.solver import DrawnStarts, Problem, solve
+from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups, count_active
 from rskc.solver.weights import weigh
 
 RESULTS = ("labels_", "cluster_centers_", "feature_weights_", "trimmed_", "outliers_", "distances_")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rskc.medians import column_medians
+from rskc.inputs.medians import column_medians
 
 
 def test_medians_of_observed_cells_by_hand():

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rskc import ColumnStandardizer, Preparer, RobustSparseKMeans
-from rskc.preparation import FLOORED, FROM_ZERO
+from rskc.preprocessing.preparer import FLOORED, FROM_ZERO
 
 rng = np.random.default_rng(0)
 N, P = 120, 150

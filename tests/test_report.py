@@ -21,10 +21,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
 from rskc import RobustSparseKMeans
-from rskc.atomic import atomic_write
 from rskc.datasets import make_simulation
-from rskc.fit_warnings import KINDS
 from rskc.metrics import classification_error_rate, revised_silhouette
+from rskc.model.summary import count_features
+from rskc.model.warnings import KINDS
 from rskc.pictures.palette import PALETTE, contrast, readable_on
 from rskc.report import Report, make_report, summarize
 from rskc.report._charts import DARK_PAPER, charts_of
@@ -36,8 +36,8 @@ from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection import (
     Stability,
 )
-from rskc.summary import count_features
-from rskc.wording import cleaned, number, percent, sentence_list
+from rskc.utils.atomic import atomic_write
+from rskc.utils.wording import cleaned, number, percent, sentence_list
 
 NASTY = {
     "script": "<script>alert(1)</script>",

@@ -13,11 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 from engine_kinds import KINDS, to_strict
 from rskc import RobustSparseKMeans
-from rskc.arrays import to_numpy
-from rskc.case_weights import masses_of, unit_of
 from rskc.datasets import make_figure1
 from rskc.engines import Assignment, Frame
 from rskc.engines.contract.ops import weighted_median
+from rskc.inputs.arrays import to_numpy
+from rskc.inputs.case_weights import masses_of, unit_of
 from rskc.solver import search as search_module
 from rskc.solver.search import search_cases
 from skips import skip_without

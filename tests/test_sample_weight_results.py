@@ -7,11 +7,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from rskc import RobustSparseKMeans
-from rskc.categories import CategoryEncoder
+from rskc.inputs.categories import CategoryEncoder
 from rskc.markers import marker_effects
 from rskc.metrics import revised_silhouette
 from rskc.selection import Stability
-from rskc.wording import percent
+from rskc.utils.wording import percent
 from skips import CLI, skip_without
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rskc import RobustSparseKMeans
 from rskc.comparison import compare_solutions
-from rskc.labels import adjusted_rand_index
+from rskc.inputs.labels import adjusted_rand_index
 from rskc.metrics import (
     classification_error_rate,
     revised_silhouette,

@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
+from rskc.inputs.validation import PRECISIONS, validated
 from rskc.report._searches import sections_of
 from rskc.selection import Clest, GapL1, GridSearch
 from rskc.selection.search import MAX_SAMPLES
 from rskc.selection.subsample import draw, draw_cases, gather, with_length
-from rskc.validation import PRECISIONS, validated
 from skips import skip_without
 
 # Seeds that are not set come upon solutions that are passed over, now and then.

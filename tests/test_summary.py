@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1
 from rskc.metrics import revised_silhouette
-from rskc.summary import FeatureCounts, count_features
+from rskc.model.summary import FeatureCounts, count_features
 from skips import Optional
 
 pl = Optional("polars")

@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rskc import SmallClusterWarning
 from rskc.exceptions import FitWarning, ParameterError
-from rskc.fit_warnings import KINDS, fit_warning
-from rskc.validation import check_bound, check_choice, check_integer, check_real
-from rskc.wording import cleaned, count, listed, quoted, sentence_list, shortened
+from rskc.inputs.validation import check_bound, check_choice, check_integer, check_real
+from rskc.model.warnings import KINDS, fit_warning
+from rskc.utils.wording import cleaned, count, listed, quoted, sentence_list, shortened
 
 
 @pytest.mark.parametrize(

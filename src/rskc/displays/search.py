@@ -12,7 +12,7 @@ import numpy as np
 from rskc.displays import style
 from rskc.pictures.palette import GRAY, PALETTE
 from rskc.selection.findings import AXES, Curve, describe
-from rskc.wording import exact_percent
+from rskc.utils.wording import exact_percent
 
 _TITLE_WIDTH = 92  # characters of a line
 _TICK_POINTS = 7.5  # size of the words along the axes
@@ -77,8 +77,8 @@ class SearchDisplay:
         display : SearchDisplay
         """
         finding = describe(search)
-        title = f"{finding.result[:1].upper()}{finding.result[1:]}"
-        return cls(finding.curve, title, finding.reason).plot(ax)
+        title, reason = (f"{s[:1].upper()}{s[1:]}" for s in (finding.result, finding.reason))
+        return cls(finding.curve, title, reason).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the curve in ``ax``, or in a new figure."""

@@ -14,7 +14,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.pictures.palette import GRAY, INK
-from rskc.wording import cleaned
+from rskc.utils.wording import cleaned
 
 DASHED = {"color": INK, "lw": 0.8, "ls": (0, (4, 3)), "zorder": 1.5}
 MANY_CASES = 20_000  # beyond this, points are small and rasterized

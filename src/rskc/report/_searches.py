@@ -29,7 +29,7 @@ from rskc.report._charts import (
 )
 from rskc.report._facts import plain_numbers
 from rskc.selection.findings import AXES, Curve, describe
-from rskc.wording import number, sentence_list
+from rskc.utils.wording import number, sentence_list
 
 DASHES = [[1, 0], [5, 4], [2, 3], [8, 3, 2, 3]]
 

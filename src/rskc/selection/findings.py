@@ -16,7 +16,7 @@ from rskc.selection.clest import LEAST_AGREEMENT, NEARLY_AS_GOOD, Clest, most_be
 from rskc.selection.gap import GapL1
 from rskc.selection.settings import GridSearch
 from rskc.selection.stability import Stability
-from rskc.wording import count, number
+from rskc.utils.wording import count, number
 
 # What x may be, a column of the table of a search, and how the axis calls it.
 AXES = {
@@ -292,7 +292,7 @@ def _(search: GridSearch) -> Finding:
     }
     table, best = _table(search, columns), search.best_params_
     bound = f"an L1 bound of {number(best['l1_bound'])} and " if "l1_bound" in best else ""
-    result = f"{bound}trim {best['trim']:g}"
+    result = f"{bound}trim {number(best['trim'])}"
     consensus = search.table_.consensus[table.chosen.index(True)]
     return Finding(
         title="Settings side by side: the grid",
@@ -330,8 +330,9 @@ def _curve_of_grid(search: GridSearch) -> Curve:
     for (K, *trim), rows in frame.sort_values(by).groupby(others):
         if rows.chosen.any():
             chosen = len(lines), int(rows.chosen.argmax())
-        label = ", ".join([count(K, "cluster"), *(f"trim {share:g}" for share in trim)])
-        look = numbers.index(K), *(trims.index(share) for share in trim)
+        label = ", ".join([count(K, "cluster"), *(f"trim {number(share)}" for share in trim)])
+        look = [numbers.index(K), *(trims.index(share) for share in trim)]
+        look = look if len(numbers) > 1 else look[1:]
         lines.append(Line(label, rows.consensus.to_numpy(), None, None, *look))
     return Curve(by, np.unique(frame[by]), "consensus (adjusted Rand index)", lines, chosen)
 

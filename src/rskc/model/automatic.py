@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import Engine
-from rskc.feature_tests import FeatureTests, cases_to_rank, group_tests, rank_tests, ranks_of
-from rskc.outliers import Distances, Thresholds, distances_of, far_cases, find_clump
-from rskc.outlying_cells import CellBounds
-from rskc.reweighting import first_thresholds, reweight
+from rskc.model.cells import CellBounds
+from rskc.model.feature_tests import FeatureTests, cases_to_rank, group_tests, rank_tests, ranks_of
+from rskc.model.outliers import Distances, Thresholds, distances_of, far_cases, find_clump
+from rskc.model.reweighting import first_thresholds, reweight
 from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.alternate import is_guarded
 from rskc.solver.problem import Rival

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.wording import cleaned, count
+from rskc.utils.wording import cleaned, count
 
 LONGEST = 2000
 # Parameters that change how a fit runs and not what it finds.

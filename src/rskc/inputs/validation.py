@@ -13,7 +13,10 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from rskc.arrays import (
+from rskc.engines.memory.sparse_cells import has_nan
+from rskc.engines.threads import usable_threads
+from rskc.exceptions import ParameterError
+from rskc.inputs.arrays import (
     NamedMatrix,
     as_blocks,
     check_collection,
@@ -23,12 +26,9 @@ from rskc.arrays import (
     to_numpy,
     without_mask,
 )
-from rskc.categories import find_encoder
-from rskc.engines.memory.sparse_cells import has_nan
-from rskc.engines.threads import usable_threads
-from rskc.exceptions import ParameterError
-from rskc.frames import NUMBERS, kinds_of, refusal
-from rskc.wording import short_repr
+from rskc.inputs.categories import find_encoder
+from rskc.inputs.frames import NUMBERS, kinds_of, refusal
+from rskc.utils.wording import short_repr
 
 PRECISIONS = [np.float64, np.float32]  # of a fit; a prediction has that of the centers
 

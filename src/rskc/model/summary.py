@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.fitted import (
+from rskc.inputs.validation import is_word, validated
+from rskc.metrics import revised_silhouette
+from rskc.model.fitted import (
     by_column,
     case_names,
     feature_names,
@@ -18,11 +20,9 @@ from rskc.fitted import (
     unequal_weights,
     units_of,
 )
-from rskc.metrics import revised_silhouette
-from rskc.outliers import Distances
-from rskc.preparation import Unit
-from rskc.validation import is_word, validated
-from rskc.wording import count, listed, number, shortened
+from rskc.model.outliers import Distances
+from rskc.preprocessing.preparer import Unit
+from rskc.utils.wording import count, listed, number, shortened
 
 MOSTLY = 0.9  # of the sum of the weights
 WIDTH = 96
@@ -110,8 +110,8 @@ def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
     """Return a frame of features, markers or cells with its means in the units of the table.
 
     ``units`` has, by the name of a column, how prepared values become those of the table: a
-    :class:`rskc.preparation.Unit`, or center and scale. Means of logarithms are geometric means
-    then, and their scale stays that of natural logarithms.
+    :class:`rskc.preprocessing.preparer.Unit`, or center and scale. Means of logarithms are
+    geometric means then, and their scale stays that of natural logarithms.
     """
     places = [i for i, name in enumerate(frame["feature"]) if name in units]
     if not places:

@@ -15,12 +15,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
-from rskc.arrays import by_blocks, is_dask, is_on_device, to_numpy
 from rskc.engines import Engine, Frame, bounded_engine, engine_for
 from rskc.engines.threads import one_blas_thread
-from rskc.outliers import Distances, Thresholds, distances_to, even_weights
-from rskc.outlying_cells import flagged
-from rskc.validation import check_n_threads
+from rskc.inputs.arrays import by_blocks, is_dask, is_on_device, to_numpy
+from rskc.inputs.validation import check_n_threads
+from rskc.model.cells import flagged
+from rskc.model.outliers import Distances, Thresholds, distances_to, even_weights
 
 
 class Attribute(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rskc.exceptions import ParameterError
-from rskc.wording import count, quoted, shortened
+from rskc.utils.wording import count, quoted, shortened
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.columns import are_names
-from rskc.frames import CATEGORY, NUMBERS
-from rskc.wording import count, listed, percent, quoted, shortened
+from rskc.inputs.columns import are_names
+from rskc.inputs.frames import CATEGORY, NUMBERS
+from rskc.utils.wording import count, listed, percent, quoted, shortened
 
 ORDINAL = "ordinal"
 MOST_SHARES = 4  # of the categories of a center that are written

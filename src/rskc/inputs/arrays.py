@@ -14,8 +14,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
 
-from rskc.columns import recognize
 from rskc.exceptions import ColumnWarning, not_numpy
+from rskc.inputs.columns import recognize
 
 
 def is_on_device(X: Any) -> bool:

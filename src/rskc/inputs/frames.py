@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.wording import shortened
+from rskc.utils.wording import shortened
 
 NUMBERS, CATEGORY = "numbers", "category"
 # Types of columns, by the beginnings of their names.

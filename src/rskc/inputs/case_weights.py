@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.arrays import is_on_device, to_numpy
-from rskc.wording import short_repr
+from rskc.inputs.arrays import is_on_device, to_numpy
+from rskc.utils.wording import short_repr
 
 
 def check_sample_weight(sample_weight: Any, n: int | None) -> np.ndarray:

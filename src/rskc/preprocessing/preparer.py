@@ -11,13 +11,13 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rskc.arrays import to_dense
-from rskc.columns import spreads_of
 from rskc.exceptions import ParameterError
-from rskc.frames import CATEGORY, NUMBERS, column_names, kinds_of
-from rskc.preprocessing import SCALES, ColumnStandardizer, standardize_rows
-from rskc.validation import check_choice
-from rskc.wording import count, listed, shortened
+from rskc.inputs.arrays import to_dense
+from rskc.inputs.columns import spreads_of
+from rskc.inputs.frames import CATEGORY, NUMBERS, column_names, kinds_of
+from rskc.inputs.validation import check_choice
+from rskc.preprocessing.standardizers import SCALES, ColumnStandardizer, standardize_rows
+from rskc.utils.wording import count, listed, shortened
 
 # Rows by which a table is judged; at most, evenly spaced.
 SAMPLE = 2000

@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.arrays import is_dask, to_numpy
-from rskc.case_weights import check_sample_weight, count_of, trimmed_sum
-from rskc.fitted import JudgedCases, outlying_cells, predictor_of
-from rskc.validation import validated
+from rskc.inputs.arrays import is_dask, to_numpy
+from rskc.inputs.case_weights import check_sample_weight, count_of, trimmed_sum
+from rskc.inputs.validation import validated
+from rskc.model.fitted import JudgedCases, outlying_cells, predictor_of
 
 
 class _Wrapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from rskc.arrays import is_dask, to_dense, to_numpy
-from rskc.medians import MAD_FACTOR, lower_medians
+from rskc.inputs.arrays import is_dask, to_dense, to_numpy
+from rskc.inputs.medians import MAD_FACTOR, lower_medians
 
 # The cut-off in scales: .1% of clean normal cells are beyond it.
 CUTOFF = 3.3

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc import outliers
-from rskc.arrays import (
+from rskc.engines import Engine, bounded_engine, engine_for
+from rskc.engines.threads import one_blas_thread
+from rskc.exceptions import FitWarning, OverflowedError, ParameterError
+from rskc.inputs.arrays import (
     is_dask,
     is_elsewhere,
     merged_blocks,
@@ -23,21 +25,9 @@ from rskc.arrays import (
     warn_of_columns,
     warn_of_numbers,
 )
-from rskc.automatic import Found, Wishes, mass_of, solve_automatically
-from rskc.bounding import shows_outlying_cells, solve_with_cells
-from rskc.case_weights import Counting, counting_cases, rows_of
-from rskc.engines import Engine, bounded_engine, engine_for
-from rskc.engines.threads import one_blas_thread
-from rskc.exceptions import FitWarning, OverflowedError, ParameterError
-from rskc.fit_warnings import on_cells, on_units, warnings_of
-from rskc.fitted import by_column, number_names, outlying_cells, predictor_of
-from rskc.frames import NUMBERS
-from rskc.groups import FeatureGroups, check_groups
-from rskc.outlying_cells import CUTOFF, FEW_CASES, CellBounds
-from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
-from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
-from rskc.solver.starts import INITS
-from rskc.validation import (
+from rskc.inputs.case_weights import Counting, counting_cases, rows_of
+from rskc.inputs.frames import NUMBERS
+from rskc.inputs.validation import (
     PRECISIONS,
     check_bound,
     check_centers,
@@ -51,8 +41,18 @@ from rskc.validation import (
     names_of_cases,
     validated,
 )
-from rskc.verbosity import told
-from rskc.wording import count
+from rskc.model import outliers
+from rskc.model.automatic import Found, Wishes, mass_of, solve_automatically
+from rskc.model.bounding import shows_outlying_cells, solve_with_cells
+from rskc.model.cells import CUTOFF, FEW_CASES, CellBounds
+from rskc.model.fitted import by_column, number_names, outlying_cells, predictor_of
+from rskc.model.warnings import on_cells, on_units, warnings_of
+from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
+from rskc.solver.feature_groups import FeatureGroups, check_groups
+from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
+from rskc.solver.starts import INITS
+from rskc.utils.verbosity import told
+from rskc.utils.wording import count
 
 # Restarts from a function with n_init="auto".
 CALLED_STARTS = 10
@@ -346,7 +346,7 @@ def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
 
 
 def _store(model: Any, engine: Engine, made: Found, judged: _Judged, counting: Counting) -> None:
-    """Set the attributes that rskc.fitted.ATTRIBUTES describes; a case of mass 1 weighs a unit."""
+    """Set the attributes of fitted.ATTRIBUTES; a case of mass 1 weighs a unit."""
     for name in OF_SOME_FITS:
         vars(model).pop(name, None)  # of an earlier fit
     solution, problem = made.solution, made.problem

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.wording import count, quoted
+from rskc.utils.wording import count, quoted
 
 # A name is split into words; the last one decides: patient_id, sampleID, true label.
 IDS = {

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import ArrayOps, Engine
-from rskc.outliers import (
+from rskc.model.outliers import (
     Distances,
     Thresholds,
     distances_of,

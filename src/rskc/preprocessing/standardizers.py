@@ -10,11 +10,11 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rskc.arrays import is_dask, to_dense, without_mask
-from rskc.frames import NUMBERS, kinds_of
-from rskc.medians import MAD_FACTOR, column_medians
-from rskc.validation import check_choice
-from rskc.wording import count, listed
+from rskc.inputs.arrays import is_dask, to_dense, without_mask
+from rskc.inputs.frames import NUMBERS, kinds_of
+from rskc.inputs.medians import MAD_FACTOR, column_medians
+from rskc.inputs.validation import check_choice
+from rskc.utils.wording import count, listed
 
 # Cells of columns of a sparse matrix that are measured together.
 CELLS_AT_ONCE = 2**20

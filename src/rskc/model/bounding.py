@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.automatic import (
+from rskc.engines import Engine, bounded_engine, memory_engine
+from rskc.inputs.medians import lower_medians
+from rskc.model.automatic import (
     LAST_CUTOFF,
     OVER_TRIM,
     Clusters,
@@ -33,11 +35,7 @@ from rskc.automatic import (
     test_features,
     tested_groups,
 )
-from rskc.engines import Engine, bounded_engine, memory_engine
-from rskc.feature_tests import FeatureTests, cases_to_rank, ranks_of
-from rskc.medians import lower_medians
-from rskc.outliers import distances_to
-from rskc.outlying_cells import (
+from rskc.model.cells import (
     FEW_CASES,
     FIRST_LOOK,
     LOOKS,
@@ -47,7 +45,9 @@ from rskc.outlying_cells import (
     extreme_columns,
     of_few_values,
 )
-from rskc.reweighting import first_thresholds, reweight
+from rskc.model.feature_tests import FeatureTests, cases_to_rank, ranks_of
+from rskc.model.outliers import distances_to
+from rskc.model.reweighting import first_thresholds, reweight
 from rskc.solver import Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.solve import carry
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import ArrayOps, Engine
-from rskc.medians import MAD_FACTOR, column_medians
+from rskc.inputs.medians import MAD_FACTOR, column_medians
 from rskc.solver import Solution
 
 # Cut-offs of the rules: MADs above the median.

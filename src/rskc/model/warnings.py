@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from rskc import outliers
-from rskc.automatic import Found
 from rskc.engines import Engine
 from rskc.exceptions import FitWarning, SmallClusterWarning
-from rskc.fitted import feature_names, number_names
-from rskc.frames import NUMBERS
-from rskc.groups import count_active
-from rskc.medians import MAD_FACTOR, column_medians
-from rskc.outlying_cells import MANY_CELLS
+from rskc.inputs.frames import NUMBERS
+from rskc.inputs.medians import MAD_FACTOR, column_medians
+from rskc.model import outliers
+from rskc.model.automatic import Found
+from rskc.model.cells import MANY_CELLS
+from rskc.model.fitted import feature_names, number_names
 from rskc.solver import Solution
+from rskc.solver.feature_groups import count_active
 from rskc.solver.finish import RIVAL_CASES
 from rskc.solver.problem import Rival
-from rskc.wording import count, listed
+from rskc.utils.wording import count, listed
 
 # Numbers beside categories that have a larger robust standard deviation count more than 14 times as
 # much as a category, whose variance is 2 / pi. They are looked at in this many cases.

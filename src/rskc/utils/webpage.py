@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rskc.atomic import atomic_write
+from rskc.utils.atomic import atomic_write
 
 
 class Page:
