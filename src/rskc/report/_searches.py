@@ -88,7 +88,7 @@ def _plain(curve: Curve) -> dict[str, Any]:
         "points": points,
         "dots": dots,
         "chosen": None if curve.chosen is None else np.dot(curve.chosen, [len(curve.x), 1]).item(),
-        "threshold": curve.threshold,
+        "threshold": list(curve.threshold) if curve.threshold else None,
         "above": curve.above and curve.above[0],
     }
 

@@ -198,7 +198,7 @@ def _(search: GapL1) -> Finding:
             )
         ],
         chosen=place,
-        threshold=("largest - standard error", frame.gap[largest] - frame.standard_error[largest]),
+        threshold=("largest - standard error", float((frame.gap - frame.standard_error)[largest])),
         above=("features with weight", [f"{n:,}" for n in frame.n_features]),
     )
     return Finding(
