@@ -137,7 +137,6 @@ OPTIONS = {
     "Stability": "rskc select-k",
     "Clest": "rskc select-k --method clest",
     "GapL1": "rskc select-l1",
-    "TrimCurves": "rskc select-t",
 }
 
 

@@ -25,7 +25,7 @@ CROSS = "M-1,-1L1,1M1,-1L-1,1"
 SHAPES = {"o": "circle", "s": "square", "D": "diamond", "v": "triangle-down", "^": "triangle-up"}
 MOST_IN_KEY, MOST_TO_REPEAT = 40, 12  # clusters in the first key, and in those of later charts
 FEW_POINTS = 400  # up to this many points are drawn larger
-NAMES = ("case", "feature", "flag", "cell", "cluster")
+NAMES = ("case", "feature", "flag", "cell", "cluster", "label", "above")
 NUMBER = ",.4~r"  # four digits, no exponent
 # Zoomed with Ctrl and the wheel (or two fingers): the wheel alone scrolls the page.
 ZOOM = {
