@@ -42,6 +42,7 @@ from sentences import (
     CHANGES,
     OPTIONS,
     SEARCHED,
+    UNITS,
     WIDE,
     clusters,
     facts,
