@@ -13,7 +13,7 @@ from rskc.engines.passes import PASSES
 # Cells of the rows that are read at once, where the data are not an array in memory.
 CELLS_AT_ONCE = 2**22
 # The center of a group begins at the median of at most so many of its cases.
-MOST_RANKED = 100
+MOST_RANKED = 4000
 
 
 class Piece(NamedTuple):
