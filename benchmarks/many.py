@@ -86,7 +86,7 @@ OUTLYING = (
     (20, 10_000, 0.01), (20, 10_000, 0.05), (50, 10_000, 0.01), (50, 10_000, 0.05),
     (100, 10_000, 0.01), (100, 10_000, 0.05), (200, 20_000, 0.02), (200, 20_000, 0.05),
 )  # fmt: skip
-# Seeds that played no part in settling the rules of rskc/solver/split_merge.py and automatic.py.
+# Seeds that played no part in settling the rules of solver/split_merge.py and model/automatic.py.
 JUDGES = range(40, 43)
 
 

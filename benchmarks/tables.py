@@ -14,7 +14,7 @@ import pandas as pd
 from benchmarks.timing import print_table
 from rskc import RobustSparseKMeans
 from rskc.metrics import classification_error_rate
-from rskc.preprocessing import RowStandardizer
+from rskc.preprocessing.standardizers import RowStandardizer
 from rskc.selection import Stability
 
 # Intensities of microarrays: logarithms, and rows standardized, as is usual.

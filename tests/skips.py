@@ -53,7 +53,7 @@ REASONS = (
     r"needs AVX2 and FMA",
     r"signals|head|reads /proc|there are no pipes|there is no /dev/null",  # not on Windows
     r"limits of file sizes are of Unix|permissions (of Unix|and links of POSIX)",
-    r"SCIPY_ARRAY_API is not set",  # a check of scikit-learn; tests/test_device.py does more
+    r"SCIPY_ARRAY_API is not set",  # a check of scikit-learn; test_device.py does more
     r"the order of cases changes the starts",  # a law that holds in most of the drawn examples
 )
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from rskc import RobustSparseKMeans
 from rskc.comparison import Judgment, compare, compare_solutions
 from rskc.datasets import make_simulation
-from rskc.labels import count_shared, match_clusters
+from rskc.inputs.labels import count_shared, match_clusters
 from rskc.metrics import classification_error_rate, feature_agreement
 from rskc.selection import GridSearch
 

@@ -15,7 +15,7 @@ from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
 from rskc.solver.weights import sparse_weights
-from rskc.verbosity import told
+from rskc.utils.verbosity import told
 
 # Whether another solution is worth a word is not what most tests are about.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
@@ -175,7 +175,7 @@ def test_scaling_changes_no_label(table, setting, scale):
 @pytest.mark.parametrize("long_pass", [10_000_000, 0])
 def test_the_number_of_threads_changes_no_bit(dtype, bound, long_pass, monkeypatch):
     threads_everywhere(monkeypatch, long_pass)
-    monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
+    monkeypatch.setattr("rskc.inputs.validation.usable_threads", int)  # however few CPUs there are
     X = make_figure1(n_samples=12_000, n_features=40, random_state=4).data.astype(dtype)
     one, two, four = (make_model(n_init=8, l1_bound=bound, n_threads=n).fit(X) for n in (1, 2, 4))
     assert 8 * 3 * X.size > long_pass
@@ -186,7 +186,7 @@ def test_the_number_of_threads_changes_no_bit(dtype, bound, long_pass, monkeypat
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_in_small_passes_change_no_bit(dtype, table, setting, monkeypatch):
     threads_everywhere(monkeypatch)
-    monkeypatch.setattr("rskc.validation.usable_threads", int)  # however few CPUs there are
+    monkeypatch.setattr("rskc.inputs.validation.usable_threads", int)  # however few CPUs there are
     X = table.data.astype(dtype)
     one, four = (make_model(n_threads=n, **setting).fit(X) for n in (1, 4))
     assert_same_result(four, one)

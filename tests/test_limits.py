@@ -8,12 +8,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from rskc import RobustSparseKMeans, machine
+from rskc import RobustSparseKMeans
 from rskc.engines import passes_numpy
 from rskc.engines.memory import engine as memory
 from rskc.engines.memory import tables
 from rskc.engines.memory.ops import PASSES
 from rskc.solver import search
+from rskc.utils import machine
 from skips import skip_without
 
 needs_limits = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc and forks")
@@ -160,7 +161,7 @@ def test_no_groups_are_no_limit(tmp_path, monkeypatch):
 
 @needs_limits
 def test_the_limit_of_a_process_counts():
-    program = "import resource; from rskc.machine import free_memory; "
+    program = "import resource; from rskc.utils.machine import free_memory; "
     program += "resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31)); print(free_memory())"
     assert 0 < int(run(program)) < 2**31
 

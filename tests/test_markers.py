@@ -10,8 +10,8 @@ from sklearn.exceptions import NotFittedError
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.files import write_ranked_lists
-from rskc.fitted import with_cases
 from rskc.markers import effects_between, marker_effects
+from rskc.model.fitted import with_cases
 from skips import skip_without
 
 THREE = np.repeat([0, 1, 2], 4)

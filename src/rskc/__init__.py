@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from rskc.exceptions import SmallClusterWarning
     from rskc.explorer import explore
     from rskc.files import load, save
-    from rskc.preparation import Preparer
-    from rskc.preprocessing import ColumnStandardizer, RowStandardizer
+    from rskc.preprocessing import ColumnStandardizer, Preparer, RowStandardizer
     from rskc.versions import show_versions
 
 __version__ = version("rskc")
@@ -34,7 +33,7 @@ __all__ = [
 
 _HOMES = {
     "ColumnStandardizer": "rskc.preprocessing",
-    "Preparer": "rskc.preparation",
+    "Preparer": "rskc.preprocessing",
     "RobustSparseKMeans": "rskc.estimator",
     "RowStandardizer": "rskc.preprocessing",
     "SmallClusterWarning": "rskc.exceptions",

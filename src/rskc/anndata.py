@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.arrays import NamedMatrix, model_to_numpy
 from rskc.estimator import RobustSparseKMeans
+from rskc.inputs.arrays import NamedMatrix, model_to_numpy
+from rskc.inputs.validation import check_choice
 from rskc.markers import MarkerEffects, effects_between, regular_clusters
-from rskc.preparation import Preparer
+from rskc.preprocessing.preparer import Preparer
 from rskc.selection import Stability
-from rskc.validation import check_choice
 
 if TYPE_CHECKING:
     from anndata import AnnData

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.arrays import to_numpy
-from rskc.case_weights import check_sample_weight
 from rskc.exceptions import ComparisonError
-from rskc.fitted import feature_names
-from rskc.labels import count_shared, match_clusters
+from rskc.inputs.arrays import to_numpy
+from rskc.inputs.case_weights import check_sample_weight
+from rskc.inputs.labels import count_shared, match_clusters
+from rskc.inputs.validation import names_of_cases
 from rskc.metrics import classification_error_rate
-from rskc.validation import names_of_cases
-from rskc.wording import cleaned, count, listed
+from rskc.model.fitted import feature_names
+from rskc.utils.wording import cleaned, count, listed
 
 __all__ = ["SolutionComparison", "compare_solutions"]
 

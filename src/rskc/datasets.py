@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.designs import DESIGNS, NULLS, SMALL_CLUSTERS, Design, generator_of, make_design
-from rskc.validation import check_choice, check_integer
+from rskc.inputs.validation import check_choice, check_integer
 
 __all__ = [
     "DESIGNS",

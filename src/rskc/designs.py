@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.validation import check_choice
+from rskc.inputs.validation import check_choice
 
 
 def generator_of(random_state: Any) -> np.random.Generator:

@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-import rskc.fitting as fitting
-from rskc.arrays import model_to_numpy, to_numpy, to_numpy_pair
+import rskc.model.fitting as fitting
+from rskc.inputs.arrays import model_to_numpy, to_numpy, to_numpy_pair
 from rskc.markers import LEAST_EFFECT, marker_effects, markers_frame
-from rskc.prediction import PredictionMixin
-from rskc.summary import cases_frame, cells_frame, describe, describe_html, features_frame
+from rskc.model.prediction import PredictionMixin
+from rskc.model.summary import cases_frame, cells_frame, describe, describe_html, features_frame
 
 
 class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):

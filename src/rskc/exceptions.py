@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rskc.wording import shortened
+from rskc.utils.wording import shortened
 
 LONGEST_VALUE = 200
 NO_OTHER_NAMES: Mapping[str, str] = MappingProxyType({})

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.arrays import to_numpy_pair
-from rskc.case_weights import masses_of
-from rskc.fitted import number_names, number_weights, unequal_weights
-from rskc.validation import check_integer, check_real, validated
-from rskc.wording import short_repr
+from rskc.inputs.arrays import to_numpy_pair
+from rskc.inputs.case_weights import masses_of
+from rskc.inputs.validation import check_integer, check_real, validated
+from rskc.model.fitted import number_names, number_weights, unequal_weights
+from rskc.utils.wording import short_repr
 
 __all__ = ["MarkerEffects", "marker_effects"]
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.arrays import to_numpy
-from rskc.case_weights import check_sample_weight, masses_of
-from rskc.labels import in_order, read_two
-from rskc.validation import check_integer
-from rskc.wording import short_repr
+from rskc.inputs.arrays import to_numpy
+from rskc.inputs.case_weights import check_sample_weight, masses_of
+from rskc.inputs.labels import in_order, read_two
+from rskc.inputs.validation import check_integer
+from rskc.utils.wording import short_repr
 
 __all__ = [
     "FeatureAgreement",

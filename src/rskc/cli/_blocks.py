@@ -28,8 +28,8 @@ from rskc.cli._tables import (
     sideways_note,
     weight_note,
 )
-from rskc.cli._work import memory_of_blocks
-from rskc.wording import count
+from rskc.cli._where import memory_of_blocks
+from rskc.utils.wording import count
 
 # Cases that the page shows, that model.rskc keeps, and that columns are standardized by.
 MOST_SHOWN = 10_000
@@ -282,7 +282,7 @@ class _CasesOfBlock:
     weights: np.ndarray | None  # of all cases
 
     def __call__(self, piece: Any, rows: np.ndarray, noted: Any, *arrays: np.ndarray) -> Any:
-        from rskc.fitted import with_cases
+        from rskc.model.fitted import with_cases
 
         block = self.table.read(piece, self.features)
         of_cases = dict(zip(OF_CASES, arrays, strict=True))
@@ -313,7 +313,7 @@ def write_results(
 
 def _cases_of_block(result: Result, noted: bool) -> _CasesOfBlock:
     """Return what makes the rows; it reads no feature without weight if what is shown is noted."""
-    from rskc.fitted import with_cases, with_features
+    from rskc.model.fitted import with_cases, with_features
 
     data, model = result.data, result.model
     features, preparer, small = data.table.features, data.preparer, with_cases(model, n_threads=1)
@@ -401,8 +401,8 @@ def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
 
 def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     """Return the model with the cases that are shown, as if it had been fitted to these."""
-    from rskc.case_weights import count_of
-    from rskc.fitted import with_cases
+    from rskc.inputs.case_weights import count_of
+    from rskc.model.fitted import with_cases
 
     columns = {"labels_": "cluster", "distances_": "distance", "outliers_": "outlier"}
     columns["unweighted_distances_"] = "unweighted_distance"
@@ -442,7 +442,7 @@ def predicted_parts(table: Any, model: Any, preparer: Any, predict: Callable) ->
     """Make frames of the clusters of all cases, block by block."""
     from dask import delayed
 
-    from rskc.fitted import with_cases
+    from rskc.model.fitted import with_cases
 
     known = getattr(model, "feature_names_in_", None)
     names = None if known is None else list(known)

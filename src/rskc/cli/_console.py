@@ -45,7 +45,7 @@ class Console:
         if not self.silent:
             from rich.text import Text
 
-            from rskc.wording import cleaned
+            from rskc.utils.wording import cleaned
 
             for sentence in sentences:
                 words = Text.assemble(("Note: ", "yellow"), cleaned(in_options(sentence), 2000))

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rskc.atomic import PREFIX, SUFFIX, remove_leftovers
 from rskc.cli._results import Result, headline
+from rskc.utils.atomic import PREFIX, SUFFIX, remove_leftovers
 
 # The files that we write, and what they are.
 FILES = {
@@ -190,7 +190,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
 def write_page(path: Path, result: Result, title: str | None) -> None:
     """Write the HTML page."""
     from rskc.report import Report
-    from rskc.wording import cleaned
+    from rskc.utils.wording import cleaned
 
     heading = cleaned(title or f"Clusters of {result.data.table.path.name}", 200)
     summary = result.page | {"title": heading}
@@ -216,7 +216,7 @@ def open_model(path: Path) -> Any:
 
 def preparer_of(saved: Any) -> Any:
     """Return what prepared the table of a saved model."""
-    from rskc.preparation import Preparer
+    from rskc.preprocessing.preparer import Preparer
 
     extra, p = saved.extra, saved.model.n_features_in_
     if "preparation" in extra:

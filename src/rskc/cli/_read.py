@@ -10,7 +10,7 @@ import numpy as np
 from rskc.cli._repeat import run_of
 from rskc.cli._tables import Data
 from rskc.exceptions import FitWarning
-from rskc.wording import cleaned, count, listed, percent, sentence_list
+from rskc.utils.wording import cleaned, count, listed, percent, sentence_list
 
 MOST_COLUMNS = 200  # of which the page says what they were taken for
 MOST_NAMES = 5

@@ -15,7 +15,7 @@ from rskc.cli._options import NAMES
 from rskc.cli._read import what_was_read
 from rskc.cli._repeat import fit_command, run_of
 from rskc.cli._tables import Data
-from rskc.wording import count, on_outliers
+from rskc.utils.wording import count, on_outliers
 
 TOP = 10
 LONGEST_COMMAND = 64  # that advice repeats
@@ -110,7 +110,7 @@ class Result:
     @cached_property
     def features(self) -> Any:
         """A row a feature; after a search by half-samples, with how often these select it."""
-        from rskc.summary import in_units
+        from rskc.model.summary import in_units
 
         frame, search = in_units(self.model.features_frame(), self.data.units), self.stability
         if search is None:
@@ -138,7 +138,7 @@ class Result:
     @cached_property
     def markers(self) -> Any:
         """A row a marker."""
-        from rskc.summary import in_units
+        from rskc.model.summary import in_units
 
         search = self.stability
         probabilities = None if search is None else search.selection_probabilities_
@@ -148,7 +148,7 @@ class Result:
     @cached_property
     def cells(self) -> Any:
         """A row an outlying cell; None where there is none."""
-        from rskc.summary import bounds_cells, in_units
+        from rskc.model.summary import bounds_cells, in_units
 
         if not bounds_cells(self.model) or not self.model.outlying_cells_.nnz:
             return None
@@ -275,7 +275,7 @@ class Result:
         }
 
     def _result(self) -> dict[str, Any]:
-        from rskc.fitted import thresholds_of, units_of
+        from rskc.model.fitted import thresholds_of, units_of
 
         model, counts = self.model, self.counts
         names, weights, _ = units_of(model)
@@ -303,7 +303,7 @@ class Result:
         }
 
     def _truth(self) -> dict[str, Any] | None:
-        from rskc.labels import adjusted_rand_index, read_one
+        from rskc.inputs.labels import adjusted_rand_index, read_one
         from rskc.metrics import classification_error_rate, sensitivity
 
         labels = self.data.table.labels
@@ -339,7 +339,7 @@ def _search(search: Any, finding: Any) -> dict[str, Any]:
 
 def headline(result: Result) -> str:
     """Return the result in a sentence."""
-    from rskc.summary import count_features
+    from rskc.model.summary import count_features
 
     found, table = result.summary["result"], result.summary["table"]
     features = count_features(result.model).words

@@ -13,7 +13,7 @@ import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import Preparing, Reading
-from rskc.columns import (
+from rskc.inputs.columns import (
     NONE,
     alike_words,
     codes_of_missing,
@@ -22,7 +22,7 @@ from rskc.columns import (
     is_outcome_name,
     sign_of_side,
 )
-from rskc.wording import cleaned, count, listed, quoted, shortened
+from rskc.utils.wording import cleaned, count, listed, quoted, shortened
 
 MOST_CODES = 3  # numbers that may stand for missing cells, in notes
 SCALES = {"robust": "mad", "classic": "std"}
@@ -69,7 +69,7 @@ def fit_preparer(asked: Preparing, frame: Any) -> Any:
             "the table is sparse, and --standardize rows would fill it: use --standardize "
             "columns, which leaves 0 at 0, or standardize before the table is written."
         )
-    from rskc.preparation import Preparer
+    from rskc.preprocessing.preparer import Preparer
 
     if not asked.is_judged:
         return Preparer(**arguments).without_data(frame.shape[1])

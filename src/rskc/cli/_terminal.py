@@ -13,7 +13,7 @@ from rskc.cli._repeat import explore_command
 from rskc.cli._results import MOST_NAMES, Result, headline
 from rskc.cli._tables import named_cases
 from rskc.exceptions import FitWarning
-from rskc.wording import cleaned, count, listed, number
+from rskc.utils.wording import cleaned, count, listed, number
 
 MOST_CLUSTERS = 20  # of which the terminal shows a row
 

@@ -27,7 +27,7 @@ from rskc.cli._repeat import fit_command, run_of
 from rskc.cli._tables import Data, grouped, read
 from rskc.cli._values import numbers_or_auto, shares_or_auto, some_clusters
 from rskc.cli._work import run_search
-from rskc.wording import cleaned, count
+from rskc.utils.wording import cleaned, count
 
 
 @dataclass(frozen=True)

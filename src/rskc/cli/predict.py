@@ -24,8 +24,8 @@ from rskc.cli._options import (
 )
 from rskc.cli._output import check_no_file, open_model, preparer_of, stem_of
 from rskc.cli._tables import is_sparse, prepared
-from rskc.cli._work import is_read_in_blocks
-from rskc.wording import cleaned, count, on_outliers, quoted
+from rskc.cli._where import is_read_in_blocks
+from rskc.utils.wording import cleaned, count, on_outliers, quoted
 
 
 @dataclass(frozen=True)
@@ -249,9 +249,9 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
 def _clusters(model: Any, X: Any) -> Any:
     import pandas as pd
 
-    from rskc.fitted import by_column, with_cases
-    from rskc.prediction import judge_cases
-    from rskc.summary import observed_share
+    from rskc.model.fitted import by_column, with_cases
+    from rskc.model.prediction import judge_cases
+    from rskc.model.summary import observed_share
 
     values = X if hasattr(model, "feature_names_in_") else X.to_numpy()
     known = ~np.isnan(by_column(model, model.cluster_centers_)).all(axis=0)

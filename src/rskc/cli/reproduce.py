@@ -17,7 +17,7 @@ from rskc.cli._console import Console, bold, recorded_warnings, text_table
 from rskc.cli._options import RESULTS, TABLE, flag, option, out_option
 from rskc.cli._output import check_folder
 from rskc.cli._work import checkpoint_noted
-from rskc.wording import quoted
+from rskc.utils.wording import quoted
 
 SUFFIXES = (".png", ".svg", ".csv", ".md")
 OWN = "Simulation and breast cancer"

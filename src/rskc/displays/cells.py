@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc.arrays import to_numpy_pair
 from rskc.displays import style
+from rskc.inputs.arrays import to_numpy_pair
+from rskc.model.summary import flagged_cells
 from rskc.pictures.models import check_fitted
 from rskc.pictures.palette import GRAY, PALETTE
-from rskc.summary import flagged_cells
-from rskc.wording import count
+from rskc.utils.wording import count
 
 # Marks beyond this many scales have the full color.
 FAR = 10.0

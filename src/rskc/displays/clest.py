@@ -10,7 +10,7 @@ import numpy as np
 from rskc.displays import style
 from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.selection.findings import clest_reason, clusters
-from rskc.wording import count
+from rskc.utils.wording import count
 
 _ASIDE = 0.2  # of a place: observed to the left, reference to the right
 _WIDTH = 0.28  # of a place: of a cloud of points and the bar through it

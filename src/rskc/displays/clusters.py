@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
+from rskc.inputs.validation import check_choice
 from rskc.pictures.models import (
     AssignedCases,
     assign,
@@ -20,8 +21,7 @@ from rskc.pictures.models import (
     weights_of_fit,
 )
 from rskc.pictures.palette import INK, cluster_colors, cluster_markers, darker
-from rskc.validation import check_choice
-from rskc.wording import count
+from rskc.utils.wording import count
 
 _MOST_ENTRIES = 40  # clusters in the legend; with more of them, the centers tell their numbers
 _CONTRAST = 3  # power of the stability: of a case that changes now and then, half of the color goes

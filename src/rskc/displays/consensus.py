@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc.arrays import to_numpy
 from rskc.displays import style
-from rskc.fitted import case_names
+from rskc.inputs.arrays import to_numpy
+from rskc.inputs.validation import check_integer
+from rskc.model.fitted import case_names
 from rskc.pictures.palette import cluster_colors
-from rskc.validation import check_integer
-from rskc.wording import count
+from rskc.utils.wording import count
 
 _CASE_POINTS, _CLUSTER_POINTS = 6.5, 10.0  # heights of a line of text
 

@@ -10,7 +10,7 @@ import numpy as np
 from rskc.displays import style
 from rskc.pictures.palette import INK
 from rskc.selection.findings import gap_reason
-from rskc.wording import count
+from rskc.utils.wording import count
 
 
 @dataclass(eq=False, repr=False)

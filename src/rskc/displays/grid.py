@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
+from rskc.inputs.validation import check_choice
 from rskc.pictures.palette import GRAY, INK
-from rskc.validation import check_choice
-from rskc.wording import count, exact_percent
+from rskc.utils.wording import count, exact_percent
 
 _COLUMNS = {
     "consensus": "consensus (adjusted Rand)",

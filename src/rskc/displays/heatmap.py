@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc.arrays import to_dense
 from rskc.displays import style
-from rskc.fitted import number_names, number_weights
+from rskc.inputs.arrays import to_dense
+from rskc.inputs.validation import check_integer
+from rskc.model.fitted import number_names, number_weights
 from rskc.pictures.models import (
     assign,
     by_distance,
@@ -23,8 +24,7 @@ from rskc.pictures.models import (
     weights_of_fit,
 )
 from rskc.pictures.palette import GRAY, INK, cluster_colors
-from rskc.validation import check_integer
-from rskc.wording import count
+from rskc.utils.wording import count
 
 _MOST_ROWS = 2000  # of the image; of more cases, evenly spaced ones are drawn
 _CASE_POINTS, _FEATURE_POINTS, _CLUSTER_POINTS = 6.5, 8.0, 10.0  # heights of a line of text

@@ -8,8 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
-from rskc.fitted import thresholds_of
-from rskc.outliers import Distances, Thresholds
+from rskc.inputs.validation import check_integer
+from rskc.model.fitted import thresholds_of
+from rskc.model.outliers import Distances, Thresholds
+from rskc.model.prediction import judge_cases
 from rskc.pictures.models import (
     FLAGS,
     DistanceScatter,
@@ -22,9 +24,7 @@ from rskc.pictures.models import (
     weights_of_fit,
 )
 from rskc.pictures.palette import GRAY, INK, PALETTE
-from rskc.prediction import judge_cases
-from rskc.validation import check_integer
-from rskc.wording import count, percent
+from rskc.utils.wording import count, percent
 
 # Of the cases that a distance flags: color, marker, size, and a name.
 _LOOKS = {

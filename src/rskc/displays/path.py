@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
+from rskc.inputs.validation import check_integer
 from rskc.pictures.models import strongest
 from rskc.pictures.palette import GRAY, INK, PALETTE
-from rskc.validation import check_integer
-from rskc.wording import count
+from rskc.utils.wording import count
 
 MOST_LINES = 300  # of features without a name; more are a gray block, and slow
 _NAME_POINTS = 9.0  # height of a line of text

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
+from rskc.inputs.validation import check_integer
 from rskc.pictures.models import feature_names
 from rskc.pictures.palette import GRAY, PALETTE
-from rskc.validation import check_integer
-from rskc.wording import count, number
+from rskc.utils.wording import count, number
 
 _FEATURE_POINTS = 8.0  # height of a line of text
 

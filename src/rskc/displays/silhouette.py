@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from rskc.case_weights import mean_by_weight
 from rskc.displays import style
+from rskc.inputs.case_weights import mean_by_weight
 from rskc.metrics import revised_silhouette
 from rskc.pictures.models import (
     by_silhouette,
@@ -20,7 +20,7 @@ from rskc.pictures.models import (
     weights_of_fit,
 )
 from rskc.pictures.palette import GRAY, INK, cluster_colors, darker
-from rskc.wording import count
+from rskc.utils.wording import count
 
 _FEW = 300  # up to this many cases, bars stand apart from one another
 _NAME_POINTS, _MEAN_POINTS = 6.0, 10.0  # height of a line of text

@@ -11,7 +11,7 @@ import numpy as np
 from rskc.displays import style
 from rskc.pictures.palette import GRAY, PALETTE
 from rskc.selection.findings import clusters
-from rskc.wording import count
+from rskc.utils.wording import count
 
 _TITLE_WIDTH = 92  # characters of a line
 

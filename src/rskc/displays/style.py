@@ -14,7 +14,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.pictures.palette import GRAY, INK, PALETTE
-from rskc.wording import cleaned
+from rskc.utils.wording import cleaned
 
 CHOSEN = PALETTE[5]
 # A ring around the point that was chosen; points with error bars, joined by a line.

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
+from rskc.inputs.validation import check_choice
 from rskc.pictures.palette import MARKERS, cluster_colors, darker
 from rskc.selection.findings import trim_reason
 from rskc.selection.settings import least_enough
-from rskc.validation import check_choice
-from rskc.wording import count, exact_percent
+from rskc.utils.wording import count, exact_percent
 
 _LABELS = {
     "moved": "share of pairs that moved (CER)",

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
-from rskc.fitted import units_of
+from rskc.inputs.validation import check_integer
+from rskc.model.fitted import units_of
 from rskc.pictures.models import check_fitted, strongest
 from rskc.pictures.palette import GRAY, PALETTE
-from rskc.validation import check_integer
-from rskc.wording import count
+from rskc.utils.wording import count
 
 
 @dataclass(eq=False, repr=False)

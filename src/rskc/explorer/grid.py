@@ -11,14 +11,14 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 
-from rskc.arrays import is_dask, to_dense, to_numpy
 from rskc.engines import Frame
 from rskc.exceptions import ParameterError
-from rskc.fitted import Predictor, predictor_of
-from rskc.fitting import make_engine
-from rskc.groups import count_active
+from rskc.inputs.arrays import is_dask, to_dense, to_numpy
+from rskc.inputs.validation import check_integer, is_integer, is_word
 from rskc.metrics import classification_error_rate
-from rskc.outliers import Thresholds
+from rskc.model.fitted import Predictor, predictor_of
+from rskc.model.fitting import make_engine
+from rskc.model.outliers import Thresholds
 from rskc.selection import Stability
 from rskc.selection.checkpoint import Result
 from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
@@ -28,7 +28,7 @@ from rskc.selection.search import Search, check_clusters, fit_quietly, with_clus
 from rskc.selection.settings import check_trims
 from rskc.selection.stability import CASES_A_CLUSTER
 from rskc.selection.subsample import Sample
-from rskc.validation import check_integer, is_integer, is_word
+from rskc.solver.feature_groups import count_active
 
 # Numbers of clusters that are shown without being asked for, and how many more than are chosen.
 NUMBERS, BEYOND = range(2, 9), 2

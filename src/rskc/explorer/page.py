@@ -17,15 +17,15 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.explorer.grid import Exploration
 from rskc.explorer.packing import Parcel, bits_for, packed, scaled
 from rskc.explorer.views import Scene, scene_of, spans, values_of
-from rskc.fitted import unequal_weights
-from rskc.labels import read_one
+from rskc.inputs.labels import read_one
+from rskc.inputs.validation import names_of_cases
+from rskc.model.fitted import unequal_weights
 from rskc.pictures.palette import PALETTE, readable_on
-from rskc.preparation import Unit
+from rskc.preprocessing.preparer import Unit
 from rskc.selection.search import MAX_SAMPLES
-from rskc.snippets import snippet_of
-from rskc.validation import names_of_cases
-from rskc.webpage import Page, content_policy
-from rskc.wording import cleaned, count, exact_percent
+from rskc.utils.snippets import snippet_of
+from rskc.utils.webpage import Page, content_policy
+from rskc.utils.wording import cleaned, count, exact_percent
 
 STATIC = Path(__file__).parent / "static"
 # The scripts, those that others need first.

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.arrays import to_dense
 from rskc.explorer.grid import Exploration
-from rskc.fitted import by_column, feature_names
-from rskc.labels import count_shared, match_clusters
+from rskc.inputs.arrays import to_dense
+from rskc.inputs.labels import count_shared, match_clusters
+from rskc.model.fitted import by_column, feature_names
 from rskc.pictures.models import frame_of, principal_components, strongest
-from rskc.preparation import Unit
+from rskc.preprocessing.preparer import Unit
 from rskc.selection.settings import least_enough
 
 ROOM = 0.1  # of the range of the cases, on each side of the plane

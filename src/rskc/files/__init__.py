@@ -6,7 +6,6 @@ files that are safe to open; ``gmt`` reads groups of features; ``writing`` write
 none.
 """
 
-from rskc.atomic import atomic_write
 from rskc.files.blocks import BlockTable, open_blocks
 from rskc.files.classes import Classes, read_classes
 from rskc.files.gmt import MatchedGroups, read_gmt
@@ -19,6 +18,7 @@ from rskc.files.writing import (
     write_json,
     write_ranked_lists,
 )
+from rskc.utils.atomic import atomic_write
 
 __all__ = [
     "BlockTable",

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from rskc.categories import CategoryEncoder
 from rskc.engines import Frame
 from rskc.estimator import RobustSparseKMeans
-from rskc.fitted import ATTRIBUTES
-from rskc.validation import check_n_threads
+from rskc.inputs.categories import CategoryEncoder
+from rskc.inputs.validation import check_n_threads
+from rskc.model.fitted import ATTRIBUTES
 
 OTHER_KINDS = {
     "feature_groups": (list, dict),

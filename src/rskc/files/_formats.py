@@ -21,7 +21,7 @@ from scipy.sparse import csr_matrix, issparse, load_npz
 
 from rskc.files._claims import check_market, check_workbook
 from rskc.files._source import Layout, Source, TableError, near, needed, polars, row_number, shown
-from rskc.wording import count, quoted
+from rskc.utils.wording import count, quoted
 
 MOST_TITLES = 10  # rows above the names of the columns
 NAMES_IN_NPZ = ("X", "data")

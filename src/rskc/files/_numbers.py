@@ -11,7 +11,7 @@ from rskc.files._others import are_dates, observed, sort_others
 from rskc.files._source import Layout, Source, TableError, polars, shown
 from rskc.files._text import numbers
 from rskc.files._written import HowWritten, Written, written_numbers
-from rskc.wording import quoted
+from rskc.utils.wording import quoted
 
 MOST_STRAYS = 12  # words in a message
 

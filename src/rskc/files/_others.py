@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rskc.columns import are_classes, are_names
 from rskc.files._source import Layout, Source, polars
-from rskc.wording import count
+from rskc.inputs.columns import are_classes, are_names
+from rskc.utils.wording import count
 
 # Dates as text: those that sort, of which numbers can be made, and those of one country or another.
 # Digits of other scripts are \d too, and no date to polars.

@@ -1,7 +1,8 @@
 """What the columns of a file are for: names of the cases, known classes, features.
 
 Columns that are named are what they are named as. Of the others, those that are recognized as ids
-or classes (``rskc.columns``) are set aside, each with a word on it, unless they are to be used.
+or classes (``rskc.inputs.columns``) are set aside, each with a word on it, unless they are to be
+used.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.columns import (
+from rskc.files._numbers import find_numbers, kind_of
+from rskc.files._source import Layout, Source, near, shown
+from rskc.files._written import HowWritten
+from rskc.inputs.columns import (
     Recognized,
     are_classes,
     is_class_name,
@@ -22,10 +26,7 @@ from rskc.columns import (
     is_id_name,
     recognize,
 )
-from rskc.files._numbers import find_numbers, kind_of
-from rskc.files._source import Layout, Source, near, shown
-from rskc.files._written import HowWritten
-from rskc.wording import quoted
+from rskc.utils.wording import quoted
 
 
 class SetAside(NamedTuple):

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from rskc.columns import (
+from rskc.files._numbers import kind_of
+from rskc.files._source import Layout, Source, near, shown
+from rskc.inputs.columns import (
     FEWEST_NAMED,
     are_alike,
     classes_of_names,
@@ -22,8 +24,6 @@ from rskc.columns import (
     is_id_name,
     sign_of_side,
 )
-from rskc.files._numbers import kind_of
-from rskc.files._source import Layout, Source, near, shown
 
 LOOKED_AT = 40  # columns
 MOST_ABOUT = 0.25  # of the columns that may be about features, as a description is

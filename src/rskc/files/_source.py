@@ -9,9 +9,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rskc.columns import NONE
 from rskc.exceptions import Phrased
-from rskc.wording import quoted, shortened
+from rskc.inputs.columns import NONE
+from rskc.utils.wording import quoted, shortened
 
 LONGEST_NAME = 60
 

@@ -21,8 +21,8 @@ from functools import cached_property
 from itertools import islice
 from typing import IO, Any, NamedTuple
 
-from rskc.columns import NONE, is_feature_name
 from rskc.files._source import Layout, Source, TableError, polars, shown
+from rskc.inputs.columns import NONE, is_feature_name
 
 SEPARATORS = {".csv": ",;\t", ".txt": "\t,;", ".tsv": "\t"}
 MARKS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}

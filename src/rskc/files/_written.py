@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rskc.files._source import polars
-from rskc.wording import count
+from rskc.utils.wording import count
 
 CURRENCY = r"(?:US\$|[$€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|INR)\b)"
 # Words and signs that no other number follows: not the 80 of 120/80, nor the 24 of 18-24. An

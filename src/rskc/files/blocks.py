@@ -23,7 +23,7 @@ from rskc.files._parquet import STREAMED, parquet, reader, release_memory
 from rskc.files._roles import SetAside, Wanted, find_roles
 from rskc.files._source import Layout, Source, TableError, shown
 from rskc.files.tables import PARQUET, is_pattern, similar
-from rskc.validation import check_choice
+from rskc.inputs.validation import check_choice
 
 __all__ = ["BlockTable", "Piece", "open_blocks"]
 

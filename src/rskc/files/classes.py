@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.columns import are_classes, is_class_name
 from rskc.files._source import Layout, shown
 from rskc.files.tables import MISSING_VALUES, as_text, read_source
-from rskc.wording import count, quoted
+from rskc.inputs.columns import are_classes, is_class_name
+from rskc.utils.wording import count, quoted
 
 
 class Classes(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rskc.files._source import TableError
-from rskc.wording import count, quoted
+from rskc.utils.wording import count, quoted
 
 
 @dataclass(frozen=True)

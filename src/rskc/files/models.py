@@ -24,15 +24,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import rskc
-from rskc.arrays import model_to_numpy
-from rskc.atomic import atomic_write
-from rskc.categories import as_plain as plain_columns
 from rskc.estimator import RobustSparseKMeans
 from rskc.files._checks import checked_model
 from rskc.files._codec import Unsavable, decode, encode, pack, unpack
-from rskc.fitted import ATTRIBUTES
-from rskc.groups import as_plain
-from rskc.validation import plain_centers
+from rskc.inputs.arrays import model_to_numpy
+from rskc.inputs.categories import as_plain as plain_columns
+from rskc.inputs.validation import plain_centers
+from rskc.model.fitted import ATTRIBUTES
+from rskc.solver.feature_groups import as_plain
+from rskc.utils.atomic import atomic_write
 
 FORMAT, VERSION = "rskc model", 1
 CONTENTS = "rskc-model.json"

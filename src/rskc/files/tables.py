@@ -29,7 +29,7 @@ from rskc.files._side import Side, find_side, names_of_cases, unique_names
 from rskc.files._source import Layout, Source, TableError, near, polars, row_number, shown
 from rskc.files._text import SEPARATORS, read_text
 from rskc.files._written import HowWritten, same_unit, shows_decimal_comma
-from rskc.validation import check_choice
+from rskc.inputs.validation import check_choice
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rskc.atomic import atomic_write
 from rskc.files._source import needed
-from rskc.fitted import number_names
 from rskc.markers import marker_effects
+from rskc.model.fitted import number_names
+from rskc.utils.atomic import atomic_write
 
 # Text that begins so is run as a formula by spreadsheets (OWASP, "CSV injection"); some of them
 # drop spaces in front of it first.

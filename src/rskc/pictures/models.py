@@ -8,12 +8,12 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.arrays import to_dense, to_numpy_pair
-from rskc.fitted import number_names, number_weights, unequal_weights
-from rskc.outliers import Distances, Thresholds
-from rskc.prediction import judge_cases
-from rskc.validation import validated
-from rskc.wording import cleaned, number
+from rskc.inputs.arrays import to_dense, to_numpy_pair
+from rskc.inputs.validation import validated
+from rskc.model.fitted import number_names, number_weights, unequal_weights
+from rskc.model.outliers import Distances, Thresholds
+from rskc.model.prediction import judge_cases
+from rskc.utils.wording import cleaned, number
 
 MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge
 # A sparse table with more cells than this in features with weight stays sparse.

@@ -14,7 +14,7 @@ from typing import Any
 
 from rskc.pictures.models import cube_ticks
 from rskc.pictures.palette import PALETTE, cluster_markers, readable_on
-from rskc.wording import count, number
+from rskc.utils.wording import count, number
 
 Chart = dict[str, Any]
 

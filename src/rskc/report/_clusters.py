@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rskc.fitted import number_names, number_weights
 from rskc.markers import effects_of, markers_frame
+from rskc.model.fitted import number_names, number_weights
+from rskc.model.summary import in_units
 from rskc.pictures import models as pictures
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
-from rskc.summary import in_units
-from rskc.wording import cleaned, count, number, percent, sentence_list
+from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 MOST_MARKERS = 5  # of a cluster in the table of markers
 MOST_IN_SENTENCE = 3

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.case_weights import mean_by_weight
 from rskc.estimator import RobustSparseKMeans
-from rskc.fitted import by_column, thresholds_of, unequal_weights
-from rskc.labels import in_order, read_two
+from rskc.inputs.case_weights import mean_by_weight
+from rskc.inputs.labels import in_order, read_two
 from rskc.metrics import RevisedSilhouette, revised_silhouette
-from rskc.outliers import Distances, Thresholds
+from rskc.model.fitted import by_column, thresholds_of, unequal_weights
+from rskc.model.outliers import Distances, Thresholds
+from rskc.model.prediction import judge_cases
+from rskc.model.summary import features_frame, in_units
 from rskc.pictures import models as pictures
-from rskc.prediction import judge_cases
-from rskc.summary import features_frame, in_units
-from rskc.wording import cleaned, number
+from rskc.utils.wording import cleaned, number
 
 # Distances may differ from those of the fit by rounding (float32), not by more than this share.
 ROUNDING = 0.01

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from rskc.arrays import to_dense
-from rskc.fitted import number_names, number_weights, units_of
-from rskc.outliers import Distances
+from rskc.inputs.arrays import to_dense
+from rskc.model.fitted import number_names, number_weights, units_of
+from rskc.model.outliers import Distances
 from rskc.pictures import models as pictures
 from rskc.pictures.models import FLAGS, AssignedCases
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
-from rskc.wording import cleaned, count, number, percent, sentence_list
+from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 MOST_POINTS = 2000  # of a scatter plot: an SVG of more is slow to pan
 MOST_BARS = 600

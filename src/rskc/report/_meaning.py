@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rskc.wording import cleaned, count, number, on_outliers, percent, sentence_list
+from rskc.utils.wording import cleaned, count, number, on_outliers, percent, sentence_list
 
 LOW_SILHOUETTE = 0.25  # noise in hundreds of features has 0.2 to 0.3; digits .48, the paper's .54
 

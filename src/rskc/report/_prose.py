@@ -10,10 +10,10 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rskc.columns import MUCH, SKEWED
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
+from rskc.inputs.columns import MUCH, SKEWED
 from rskc.report._meaning import LOW_SILHOUETTE
-from rskc.wording import cleaned, count, number, percent, sentence_list
+from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 LOW_IN_CLUSTER = 0.15
 NEARLY_ALL = 0.9  # of the squared weights, whose sum is 1

@@ -40,7 +40,7 @@ from rskc.selection import (
     TrimCurves,
 )
 from rskc.selection.findings import Finding, describe, features_by_entry
-from rskc.wording import count, exact_percent, number
+from rskc.utils.wording import count, exact_percent, number
 
 MOST_LINES = 15  # features of a path that are drawn
 CER = "classification error rate"

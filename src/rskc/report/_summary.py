@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rskc.arrays import to_dense
-from rskc.columns import skewness_of, spreads_of
 from rskc.exceptions import NO_OTHER_NAMES
-from rskc.fitted import units_of
-from rskc.labels import adjusted_rand_index, in_order, read_two
+from rskc.inputs.arrays import to_dense
+from rskc.inputs.columns import skewness_of, spreads_of
+from rskc.inputs.labels import adjusted_rand_index, in_order, read_two
+from rskc.inputs.validation import is_word
 from rskc.metrics import classification_error_rate, sensitivity
+from rskc.model.fitted import units_of
+from rskc.model.summary import bounds_cells, count_features, words_on_cells
 from rskc.pictures import models as pictures
 from rskc.report._clusters import Told, clusters_of, mean_silhouette
 from rskc.report._facts import (
@@ -32,11 +34,9 @@ from rskc.report._prose import advise
 from rskc.report._searches import sections_of
 from rskc.report._sure import how_sure, known_by_half_samples
 from rskc.selection.firmness import stability_for
-from rskc.snippets import LONGEST, in_python, parameters_of, snippet_of
-from rskc.summary import bounds_cells, count_features, words_on_cells
-from rskc.validation import is_word
+from rskc.utils.snippets import LONGEST, in_python, parameters_of, snippet_of
+from rskc.utils.wording import cleaned, count, number, percent
 from rskc.versions import environment
-from rskc.wording import cleaned, count, number, percent
 
 PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
 # What is known of a run that is written in Python, and not as words.

@@ -14,7 +14,7 @@ from rskc.selection.firmness import (
     stability_of_cases,
 )
 from rskc.selection.stability import Stability
-from rskc.wording import count, listed, number, percent
+from rskc.utils.wording import count, listed, number, percent
 
 STABLE_CASE = 0.9  # share of the half-samples that give a case the same cluster
 FOUND_AGAIN = 0.75  # share of the half-samples that select a feature

@@ -13,12 +13,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rskc.atomic import atomic_write
 from rskc.report._charts import charts_of, palette_style
 from rskc.report._searches import curves_of
 from rskc.report._summary import summarize
-from rskc.webpage import Page, content_policy
-from rskc.wording import number, percent
+from rskc.utils.atomic import atomic_write
+from rskc.utils.webpage import Page, content_policy
+from rskc.utils.wording import number, percent
 
 TEMPLATES = Path(__file__).parent / "templates"
 VEGA_SNIPPET = "window.vegaEmbed = vegaEmbed;"

@@ -14,7 +14,7 @@ from rskc.metrics import (
     revised_silhouette,
     silhouette_means,
 )
-from rskc.preprocessing import RowStandardizer
+from rskc.preprocessing.standardizers import RowStandardizer
 from rskc.reproduce.outcome import Reproduction, small_clusters_expected
 from rskc.reproduce.panels import new_figure
 from rskc.selection import Clest

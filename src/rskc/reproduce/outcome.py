@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rskc.atomic import atomic_write
 from rskc.exceptions import SmallClusterWarning
+from rskc.utils.atomic import atomic_write
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rskc.displays.style import pyplot
-from rskc.labels import count_shared, match_clusters
+from rskc.inputs.labels import count_shared, match_clusters
 from rskc.pictures.palette import cluster_colors
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.displays.style import tidy
 from rskc.estimator import RobustSparseKMeans
+from rskc.inputs.validation import check_integer
 from rskc.metrics import classification_error_rate, feature_precision
 from rskc.pictures.palette import PALETTE
 from rskc.reproduce.outcome import Reproduction, small_clusters_expected
@@ -20,7 +21,6 @@ from rskc.reproduce.plain import plain_method
 from rskc.selection.checkpoint import Result, open_store
 from rskc.selection.runner import Key, Runner
 from rskc.solver import Problem
-from rskc.validation import check_integer
 
 K, N, N_TRUE = 3, 60, 50
 BOUND = 6.2  # the paper's

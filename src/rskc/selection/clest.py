@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc.inputs.validation import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
@@ -19,7 +20,6 @@ from rskc.selection.search import (
     with_clusters,
 )
 from rskc.selection.subsample import Sample
-from rskc.validation import check_choice, check_integer, check_real
 
 DATA, REFERENCE = 0, 1
 # The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are predicted

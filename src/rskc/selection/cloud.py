@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from rskc.exceptions import ParameterError
+from rskc.inputs.validation import is_word
 from rskc.selection.checkpoint import Result
 from rskc.selection.references import (
     NormalReference,
@@ -21,7 +22,6 @@ from rskc.selection.references import (
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
 from rskc.selection.subsample import Sample
-from rskc.validation import is_word
 
 # Restarts of the fits to half-samples and references, where the estimator has "auto".
 STARTS = 25

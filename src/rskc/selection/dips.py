@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.arrays import to_numpy
+from rskc.inputs.arrays import to_numpy
 from rskc.selection.cloud import neighbors
 
 # Of more values so many, evenly spaced, stand for them all: the dip of 2,500 even values is .007.

@@ -15,7 +15,7 @@ from rskc.selection.path import FeaturePath
 from rskc.selection.settings import GridSearch, TrimCurves
 from rskc.selection.stability import Stability
 from rskc.selection.strength import PredictionStrength
-from rskc.wording import cleaned, count, exact_percent, number
+from rskc.utils.wording import cleaned, count, exact_percent, number
 
 
 class TextTable(NamedTuple):

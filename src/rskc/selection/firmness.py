@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.arrays import to_numpy
+from rskc.inputs.arrays import to_numpy
 from rskc.selection.stability import Stability
 
 

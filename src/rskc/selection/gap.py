@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 
 from rskc.estimator import RobustSparseKMeans
-from rskc.fitting import fit
-from rskc.groups import count_active
+from rskc.inputs.validation import check_choice, check_integer, is_integer
+from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.path import (
     check_bounds,
@@ -27,7 +27,7 @@ from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import Search, configured
 from rskc.selection.subsample import Sample
 from rskc.solver import Solution, Warm
-from rskc.validation import check_choice, check_integer, is_integer
+from rskc.solver.feature_groups import count_active
 
 # Of the bounds to be tried, this share is spaced evenly; the others close in on the choice.
 SPACED_SHARE = 0.6

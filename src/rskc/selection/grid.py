@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.case_weights import mean_by_weight
 from rskc.exceptions import ParameterError
-from rskc.fitting import fit
-from rskc.groups import count_active
-from rskc.labels import adjusted_rand_index
+from rskc.inputs.case_weights import mean_by_weight
+from rskc.inputs.labels import adjusted_rand_index
+from rskc.inputs.validation import is_integer
 from rskc.metrics import revised_silhouette
+from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import with_few_starts
 from rskc.selection.halves import best_match
@@ -27,7 +27,7 @@ from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import configured
 from rskc.selection.subsample import Sample
 from rskc.solver import Warm
-from rskc.validation import is_integer
+from rskc.solver.feature_groups import count_active
 
 Path = Sequence[dict[str, Any]]  # settings of an estimator
 Described = Callable[[Any, Sample], Result]

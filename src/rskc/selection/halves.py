@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rskc.exceptions import ParameterError
-from rskc.labels import adjusted_rand_index, count_shared, match_clusters
+from rskc.inputs.labels import adjusted_rand_index, count_shared, match_clusters
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import NOT_COMPARED, with_few_starts
 from rskc.selection.dips import largest_dip, places_of

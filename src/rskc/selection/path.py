@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-import rskc.fitting as fitting
-from rskc.automatic import CLEAN_TRIM
-from rskc.case_weights import counting_cases
+import rskc.model.fitting as fitting
 from rskc.engines import Engine
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
-from rskc.fitted import by_column, feature_names
-from rskc.groups import count_active
+from rskc.inputs.case_weights import counting_cases
+from rskc.inputs.validation import check_integer, check_real, is_integer, is_word
+from rskc.model.automatic import CLEAN_TRIM
+from rskc.model.fitted import by_column, feature_names
 from rskc.selection.subsample import Sample
 from rskc.solver import Solution, Warm, solve_near, solve_path
-from rskc.validation import check_integer, check_real, is_integer, is_word
+from rskc.solver.feature_groups import count_active
 
 # The least bound of a path: two features or so.
 LEAST_BOUND = 1.2

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.stats import norm
 
-from rskc.arrays import to_dense
-from rskc.groups import FeatureGroups
-from rskc.medians import MAD_FACTOR, column_medians
+from rskc.inputs.arrays import to_dense
+from rskc.inputs.medians import MAD_FACTOR, column_medians
 from rskc.selection.subsample import evenly_drawn
+from rskc.solver.feature_groups import FeatureGroups
 
 # Cells farther than this many MADs from the median of their column are drawn in to that distance
 # before the box is measured: one outlying cell would stretch it along an axis that nothing else

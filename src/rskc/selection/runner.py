@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from rskc.engines.threads import one_blas_thread
 from rskc.selection.checkpoint import NoCheckpoint, Result
-from rskc.worker import end_with
+from rskc.utils.worker import end_with
 
 # Tasks run in processes: a small fit spends half its time in Python, and two threads take longer
 # than one (Clest on 60 x 500: 3.4 s against 2.9 s). Processes take about as many seconds as this to

@@ -22,17 +22,11 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from rskc.arrays import to_dense
-from rskc.case_weights import check_sample_weight
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
-from rskc.fitting import fit
-from rskc.groups import FeatureGroups, as_plain, check_groups
-from rskc.outlying_cells import extreme_columns, wrapped
-from rskc.selection.checkpoint import open_store
-from rskc.selection.runner import Runner
-from rskc.selection.subsample import Sample, check_max_samples, draw, gather, with_length
-from rskc.validation import (
+from rskc.inputs.arrays import to_dense
+from rskc.inputs.case_weights import check_sample_weight
+from rskc.inputs.validation import (
     PRECISIONS,
     check_integer,
     check_seed,
@@ -40,7 +34,13 @@ from rskc.validation import (
     is_word,
     validated,
 )
-from rskc.wording import count
+from rskc.model.cells import extreme_columns, wrapped
+from rskc.model.fitting import fit
+from rskc.selection.checkpoint import open_store
+from rskc.selection.runner import Runner
+from rskc.selection.subsample import Sample, check_max_samples, draw, gather, with_length
+from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups
+from rskc.utils.wording import count
 
 # The most cases of a table that a search works on by default. All of a large table are no better:
 # with ever more cases any number of clusters is predicted, since the best partition into them is

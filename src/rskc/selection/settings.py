@@ -11,9 +11,10 @@ import numpy as np
 
 from rskc.comparison import Judgment, compare
 from rskc.exceptions import ParameterError
-from rskc.fitted import by_column, feature_names
-from rskc.labels import adjusted_rand_index
+from rskc.inputs.labels import adjusted_rand_index
+from rskc.inputs.validation import check_choice, check_real, is_real
 from rskc.metrics import classification_error_rate
+from rskc.model.fitted import by_column, feature_names
 from rskc.selection.checkpoint import Result
 from rskc.selection.grid import FIGURES, describe_fit, fit_paths
 from rskc.selection.path import check_bounds, check_sparse
@@ -21,7 +22,6 @@ from rskc.selection.runner import Runner
 from rskc.selection.search import Search, check_clusters
 from rskc.selection.stability import Stability
 from rskc.selection.subsample import Sample
-from rskc.validation import check_choice, check_real, is_real
 
 TRIMS = tuple(np.round(np.arange(0, 0.21, 0.02), 2).tolist())
 

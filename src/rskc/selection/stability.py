@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.arrays import to_dense, to_numpy
-from rskc.fitted import by_column, predictor_of
+from rskc.inputs.arrays import to_dense, to_numpy
+from rskc.inputs.validation import check_integer, check_real, is_word
+from rskc.model.fitted import by_column, predictor_of
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.halves import COLUMNS, Fits, best_match, fit_all, fit_halves
 from rskc.selection.runner import Key, Runner
 from rskc.selection.search import Search, check_clusters, with_clusters
 from rskc.selection.subsample import Sample
-from rskc.validation import check_integer, check_real, is_word
 
 # "auto" tries up to this number of clusters first. It goes on, to twice as many, while one of the
 # last two numbers is stable. It also goes on where the halves agree by more than HIGH at the last,

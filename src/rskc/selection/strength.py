@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rskc.inputs.validation import check_integer, check_real
 from rskc.selection.checkpoint import Result
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import (
@@ -18,7 +19,6 @@ from rskc.selection.search import (
     with_clusters,
 )
 from rskc.selection.subsample import Sample
-from rskc.validation import check_integer, check_real
 
 
 @dataclass(eq=False, repr=False)

@@ -16,10 +16,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from rskc.arrays import is_dask, to_numpy
-from rskc.case_weights import masses_of
+from rskc.inputs.arrays import is_dask, to_numpy
+from rskc.inputs.case_weights import masses_of
+from rskc.inputs.validation import PRECISIONS, check_integer
 from rskc.selection.runner import rng_of
-from rskc.validation import PRECISIONS, check_integer
 
 # Keys of tasks are small numbers; the draw of the cases has one that no task has.
 DRAW = 2**32 - 1

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.groups import FeatureGroups
+from rskc.solver.feature_groups import FeatureGroups
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dask.system import CPU_COUNT
 from dask.utils import parse_bytes, parse_timedelta
 
 from rskc.exceptions import ClusterError
-from rskc.machine import free_memory
+from rskc.utils.machine import free_memory
 
 # How often, in seconds, a cluster that is at work is asked whether it still has workers.
 POLL = 1.0

@@ -191,7 +191,7 @@ export class Data {
     if (categories) return indicators(values, categories.length);
     const scale = this.words.scales[place];
     const unit = this.words.log_units[place];
-    // As rskc.preparation has them: logarithms from a floor, or from 0 in units.
+    // As rskc.preprocessing has them: logarithms from a floor, or from 0 in units.
     const kind = this.words.logs[place];
     const log = (/** @type {number} */ value) => {
       if (kind === 0) return value;

@@ -1,0 +1,1 @@
+"""What users give, checked and made numbers: arrays, frames, categories, weights, labels."""

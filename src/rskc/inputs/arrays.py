@@ -1,0 +1,243 @@
+"""The kinds of arrays: in memory, on a device, in blocks of Dask (internal)."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn import get_config
+
+from rskc.exceptions import ColumnWarning, not_numpy
+from rskc.inputs.columns import recognize
+
+
+def is_on_device(X: Any) -> bool:
+    """Whether X is a torch tensor or a CuPy array.
+
+    Other arrays of the array API count where scikit-learn's ``array_api_dispatch`` is on; else they
+    become NumPy's, as everywhere.
+    """
+    for library, kind in (("torch", "Tensor"), ("cupy", "ndarray")):
+        module = sys.modules.get(library)  # nobody has an array who has not imported it
+        if module is not None and isinstance(X, getattr(module, kind, ())):
+            return True
+    dispatched = get_config()["array_api_dispatch"] and hasattr(X, "__array_namespace__")
+    return dispatched and not isinstance(X, np.ndarray | np.generic) and not is_dask(X)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """Return an array of any kind as NumPy's."""
+    if not is_elsewhere(array):
+        return np.asarray(without_mask(array))
+    if is_dask(array):
+        return np.asarray(array.compute())
+    from rskc.engines.device.ops import to_host
+
+    return to_host(array.detach() if hasattr(array, "detach") else array)
+
+
+def without_mask(X: Any) -> Any:
+    """Return a masked array with NaN in the place of masked cells, and anything else as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    kinds = {"b": np.float64, "i": np.float64, "u": np.float64, "f": X.dtype, "c": X.dtype}
+    return np.ma.filled(X.astype(kinds.get(X.dtype.kind, object)), np.nan)
+
+
+class NamedMatrix(NamedTuple):
+    """A sparse matrix and the names of its rows and columns, of which SciPy's knows none."""
+
+    matrix: Any
+    index: Any  # of pandas, as a data frame has them
+    columns: Any
+
+
+def to_dense(table: Any) -> np.ndarray:
+    """Return a table in memory as an array, where it is sparse."""
+    return table.toarray() if issparse(table) else table
+
+
+def is_elsewhere(array: Any) -> bool:
+    """Whether an array is on a device, or in blocks of Dask."""
+    if isinstance(array, np.ndarray | np.generic):
+        return False
+    return is_dask(array) or is_on_device(array) or hasattr(array, "__array_namespace__")
+
+
+def to_numpy_pair(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return a model and a table that may be on a device, or in blocks, in memory."""
+    if is_dask(X):
+        X = X.compute()  # a dataframe stays one, with its names
+    elif is_on_device(X):
+        X = to_numpy(X)
+    return model_to_numpy(model), X
+
+
+def model_to_numpy(model: Any) -> Any:
+    """Return a fitted model whose results are NumPy arrays: itself, where they are."""
+    elsewhere = {name: value for name, value in vars(model).items() if is_elsewhere(value)}
+    if not elsewhere:
+        return model
+    model = copy.copy(model)
+    vars(model).update({name: to_numpy(value) for name, value in elsewhere.items()})
+    return model
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array or dataframe; nobody has one who has not imported Dask."""
+    return "dask" in sys.modules and type(X).__module__.startswith(("dask.", "dask_expr."))
+
+
+def check_collection(X: Any) -> None:
+    """Refuse Dask's other collections: series, bags, delayed values."""
+    # The class is asked: a delayed value has any attribute.
+    kind = type(X)
+    if hasattr(kind, "chunks") or (hasattr(kind, "columns") and X.ndim == 2):
+        return
+    remedy = ": X.to_frame()" if hasattr(kind, "to_frame") else ""
+    raise TypeError(
+        f"X is of Dask's type {kind.__name__}; it must be a Dask array or dataframe with a row a "
+        f"case and a column a feature{remedy}."
+    )
+
+
+def as_blocks(X: Any) -> Any:
+    """Return a Dask array of float32 or float64 whose blocks hold all columns of their cases."""
+    check_collection(X)
+    if not hasattr(X, "chunks"):
+        return _rows_of_frame(X)
+    if X.ndim != 2 or not X.shape[1] > 0:  # a number of columns that is not known is NaN
+        raise _no_features(X)
+    _check_cells(X)
+    if isinstance(X._meta, np.ma.MaskedArray):
+        X = X.map_blocks(without_mask, dtype="float64", meta=np.empty((0, 0)))
+    if X.dtype.name not in ("float32", "float64") or not X.dtype.isnative:
+        X = X.astype("float64")
+    return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
+
+
+def _no_features(X: Any) -> ValueError:
+    return ValueError(
+        f"X has shape {X.shape}; it must have two dimensions and a known number of features, at "
+        "least one."
+    )
+
+
+def _check_cells(X: Any) -> None:
+    if not isinstance(X._meta, np.ndarray):
+        raise not_numpy(X._meta)
+    if X.dtype.kind == "c":
+        raise ValueError(f"X has dtype {X.dtype}; it must have numbers that are not complex.")
+    if X.dtype.kind not in "biufO":
+        raise ValueError(f"X has dtype {X.dtype}: its columns are not numbers, and must be.")
+
+
+def _rows_of_frame(X: Any) -> Any:
+    """Make an array of a dataframe; missing values of pandas become NaN."""
+    from pandas.api.types import is_numeric_dtype
+
+    other = [name for name, dtype in X.dtypes.items() if not is_numeric_dtype(dtype)]
+    if other:
+        raise ValueError(f"X has columns that are not numbers: {', '.join(map(str, other))}.")
+    if {dtype.name for dtype in X.dtypes} not in ({"float32"}, {"float64"}):  # else a copy
+        X = X.astype("float64")
+    # Who made a dataframe may know how long its parts are.
+    rows = X.to_dask_array(lengths=getattr(X, "part_lengths", None))
+    if rows.shape[1] == 0:
+        raise _no_features(rows)
+    if X.columns.is_unique:
+        # Files of columns need not be read whole for passes that need some of these only.
+        rows.of_columns = partial(_columns_of_frame, X)
+    return rows
+
+
+def _columns_of_frame(X: Any, columns: np.ndarray) -> Any:
+    """Return an array of some columns of a dataframe."""
+    return X[list(X.columns[columns])].to_dask_array()
+
+
+def warn_of_columns(X: Any) -> None:
+    """Warn, at the line that called rskc, of columns that every pass has to put together."""
+    n_chunks = len(X.chunks[1]) if hasattr(X, "chunks") and X.ndim == 2 else 1
+    if n_chunks > 1:
+        warnings.warn(
+            f"X has {n_chunks} chunks of columns; they are put together anew whenever its blocks "
+            "are read, which copies all of it. Better give chunks with all columns: "
+            "X.rechunk({1: -1}).persist().",
+            UserWarning,
+            stacklevel=_callers_level(),
+        )
+
+
+def warn_of_numbers(X: Any, checked: Any) -> None:
+    """Warn of columns of a data frame that hold numbers which are no measurements."""
+    names = getattr(X, "columns", None)
+    if names is None or not isinstance(checked, np.ndarray):
+        return
+    for column in recognize([str(name) for name in names], checked).values():
+        remedy = "X.drop(...)"
+        if hasattr(X, "set_index"):  # of pandas
+            remedy = "X.set_index(...)" if column.kind == "id" else "X.drop(columns=...)"
+        warnings.warn(
+            ColumnWarning(
+                "Column {name} of X {why}, and is clustered as a measurement; if it is none, leave "
+                "it out: {remedy}.",
+                name=repr(column.name),
+                why=column.why,
+                remedy=remedy.replace("...", repr(column.name)),
+            ),
+            stacklevel=_callers_level(),
+        )
+
+
+def _callers_level() -> int:
+    """Return the ``stacklevel`` with which the caller warns at the first line outside rskc."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rskc."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def merged_blocks(own: Any, out: np.ndarray, values: np.ndarray, chunks: tuple) -> Any:
+    """Return a Dask array with values in memory for the cases ``out``, and its own for others."""
+    import dask.array as da
+
+    whole = np.zeros(len(out), own.dtype)
+    whole[out] = values
+    there = own[np.maximum(np.cumsum(~out) - 1, 0)].rechunk((chunks,))
+    mask, others = (da.from_array(part, chunks=(chunks,)) for part in (out, whole))
+    return da.where(mask, others, there)
+
+
+def by_blocks(function: Callable, X: Any, dtype: Any, n_columns: int | None = None) -> Any:
+    """Apply a function of NumPy rows to each block, when it is computed.
+
+    It returns an array (rows,) or, if ``n_columns`` is given, (rows, n_columns).
+    """
+    shape = () if n_columns is None else (n_columns,)
+    options: dict[str, Any] = {"drop_axis": 1}
+    if n_columns is not None:
+        options = {"chunks": (X.chunks[0], (n_columns,))}
+    return X.map_blocks(
+        partial(_on_rows, function, shape, np.dtype(dtype)),
+        dtype=dtype,
+        meta=np.empty((0,) * (1 + len(shape)), dtype),
+        name=f"rskc-{uuid4().hex}",
+        **options,
+    )
+
+
+def _on_rows(function: Callable, shape: tuple, dtype: np.dtype, block: Any) -> np.ndarray:
+    """Apply a function of rows to a block, unless it has none."""
+    if hasattr(block, "toarray"):  # sparse, although the array looked dense
+        raise not_numpy(block)
+    if len(block) == 0:
+        return np.empty((0, *shape), dtype)
+    return function(np.asarray(block))

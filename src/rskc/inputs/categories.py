@@ -1,0 +1,311 @@
+"""Columns of categories as numbers: an indicator for each category, scaled so that all count alike.
+
+``category_codes`` has the numbers of one column; here are those of a table.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rskc.inputs.arrays import to_numpy
+from rskc.inputs.case_weights import check_sample_weight
+from rskc.inputs.category_codes import ORDINAL, ColumnCode
+from rskc.inputs.frames import (
+    CATEGORY,
+    NUMBERS,
+    cells_of,
+    column,
+    column_names,
+    is_missing,
+    kinds_of,
+    numbers_of,
+    refusal,
+    text_of,
+    texts_of,
+)
+from rskc.solver.feature_groups import FeatureGroups, check_groups
+from rskc.utils.wording import quoted
+
+__all__ = ["CategoryEncoder"]
+
+
+class CategoryEncoder(TransformerMixin, BaseEstimator):
+    """Make numbers of the columns of a table that hold categories.
+
+    Each category of a column becomes an indicator, 1 or 0, divided by the root of its share of the
+    cases, as in correspondence analysis, and by the root of the number of categories less 1, and
+    multiplied by the root of 2 / pi: a column of categories then counts like one standardized
+    number, of which two clusters explain 2 / pi at best. Numbers stay as they are.
+    ``RobustSparseKMeans`` uses it for data frames that have such columns, with one weight for each.
+
+    Parameters
+    ----------
+    categorical : sequence of str or int, default=None
+        Columns of numbers that stand for categories, by name or number. Columns of text, of true
+        and false, and of the categorical types of pandas and polars are categories anyway.
+    ordinal : sequence of str or int, or mapping, default=None
+        Columns whose categories have an order and are coded by rank, standardized. A mapping gives
+        the categories in order; else it is that of an ordered type.
+
+    Attributes
+    ----------
+    columns_ : list of ColumnCode
+        How each column becomes numbers: ``kind`` ("numbers", "category" or "ordinal") and
+        ``categories``.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Columns seen in ``fit``.
+
+    Warns
+    -----
+    UserWarning
+        In ``transform``, of categories that ``fit`` has not seen: they are none of the known ones
+        (all indicators 0), and missing where categories have an order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rskc.inputs.categories import CategoryEncoder
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "color": ["red", "red", "blue", "red"]})
+    >>> encoder = CategoryEncoder().fit(frame)
+    >>> encoder.get_feature_names_out().tolist()
+    ['size', 'color = blue', 'color = red']
+    >>> encoder.transform(frame).round(3)
+    array([[1.   , 0.   , 0.921],
+           [2.   , 0.   , 0.921],
+           [3.   , 1.596, 0.   ],
+           [4.   , 0.   , 0.921]])
+    """
+
+    def __init__(self, categorical: Any = None, ordinal: Any = None):
+        self.categorical = categorical
+        self.ordinal = ordinal
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the categories of the columns, and their shares.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            The table.
+        y : ignored
+            There for the scikit-learn interface.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each case counts in the shares; None if all count the same. Categories of cases of
+            weight 0 are not seen.
+
+        Returns
+        -------
+        self : CategoryEncoder
+        """
+        X = X if hasattr(X, "columns") else to_numpy(X)
+        validate_data(self, X, reset=True, skip_check_array=True)
+        names = column_names(X)
+        orders = _orders(self.ordinal, names)
+        asked = {*_places("categorical", self.categorical, names), *orders}
+        kinds = kinds_of(X)
+        n = X.shape[0]
+        weights = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight, n)
+        self.columns_ = []
+        for j, name in enumerate(names):
+            kind = kinds[j]
+            if kind in ("dates", "mixed") and j not in asked:
+                raise ValueError(refusal({name: kind}))
+            if j not in asked and kind == NUMBERS:
+                self.columns_.append(ColumnCode(NUMBERS))
+                continue
+            texts = texts_of(column(X, j))
+            counted = np.array([text is not None for text in texts]) & (weights > 0)
+            seen = texts[counted].tolist(), weights[counted]
+            if j in orders:
+                order = orders[j] or _order_of_type(column(X, j))
+                self.columns_.append(ColumnCode.of_ranks(name, *seen, order))
+            else:
+                self.columns_.append(ColumnCode.of_categories(name, *seen))
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the table as numbers.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            The same columns.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features_out)
+            NaN in all features of a column where its cell is missing.
+        """
+        check_is_fitted(self, "columns_")
+        X = X if hasattr(X, "columns") else to_numpy(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        parts, unknown = [], {}
+        for j, (name, code) in enumerate(zip(column_names(X), self.columns_, strict=True)):
+            if code.kind == NUMBERS:
+                parts.append(numbers_of(name, column(X, j))[:, None])
+                continue
+            part, new = code.coded(texts_of(column(X, j)))
+            parts.append(part)
+            if new:
+                unknown[name] = new
+        if unknown:
+            which = "; ".join(f"{quoted(new, 3, 40)} in {name!r}" for name, new in unknown.items())
+            warnings.warn(
+                f"X has categories that the fit has not seen, and that are treated as none of the "
+                f"known ones: {which}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return np.hstack(parts)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the features: of a category, "column = category"."""
+        check_is_fitted(self, "columns_")
+        known = getattr(self, "feature_names_in_", None)
+        names = [f"x{j}" for j in range(len(self.columns_))] if known is None else known
+        pairs = zip(names, self.columns_, strict=True)
+        out = [feature for name, code in pairs for feature in code.names(name)]
+        return np.array(out, dtype=object)
+
+    # ---- What the estimator and its results need
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The column of each feature."""
+        return np.repeat(np.arange(len(self.columns_)), [code.width for code in self.columns_])
+
+    @property
+    def first(self) -> np.ndarray:
+        """The first feature of each column."""
+        return np.searchsorted(self.columns, np.arange(len(self.columns_)))
+
+    @property
+    def masses(self) -> np.ndarray:
+        """The share of each feature in the variance of its column."""
+        return np.concatenate([code.masses for code in self.columns_])
+
+    @property
+    def units(self) -> np.ndarray:
+        """What an indicator is multiplied by; 1 for numbers and ranks."""
+        return np.concatenate([code.units for code in self.columns_])
+
+    @property
+    def indicators(self) -> np.ndarray:
+        """Whether each feature is an indicator."""
+        return np.repeat(
+            [code.kind == CATEGORY for code in self.columns_],
+            [code.width for code in self.columns_],
+        )
+
+    def groups(self, given: Any, names: np.ndarray | None) -> FeatureGroups:
+        """Return the groups of features: those of columns, whose indicators share a weight."""
+        if isinstance(given, FeatureGroups):  # of the numbers already
+            return given
+        p, columns = len(self.columns_), self.columns
+        found = check_groups([None] * p if given is None else given, names, p)
+        assert found is not None
+        parts, numbers = found.parts[columns], found.numbers[columns]
+        return replace(found, numbers=numbers, columns=columns, masses=self.masses, parts=parts)
+
+    def describe(self, centers: np.ndarray) -> list[list[Any]]:
+        """Return a center (K, features) by columns: numbers, mean ranks, and shares in words."""
+        ends = self.first[1:]
+        return [
+            [
+                code.describe(own)
+                for code, own in zip(self.columns_, np.split(center, ends), strict=True)
+            ]
+            for center in centers
+        ]
+
+    def by_category(self, numbers: np.ndarray) -> np.ndarray:
+        """Return coded cases (n, features) by columns: the place of a category, or the number."""
+        made = np.array(numbers[:, self.first], np.float64)
+        for j, (code, first) in enumerate(zip(self.columns_, self.first, strict=True)):
+            if code.kind == ORDINAL:
+                made[:, j] = np.round(made[:, j] / code.scales[0] + code.center) - 1
+            elif code.kind == CATEGORY:
+                missing = np.isnan(made[:, j])
+                own = np.nan_to_num(numbers[:, first : first + code.width])
+                made[:, j] = np.where(missing, np.nan, own.argmax(axis=1))
+        return made
+
+    def to_plain(self) -> list[list[Any]]:
+        """Return how columns become numbers, in lists of text and numbers."""
+        return [[kind, list(c), list(s), center] for kind, c, s, center in self.columns_]
+
+    @classmethod
+    def from_plain(cls, columns: Any, names: np.ndarray | None = None) -> CategoryEncoder:
+        """Return the encoder of such lists; ValueError if no fit makes them."""
+        encoder = cls()
+        encoder.columns_ = [ColumnCode.of_plain(*column) for column in columns]
+        encoder.n_features_in_ = len(encoder.columns_)
+        if names is not None:
+            encoder.feature_names_in_ = names
+        return encoder
+
+
+def as_plain(given: Any) -> Any:
+    """Return columns as a user gives them, in lists and dictionaries of text and numbers."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return {str(name): [text_of(value) for value in order] for name, order in given.items()}
+    several = [given] if isinstance(given, str | Integral) else given
+    return [int(each) if isinstance(each, Integral) else str(each) for each in several]
+
+
+def _places(parameter: str, given: Any, names: Sequence[str]) -> list[int]:
+    """Return the numbers of columns that are given by name or number."""
+    places = []
+    for each in [given] if isinstance(given, str | Integral) else () if given is None else given:
+        place = int(each) if isinstance(each, Integral) else -1
+        if 0 <= place < len(names):
+            places.append(place)
+        elif str(each) in names:
+            places.append(list(names).index(str(each)))
+        else:
+            raise ValueError(f"{parameter} names {str(each)!r:.60}, which is no column of X.")
+    return places
+
+
+def _orders(ordinal: Any, names: Sequence[str]) -> dict[int, list[str] | None]:
+    """Return the order of the categories of each ordinal column, None where its type has it."""
+    places = _places("ordinal", ordinal, names)
+    if not isinstance(ordinal, Mapping):
+        return dict.fromkeys(places)
+    orders = [[text_of(value) for value in order] for order in ordinal.values()]
+    return dict(zip(places, orders, strict=True))
+
+
+def _order_of_type(values: Any) -> list[str] | None:
+    """Return the order that a categorical type of pandas or polars has; of numbers, their own."""
+    categories = getattr(getattr(values, "cat", None), "categories", None)
+    if categories is not None and getattr(values.cat, "ordered", False):
+        return [text_of(value) for value in categories]
+    if str(getattr(values, "dtype", "")).lower().startswith("enum"):
+        return [text_of(value) for value in values.dtype.categories]
+    seen = [value for value in cells_of(values) if not is_missing(value)]
+    if seen and all(isinstance(value, Real) for value in seen):
+        return [text_of(value) for value in sorted(set(seen))]
+    return None
+
+
+def find_encoder(
+    X: Any, categorical: Any, ordinal: Any, sample_weight: Any = None
+) -> CategoryEncoder | None:
+    """Return the fitted encoder of a table in memory, None if all its columns are numbers."""
+    given = categorical is not None or ordinal is not None
+    is_frame = getattr(X, "columns", None) is not None and hasattr(X, "dtypes")
+    if not given and not (is_frame and set(kinds_of(X)) - {NUMBERS}):
+        return None
+    encoder = CategoryEncoder(categorical, ordinal).fit(X, sample_weight=sample_weight)
+    return encoder if any(code.kind != NUMBERS for code in encoder.columns_) else None

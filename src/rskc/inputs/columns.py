@@ -1,0 +1,359 @@
+"""Columns that are no measurements, numbers that stand for missing cells, and more (internal).
+
+Files and data frames are judged by the same rules. A rule looks at a name, at numbers, or at both;
+whole numbers alone are no sign, since counts and scores are measurements too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rskc.utils.wording import count, quoted
+
+# A name is split into words; the last one decides: patient_id, sampleID, true label.
+IDS = {
+    "id", "identifier", "uuid", "guid", "barcode", "accession", "zip", "zipcode", "postcode",
+    "phone",
+}  # fmt: skip
+# Words that name cases only where they are the whole name: not "body mass index".
+ALONE = {
+    "sample", "samples", "patient", "subject", "participant", "case", "index", "idx", "row", "rows",
+    "rowname", "rownames", "observation", "obs", "record", "individual", "specimen", "person",
+    "customer", "client", "number", "no", "nr", "unnamed", "rownum", "sn", "serial",
+}  # fmt: skip
+CLASSES = {
+    "label", "labels", "class", "classes", "group", "groups", "target", "targets", "outcome",
+    "species", "diagnosis", "subtype", "type", "category", "cluster", "clusters", "celltype", "cls",
+    "phenotype", "cultivar", "truth", "status", "survived", "died", "event", "relapse",
+}  # fmt: skip
+# Words of an outcome that somebody would rather explain than cluster by.
+OUTCOMES = {
+    "churn", "churned", "converted", "conversion", "default", "defaulted", "fraud", "fraudulent",
+    "responded", "response", "purchased", "bought", "cancelled", "canceled", "subscribed", "left",
+    "exited", "attrition", "died", "death", "survived", "relapsed", "readmitted", "failed", "spam",
+}  # fmt: skip
+FEATURES = {
+    "gene", "genes", "probe", "probes", "probeset", "feature", "features", "symbol", "transcript",
+    "ensembl", "protein", "metabolite", "otu", "taxon", "snp", "variable", "analyte", "peptide",
+}  # fmt: skip
+# Measurements by which a table may be sorted.
+MEASURES = {
+    "age", "amount", "count", "date", "day", "depth", "distance", "dose", "height", "hour",
+    "length", "level", "month", "position", "price", "rank", "score", "size", "time", "total",
+    "value", "week", "weight", "x", "y", "year",
+}  # fmt: skip
+FIRST_DATE, LAST_DATE = 19000101, 21001231  # days as whole numbers
+FEWEST_NAMED = 6  # columns that may be cases
+WIDER = 3.0  # times that distances between quartiles of cases differ
+FEWEST = 4  # cases; of three nothing can be said
+LONG = 20  # cases that no measurement counts by chance, wherever the column stands
+MOST_CLASSES = 30
+# A table with ids of text is perhaps on its side from this many rows on, and rows per column.
+MANY_ROWS, ROWS_PER_COLUMN = 1000, 5
+# Or if this share of its columns is named like cases, with numbers: sample_1, Patient 2, GSM3.
+MOST_COLUMNS = 0.75
+CASES = {"tumor", "tumour", "cell", "donor", "mouse", "animal", "control", "ctrl", "gsm", "tcga"}
+LETTERS = {"s", "p", "c", "n", "t"}  # S1, P1: of cases where nothing says what the rows are
+# What people write for a missing cell where only numbers fit. Positive 99 is too often a value.
+CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
+NONE = "None"  # a missing number as Python writes it; among words it is one of them
+LARGEST_CODED = 999  # of a column in which -9 is a code
+FEWEST_CODES = 3  # cells; a single one is rather a slip
+MOST_WORDS = 100  # categories that are compared with each other
+FEWEST_COPIES, LEAST_SHARE = 2, 0.02  # cases that occur twice, that are worth a word
+MUCH = 100  # times that spreads differ
+SKEWED = 0.25  # skewness of deciles that is typical of amounts; of normal columns it is 0
+SAMPLE = 2000  # rows by which spreads are judged; rows and columns for skewness
+
+
+class Recognized(NamedTuple):
+    """A column of numbers, or text, that is no measurement."""
+
+    name: str
+    kind: str  # "id", "class" or "date"
+    why: str  # what it does: "counts the cases"
+
+
+def words_of(name: str) -> list[str]:
+    """Split a name into words: sampleID and sample_id are sample and id."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name))
+    return re.findall(r"[^\W\d_]+", spaced.lower())
+
+
+def is_id_name(name: str) -> bool:
+    """Whether a name is that of a column of ids."""
+    words = words_of(name)
+    if not words or (re.search(r"\d", str(name)) and words != ["unnamed"]):  # a sample; a gene
+        return False
+    return words[-1] in IDS or (len(words) == 1 and words[0] in ALONE)
+
+
+def is_class_name(name: str) -> bool:
+    """Whether a name is that of a column of known classes."""
+    words = words_of(name)
+    if words == ["y"]:
+        return str(name).lower() == "y"
+    return bool(words) and words[-1] in CLASSES and not re.search(r"\d$", str(name))
+
+
+def is_outcome_name(name: str) -> bool:
+    """Whether a name is that of an outcome."""
+    words = words_of(name)
+    return bool(words) and words[-1] in OUTCOMES
+
+
+def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of words that differ by case, spaces or one letter only.
+
+    Words of four letters and less, and with digits, may differ by one letter and mean it.
+    """
+    found = []
+    for a, b in combinations(map(str, words[:MOST_WORDS]), 2):
+        one, other = ("".join(word.casefold().split()) for word in (a, b))
+        long = min(len(one), len(other)) > 4 and not re.search(r"\d", one + other)
+        if one == other or (long and _one_letter_apart(one, other)):
+            found.append((a, b))
+    return found
+
+
+def _one_letter_apart(a: str, b: str) -> bool:
+    a, b = sorted((a, b), key=len)
+    if len(b) - len(a) > 1:
+        return False
+    first = next((i for i, letter in enumerate(a) if letter != b[i]), len(a))
+    return a[first + (len(a) == len(b)) :] == b[first + 1 :]
+
+
+def is_feature_name(name: str) -> bool:
+    """Whether a name is that of a column with the names of features."""
+    return bool(FEATURES & set(words_of(name)))
+
+
+def classes_of_names(names: Sequence[str]) -> list[str] | None:
+    """Return the classes that stand where names are expected, as in published tables; else None.
+
+    ALL, ALL, AML, and ALL, ALL.1, AML as R and pandas make them differ. Few of them are distinct.
+    """
+    known = set(names)
+    stems = [re.sub(r"\.\d+$", "", str(name)) for name in names]
+    found = [stem if stem in known else str(name) for stem, name in zip(stems, names, strict=True)]
+    n_distinct, n = len(set(found)), len(found)
+    few = n_distinct <= max(2, min(MOST_CLASSES, n // 2))
+    return found if n >= FEWEST_NAMED and few and all(found) else None
+
+
+def are_alike(matrix: np.ndarray) -> bool:
+    """Whether columns have about the same quartiles, as cases have over their features."""
+    with np.errstate(all="ignore"):
+        low, middle, high = np.nanquantile(matrix, (0.25, 0.5, 0.75), axis=0)
+    widths = high - low
+    typical = float(np.median(widths))
+    near = np.abs(middle - np.median(middle)) <= typical
+    alike = (widths <= WIDER * typical) & (typical <= WIDER * widths)
+    return bool(typical > 0 and np.mean(near & alike) >= MOST_COLUMNS)
+
+
+def are_classes(n: int, n_distinct: int) -> bool:
+    """Whether values are as few as classes are."""
+    return 2 <= n_distinct <= max(2, min(MOST_CLASSES, n // 3))
+
+
+def are_names(n: int, n_distinct: int) -> bool:
+    """Whether there are enough values to name the cases: half as many as cases, or more."""
+    return n_distinct > 2 and 2 * n_distinct >= n
+
+
+def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]:
+    """Return the columns of a table (n_cases, n_columns) that are no measurements, by number."""
+    if len(matrix) < FEWEST:
+        return {}
+    counting = np.flatnonzero(matrix[1] - matrix[0] == 1)
+    named = [j for j, name in enumerate(names) if is_id_name(name) or is_class_name(name)]
+    dates = np.flatnonzero((matrix[0] >= FIRST_DATE) & (matrix[0] <= LAST_DATE))
+    found = {}
+    for j in sorted({0, *counting.tolist(), *dates.tolist(), *named}):
+        column = recognize_column(str(names[j]), matrix[:, j], is_first=j == 0)
+        if column is not None:
+            found[j] = column
+    if {"x", "X"} & set(names):  # beside it, y is a coordinate
+        found = {j: column for j, column in found.items() if column.name not in ("y", "Y")}
+    return found
+
+
+def recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognized | None:
+    """Return what a column of numbers is if it is no measurement."""
+    seen = values[~np.isnan(values)]
+    if len(seen) < FEWEST or (seen != np.floor(seen)).any():
+        return None
+    if _are_dates(seen):
+        return Recognized(name, "date", f"holds dates such as {seen[0]:.0f}")
+    is_complete, is_named = len(seen) == len(values), is_id_name(name)
+    n_distinct, n = len(np.unique(seen)), len(values)
+    never_repeats = is_complete and n_distinct == n
+    counts = never_repeats and bool((np.diff(values) == 1).all())
+    is_measure = bool(MEASURES & set(words_of(name)))
+    from_start = values[0] in (0, 1) and (is_first or n >= LONG)
+    if counts and (is_named or from_start or (n >= LONG and not is_measure)):
+        return Recognized(name, "id", "counts the cases")
+    if never_repeats and is_named:
+        return Recognized(name, "id", "is named like an id")
+    grows = never_repeats and is_first and n >= LONG and bool((np.diff(values) > 0).all())
+    if grows and not is_measure:
+        return Recognized(name, "id", "grows from case to case")
+    if is_named and words_of(name)[-1] in IDS:
+        return Recognized(name, "id", "is named like an id")
+    if is_class_name(name) and are_classes(len(seen), n_distinct):
+        return Recognized(name, "class", "is named like known classes")
+    return None
+
+
+def _are_dates(values: np.ndarray) -> bool:
+    """Whether whole numbers are days, written as 20260131."""
+    days, months = values % 100, values // 100 % 100
+    in_years = (values >= FIRST_DATE) & (values <= LAST_DATE)
+    return bool((in_years & (days >= 1) & (days <= 31) & (months >= 1) & (months <= 12)).all())
+
+
+def sign_of_side(id_name: str | None, n_rows: int, columns: Sequence[str]) -> str | None:
+    """Return what suggests that the rows of a table with such ids, of text, are features."""
+    if id_name is None:
+        return None
+    if is_feature_name(id_name):
+        return f"a first column {id_name!r}"
+    if is_id_name(id_name):
+        return None
+    if _are_cases(columns, LETTERS if id_name == "" else set()):
+        return f"columns named like cases ({quoted(columns[:2])}, ...)"
+    if n_rows >= max(MANY_ROWS, ROWS_PER_COLUMN * len(columns)):
+        return f"{count(n_rows, 'row')} and {count(len(columns), 'column')} of numbers"
+    return None
+
+
+def _are_cases(columns: Sequence[str], letters: set[str]) -> bool:
+    words = IDS | ALONE | CASES | letters
+    parts = [words_of(name) for name in columns if re.search(r"\d$", str(name))]
+    n_named = sum(bool(part) and part[0] in words for part in parts)
+    return n_named >= max(FEWEST, MOST_COLUMNS * len(columns))
+
+
+class Spreads(NamedTuple):
+    """The columns with the largest and with a small spread, and how many times they differ."""
+
+    largest: int
+    small: int
+    ratio: float
+
+
+def spreads_of(matrix: Any) -> Spreads | None:
+    """Return how many times the spreads of columns differ; None of one column.
+
+    A spread is the distance between quartiles, or the standard deviation if that is 0. The largest
+    is compared with one that a tenth of the columns are below: of thousands, a few hardly vary.
+    """
+    rows = _some_rows(matrix)
+    if rows.shape[1] < 2 or len(rows) < FEWEST:
+        return None
+    with np.errstate(all="ignore"):
+        seen = np.where(np.isfinite(rows).sum(axis=0) >= FEWEST, rows, 0.0).astype(float)
+        low, high = np.nanquantile(seen, (0.25, 0.75), axis=0)
+        spreads = np.where(high > low, high - low, np.nanstd(seen, axis=0))
+    varying = np.flatnonzero(np.isfinite(spreads) & (spreads > 0))
+    if len(varying) < 2:
+        return None
+    order = varying[np.argsort(spreads[varying], kind="stable")]
+    largest, small = int(order[-1]), int(order[(len(order) - 1) // 10])
+    return Spreads(largest, small, float(spreads[largest] / spreads[small]))
+
+
+def skewness_of(matrix: Any) -> float | None:
+    """Return how skewed to the right the columns are, from -1 to 1; None of too few.
+
+    That is the median over columns of (upper - lower) / (upper + lower), the distances of the first
+    and the last decile from the median. Columns in which two of these three agree, as where most
+    cells are 0, say nothing; most must speak.
+    """
+    rows = _some_rows(matrix)
+    rows = rows[:, :: rows.shape[1] // SAMPLE + 1]
+    if len(rows) < LONG:
+        return None
+    known = np.where(np.isfinite(rows).sum(axis=0) >= LONG, rows, 0.0).astype(float)
+    with np.errstate(all="ignore"):
+        low, middle, high = np.nanquantile(known, (0.1, 0.5, 0.9), axis=0)
+        lower, upper = middle - low, high - middle
+    telling = (lower > 0) & (upper > 0) & np.isfinite(lower + upper)
+    if 2 * np.count_nonzero(telling) <= rows.shape[1]:
+        return None
+    lower, upper = lower[telling], upper[telling]
+    return float(np.median((upper - lower) / (upper + lower)))
+
+
+def _some_rows(matrix: Any) -> np.ndarray:
+    rows = matrix[:: matrix.shape[0] // SAMPLE + 1]
+    return rows.toarray() if hasattr(rows, "toarray") else rows  # a help need not load SciPy
+
+
+def copies_among(matrix: np.ndarray) -> np.ndarray:
+    """Return the numbers of the cases that are copies of one before, if that is no chance.
+
+    It may be chance where no column has more values than half of the cases that differ.
+    """
+    rows, none = np.ascontiguousarray(matrix), np.array([], int)
+    fewest = max(FEWEST_COPIES, LEAST_SHARE * len(rows))
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.nansum(rows, axis=1)  # of copies they are the same; to sort rows takes longer
+    if len(rows) - len(np.unique(sums)) < fewest:
+        return none
+    as_bytes = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    first = np.unique(as_bytes, return_index=True)[1]
+    if len(rows) - len(first) < fewest:
+        return none
+    if all(len(np.unique(column)) <= len(first) / 2 for column in rows.T):
+        return none
+    return np.setdiff1d(np.arange(len(rows)), first)
+
+
+class Code(NamedTuple):
+    """A number that seems to stand for missing cells, their number, and the columns."""
+
+    value: float
+    n_cells: int
+    columns: list[int]
+
+
+def codes_of_missing(matrix: np.ndarray) -> list[Code]:
+    """Return the numbers that seem to stand for missing cells, the most frequent one first.
+
+    It is the smallest or largest of a column, and farther from the other cells than these are from
+    each other, or the only one below 0, or, if it is -9, the only one without decimals. It makes up
+    at most half of the column.
+    """
+    found: list[Code] = []
+    for value in CODES if len(matrix) else ():
+        for code in found:  # beyond one, there may be another
+            matrix = np.where(matrix == code.value, np.nan, matrix)
+        ends = (np.fmin if value < 0 else np.fmax).reduce(matrix, axis=0)
+        columns = [j for j in np.flatnonzero(ends == value) if _is_apart(matrix[:, j], value)]
+        n_cells = int((matrix[:, columns] == value).sum())
+        if n_cells >= FEWEST_CODES:
+            found.append(Code(value, n_cells, list(map(int, columns))))
+    return sorted(found, key=lambda code: -code.n_cells)
+
+
+def _is_apart(column: np.ndarray, value: float) -> bool:
+    is_code = column == value
+    rest = column[~is_code & np.isfinite(column)]
+    if len(rest) < max(FEWEST, int(is_code.sum())):
+        return False
+    low, high = float(rest.min()), float(rest.max())
+    if value == -1:  # of -1, 0 and 1 it is one
+        return low >= 0 and high > 10 and is_code.sum() >= FEWEST_CODES
+    if value == -9 and high > LARGEST_CODED:  # -9 is a code of short scales
+        return False
+    is_alone = value == -9 and is_code.sum() > 1 and not (rest == np.floor(rest)).any()
+    is_far = min(abs(value - low), abs(value - high)) > high - low
+    return is_far or (value < 0 <= low) or is_alone

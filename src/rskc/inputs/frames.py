@@ -1,0 +1,127 @@
+"""Columns of data frames, of pandas and polars alike, and what they hold (internal)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rskc.utils.wording import shortened
+
+NUMBERS, CATEGORY = "numbers", "category"
+# Types of columns, by the beginnings of their names.
+DATES = ("datetime", "date", "timedelta", "duration", "time", "period")
+SAMPLE = 2000  # cells by which a column of text is judged
+TEXT = ("object", "str", "string")
+CATEGORIES = ("category", "categorical", "enum", "bool")
+
+
+def column_names(X: Any) -> list[str]:
+    """Return the names of the columns, x0, x1, ... of an array."""
+    names = getattr(X, "columns", None)
+    return [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names]
+
+
+def column(X: Any, j: int) -> Any:
+    """Return a column of a frame of pandas or polars, or of an array."""
+    return X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+
+
+def kinds_of(X: Any) -> list[str]:
+    """Return what columns of a table hold: "numbers", "category", "dates" or "mixed"."""
+    dtypes = getattr(X, "dtypes", None)
+    if dtypes is None:
+        dtypes = ["object" if X.dtype.kind in "OUS" else "numbers"] * X.shape[1]
+    return [_kind(str(dtype).lower(), X, j) for j, dtype in enumerate(dtypes)]
+
+
+def _kind(dtype: str, X: Any, j: int) -> str:
+    if dtype.startswith(DATES):
+        return "dates"
+    if dtype.startswith(CATEGORIES):
+        return CATEGORY
+    if not dtype.startswith(TEXT):
+        return NUMBERS
+    seen = [value for value in cells_of(column(X, j)) if not is_missing(value)]
+    if seen and all(isinstance(value, bool | np.bool_) for value in seen):
+        return CATEGORY
+    try:
+        np.asarray(seen, float)
+    except (TypeError, ValueError):
+        if any(hasattr(value, "isoformat") for value in seen):
+            return "dates"
+        words = all(isinstance(value, str) for value in seen)
+        return CATEGORY if words and not _mostly_numbers(seen) else "mixed"
+    return NUMBERS
+
+
+def _mostly_numbers(texts: list[str]) -> bool:
+    """Whether words stand among numbers in text, as "unknown" does in a column of a CSV file."""
+    some = texts[:: len(texts) // SAMPLE + 1]
+    return 2 * sum(is_number(text) for text in some) > len(some)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text reads as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def refusal(bad: Mapping[str, str]) -> str:
+    """Say which columns hold what is no number and no category."""
+    words = {"mixed": "both numbers and text", "category": "text"}
+    kinds = {name: words.get(kind, kind) for name, kind in bad.items()}
+    name, kind = next(iter(kinds.items()))
+    what, them = f"Column {name!r} of X holds {kind}", "it"
+    if len(kinds) > 1:
+        named = [f"{shortened(name, 60)!r} ({kind})" for name, kind in kinds.items()]
+        what, them = f"Columns of X hold no numbers: {', '.join(named[:5])}", "them"
+    return f"{what}; leave {them} out, or make numbers of {them} first."
+
+
+def cells_of(values: Any) -> list[Any]:
+    """Return the cells of a column."""
+    return values.to_list() if hasattr(values, "to_list") else list(values)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell is missing: None, NaN, NA."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def texts_of(values: Any) -> np.ndarray:
+    """Return the cells of a column as text, None where missing."""
+    known: dict[Any, str | None] = {}
+    cells = np.empty(len(values), object)
+    for i, value in enumerate(cells_of(values)):
+        missing = is_missing(value)
+        key = None if missing else (type(value) is bool, value)
+        if key not in known:
+            known[key] = None if missing else text_of(value)
+        cells[i] = known[key]
+    return cells
+
+
+def text_of(value: Any) -> str:
+    """Return a category as text; whole numbers without a point, whatever type they have."""
+    if isinstance(value, float | np.floating) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def numbers_of(name: str, values: Any) -> np.ndarray:
+    """Return a column of numbers, NaN where missing; ValueError if it holds others."""
+    try:
+        if hasattr(values, "to_numpy") and hasattr(values, "iloc"):
+            return values.to_numpy(dtype=np.float64, na_value=np.nan)
+        if hasattr(values, "to_list"):  # of polars
+            return np.array([np.nan if v is None else v for v in values.to_list()], np.float64)
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Column {shortened(name, 60)!r} of X holds text, and held numbers in the fit."
+        ) from None

@@ -1,0 +1,307 @@
+"""The fitted state: the attributes that a fit leaves, and the part of them that predicts.
+
+Internal. ``ATTRIBUTES`` is the only list of fitted attributes; files, copies of a model and tests
+read it.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.utils import check_array
+
+from rskc.engines import Engine, Frame, bounded_engine, engine_for
+from rskc.engines.threads import one_blas_thread
+from rskc.inputs.arrays import by_blocks, is_dask, is_on_device, to_numpy
+from rskc.inputs.validation import check_n_threads
+from rskc.model.cells import flagged
+from rskc.model.outliers import Distances, Thresholds, distances_to, even_weights
+
+
+class Attribute(NamedTuple):
+    """What a fitted attribute holds."""
+
+    types: str  # those of an array as NumPy writes them; else that of Python; csr: true and false
+    axes: str = ""  # n cases, K clusters, p features, q numbers, g groups, i iterations
+    optional: bool = False
+
+
+ATTRIBUTES = {
+    "labels_": Attribute("i4 i8", "n"),
+    "cluster_centers_": Attribute("f4 f8", "Kq"),
+    "feature_weights_": Attribute("f8", "p"),
+    "group_names_": Attribute("O", "g", optional=True),  # with feature_groups
+    "group_weights_": Attribute("f8", "g", optional=True),
+    "feature_group_": Attribute("i8", "p", optional=True),
+    "trimmed_weighted_": Attribute("b1", "n"),
+    "trimmed_unweighted_": Attribute("b1", "n"),
+    "trimmed_": Attribute("b1", "n"),
+    "outliers_": Attribute("b1", "n"),
+    "distances_": Attribute("f8", "n"),
+    "unweighted_distances_": Attribute("f8", "n", optional=True),  # earlier files have none
+    "objective_path_": Attribute("f8", "i"),
+    "feature_names_in_": Attribute("O", "p", optional=True),
+    "case_names_in_": Attribute("O", "n", optional=True),
+    "sample_weight_": Attribute("f8", "n", optional=True),
+    "n_trim_": Attribute("int"),
+    "n_iter_": Attribute("int"),
+    "n_missing_": Attribute("int"),
+    "n_features_in_": Attribute("int"),
+    "objective_": Attribute("float"),
+    "inertia_": Attribute("float"),
+    "outlier_threshold_": Attribute("float"),
+    "unweighted_outlier_threshold_": Attribute("float", optional=True),
+    "outlier_cutoff_": Attribute("float", optional=True),
+    "trim_": Attribute("float", optional=True),
+    "l1_bound_": Attribute("float"),  # or None
+    "feature_statistics_": Attribute("f8", "p", optional=True),  # with l1_bound="auto"
+    "feature_p_values_": Attribute("f8", "p", optional=True),
+    "n_features_different_": Attribute("int", optional=True),
+    "n_features_enough_": Attribute("int", optional=True),
+    "outlying_cells_": Attribute("csr", "np", optional=True),  # earlier files have none
+    "cell_scales_": Attribute("f8", "p", optional=True),
+    "cell_cutoff_": Attribute("float", optional=True),  # or None
+    "warnings_": Attribute("list"),
+    "warning_kinds_": Attribute("list", optional=True),  # earlier files have none
+    "encoder_": Attribute("CategoryEncoder", optional=True),  # of tables with categories
+    "_frame": Attribute("Frame"),
+    "_sklearn_output_config": Attribute("dict", optional=True),  # of set_output
+}
+
+
+def feature_names(model: Any) -> np.ndarray:
+    """Return the names of the features; x0, x1, ... where the data had none."""
+    numbered = np.array([f"x{j}" for j in range(model.n_features_in_)], dtype=object)
+    return getattr(model, "feature_names_in_", numbered)
+
+
+def number_names(model: Any) -> np.ndarray:
+    """Return the names of the numbers that are clustered: of a category, one for each category."""
+    encoder = getattr(model, "encoder_", None)
+    return feature_names(model) if encoder is None else encoder.get_feature_names_out()
+
+
+def number_weights(model: Any) -> np.ndarray:
+    """Return the weights (q,) of these numbers: the indicators of a category share one."""
+    weights, encoder = to_numpy(model.feature_weights_), getattr(model, "encoder_", None)
+    return weights if encoder is None else weights[encoder.columns]
+
+
+def by_column(model: Any, values: np.ndarray) -> np.ndarray:
+    """Return values (..., q) of numbers that are the same within columns as (..., p) of columns."""
+    encoder = getattr(model, "encoder_", None)
+    return values if encoder is None else values[..., encoder.first]
+
+
+class Units(NamedTuple):
+    """What has weights: features, or the groups of features that share one."""
+
+    names: np.ndarray
+    weights: np.ndarray
+    noun: str
+
+
+def units_of(model: Any) -> Units:
+    """Return the features of a model, or its groups of features, with their weights."""
+    if hasattr(model, "group_names_"):
+        return Units(model.group_names_, to_numpy(model.group_weights_), "feature group")
+    return Units(feature_names(model), to_numpy(model.feature_weights_), "feature")
+
+
+def case_names(model: Any) -> np.ndarray:
+    """Return the names of the cases of the fit; 0, 1, ... where the data had none."""
+    return getattr(model, "case_names_in_", np.arange(len(model.labels_)))
+
+
+def unequal_weights(model: Any) -> np.ndarray | None:
+    """Return what the cases of a fit count; None if all count the same."""
+    weights = getattr(model, "sample_weight_", None)
+    return None if weights is None or (weights == weights[0]).all() else weights
+
+
+def with_cases(model: Any, **attributes: Any) -> Any:
+    """Return a copy of a model, in memory, with other cases, or with none.
+
+    Attributes of length n are left out; those that are given, of any length, are set. Without its
+    cases a model is small, and tasks can send it.
+    """
+    made = copy.copy(model)
+    for name, attribute in ATTRIBUTES.items():
+        if "n" in attribute.axes:
+            vars(made).pop(name, None)
+        elif attribute.axes and name in vars(model):
+            setattr(made, name, to_numpy(getattr(model, name)))
+    vars(made).update(attributes)
+    return made
+
+
+def with_features(model: Any, columns: np.ndarray) -> Any:
+    """Return a copy of a model, without its cases, for tables that have some of its features only.
+
+    It predicts the same where these have all the weight.
+    """
+    made = with_cases(model, n_features_in_=len(columns), _frame=model._frame.of_columns(columns))
+    for name, attribute in ATTRIBUTES.items():
+        if attribute.axes[-1:] in ("p", "q") and name in vars(made):
+            setattr(made, name, np.take(getattr(made, name), columns, axis=-1))
+    return made
+
+
+class JudgedCases(NamedTuple):
+    """Cases in memory as a fitted model sees them."""
+
+    labels: Any
+    weighted: Any  # squared distance to the nearest center; inf: nothing observed
+    unweighted: Any
+    outliers: Any
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """The part of a fitted model that assigns cases: small, and sent to tasks as it is.
+
+    Its methods take validated arrays of the centers' dtype.
+    """
+
+    centers: np.ndarray  # (K, p)
+    weights: np.ndarray  # (p,)
+    frame: Frame
+    thresholds: Thresholds  # the distances beyond which a case is an outlier
+    n_threads: int | None  # as the model has it: an engine asks how many the machine has
+    limits: np.ndarray | None = None  # (p,) the most that the error of a cell counts
+
+    def labels(self, X: Any) -> Any:
+        """Return the nearest center of each case, by weighted distance."""
+        found = None
+        if is_on_device(X) and self.limits is None:
+            from rskc.engines.device import quick_look
+
+            found = quick_look(X, self.frame, self.weights, self.centers)
+        if found is None:
+            return self._nearest(self._engine(X))
+        labels, n_left = found
+        if n_left:
+            left = labels < 0
+            labels[left] = self._nearest(self._engine(X[left]))
+        return labels
+
+    def squared(self, X: Any) -> Any:
+        """Return the weighted squared distances (n, K) of cases to centers."""
+        engine = self._engine(X)
+        return engine.squared(engine.place(self.centers[None])[0], self.weights)
+
+    def transform(self, X: Any) -> Any:
+        """Return their square roots."""
+        engine = self._engine(X)
+        return engine.transform(engine.place(self.centers[None])[0], self.weights)
+
+    def distances(self, X: Any) -> Any:
+        """Return the weighted squared distance of each case to its nearest center."""
+        engine = self._engine(X)
+        return distances_to(engine, self._nearest(engine), self.centers, self.weights[None])
+
+    def judged(self, X: Any) -> JudgedCases:
+        """Return clusters, both distances and outliers of cases, from one look at them."""
+        engine = self._engine(X)
+        labels = self._nearest(engine)
+        distances = self._both(engine, labels)
+        far, far_unweighted = self.thresholds.flag(distances)
+        return JudgedCases(labels, *distances, far | far_unweighted)
+
+    def outliers(self, X: Any) -> Any:
+        """Return whether either distance of each case is beyond its threshold."""
+        return self.judged(X).outliers
+
+    def scores(self, X: Any) -> Any:
+        """Return the weighted distance, or the unweighted one where it is the more outlying.
+
+        An unweighted distance is scaled so that its threshold is that of the weighted ones.
+        """
+        limit, limit_unweighted = self.thresholds
+        if np.isinf(limit_unweighted):
+            return self.distances(X)
+        engine = self._engine(X)
+        weighted, unweighted = self._both(engine, self._nearest(engine))
+        return -engine.arrays.lesser(-weighted, -(unweighted * (limit / limit_unweighted)))
+
+    def apply(self, method: str, X: Any) -> Any:
+        """Call a method, or have it called on the blocks of a Dask array when they are computed."""
+        if not is_dask(X):
+            return self._call(method, X)
+        alone = replace(self, n_threads=1)  # the scheduler has threads of its own
+        to_centers = dict.fromkeys(("squared", "transform"), self.centers.dtype)
+        dtypes = {"labels": np.int32, "outliers": np.bool_} | to_centers
+        dtype = dtypes.get(method, np.float64)
+        n_columns = len(self.centers) if method in to_centers else None
+        return by_blocks(partial(Predictor._on_block, alone, method), X, dtype, n_columns)
+
+    def _on_block(self, method: str, block: np.ndarray) -> np.ndarray:
+        X = check_array(
+            block,
+            dtype=self.centers.dtype,
+            order="C",
+            ensure_all_finite="allow-nan",
+            input_name="X",
+        )
+        return self._call(method, X)
+
+    def _call(self, method: str, X: Any) -> Any:
+        # A case may be infinitely far away: 1e300 squared is.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return getattr(self, method)(X)
+
+    def _both(self, engine: Engine, labels: Any) -> Distances:
+        weights = self.weights[None], even_weights(self.centers)
+        return Distances(*(distances_to(engine, labels, self.centers, each) for each in weights))
+
+    def _nearest(self, engine: Engine) -> Any:
+        with one_blas_thread:
+            return engine.nearest(self.centers, self.weights)
+
+    def _engine(self, X: Any) -> Engine:
+        missing = True if np.isnan(self.centers).any() else None
+        n_threads = check_n_threads(self.n_threads)
+        engine = engine_for(X, missing=missing, frame=self.frame, n_threads=n_threads)
+        return engine if self.limits is None else bounded_engine(engine, self.limits)
+
+
+def thresholds_of(model: Any) -> Thresholds:
+    """Return the distances beyond which a case is an outlier; earlier files have one of them."""
+    second = getattr(model, "unweighted_outlier_threshold_", np.inf)
+    return Thresholds(model.outlier_threshold_, second)
+
+
+def predictor_of(model: Any) -> Predictor:
+    """Return the part of a fitted model that predicts."""
+    return Predictor(
+        to_numpy(model.cluster_centers_),
+        number_weights(model),
+        model._frame,
+        thresholds_of(model),
+        model.n_threads,
+        cell_limits(model),
+    )
+
+
+def cell_limits(model: Any) -> np.ndarray | None:
+    """Return the errors (q,) beyond which cells are outlying; None if none is."""
+    cutoff = getattr(model, "cell_cutoff_", None)
+    if cutoff is None:
+        return None
+    scales, encoder = to_numpy(model.cell_scales_), getattr(model, "encoder_", None)
+    return cutoff * (scales if encoder is None else scales[encoder.columns])
+
+
+def outlying_cells(model: Any, X: Any, labels: Any) -> Any:
+    """Return which cells (n, p) of validated cases are outlying, a sparse matrix of booleans."""
+    limits, centers = cell_limits(model), to_numpy(model.cluster_centers_)
+    if limits is None:
+        return csr_array((labels.shape[0], model.n_features_in_), dtype=bool)
+    flags = flagged(X, to_numpy(labels), centers, limits)
+    encoder = getattr(model, "encoder_", None)
+    return flags if encoder is None else flags[:, encoder.first]

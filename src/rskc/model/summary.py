@@ -1,0 +1,399 @@
+"""A fitted model as frames, with a row a feature or a case, and in words (internal)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+
+from rskc.inputs.validation import is_word, validated
+from rskc.metrics import revised_silhouette
+from rskc.model.fitted import (
+    by_column,
+    case_names,
+    feature_names,
+    thresholds_of,
+    unequal_weights,
+    units_of,
+)
+from rskc.model.outliers import Distances
+from rskc.preprocessing.preparer import Unit
+from rskc.utils.wording import count, listed, number, shortened
+
+MOSTLY = 0.9  # of the sum of the weights
+WIDTH = 96
+LONGEST_NAME = 24
+LONGEST_WARNING = 260
+MOST_NAMES = 10
+MOST_SIZES = 20
+# Columns of frames that are in the units of a table.
+SCALES = ("scale", "cell_scale")
+IN_UNITS = ("mean", "mean_of_others", "value", "center", *SCALES)
+GLUE = "\xa0"  # a space at which no line is broken
+MARGIN = 11  # of the words in the summary, behind their headings
+
+
+class FeatureCounts(NamedTuple):
+    """How many features have weight, hold most of it, differ between clusters, and are enough.
+
+    Where features share weights, these are groups of features.
+    """
+
+    n_features: int
+    n_selected: int
+    n_mostly: int  # the fewest that hold MOSTLY of the sum of the weights
+    n_different: int | None  # None where the number of features was not left to the data
+    n_enough: int | None
+    noun: str = "feature"  # or "feature group"
+
+    @property
+    def words(self) -> str:
+        """Say it: 52 of 500 features differ between the clusters, and 13 are enough ..."""
+        if self.n_different is not None and self.n_enough is not None:
+            differ = "differs" if self.n_different == 1 else "differ"
+            all_ = count(self.n_features, self.noun)
+            text = f"{self.n_different:,} of {all_} {differ} between the clusters"
+            if self.n_enough >= self.n_different:
+                return text
+            return f"{text}, and {count(self.n_enough, 'is', 'are')} enough to separate them"
+        have = "has" if self.n_selected == 1 else "have"
+        text = f"{self.n_selected:,} of {count(self.n_features, self.noun)} {have} weight"
+        if self.n_mostly == self.n_selected:
+            return text
+        return f"{text}, and {count(self.n_mostly, 'holds', 'hold')} {MOSTLY:.0%} of it"
+
+
+def count_features(model: Any) -> FeatureCounts:
+    """Count features of a fitted model, or groups of features."""
+    units = units_of(model)
+    weights = np.sort(units.weights.astype(float))[::-1]
+    held = np.cumsum(weights)
+    n_mostly = int(np.searchsorted(held, MOSTLY * held[-1] * (1 - 1e-12))) + 1
+    several = len(model.cluster_centers_) > 1  # one cluster differs from nothing
+    different, enough = (
+        getattr(model, name, None) if several else None
+        for name in ("n_features_different_", "n_features_enough_")
+    )
+    n_selected = int(np.count_nonzero(weights))
+    return FeatureCounts(len(weights), n_selected, n_mostly, different, enough, units.noun)
+
+
+def features_frame(model: Any) -> Any:
+    """Return a frame with a row a feature, in the order of the data."""
+    import pandas as pd
+
+    weights, centers = model.feature_weights_, model.cluster_centers_
+    if hasattr(model, "encoder_"):
+        described = model.encoder_.describe(centers)
+        centers = [pd.Series(center, dtype=object) for center in described]
+    columns = {
+        "feature": feature_names(model),
+        "weight": weights,
+        "rank": np.argsort(_by_weight(weights)) + 1,
+        "selected": weights > 0,
+    }
+    if hasattr(model, "group_names_"):
+        group = model.feature_group_
+        columns["group"] = model.group_names_[group]
+        columns["group_weight"] = model.group_weights_[group]
+    if bounds_cells(model):
+        columns["outlying_cells"] = counts_of_cells(model, axis=0)
+        columns["cell_scale"] = model.cell_scales_
+    return pd.DataFrame(columns | {f"center_{k}": center for k, center in enumerate(centers)})
+
+
+def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
+    """Return a frame of features, markers or cells with its means in the units of the table.
+
+    ``units`` has, by the name of a column, how prepared values become those of the table: a
+    :class:`rskc.preprocessing.preparer.Unit`, or center and scale. Means of logarithms are
+    geometric means then, and their scale stays that of natural logarithms.
+    """
+    places = [i for i, name in enumerate(frame["feature"]) if name in units]
+    if not places:
+        return frame
+    made = frame.copy()
+    own = [Unit(*units[name]) for name in frame["feature"].iloc[places]]
+    for j, name in enumerate(frame.columns):
+        if name in IN_UNITS or name.startswith("center_"):
+            values = frame.iloc[places, j].to_numpy(np.float64)
+            back = [
+                value * unit.scale if name in SCALES else float(unit.back(value))
+                for value, unit in zip(values, own, strict=True)
+            ]
+            made.iloc[places, j] = back
+    return made
+
+
+def cases_frame(model: Any, X: Any) -> Any:
+    """Return a frame with a row a case; with the data, also second clusters and silhouettes."""
+    import pandas as pd
+
+    # Files of earlier versions have no unweighted distances, and no threshold for them.
+    unweighted = getattr(model, "unweighted_distances_", np.full(len(model.labels_), np.nan))
+    far, far_unweighted = thresholds_of(model).flag(Distances(model.distances_, unweighted))
+    columns = {
+        "case": case_names(model),
+        **({"weight": model.sample_weight_} if hasattr(model, "sample_weight_") else {}),
+        "cluster": model.labels_,
+        "distance": model.distances_,
+        "unweighted_distance": unweighted,
+        "outlier": model.outliers_,
+        "outlier_weighted": far,
+        "outlier_unweighted": far_unweighted,
+        "trimmed": model.trimmed_,
+        "trimmed_weighted": model.trimmed_weighted_,
+        "trimmed_unweighted": model.trimmed_unweighted_,
+    }
+    if bounds_cells(model):
+        columns["outlying_cells"] = counts_of_cells(model, axis=1)
+    frame = pd.DataFrame(columns)
+    if X is None:
+        return frame
+    observed = observed_share(model, X)
+    _check_cases(model, len(observed))
+    return frame.assign(observed=observed, **_second_choices(model, X))
+
+
+def _check_cases(model: Any, m: int) -> None:
+    if m != (n := len(model.labels_)):
+        raise ValueError(f"X has {m} cases and the model was fitted to {n}; give the data of fit.")
+
+
+def bounds_cells(model: Any) -> bool:
+    """Whether the errors of cells were bounded in a fit, and the model still has its cases."""
+    return getattr(model, "cell_cutoff_", None) is not None and hasattr(model, "outlying_cells_")
+
+
+def counts_of_cells(model: Any, axis: int) -> np.ndarray:
+    """Count the outlying cells of each feature (axis 0) or of each case (1)."""
+    places = model.outlying_cells_.nonzero()[1 - axis]
+    return np.bincount(places, minlength=model.outlying_cells_.shape[1 - axis])
+
+
+class FlaggedCells(NamedTuple):
+    """The outlying cells of a fit: where they are, and what."""
+
+    cases: np.ndarray
+    features: np.ndarray
+    values: np.ndarray
+    centers: np.ndarray
+    scales: np.ndarray  # how many scales above the center
+
+
+def flagged_cells(model: Any, X: Any) -> FlaggedCells:
+    """Return the outlying cells of a fit, the farthest from its center first."""
+    centers = by_column(model, model.cluster_centers_)
+    cells = by_column(model, validated(model, X, False, centers.dtype))
+    _check_cases(model, cells.shape[0])
+    cases, features = model.outlying_cells_.nonzero()
+    values = np.asarray(cells[cases, features]).ravel()
+    own = centers[model.labels_[cases], features]
+    scales = (values - own) / model.cell_scales_[features]
+    order = np.argsort(-np.abs(scales), kind="stable")
+    return FlaggedCells(*(part[order] for part in (cases, features, values, own, scales)))
+
+
+def cells_frame(model: Any, X: Any) -> Any:
+    """Return a frame with a row an outlying cell, the farthest from its center first."""
+    import pandas as pd
+
+    found = flagged_cells(model, X)
+    columns = {
+        "case": case_names(model)[found.cases],
+        "feature": feature_names(model)[found.features],
+        "value": found.values,
+        "cluster": model.labels_[found.cases],
+        "center": found.centers,
+        "scales": found.scales,
+    }
+    return pd.DataFrame(columns)
+
+
+def observed_share(model: Any, X: Any) -> np.ndarray:
+    """Return the share of the weight that is observed of each case."""
+    used = np.flatnonzero(model.feature_weights_)
+    weights = model.feature_weights_[used]
+    cells = by_column(model, validated(model, X, False, weights.dtype))[:, used]
+    if issparse(cells):  # nothing is missing
+        return np.ones(cells.shape[0])
+    # From what is missing: 1 is exact then, and cases without a value have 0 by the last digit.
+    missing = np.isnan(cells)
+    shares = 1 - np.where(missing, weights, 0).sum(axis=1) / weights.sum()
+    shares[missing.all(axis=1)] = 0.0
+    return np.clip(shares, 0.0, 1.0)
+
+
+def _second_choices(model: Any, X: Any) -> dict[str, Any]:
+    """Find second nearest centers and silhouettes; missing if there is one center only."""
+    import pandas as pd
+
+    n = len(model.labels_)
+    if len(model.cluster_centers_) == 1:
+        return {"second_cluster": pd.array([pd.NA] * n, "Int64"), "silhouette": np.full(n, np.nan)}
+    found = revised_silhouette(model, X)
+    return {"second_cluster": pd.array(found.second, "Int64"), "silhouette": found.values}
+
+
+def describe(model: Any) -> str:
+    """Describe settings and result in a few lines, none wider than WIDTH."""
+    lines = ["Robust and sparse K-means", "Asked for:"]
+    lines += [line for heading, words in _asked(model) for line in _wrapped(heading, words)]
+    lines += ["Found:"]
+    lines += [line for heading, words in _found(model) for line in _wrapped(heading, words)]
+    lines += ["Warnings:"] if model.warnings_ else []
+    for message in model.warnings_:
+        lines += _wrapped("-", textwrap.shorten(message, LONGEST_WARNING), margin=2)
+    return "\n".join(lines)
+
+
+def describe_html(model: Any) -> str:
+    """Describe settings and result as a small piece of HTML, for notebooks."""
+    parts = [("Asked for", _asked(model)), ("Found", _found(model))]
+    rows = [
+        f"<tr><th scope='row' style='text-align:left'>{escape(heading)}</th>"
+        f"<td style='text-align:left'>{escape(words.replace(GLUE, ' '))}</td></tr>"
+        for title, pairs in parts
+        for heading, words in [(title, ""), *pairs]
+    ]
+    notes = [f"<p>{escape(message)}</p>" for message in model.warnings_]
+    made = "".join([*rows, "</table>", *notes])
+    return f"<table><caption>Robust and sparse K-means</caption>{made}"
+
+
+def _wrapped(heading: str, words: str, margin: int = MARGIN) -> list[str]:
+    text, indent = f"  {heading:<{margin}}{words}", " " * (margin + 2)
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent=indent)
+    return [line.replace(GLUE, " ") for line in lines]
+
+
+def _asked(model: Any) -> Iterator[tuple[str, str]]:
+    yield "clusters", f"{len(model.cluster_centers_)}, from {_starts(model)}"
+    yield "features", _sparsity(model)
+    yield "trimming", _trimming(model)
+    yield "outliers", _rule(model)
+
+
+def _trimming(model: Any) -> str:
+    n, cases = len(model.labels_), count(model.n_trim_, "case")
+    if is_word(model.trim, "auto") or model.reweight:
+        return f"cases that are outlying by their distances: {cases} of {n:,} left out"
+    if model.n_trim_ == 0:
+        return "none"
+    if hasattr(model, "sample_weight_"):
+        return (
+            f"{model.trim_:.3g} of the case weight by weighted and as much by unweighted distance"
+        )
+    return f"{cases} of {n:,} by weighted and as many by unweighted distance"
+
+
+def _starts(model: Any) -> str:
+    if callable(model.init):
+        return "centers of a function"
+    if not isinstance(model.init, str):
+        return "given centers"
+    number = "restarts" if isinstance(model.n_init, str) else count(model.n_init, "restart")
+    seed = "no seed" if model.random_state is None else f"seed {model.random_state!s:.20}"
+    return f"{number} with {model.init} centers, {seed}"
+
+
+def _rule(model: Any) -> str:
+    cutoff = model.outlier_cutoff_
+    if model.outlier_rule == "paper":
+        return f"beyond the median weighted distance plus {cutoff:g} MAD"
+    roots = f"beyond the median plus {cutoff:g} MAD of the cube roots"
+    return f"weighted or unweighted squared distance {roots}"
+
+
+def _sparsity(model: Any) -> str:
+    if model.l1_bound_ is None:
+        return "all, with equal weights"
+    if model.n_features is not None:
+        groups = " groups" * hasattr(model, "group_names_")
+        took = f"which took an L1 bound of {model.l1_bound_:.4g} on the weights"
+        return f"{model.n_features}{groups}, {took}"
+    if hasattr(model, "n_features_different_"):
+        return (
+            f"as many as differ between the clusters, which took an L1 bound of "
+            f"{model.l1_bound_:.4g} on the weights"
+        )
+    chosen = ", chosen halfway" if isinstance(model.l1_bound, str) else ""
+    return f"weights of L2 norm 1 and an L1 norm of at most {model.l1_bound_:.4g}{chosen}"
+
+
+def _found(model: Any) -> Iterator[tuple[str, str]]:
+    n, K, p = len(model.labels_), len(model.cluster_centers_), model.n_features_in_
+    sizes = listed(np.bincount(model.labels_, minlength=K), MOST_SIZES)
+    yield "clusters", f"{count(K, 'cluster')} of {count(n, 'case')}: {sizes}"
+    if (weights := unequal_weights(model)) is not None:
+        parts = [number(part, 6) for part in np.bincount(model.labels_, weights, K).tolist()]
+        total = number(float(weights.sum()), 6)
+        yield "weights", f"cases have a weight of {total}, by cluster: {listed(parts, MOST_SIZES)}"
+    counts = count_features(model)
+    total = f"{counts.n_features:,}{' groups' * (counts.noun != 'feature')}"
+    yield "features", f"{counts.n_selected:,} of {total} have weight{_largest_weights(model)}"
+    if counts.n_different is not None:
+        mostly = count(counts.n_mostly, "holds", "hold")
+        yield "choice", f"{counts.words}; {mostly} {MOSTLY:.0%} of the weight"
+    yield "trimmed", _farthest_cases(model, model.trimmed_)
+    yield "outliers", _farthest_cases(model, model.outliers_)
+    if bounds_cells(model):
+        yield "cells", words_on_cells(model)
+    missing = f"{model.n_missing_:,} of {n * p:,} cells missing"
+    if n_far := np.count_nonzero(np.isinf(model.distances_)):
+        # Cells too large for their squares look the same from here.
+        why = "nothing is observed" if model.n_missing_ else "a cell is too large"
+        missing += f"; of {count(n_far, 'case')} {why} in the features that have weight"
+    yield "missing", missing
+    yield "objective", f"{model.objective_:.6g} after {count(model.n_iter_, 'iteration')}"
+
+
+def words_on_cells(model: Any) -> str:
+    """Say how many cells are outlying, and of which features and cases most of them are."""
+    per_feature, per_case = (counts_of_cells(model, axis) for axis in (0, 1))
+    total, n_features = int(per_feature.sum()), int(np.count_nonzero(per_feature))
+    if total == 0:
+        return f"none is outlying beyond {model.cell_cutoff_:g} scales of its feature"
+    named = []
+    for counts, names in ((per_feature, feature_names(model)), (per_case, case_names(model))):
+        most = int(counts.argmax())
+        named.append(f"{_in_one_piece(names[most])} ({counts[most]:,})")
+    are = "is" if total == 1 else "are"
+    return (
+        f"{count(total, 'cell')} of {count(n_features, 'feature')} {are} outlying beyond "
+        f"{model.cell_cutoff_:g} scales, most of them of {named[0]} and of case {named[1]}"
+    )
+
+
+def _largest_weights(model: Any) -> str:
+    """List the largest weights, with the names of their features."""
+    if model.l1_bound_ is None:
+        return ", all the same"
+    names, weights, _ = units_of(model)
+    n_selected = int(np.count_nonzero(weights))
+    first = _by_weight(weights)[: min(n_selected, MOST_NAMES)]
+    pairs = [f"{_in_one_piece(names[j])}{GLUE}{weights[j]:.3g}" for j in first]
+    return f": {listed(pairs, MOST_NAMES, n_selected)}"
+
+
+def _farthest_cases(model: Any, mask: np.ndarray) -> str:
+    """Count the cases, and list the farthest."""
+    cases = np.flatnonzero(mask)
+    if len(cases) == 0:
+        return "none"
+    first = cases[np.argsort(-model.distances_[cases], kind="stable")][:MOST_NAMES]
+    names = [_in_one_piece(name) for name in case_names(model)[first]]
+    return f"{count(len(cases), 'case')}: {listed(names, MOST_NAMES, len(cases))}"
+
+
+def _by_weight(weights: np.ndarray) -> np.ndarray:
+    """Return the numbers of the features, largest weight first, ties in the order of the data."""
+    return np.argsort(-weights, kind="stable")
+
+
+def _in_one_piece(name: Any) -> str:
+    return shortened(GLUE.join(str(name).split()), LONGEST_NAME)

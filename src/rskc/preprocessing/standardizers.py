@@ -1,0 +1,411 @@
+"""Standardization of cases or of features before they are clustered."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rskc.inputs.arrays import is_dask, to_dense, without_mask
+from rskc.inputs.frames import NUMBERS, kinds_of
+from rskc.inputs.medians import MAD_FACTOR, column_medians
+from rskc.inputs.validation import check_choice
+from rskc.utils.wording import count, listed
+
+# Cells of columns of a sparse matrix that are measured together.
+CELLS_AT_ONCE = 2**20
+# Standard deviations beyond which cells are clipped, and between the outer deciles of normal cells.
+CLIP, DECILES = 3.0, 2.563
+# Share of the cells that may be outlying; more belong to a feature, as what is not 0 in counts.
+FEW = 0.05
+
+
+class _Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    def __init__(self, center: str = "median", scale: str = "mad"):
+        self.center = center
+        self.scale = scale
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.allow_nan = True
+        return tags
+
+    _accepted: Any = False  # of sparse matrices
+
+    def _validate(self, X: Any, reset: bool) -> Any:
+        check_choice("center", self.center, ("median", "mean"))
+        check_choice("scale", self.scale, tuple(SCALES))
+        return validate_data(
+            self,
+            without_mask(X),
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse=self._accepted,
+            ensure_all_finite="allow-nan",
+        )
+
+
+class RowStandardizer(_Standardizer):
+    """Standardize each case: subtract the center of its cells and divide by their scale.
+
+    Clustering then goes by the shape of a case and not by its level, as for gene expression. With
+    mean and standard deviation the squared Euclidean distance of two complete cases is
+    ``2 * n_features * (1 - correlation)``. With median and MAD, the paper's choice, it is about
+    that, and outlying cells do not sway center and scale.
+
+    Parameters
+    ----------
+    center : {"median", "mean"}, default="median"
+        Center of a case.
+    scale : {"mad", "std", "clipped"}, default="mad"
+        Scale of a case. "mad": median distance of its cells to their median, times 1.4826, whatever
+        ``center`` is. "std": standard deviation, dividing by the number of cells. "clipped": that
+        of the cells clipped at three robust standard deviations from the median.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X had any.
+
+    Warns
+    -----
+    UserWarning
+        If cases have scale 0, as a constant one has. They are centered and not scaled. A MAD is 0
+        if more than half of the cells are equal.
+
+    Notes
+    -----
+    ``fit`` learns nothing: each case is standardized on its own. NaN marks a missing cell; center
+    and scale are over the observed cells, and a missing cell stays missing.
+
+    Examples
+    --------
+    >>> from rskc import RowStandardizer
+    >>> RowStandardizer("mean", "std").fit_transform([[1.0, 3.0], [20.0, 10.0]])
+    array([[-1.,  1.],
+           [ 1., -1.]])
+
+    Before clustering::
+
+        make_pipeline(RowStandardizer(), RobustSparseKMeans(2))
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the parameters and X; nothing is learned.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Cases, NaN for a missing cell.
+        y : ignored
+            There for the scikit-learn interface.
+
+        Returns
+        -------
+        self : RowStandardizer
+        """
+        self._validate(X, reset=True)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Standardize each case of X.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Cases, NaN for a missing cell.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            A standardized copy; float32 stays float32.
+        """
+        X = self._validate(X, reset=False)
+        Z, flat = standardize_rows(X, self.center, self.scale)
+        if len(flat):
+            warnings.warn(
+                f"{count(len(flat), 'case has', 'cases have')} scale 0 ({self.scale}) and can be "
+                f"centered only: {listed(flat, 6)}.",
+                UserWarning,
+                stacklevel=3,  # beyond set_output's wrapper
+            )
+        return Z
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+class ColumnStandardizer(_Standardizer):
+    """Standardize each feature: subtract the center of its cells and divide by their scale.
+
+    The units of the features then do not matter. With median and MAD outlying cells do not sway
+    center and scale.
+
+    Parameters
+    ----------
+    center : {"median", "mean"}, default="median"
+        Center of a feature.
+    scale : {"mad", "std", "clipped"}, default="mad"
+        Scale of a feature. "mad": median distance of its cells to their median, times 1.4826,
+        whatever ``center`` is. "std": standard deviation, dividing by the number of cells.
+        "clipped": that of the cells clipped at three robust standard deviations from the median,
+        judged by the first and the last decile; of all cells, where these agree, as in a feature
+        that is mostly 0, or where more than 5% are beyond. It is 0 for constant features only, and
+        few outlying cells hardly sway it.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features,)
+        Centers of the features.
+    scale_ : ndarray of shape (n_features,)
+        Scales of the features; 1 where a feature is constant.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X had any.
+
+    Warns
+    -----
+    UserWarning
+        If features that are not constant have MAD 0, because more than half of their cells are
+        equal. Their standard deviation is used instead.
+
+    Notes
+    -----
+    NaN marks a missing cell; center and scale are over the observed cells, and a missing cell stays
+    missing. A feature without an observed cell, or whose scale overflows, stays as it is.
+
+    A sparse matrix is divided by the scales and not centered, since that would fill it: its zeros
+    stay 0, and ``center_`` is 0. That makes no difference to clusters. Scales are those of the
+    dense table; the MAD of a feature that is mostly 0 is 0.
+
+    See Also
+    --------
+    RowStandardizer : Standardizes each case.
+
+    Examples
+    --------
+    >>> from rskc import ColumnStandardizer
+    >>> standardizer = ColumnStandardizer("mean", "std").fit([[1.0, 20.0], [3.0, 10.0]])
+    >>> standardizer.transform([[1.0, 20.0], [5.0, 15.0]])
+    array([[-1.,  1.],
+           [ 3.,  0.]])
+
+    Before clustering::
+
+        make_pipeline(ColumnStandardizer(), RobustSparseKMeans(2))
+    """
+
+    _accepted = "csr"
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find center and scale of each feature.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Cases, NaN for a missing cell.
+        y : ignored
+            There for the scikit-learn interface.
+
+        Returns
+        -------
+        self : ColumnStandardizer
+        """
+        if (numbers := _numeric(X)) is not None:
+            return self._fit_some(X, numbers)
+        X = self._validate(X, reset=True)
+        center, spread, scale = self._measured(X)
+        concentrated = (scale == 0) & (spread > 0)
+        if concentrated.any():
+            names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
+            warnings.warn(
+                f"{count(int(concentrated.sum()), 'feature has', 'features have')} MAD 0, because "
+                "more than half of the cells are equal; the standard deviation is used instead: "
+                f"{listed(names[concentrated], 6)}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        scale = np.where(concentrated, spread, scale)
+        usable = np.isfinite(scale) & (scale > 0) & np.isfinite(center)
+        self.center_ = np.where(usable | (scale == 0), center, 0.0) * (not issparse(X))
+        self.scale_ = np.where(usable, scale, 1.0)
+        return self
+
+    def _measured(self, X: Any) -> np.ndarray:
+        """Return centers, standard deviations and scales, of some columns at a time."""
+        table = X.tocsc() if issparse(X) else X
+        step = max(1, CELLS_AT_ONCE // X.shape[0]) if issparse(X) else X.shape[1]
+        parts = []
+        for first in range(0, X.shape[1], step):
+            columns = to_dense(table[:, first : first + step])
+            columns = np.ascontiguousarray(columns.T, np.float64)
+            with np.errstate(invalid="ignore", over="ignore"):
+                center = (_medians if self.center == "median" else _means)(columns)
+                spread = _deviations(columns)
+                scale = spread if self.scale == "std" else SCALES[self.scale](columns)
+            parts.append([center, spread, scale])
+        return np.concatenate(parts, axis=1)
+
+    def transform(self, X: Any) -> Any:
+        """Standardize each feature of X by the centers and scales of the fit.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Cases, NaN for a missing cell. A sparse matrix if the fit was to one.
+
+        Returns
+        -------
+        X : ndarray or sparse matrix of shape (n_samples, n_features)
+            A standardized copy; float32 stays float32. Of a data frame that also holds other
+            columns than numbers, a frame in which these are as they were.
+        """
+        check_is_fitted(self)
+        if (numbers := _numeric(X)) is not None:
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return self._transform_some(X, numbers)
+        X = self._validate(X, reset=False)
+        if issparse(X):
+            return self._scaled(X, 1 / self.scale_)
+        return ((X - self.center_) / self.scale_).astype(X.dtype, copy=False)
+
+    def _fit_some(self, X: Any, numbers: list[int]) -> ColumnStandardizer:
+        """Find centers and scales of the columns of numbers."""
+        own = ColumnStandardizer(self.center, self.scale)
+        self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
+        if numbers:
+            own.fit(_columns(X, numbers))
+            self.center_[numbers], self.scale_[numbers] = own.center_, own.scale_
+        validate_data(self, X, reset=True, skip_check_array=True)
+        return self
+
+    def _transform_some(self, X: Any, numbers: list[int]) -> Any:
+        """Return a frame of the same kind, with its numbers standardized and all else as it is."""
+        if not numbers:
+            return X
+        part = np.asarray(_columns(X, numbers), dtype=np.float64)
+        made = (part - self.center_[numbers]) / self.scale_[numbers]
+        names = [X.columns[j] for j in numbers]
+        if not hasattr(X, "iloc"):  # of polars
+            return X.with_columns(**{name: made[:, i] for i, name in enumerate(names)})
+        return X.assign(**{name: made[:, i] for i, name in enumerate(names)})
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Undo the standardization.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Standardized cases, NaN for a missing cell.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Cases in the units of the data of the fit; float32 stays float32.
+        """
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        if issparse(X):
+            return self._scaled(X, self.scale_)
+        return (X * self.scale_ + self.center_).astype(X.dtype, copy=False)
+
+    def _scaled(self, X: Any, factors: np.ndarray) -> Any:
+        if self.center_.any():
+            raise ValueError(
+                "X is sparse, and centering by a fit to a dense table would fill it; fit the "
+                "standardizer to a sparse matrix, or give X.toarray()."
+            )
+        made = X.copy()
+        made.data = (X.data * factors[X.indices]).astype(X.dtype, copy=False)
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _numeric(X: Any) -> list[int] | None:
+    """Return the columns of numbers of a frame that has others too; else None."""
+    if getattr(X, "columns", None) is None or getattr(X, "dtypes", None) is None or is_dask(X):
+        return None
+    kinds = kinds_of(X)
+    if not set(kinds) - {NUMBERS}:
+        return None
+    return [j for j, kind in enumerate(kinds) if kind == NUMBERS]
+
+
+def _columns(X: Any, places: list[int]) -> Any:
+    return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
+
+
+def standardize_rows(X: np.ndarray, center: str, scale: str) -> tuple[np.ndarray, np.ndarray]:
+    """Standardize the rows of an array, as ``RowStandardizer`` does but without a warning.
+
+    Returns
+    -------
+    Z : ndarray of the shape of X
+        The standardized rows.
+    flat : ndarray of int
+        Numbers of the rows with scale 0, which are centered only.
+    """
+    scales = SCALES[scale](X)
+    centers = (_medians if center == "median" else _means)(X)
+    flat = np.flatnonzero(scales == 0)
+    scales[flat] = 1
+    return (X - centers[:, None]) / scales[:, None], flat
+
+
+def _medians(X: np.ndarray) -> np.ndarray:
+    """Return the median of each row over its observed cells; NaN if it has none."""
+    return column_medians(X.T)
+
+
+def _mads(X: np.ndarray) -> np.ndarray:
+    return _medians(np.abs(X - _medians(X)[:, None])) * X.dtype.type(MAD_FACTOR)
+
+
+def _means(X: np.ndarray) -> np.ndarray:
+    """Return the mean of each row over its observed cells; NaN if it has none.
+
+    Within the range of the row, so that a constant one is centered to 0 and not to a rounding
+    error.
+    """
+    seen = ~np.isnan(X)
+    sums = np.sum(X, axis=1, where=seen, dtype=np.float64)
+    means = np.divide(sums, seen.sum(axis=1), out=np.full(len(X), np.nan), where=seen.any(axis=1))
+    low = np.min(X, axis=1, where=seen, initial=np.inf)
+    high = np.max(X, axis=1, where=seen, initial=-np.inf)
+    return means.clip(low, high).astype(X.dtype)
+
+
+def _deviations(X: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of each row over its observed cells; NaN if it has none."""
+    errors = X - _means(X)[:, None]
+    # In units of the largest: the square of 1e-200 is 0, and that of 1e200 infinite.
+    largest = np.max(np.abs(errors), axis=1, where=~np.isnan(errors), initial=0)
+    errors /= np.where(largest > 0, largest, 1)[:, None]
+    return largest * np.sqrt(_means(errors**2))
+
+
+def _clipped(X: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of each row without the tails that a few cells make."""
+    low, middle, high = np.nanquantile(X, (0.1, 0.5, 0.9), axis=1)
+    reach = np.where(high > low, CLIP / DECILES * (high - low), np.inf)
+    made = np.clip(X, (middle - reach)[:, None], (middle + reach)[:, None])
+    many = np.count_nonzero(made != X, axis=1) - np.isnan(X).sum(axis=1) > FEW * X.shape[1]
+    return np.where(many, _deviations(X), _deviations(made))
+
+
+SCALES = {"mad": _mads, "std": _deviations, "clipped": _clipped}

@@ -1,0 +1,477 @@
+"""Arrays on a device: the same answers as in memory, of the kind and on the device that was given.
+
+torch tensors on the CPU stand for those on a GPU (these too, where there is one), and
+array-api-strict, which allows nothing but the standard, for every other library.
+"""
+
+import os
+import pickle
+from functools import cache
+
+import array_api_strict
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from pandas.testing import assert_frame_equal
+from sklearn.base import clone
+
+from engine_kinds import has_cuda, to_cuda, to_cupy, to_strict, to_tensor
+from rskc import RobustSparseKMeans, load, save
+from rskc.comparison import compare_solutions
+from rskc.datasets import make_contaminated, make_simulation
+from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
+from rskc.engines import engine_for
+from rskc.engines.device import engine as device
+from rskc.engines.device import passes_array, quick_look
+from rskc.engines.device.engine import DeviceEngine
+from rskc.engines.device.ops import fetch, to_host
+from rskc.inputs.arrays import model_to_numpy, to_numpy
+from rskc.metrics import revised_silhouette
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+if torch is None and os.environ.get("RSKC_REQUIRE_TORCH"):
+    raise RuntimeError("torch is asked for and not installed")
+
+if torch is not None:
+    torch.set_num_threads(1)  # tables are small: threads would wait for one another
+
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+needs_torch = pytest.mark.skipif(torch is None, reason="needs torch, which is not installed")
+
+
+def needs_cuda(library):
+    return pytest.mark.skipif(
+        not has_cuda(library), reason=f"there is no CUDA device for {library}"
+    )
+
+
+KINDS = [
+    pytest.param(to_tensor, marks=needs_torch, id="torch"),
+    pytest.param(to_cuda, marks=needs_cuda("torch"), id="cuda"),
+    pytest.param(to_cupy, marks=needs_cuda("cupy"), id="cupy"),
+    pytest.param(to_strict, id="strict"),
+]
+each_kind = pytest.mark.parametrize("to_kind", KINDS)
+
+
+@pytest.fixture(autouse=True)
+def dispatch():
+    """Arrays of other libraries than torch and CuPy are taken as they are if this is on."""
+    os.environ["SCIPY_ARRAY_API"] = "1"
+    with sklearn.config_context(array_api_dispatch=True):
+        yield
+
+
+def with_missing(X, share=0.05, seed=0):
+    X = X.copy()
+    X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
+    return X
+
+
+TALL = make_simulation(1, 0, n_samples=400, n_features=12, n_informative=4).data
+WIDE = make_contaminated("shared_cell", random_state=0).data
+BLANK = with_missing(TALL)
+BLANK[[0, 7, 399]] = np.nan
+TABLES = {
+    "tall": (TALL, {"trim": 0.05, "l1_bound": 2.0}),
+    "tall, float32": (TALL.astype(np.float32), {"trim": 0.05, "l1_bound": 2.0}),
+    "wide": (WIDE, {"trim": 0.1, "l1_bound": 3.5}),
+    "trimmed": (TALL, {"trim": 0.05, "l1_bound": None}),
+    "K-means": (TALL, {"trim": 0.0, "l1_bound": None}),
+    "a number of features": (TALL, {"trim": 0.05, "n_features": 4}),
+    "missing": (with_missing(TALL), {"trim": 0.05, "l1_bound": 2.0}),
+    "missing cells, wide": (with_missing(WIDE), {"trim": 0.1, "l1_bound": 3.5}),
+    "unobserved cases": (BLANK, {"trim": 0.05, "l1_bound": 2.0}),
+    "far from 0": (TALL + 1e6, {"trim": 0.05, "l1_bound": 2.0}),
+}
+each_table = pytest.mark.parametrize("name", TABLES)
+ARRAYS = ("labels_", "trimmed_weighted_", "trimmed_unweighted_", "outliers_")
+
+
+@cache
+def both(name, to_kind):
+    """A table, the model fitted to it in memory, and that fitted on the device."""
+    X, options = TABLES[name]
+    model = RobustSparseKMeans(3, random_state=0, n_init=20, **options)
+    return X, clone(model).fit(X), clone(model).fit(to_kind(X))
+
+
+@each_kind
+@each_table
+def test_a_fit_is_that_in_memory(name, to_kind):
+    X, here, there = both(name, to_kind)
+    for attribute in ARRAYS:
+        assert_array_equal(to_host(getattr(there, attribute)), getattr(here, attribute))
+    rounding = 1e-5 if X.dtype == np.float32 else 1e-9
+    assert there.objective_ == pytest.approx(here.objective_, rel=rounding)
+    assert there.inertia_ == pytest.approx(here.inertia_, rel=rounding)
+    assert there.outlier_threshold_ == pytest.approx(here.outlier_threshold_, rel=rounding)
+    assert_allclose(to_host(there.feature_weights_), here.feature_weights_, atol=rounding)
+    assert_allclose(to_host(there.cluster_centers_), here.cluster_centers_, rtol=1e-5)
+    assert (there.n_missing_, there.n_trim_) == (here.n_missing_, here.n_trim_)
+    assert there.warnings_ == here.warnings_
+
+
+@each_kind
+@each_table
+def test_what_comes_back_is_of_the_same_kind(name, to_kind):
+    X, _, model = both(name, to_kind)
+    given, kind = to_kind(X), type(to_kind(X))
+    results = [getattr(model, attribute) for attribute in ARRAYS]
+    results += [model.cluster_centers_, model.feature_weights_, model.distances_]
+    results += [model.predict(given), model.transform(given), model.is_outlier(given)]
+    for array in results:
+        assert isinstance(array, kind)
+        assert array.device == given.device
+    assert model.cluster_centers_.dtype == given.dtype
+    assert model.transform(given).dtype == given.dtype
+
+
+@each_kind
+@each_table
+def test_predictions_are_those_in_memory(name, to_kind):
+    X, here, there = both(name, to_kind)
+    assert_array_equal(to_host(there.predict(to_kind(X))), here.predict(X))
+    assert_array_equal(to_host(there.predict(to_kind(X))), to_host(there.labels_))
+    assert_array_equal(to_host(there.is_outlier(to_kind(X))), here.is_outlier(X))
+    rounding = {"rtol": 1e-4 if X.dtype == np.float32 else 1e-8, "atol": 1e-9}
+    assert_allclose(to_host(there.transform(to_kind(X))), here.transform(X), **rounding)
+    assert_allclose(to_host(there.score_samples(to_kind(X))), here.score_samples(X), **rounding)
+    assert there.score(to_kind(X)) == pytest.approx(here.score(X), rel=1e-6)
+
+
+@each_kind
+def test_models_and_data_of_different_kinds_go_together(to_kind):
+    X, here, there = both("tall", to_kind)
+    assert isinstance(there.predict(X), np.ndarray)
+    assert_array_equal(there.predict(X), here.predict(X))
+    assert isinstance(here.predict(to_kind(X)), type(to_kind(X)))
+    assert_array_equal(to_host(here.predict(to_kind(X))), here.predict(X))
+
+
+@each_kind
+def test_a_model_speaks_as_one_in_memory(to_kind):
+    X, here, there = both("tall", to_kind)
+    assert there.summary() == here.summary()
+    assert_frame_equal(there.markers_frame(to_kind(X)), here.markers_frame(X))
+    for found in (compare_solutions(here, there), compare_solutions(there, here, to_kind(X))):
+        assert found.n_moved == len(found.features_gained) == 0
+    assert_frame_equal(there.features_frame(), here.features_frame())
+    assert_frame_equal(there.cases_frame(), here.cases_frame())
+    assert_array_equal(there.get_support(), here.get_support())
+    copied = model_to_numpy(there)
+    assert isinstance(copied.labels_, np.ndarray)
+    assert not isinstance(there.labels_, np.ndarray)
+    assert model_to_numpy(here) is here
+
+
+@needs_torch
+def test_torch_needs_no_dispatch():
+    with sklearn.config_context(array_api_dispatch=False):
+        model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(torch.asarray(TALL))
+    assert isinstance(model.labels_, torch.Tensor)
+
+
+def test_other_arrays_become_numpy_without_dispatch():
+    with sklearn.config_context(array_api_dispatch=False):
+        model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(to_strict(TALL))
+    assert isinstance(model.labels_, np.ndarray)
+
+
+@needs_torch
+def test_whole_numbers_and_gradients():
+    whole = torch.asarray(np.round(TALL).astype(np.int64))
+    model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(whole)
+    assert model.cluster_centers_.dtype == torch.float64
+    tensor = torch.asarray(TALL).requires_grad_()
+    model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(tensor)
+    assert not model.cluster_centers_.requires_grad
+    turned = torch.asarray(TALL.T.copy()).T  # not contiguous
+    again = RobustSparseKMeans(3, random_state=0, n_init=5).fit(turned)
+    assert_array_equal(to_host(again.labels_), to_host(model.labels_))
+
+
+@needs_torch
+def test_a_fitted_model_can_be_pickled():
+    _, _, model = both("tall", to_tensor)
+    loaded = pickle.loads(pickle.dumps(model))
+    assert_array_equal(to_host(loaded.predict(torch.asarray(TALL))), to_host(model.labels_))
+
+
+@each_kind
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros(5), "two dimensions"),
+        (np.zeros((0, 3)), "two dimensions"),
+        (np.full((9, 2), np.inf), "contains infinity"),
+        (np.full((9, 2), np.nan), "no observed cell"),
+        (np.zeros((9, 2)), "distinct case"),
+    ],
+)
+def test_bad_data_get_one_sentence(to_kind, X, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        RobustSparseKMeans(2).fit(to_kind(X))
+    assert "\n" not in str(caught.value)
+
+
+@each_kind
+@pytest.mark.parametrize("blank", [False, True], ids=["complete", "missing"])
+def test_an_infinite_cell_is_refused_by_predict(to_kind, blank):
+    X = with_missing(TALL) if blank else TALL.copy()
+    model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(to_kind(X))
+    X[5, 2] = np.inf
+    with pytest.raises(ValueError, match="contains infinity"):
+        model.predict(to_kind(X))
+
+
+@each_kind
+def test_another_number_of_features_is_refused(to_kind):
+    model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(to_kind(TALL))
+    with pytest.raises(ValueError, match="5 features"):
+        model.predict(to_kind(TALL[:, :5]))
+
+
+@each_kind
+def test_init_arrays_and_callables(to_kind):
+    X, centers = to_kind(TALL), TALL[[0, 150, 300]]
+    options = {"trim": 0.05, "l1_bound": 2.0}
+    here = RobustSparseKMeans(3, init=centers, **options).fit(TALL)
+    there = RobustSparseKMeans(3, init=centers, **options).fit(X)
+    assert_array_equal(to_host(there.labels_), here.labels_)
+
+    def first(X, n_clusters, random_state):
+        return to_numpy(X)[[0, 150, 300]]
+
+    called = RobustSparseKMeans(3, init=first, n_init=1, **options).fit(X)
+    assert_array_equal(to_host(called.labels_), here.labels_)
+
+
+# ---- Passes
+
+
+@each_kind
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 60), levels=st.integers(1, 9))
+def test_the_largest_are_exact_and_the_lower_number_goes_first(to_kind, seed, n, levels):
+    rng = np.random.default_rng(seed)
+    costs, m = rng.integers(0, levels, (3, n)).astype(float), int(rng.integers(0, n + 1))
+    found = to_host(passes_array.largest(to_kind(costs), m))
+    order = np.argsort(-costs, axis=1, kind="stable")[:, :m]
+    expected = np.zeros((3, n), bool)
+    np.put_along_axis(expected, order, True, axis=1)
+    assert_array_equal(found, expected)
+
+
+@each_kind
+def test_chunks_change_nothing(to_kind, monkeypatch):
+    _, _, whole = both("missing", to_kind)
+    monkeypatch.setattr(passes_array, "CPU_CELLS", 5000)
+    monkeypatch.setattr(passes_array, "GPU_CELLS", 5000)
+    cut = clone(whole).fit(to_kind(TABLES["missing"][0]))
+    assert_array_equal(to_host(cut.labels_), to_host(whole.labels_))
+    assert cut.objective_ == pytest.approx(whole.objective_, rel=1e-12)
+
+
+@each_kind
+def test_empty_clusters_are_filled_as_in_memory(to_kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    here, there = engine_for(X), engine_for(to_kind(X))
+    assert isinstance(there, DeviceEngine)
+    groups = rng.integers(0, 2, (2, 30), np.int32)
+    groups[1, :3] = -1
+    costs, counts = rng.integers(0, 6, (2, 30)).astype(float), here.arrays.sizes(groups, 5)
+    expected = here.arrays.fill_empty(groups, counts, costs)
+    found = there.arrays.fill_empty(to_kind(groups), counts, to_kind(costs))
+    assert_array_equal(to_host(found), expected)
+    assert (here.arrays.sizes(expected, 5) > 0).all()
+
+
+@each_kind
+def test_fetch_keeps_shapes_and_numbers(to_kind):
+    arrays = np.arange(6.0).reshape(2, 3), np.array([7, 8]), np.array([[9.5]])
+    for found, expected in zip(fetch(*map(to_kind, arrays)), arrays, strict=True):
+        assert_array_equal(found, expected)
+
+
+def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
+    monkeypatch.setattr(device, "free_bytes", lambda X: 3 * 2**30)
+    large = array_api_strict.zeros((1, 1), dtype=array_api_strict.float32)
+    large = array_api_strict.broadcast_to(large, (2**20, 2**10))
+    with pytest.raises(MemoryError, match=r"needs about 8 GiB .* and 3 GiB are free"):
+        engine_for(large, missing=False).table(np.ones((1, 2**10)))
+    assert engine_for(to_strict(TALL)).work_bytes == 3 * 2**30 // device.WORK_SHARE
+
+
+# ---- What others make of such a model
+
+
+@each_kind
+def test_reports_displays_and_files_take_a_model_from_a_device(to_kind, tmp_path):
+    X, here, there = both("tall", to_kind)
+    save(there, tmp_path / "model.rskc")
+    loaded = load(tmp_path / "model.rskc")
+    assert_array_equal(loaded.labels_, here.labels_)
+    assert isinstance(loaded.cluster_centers_, np.ndarray)
+    page = there.report(to_kind(X))
+    assert "clusters" in page.html
+    for display in (ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay):
+        drawn = display.from_estimator(there, to_kind(X))
+        plt.close(drawn.figure_)
+    silhouettes = revised_silhouette(there, to_kind(X)).values
+    assert_allclose(silhouettes, revised_silhouette(here, X).values, atol=1e-9)
+
+
+# ---- What cannot be clustered as it is
+
+
+@needs_torch
+@pytest.mark.parametrize("method", ["fit", "predict"])
+@pytest.mark.parametrize("sparse", ["to_sparse", "to_sparse_csc"])
+@pytest.mark.filterwarnings("ignore:Sparse C.. tensor support is in beta")
+def test_sparse_tensors_are_refused_with_how_to_make_them_dense(method, sparse):
+    _, model, _ = both("K-means", to_tensor)
+    message = r"^X has layout torch\.sparse_\w+; it must be dense: X\.to_dense\(\)\.$"
+    with pytest.raises(TypeError, match=message):
+        getattr(clone(model) if method == "fit" else model, method)(
+            getattr(to_tensor(TALL), sparse)()
+        )
+
+
+@each_kind
+@pytest.mark.parametrize("method", ["fit", "predict"])
+def test_imaginary_parts_are_not_dropped(to_kind, method):
+    _, model, _ = both("K-means", to_kind)
+    with pytest.raises(ValueError, match=r"^X has dtype .*complex.*; .* numbers that are not comp"):
+        getattr(clone(model) if method == "fit" else model, method)(to_kind(TALL + 1j))
+
+
+def test_a_device_without_float64_is_named():
+    place = array_api_strict.Device("no_float64")
+    X = array_api_strict.asarray(TALL.astype(np.float32), device=place)
+    with pytest.raises(ValueError, match=r"^X is on the device .*no_float64.*such as the CPU\.$"):
+        RobustSparseKMeans(3).fit(X)
+
+
+@needs_torch
+def test_a_device_of_torch_without_float64_is_named(monkeypatch):
+    empty = torch.empty
+
+    def as_mps(*args, dtype=None, **options):
+        if dtype == torch.float64:
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+        return empty(*args, dtype=dtype, **options)
+
+    monkeypatch.setattr(torch, "empty", as_mps)
+    with pytest.raises(ValueError, match=r"^X is on the device cpu, which has no float64; move it"):
+        RobustSparseKMeans(3).fit(to_tensor(TALL.astype(np.float32)))
+
+
+# ---- Starts on a device
+
+
+@each_kind
+@pytest.mark.parametrize("callable_", [False, True])
+def test_starts_may_be_on_a_device(to_kind, callable_):
+    centers = TALL[[0, 150, 300]]
+    init = (lambda X, K, random_state: to_kind(centers)) if callable_ else to_kind(centers)
+    options = {"trim": 0.05, "l1_bound": 2.0, "n_init": 1}
+    expected = RobustSparseKMeans(3, init=centers, **options).fit(TALL)
+    for X in (TALL, to_kind(TALL)):
+        found = RobustSparseKMeans(3, init=init, **options).fit(X)
+        assert_array_equal(to_host(found.labels_), expected.labels_)
+
+
+@each_kind
+def test_a_model_with_starts_on_a_device_is_saved(to_kind, tmp_path):
+    centers = TALL[[0, 150, 300]]
+    model = RobustSparseKMeans(3, init=to_kind(centers)).fit(TALL)
+    save(model, tmp_path / "model.rskc")
+    loaded = load(tmp_path / "model.rskc").init
+    assert isinstance(loaded, np.ndarray)
+    assert_array_equal(loaded, centers)
+    assert isinstance(model.init, type(to_kind(centers)))
+
+
+@needs_torch
+def test_starts_with_gradients(tmp_path):
+    init = to_tensor(TALL[[0, 150, 300]]).requires_grad_()
+    save(RobustSparseKMeans(3, init=init).fit(TALL), tmp_path / "model.rskc")
+    assert_array_equal(load(tmp_path / "model.rskc").init, TALL[[0, 150, 300]])
+
+
+@each_kind
+def test_wrong_starts_on_a_device_are_named(to_kind):
+    with pytest.raises(ValueError, match=r"^init must .* = \(3, 12\); got .*\.$"):
+        RobustSparseKMeans(3, init=to_kind(TALL[:2])).fit(TALL)
+
+
+def close_calls(seed, n=5000, p=37):
+    """Cases of which many lie as near to one center as to another, up to rounding."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)).astype(np.float32) + np.float32(100 * seed)
+    X[::7] = X[0]
+    centers = X[1:12].astype(np.float64)
+    halfway = (centers[rng.integers(11, size=n // 5)] + centers[rng.integers(11, size=n // 5)]) / 2
+    X[: n // 5] = halfway + rng.normal(size=halfway.shape) * 1e-6
+    X[3] *= np.float32(1e20)
+    return X, centers
+
+
+@needs_cuda("torch")
+@pytest.mark.parametrize("active", [37, 3], ids=["all columns", "few columns"])
+@pytest.mark.parametrize("seed", [0, 1, 30, 3000])
+def test_a_quick_look_finds_what_double_precision_finds(seed, active):
+    X, centers = close_calls(seed)
+    weights = np.zeros(X.shape[1])
+    weights[:active] = np.linspace(0.1, 1, active)
+    engine = engine_for(to_cuda(X))
+    labels, n_left = quick_look(engine.X, engine.frame, weights, centers)
+    assert_array_equal(to_numpy(labels), to_numpy(engine.nearest(centers, weights)))
+    assert n_left == 0
+
+
+@needs_cuda("torch")
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1.0, 1e15, 1e30])
+@pytest.mark.parametrize(("K", "p"), [(1, 1), (2, 3), (8, 64), (17, 100), (33, 5), (128, 200)])
+def test_a_quick_look_at_any_size(K, p, scale):
+    """Whole numbers, so that there are ties; few columns, many centers, any unit."""
+    rng = np.random.default_rng(K)
+    X = (rng.integers(-3, 4, (1001, p)) * scale).astype(np.float32)
+    weights = rng.random(p) * (rng.random(p) < 0.7)
+    weights[0] = 0.5
+    centers = X[rng.integers(len(X), size=K)].astype(np.float64)
+    engine = engine_for(to_cuda(X))
+    labels, _ = quick_look(engine.X, engine.frame, weights, centers)
+    assert_array_equal(to_numpy(labels), to_numpy(engine.nearest(centers, weights)))
+
+
+@needs_cuda("torch")
+def test_a_quick_look_leaves_out_what_is_not_finite():
+    X, centers = close_calls(0)
+    weights = np.linspace(0, 1, X.shape[1])  # the first column has none
+    engine = engine_for(to_cuda(X))
+    X[5, 0], X[8, 1], X[4999, -1] = np.nan, -np.inf, np.nan
+    labels, n_left = quick_look(to_cuda(X), engine.frame, weights, centers)
+    expected = to_numpy(engine.nearest(centers, weights))
+    expected[[5, 8, 4999]] = -1
+    assert_array_equal(to_numpy(labels), expected)
+    assert n_left == 3
+    X[1000:, 3] = np.nan
+    assert quick_look(to_cuda(X), engine.frame, weights, centers) is None
+
+
+@needs_cuda("torch")
+def test_cases_with_missing_cells_are_predicted_as_among_others():
+    X = with_missing(TALL.astype(np.float32))
+    model = RobustSparseKMeans(3, random_state=0, n_init=5, trim=0.05, l1_bound=2.0).fit(X)
+    X[::5] = TALL[::5]
+    assert_array_equal(to_numpy(model.predict(to_cuda(X))), model.predict(X))

@@ -1,0 +1,361 @@
+"""The engine in memory: its tables, its frame, and what does not depend on how work is cut."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from engine_kinds import threads_everywhere
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_contaminated, make_figure1, make_simulation
+from rskc.engines import MemoryEngine, engine_for, passes_info, passes_numpy, sharing, threads
+from rskc.engines.contract import engine as contract
+from rskc.engines.memory import engine as memory
+from rskc.engines.memory import tables
+from rskc.metrics import classification_error_rate
+from rskc.solver import search
+
+try:
+    from rskc.engines import _passes
+except ImportError:
+    _passes = None
+
+needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
+each_pass = pytest.mark.parametrize(
+    "passes",
+    [
+        pytest.param(_passes, marks=needs_compiler, id="compiled"),
+        pytest.param(passes_numpy, id="numpy"),
+    ],
+)
+SHAPES = {"wide": (60, 500), "tall": (500, 6), "square": (40, 40), "one column": (30, 1)}
+each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+
+
+def draw(shape, seed=0):
+    """Columns of different places and sizes."""
+    rng = np.random.default_rng(seed)
+    spread = np.exp(rng.normal(size=shape[1]))
+    return rng.normal(size=shape) * spread + 10 * rng.normal(size=shape[1])
+
+
+def pair_distances(rows, weights):
+    rows = rows * np.sqrt(weights)
+    return ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)
+
+
+def table_distances(table):
+    """Weighted squared distances between all cases, as the table sees them."""
+    cases = table.cases(np.arange(table.n_cases))
+    squares = [table.assign(case[None, None, :]).costs[0] for case in cases]
+    return np.array(squares)
+
+
+@each_pass
+def test_a_rotated_table_finds_the_same_partition_as_the_plain_one(passes):
+    X, weights = draw((60, 500)), np.ones((1, 500))
+    engine = MemoryEngine(X, passes=passes)
+    plain, rotated = engine.table(weights), engine.compact_table(weights)
+    assert rotated.n_columns <= 60 < plain.n_columns
+    cases = np.random.default_rng(2).integers(0, 60, (20, 3))
+    found = [table.assign(table.cases(cases)) for table in (plain, rotated)]
+    assert_array_equal(found[0].labels, found[1].labels)
+    assert_allclose(found[0].costs, found[1].costs, rtol=1e-10, atol=1e-10 * plain.norms().max())
+    groups = [table.trim(a, 6).groups for table, a in zip((plain, rotated), found, strict=True)]
+    assert_array_equal(groups[0], groups[1])
+    within = [
+        table.trim(table.assign(table.sums(groups[0], 3).means()), 6).within
+        for table in (plain, rotated)
+    ]
+    assert_allclose(within[0], within[1], rtol=1e-10)
+
+
+def test_a_rotation_is_as_exact_for_tame_cases_beside_an_outlying_one():
+    X, weights = draw((30, 100)), np.ones((1, 100))
+    tame = pair_distances(X[1:], weights[0])
+    X[0, 5] = 1e9
+    engine = MemoryEngine(X)
+    rotated = table_distances(engine.compact_table(weights)) / engine.frame.factor**2
+    assert_allclose(rotated[1:, 1:], tame, rtol=1e-9, atol=1e-9 * tame.max())
+
+
+def test_cases_that_are_alike_stay_alike_in_a_rotation():
+    X = draw((40, 200))
+    X[20:] = X[:20]
+    table = MemoryEngine(X).compact_table(np.ones((1, 200)))
+    assert table.n_columns <= 21
+    distances = table_distances(table)
+    assert distances[np.arange(20), np.arange(20, 40)].max() <= 1e-10 * distances.max()
+
+
+@each_pass
+def test_rotations_follow_the_weights(passes):
+    """A table is remembered for its weights only."""
+    X, engines = draw((20, 50)), []
+    for order in ([0, 1], [1, 0]):
+        engine = MemoryEngine(X, passes=passes)
+        weights = np.random.default_rng(3).random((2, 1, 50))
+        tables = {i: table_distances(engine.compact_table(weights[i])) for i in order}
+        engines.append(tables)
+    for i in (0, 1):
+        assert_array_equal(engines[0][i], engines[1][i])
+    assert not np.allclose(engines[0][0], engines[0][1])
+
+
+@each_pass
+def test_only_columns_with_weight_are_copied(passes):
+    X, weights = draw((200, 12)), np.zeros((2, 12))
+    weights[0, [3, 7]], weights[1, [7, 11]] = 1, 2
+    table = MemoryEngine(X, passes=passes).table(weights)
+    assert table.n_columns == 3
+    without = np.ascontiguousarray(X[:, [3, 7, 11]])
+    engine = MemoryEngine(without, passes=passes)
+    alone = engine.table(np.ascontiguousarray(weights[:, [3, 7, 11]]))
+    centers = np.random.default_rng(4).normal(size=(2, 3, 12)) * 10
+    found, expected = (
+        table.assign(table.place(centers)),
+        alone.assign(alone.place(centers[:, :, [3, 7, 11]])),
+    )
+    assert_array_equal(found.labels, expected.labels)
+
+
+def test_all_columns_stay_where_a_subset_of_a_large_table_saves_little(monkeypatch):
+    X, weights = draw((50, 8)), np.zeros((1, 8))
+    weights[0, :5] = 1
+    expected = MemoryEngine(X).table(weights)
+    monkeypatch.setattr(contract, "SUBSET_BYTES", 0)
+    table = MemoryEngine(X).table(weights)
+    assert (expected.n_columns, table.n_columns) == (5, 8)
+    assert_allclose(table_distances(table), table_distances(expected), rtol=1e-9, atol=1e-9)
+    few = np.zeros((1, 8))
+    few[0, 6] = 1
+    assert MemoryEngine(X).table(few).n_columns == 1
+
+
+# ---- Where the data lie
+
+
+@each_pass
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("outlying", [1e30, -1e30])
+def test_an_outlying_cell_moves_neither_location_nor_scale(passes, dtype, outlying):
+    X = draw((61, 9)).astype(dtype)
+    frame = MemoryEngine(X.copy(), passes=passes).frame
+    X[0, 4] = outlying
+    spoilt = MemoryEngine(X, passes=passes).frame
+    spread = np.ptp(X[1:], axis=0)
+    assert (np.abs(spoilt.location - frame.location) <= spread).all()
+    assert 0.5 <= spoilt.factor / frame.factor <= 2
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-6, 1.0, 1e6, 1e150])
+@pytest.mark.parametrize("shift", [0.0, 1e8])
+def test_tables_do_not_see_where_the_data_lie_and_in_what_unit(scale, shift):
+    X = draw((50, 6))
+    expected = MemoryEngine(X).table(np.ones((1, 6)))
+    table = MemoryEngine((X + shift) * scale).table(np.ones((1, 6)))
+    rounding = 1e-6 if shift else 1e-12
+    ratio = table_distances(table).max() / table_distances(expected).max()
+    assert 0.2 < ratio < 5
+    assert_allclose(
+        table_distances(table) / ratio,
+        table_distances(expected),
+        atol=rounding * table_distances(expected).max(),
+    )
+
+
+def test_constant_data_have_a_frame():
+    engine = MemoryEngine(np.full((20, 3), 7.5))
+    table = engine.table(np.ones((1, 3)))
+    assert engine.frame.factor == 1
+    assert not table.cases(np.arange(20)).any()
+    assert engine.compact_table(np.ones((1, 3))).n_columns <= 3
+
+
+@each_pass
+def test_distances_too_large_for_a_float_are_infinite(passes):
+    X = np.zeros((4, 2))
+    X[1, 0], X[3, 1] = 1e200, -1e200
+    frame = memory.Frame(np.zeros(2), 1.0, np.full(2, np.inf))
+    engine = MemoryEngine(X, frame=frame, passes=passes)
+    distances = engine.distances(np.zeros((1, 4), np.int32), np.zeros((1, 1, 2)))
+    assert_array_equal(distances, [[0, np.inf, 0, np.inf]])
+
+
+def test_engine_for_arrays_in_memory():
+    engine = engine_for(np.zeros((4, 3)), n_threads=2)
+    assert isinstance(engine, MemoryEngine)
+    assert (engine.n_cases, engine.n_features, engine.n_threads) == (4, 3, 2)
+
+
+def test_passes_info_says_what_is_in_use():
+    info = passes_info()
+    assert info["compiled"] == (_passes is not None)
+    assert info["max_threads"] >= 1
+    if not info["compiled"]:
+        assert not info["openmp"]
+
+
+@pytest.mark.parametrize(("cpus", "openmp"), [(3, 8), (8, 3), (3, 3)])
+def test_threads_are_no_more_than_the_machine_allows(cpus, openmp, monkeypatch):
+    monkeypatch.setattr(threads.joblib, "cpu_count", lambda: cpus)
+    monkeypatch.setattr(threads.PASSES, "max_threads", lambda: openmp)
+    wanted = [1, 2, 3, 4, 10**9, None]
+    assert [threads.usable_threads(n) for n in wanted] == [1, 2, 3, 3, 3, 3]
+
+
+def test_very_many_threads_are_accepted():
+    X = draw((40, 3))
+    few, many = (RobustSparseKMeans(2, random_state=0, n_threads=n).fit(X) for n in (1, 10**9))
+    assert_array_equal(few.labels_, many.labels_)
+
+
+def test_engines_import_nothing_from_above():
+    folder = Path(memory.__file__).parents[1]
+    texts = (path.read_text("utf-8") for path in folder.rglob("*.py"))
+    lines = (line.split() for text in texts for line in text.splitlines())
+    imported = {words[1] for words in lines if words[:1] in (["from"], ["import"])}
+    ours = {name for name in imported if name.startswith("rskc")}
+    below = {"rskc.engines", "rskc.exceptions", "rskc.utils"}
+    assert {".".join(name.split(".")[:2]) for name in ours} <= below
+
+
+# ---- The whole fit does not depend on how work is cut
+
+
+def results(model):
+    names = (
+        "labels_",
+        "cluster_centers_",
+        "feature_weights_",
+        "trimmed_",
+        "objective_",
+        "inertia_",
+    )
+    return [getattr(model, name) for name in names]
+
+
+PROBLEMS = {
+    "wide, trimmed": (make_contaminated("shared_cell", random_state=0).data, 0.1, 3.5),
+    "tall": (make_simulation(0, 0, n_samples=400, n_features=6, n_informative=2).data, 0.05, 1.5),
+    "K-means": (
+        make_simulation(0, 1, n_samples=90, n_features=30, n_informative=9).data,
+        0.0,
+        None,
+    ),
+}
+each_problem = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+
+
+def fit(problem, **options):
+    X, trim, l1_bound = problem
+    options = {"random_state": 0, "n_init": 30, **options}
+    return RobustSparseKMeans(3, trim=trim, l1_bound=l1_bound, **options).fit(X)
+
+
+@each_problem
+def test_cutting_the_restarts_into_batches_changes_nothing(problem, monkeypatch):
+    expected = results(fit(problem))
+    monkeypatch.setattr(tables, "WORK_BYTES", 100_000)
+    for found, value in zip(results(fit(problem)), expected, strict=True):
+        assert_array_equal(found, value)
+
+
+@each_problem
+def test_following_branches_one_by_one_changes_nothing(problem, monkeypatch):
+    expected = results(fit(problem))
+    monkeypatch.setattr(tables, "WORK_BYTES", 1)
+    monkeypatch.setattr(search, "WORK_BYTES", 1)
+    monkeypatch.setattr(MemoryEngine, "work_bytes", 1)
+    for found, value in zip(results(fit(problem)), expected, strict=True):
+        assert_array_equal(found, value)
+
+
+@each_problem
+def test_threads_change_nothing(problem, monkeypatch):
+    threads_everywhere(monkeypatch)
+    monkeypatch.setattr("rskc.inputs.validation.usable_threads", int)  # however few CPUs there are
+    expected = results(fit(problem, n_threads=1))
+    for n_threads in (2, 3):
+        for found, value in zip(results(fit(problem, n_threads=n_threads)), expected, strict=True):
+            assert_array_equal(found, value)
+
+
+def test_a_pass_has_threads_by_its_size(monkeypatch):
+    threads_everywhere(monkeypatch, 1000)
+    assert sharing.team(1000, 4) == 1
+    assert sharing.team(1001, 4) == 4
+    assert sharing.team(1001, 1) == 1
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("n_runs", [0, 1, 2, 30])
+@pytest.mark.parametrize("step", [1, 4])
+def test_shared_runs_come_in_their_order(n_runs, step, n_threads):
+    found = sharing.share(lambda rows: list(range(n_runs))[rows], n_runs, step, n_threads, np.inf)
+    assert [len(part) for part in found[:-1]] == [step] * (len(found) - 1)
+    assert [run for part in found for run in part] == list(range(n_runs))
+
+
+def test_small_work_is_one_part(monkeypatch):
+    monkeypatch.setattr(sharing, "_pool", None)
+    assert sharing.share(str, 3, 1, 2, sharing.SHARED_WORK) == ["slice(0, 3, None)"]
+
+
+def test_what_another_thread_does_not_end_is_made_again():
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(rows):
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(60)  # another thread has a part
+        elif not ended.is_set():
+            begun.set()
+            ended.wait(60)
+        return rows.start
+
+    try:
+        assert sharing.share(work, 4, 1, 2, np.inf) == [0, 1, 2, 3]
+    finally:
+        ended.set()
+
+
+def test_an_error_in_another_thread_is_raised_here():
+    begun = threading.Event()
+
+    def work(rows):
+        if threading.current_thread() is threading.main_thread() and not begun.wait(60):
+            return rows
+        begun.set()
+        raise MemoryError("no room")
+
+    with pytest.raises(MemoryError, match="no room"):
+        sharing.share(work, 4, 1, 2, np.inf)
+
+
+SPOILT = {
+    "wide": (make_simulation(0, 2).data, 6.2),
+    "tall": (make_figure1(300, 5, random_state=2).data, 1.5),
+    "K-means, wide": (make_simulation(0, 2).data, None),
+    "K-means, tall": (make_simulation(0, 2, 300, 5, n_informative=5).data, None),
+}
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.parametrize("problem", SPOILT.values(), ids=SPOILT)
+@pytest.mark.parametrize("outlying", [1e9, 1e30, 1e200])
+def test_how_outlying_a_trimmed_cell_is_changes_nothing(problem, outlying):
+    X, l1_bound = problem
+    X, kept, fits = X.copy(), np.arange(len(X)) != 7, []
+    for cell in (1000.0, outlying):
+        X[7, 3] = cell
+        model = RobustSparseKMeans(3, trim=1.5 / len(X), l1_bound=l1_bound, random_state=0)
+        fits.append(model.fit(X))
+    tame, spoilt = fits
+    assert spoilt.trimmed_[7]
+    assert_array_equal(spoilt.trimmed_, tame.trimmed_)
+    assert classification_error_rate(spoilt.labels_[kept], tame.labels_[kept]) == 0
+    assert_allclose(spoilt.feature_weights_, tame.feature_weights_, atol=1e-9)
+    assert spoilt.objective_ == pytest.approx(tame.objective_, rel=1e-9)
+    assert spoilt.inertia_ == pytest.approx(tame.inertia_, rel=1e-9)

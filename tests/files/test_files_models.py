@@ -1,0 +1,506 @@
+"""Models in files: exact, whole, and safe to open."""
+
+import copy
+import enum
+import errno
+import hashlib
+import io
+import json
+import os
+import pickle
+import zipfile
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy.sparse import issparse
+from sklearn.base import clone
+
+import rskc
+from model_files import refusal, removing, rewritten, setting
+from rskc import RobustSparseKMeans, load, save
+from rskc.files import ModelFileError, models, read_model
+from rskc.files._codec import pack
+from rskc.model.fitted import ATTRIBUTES
+from skips import skip_without
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 5)) + 4 * (np.arange(60) % 3)[:, None] * np.eye(5)[0]
+
+
+def fitted(data=X, n_clusters=3, **params):
+    return RobustSparseKMeans(n_clusters, **({"random_state": 0} | params)).fit(data)
+
+
+def incomplete(dtype=np.float64):
+    data = X.astype(dtype)
+    data[3, 2] = np.nan
+    return data
+
+
+def named():
+    index = ["=1+1", "\u202e", 3, 4.5, pd.Timestamp("2024-01-01"), *range(100, 155)]
+    return pd.DataFrame(X, index=index, columns=["a b", '"', "<script>", "🙂", "x" * 10_000])
+
+
+class Count(enum.IntEnum):
+    THREE = 3
+
+
+def of_another_generator():
+    return np.random.RandomState(np.random.PCG64(7))
+
+
+GROUPS, CENTERS = list("aabbc"), pd.DataFrame(X[:3])
+ACCEPTED = {
+    "n_clusters": [3, np.int64(3), np.uint8(3), Count.THREE],
+    "trim": [0, 0.1, "auto", np.float32(0.125), Fraction(1, 8), np.str_("auto")],
+    "cells": [None, "auto", 3, 3.3, np.float32(3.5), np.int64(3), Fraction(7, 2), np.str_("auto")],
+    "l1_bound": [
+        None,
+        "auto",
+        "half",
+        2,
+        1.5,
+        np.float64(1.5),
+        Fraction(3, 2),
+        np.int64(2),
+        np.inf,
+    ],
+    "n_features": [None, 2, np.int64(2)],
+    "feature_groups": [
+        None,
+        GROUPS,
+        tuple(GROUPS),
+        np.array(GROUPS),
+        pd.Series(GROUPS),
+        pd.Index(GROUPS),
+        {"one": [0, 1], "two": np.array([2, 3]), "three": 4},
+    ],
+    "categorical": [None, [], [0], (0,), np.array([0]), pd.Index([0]), 0, np.int64(0)],
+    "ordinal": [None, [0], pd.Index([0]), np.array([0]), 0],
+    "reweight": [True, False],
+    "outlier_rule": ["both", "paper"],
+    "outlier_cutoff": [None, 3, 0, 2.5, np.float32(3), np.int8(3), Fraction(5, 2), 1e308],
+    "init": ["auto", "random", X[:3], X[:3].tolist(), X[:3].astype(int), CENTERS, [*X[:3]]],
+    "n_init": ["auto", 3, np.int16(3), Count.THREE],
+    "max_iter": [100, np.int32(100)],
+    "tol": [1e-4, 0, np.float32(1e-4), Fraction(1, 100)],
+    "n_threads": [None, 1, np.int64(1)],
+    "verbose": [0, np.int64(0)],
+    "random_state": [
+        None,
+        1,
+        np.int64(1),
+        np.random.RandomState(3),
+        of_another_generator(),
+        np.random.default_rng(1),
+        np.random.Generator(np.random.MT19937(1)),
+    ],
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a model é.rskc"
+
+
+def test_every_parameter_has_its_accepted_values():
+    assert ACCEPTED.keys() == RobustSparseKMeans().get_params().keys()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        pytest.param(name, value, id=f"{name}-{i}")
+        for name, values in ACCEPTED.items()
+        for i, value in enumerate(values)
+    ],
+)
+def test_what_a_fit_accepts_can_be_saved_and_loaded(path, name, value):
+    """And it is fitted alike again."""
+    data = np.column_stack([np.arange(60) % 2, X[:, 1:]])
+    others = {"random_state": 0, "n_clusters": 3} | ({"l1_bound": None} if "fea" in name else {})
+    model = RobustSparseKMeans(**others | {name: copy.deepcopy(value)}).fit(data)
+    save(model, path)
+    loaded = load(path)
+    assert_array_equal(loaded.predict(data), model.predict(data))
+    again, anew = (clone(each).fit(data) for each in (model, loaded))
+    if value is not None:
+        assert_array_equal(again.labels_, anew.labels_)
+
+
+def test_what_could_not_be_loaded_is_not_saved(path):
+    model = fitted()
+    model.n_iter_ = -1
+    with pytest.raises(ValueError, match=r"model cannot be saved: .*n_iter_ is -1"):
+        save(model, path)
+    assert not path.exists()
+
+
+def same(one, two):
+    if issparse(one):
+        return issparse(two) and one.shape == two.shape and not (one != two).nnz
+    """Whether two values are the same, types and bits included."""
+    if type(one) is not type(two):
+        return False
+    if isinstance(one, np.ndarray) and one.dtype != object:
+        return (one.dtype, one.shape, one.tobytes()) == (two.dtype, two.shape, two.tobytes())
+    if isinstance(one, np.ndarray):
+        return one.tolist() == two.tolist()
+    if isinstance(one, np.random.RandomState):
+        return same(one.get_state(), two.get_state())
+    if isinstance(one, np.random.Generator):
+        return same(one.bit_generator.state, two.bit_generator.state)
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
+    if isinstance(one, tuple | list):
+        return len(one) == len(two) and all(map(same, one, two))
+    return one == two
+
+
+MODELS = {
+    "plain": lambda: (fitted(), X),
+    "missing": lambda: (fitted(incomplete()), incomplete()),
+    "single": lambda: (fitted(incomplete(np.float32)), incomplete(np.float32)),
+    "dense": lambda: (fitted(l1_bound=None, trim=0), X),
+    "wanted": lambda: (fitted(n_features=2), X),
+    "numpy": lambda: (
+        fitted(n_clusters=np.int64(3), trim=np.float32(0.125), n_init=np.int16(9)),
+        X,
+    ),
+    "array": lambda: (fitted(init=X[:3]), X),
+    "lists": lambda: (fitted(init=X[:3].tolist()), X),
+    "state": lambda: (fitted(random_state=np.random.RandomState(5)), X),
+    "generator": lambda: (fitted(random_state=np.random.default_rng(5)), X),
+    "another generator": lambda: (fitted(random_state=np.random.Generator(np.random.Philox(5))), X),
+    "one": lambda: (fitted(n_clusters=1), X),
+    "column": lambda: (fitted(X[:, :1]), X[:, :1]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore")
+def test_round_trips_are_exact(name, path):
+    model, data = MODELS[name]()
+    save(model, path)
+    again = load(path)
+    assert vars(again).keys() == vars(model).keys()
+    different = [key for key, value in vars(model).items() if not same(value, vars(again)[key])]
+    assert not different
+    for method in ("predict", "transform", "score_samples", "is_outlier"):
+        assert same(getattr(again, method)(data), getattr(model, method)(data))
+    assert again.score(data) == model.score(data)
+    assert again.summary() == model.summary()
+    pd.testing.assert_frame_equal(again.features_frame(), model.features_frame())
+    pd.testing.assert_frame_equal(again.cases_frame(data), model.cases_frame(data))
+
+
+def test_all_that_a_fit_leaves_is_saved():
+    """A new fitted attribute must be given a place in the file."""
+    data = named() / 10  # numbers that vary as categories do
+    data["kind"] = np.resize(["u", "v"], len(data))
+    groups = {"both": list(data.columns[:2])}
+    model = fitted(data, feature_groups=groups)
+    model.fit(data, sample_weight=np.arange(1, 1 + len(data))).set_output(transform="pandas")
+    known = {*ATTRIBUTES, *model.get_params()}
+    assert known == set(vars(model))
+
+
+def test_names_survive(path):
+    data = named()
+    model = fitted(data).set_output(transform="pandas")
+    save(model, path)
+    again = load(path)
+    assert list(again.feature_names_in_) == list(data.columns)
+    expected = ["=1+1", "\u202e", 3, 4.5, "2024-01-01 00:00:00", *range(100, 155)]
+    assert list(again.case_names_in_) == expected
+    assert [type(name) for name in again.case_names_in_[:5]] == [str, str, int, float, str]
+    pd.testing.assert_frame_equal(again.transform(data), model.transform(data))
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(data.rename(columns={"a b": "other"}))
+
+
+@given(st.lists(st.text(), min_size=5, max_size=5, unique=True), st.text())
+@example(["\ud800", "\x00", "../../etc/passwd", "\n", "=x"], "{}")
+def test_any_name_survives(tmp_path_factory, names, key):
+    model = MODEL.__class__(**MODEL.get_params())
+    for name, value in vars(MODEL).items():
+        setattr(model, name, value)
+    model.feature_names_in_ = np.array(names, object)
+    path = tmp_path_factory.mktemp("names") / "m"
+    save(model, path, extra={key: key})
+    saved = read_model(path)
+    assert list(saved.model.feature_names_in_) == names
+    assert saved.extra == {key: key}
+
+
+MODEL = fitted()
+
+
+def test_the_same_model_makes_the_same_file(tmp_path):
+    for name in "ab":
+        save(MODEL, tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_extra_goes_with_it(path):
+    extra = {
+        "standardize": {"rows": None, "columns": {"by": "median", "center": X[0], "scale": X[1]}},
+        "dict": {"array": "arrays/0.npy"},
+        "values": [1, 2.5, np.nan, -np.inf, True, None, (1, "é"), np.float32(0.1), []],
+        "names": np.array(["a", "b"]),
+    }
+    save(MODEL, path, extra=extra)
+    saved = read_model(path)
+    assert saved.rskc_version == rskc.__version__
+    assert same(saved.extra["standardize"]["columns"]["scale"], X[1])
+    assert saved.extra["dict"] == extra["dict"]
+    assert same(saved.extra["names"], extra["names"])
+    assert repr(saved.extra["values"]) == repr(extra["values"])
+    save(MODEL, path)
+    assert read_model(path).extra == {}
+
+
+def test_starts_in_blocks_are_saved_as_an_array(path):
+    skip_without("dask")
+    import dask.array as array
+
+    model = fitted(init=array.from_array(X[:3], chunks=(2, 5)))
+    save(model, path)
+    assert same(load(path).init, X[:3])
+    assert isinstance(model.init, array.Array)
+
+
+def test_what_cannot_be_saved_is_named(path):
+    def starts(X, n_clusters, random_state):
+        return X[:n_clusters]
+
+    model = fitted(init=starts)
+    with pytest.raises(TypeError, match=r"^init=.*set_params\(init='auto'\)"):
+        save(model, path)
+    save(model.set_params(init="auto"), path)
+    np.testing.assert_array_equal(load(path).predict(X), model.predict(X))
+    for extra in ({"x": object()}, {"x": {1: 2}}, {"x": np.array([1j])}, {"x": np.array([[{}]])}):
+        with pytest.raises(TypeError, match=r"^extra cannot be saved"):
+            save(MODEL, path, extra=extra)
+    with pytest.raises(TypeError, match="only a RobustSparseKMeans"):
+        save(type("Child", (RobustSparseKMeans,), {})(), path)
+    with pytest.raises(ValueError, match="not fitted"):
+        save(RobustSparseKMeans(), path)
+
+
+# --- What is refused -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def saved_bytes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m"
+    save(fitted(named()), path, extra={"x": X[0]})
+    return path.read_bytes()
+
+
+def test_any_flipped_byte_is_refused(saved_bytes, path):
+    """Every byte in the first and last 2,000, and some in between."""
+    size = len(saved_bytes)
+    places = {*range(min(2000, size)), *range(size - 2000, size), *range(0, size, 37)}
+    for place in sorted(places):
+        changed = bytearray(saved_bytes)
+        changed[place] ^= 1 << (place % 8)
+        with pytest.raises(ModelFileError):
+            models._checked(path, bytes(changed))
+    path.write_bytes(changed)
+    assert "damaged" in refusal(path)
+
+
+def test_any_truncation_is_refused(saved_bytes, path):
+    for length in {*range(200), *range(200, len(saved_bytes), 211), len(saved_bytes) - 1}:
+        path.write_bytes(saved_bytes[:length])
+        refusal(path)
+    path.write_bytes(saved_bytes + b"\n")
+    assert "damaged" in refusal(path)
+
+
+def test_foreign_files_are_refused(path, tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (pytest.fail, ("the pickle was opened",))
+
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("word/document.xml", "x")
+    assert "not a model" in refusal(path)
+    np.savez(path.with_suffix(".npz"), a=1)
+    assert "not a model" in refusal(path.with_suffix(".npz"))
+    for content in (pickle.dumps(Trap()), b"text", b"PK", b"PK\x03\x04" + bytes(500)):
+        path.write_bytes(content)
+        assert "not a model" in refusal(path)
+    path.write_bytes(b"")
+    assert "empty" in refusal(path)
+    assert "not a file" in refusal(tmp_path)
+    assert "not there" in refusal(tmp_path / "nowhere")
+
+
+def test_a_stranger_may_write_a_good_file(saved_bytes, path):
+    assert load(rewritten(saved_bytes, path)).n_clusters == 3
+
+
+def test_a_future_version_is_named(saved_bytes, path):
+    rewritten(saved_bytes, path, setting("version", value=2))
+    assert "version 2 of the format" in refusal(path)
+
+
+ATTACKS = {
+    "format": setting("format", value="other"),
+    "class": setting("class", value="os.system"),
+    "no class": removing("class"),
+    "no parameter": removing("params", "trim"),
+    "new parameter": setting("params", "evil", value=1),
+    "no attribute": removing("attributes", "labels_"),
+    "method": setting("attributes", "predict", value=1),
+    "dunder": setting("attributes", "__class__", value="x"),
+    "tag": setting("attributes", "labels_", value={"object": "os.system"}),
+    "two tags": setting("attributes", "labels_", value={"array": "a", "float": "nan"}),
+    "bare list": setting("params", "init", value=[1, 2]),
+    "path": setting("attributes", "labels_", value={"array": "../../etc/passwd"}),
+    "self": setting("attributes", "labels_", value={"array": models.CONTENTS}),
+    "text for an array": setting("attributes", "labels_", value="x"),
+    "number for text": setting("attributes", "warnings_", value={"list": [1]}),
+    "text for a number": setting("attributes", "n_iter_", value="1"),
+    "flag for a number": setting("attributes", "n_iter_", value=True),
+    "wrong p": setting("attributes", "n_features_in_", value=4),
+    "frame": setting("attributes", "_frame", value={"dict": {"location": 1}}),
+    "no frame": setting("attributes", "_frame", value=None),
+    "names": setting("attributes", "feature_names_in_", value={"names": ["a"]}),
+    "numbers as names": setting("attributes", "feature_names_in_", value={"names": [1] * 5}),
+    "output": setting("attributes", "_sklearn_output_config", value={"dict": {"transform": "x"}}),
+    "extra": setting("extra", value=5),
+    "arrays": setting("arrays", value={}),
+    "state": setting("params", "random_state", value={"RandomState": {"dict": {"key": 1}}}),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_strange_contents_are_refused(saved_bytes, path, attack):
+    assert "not a model that rskc can use" in refusal(rewritten(saved_bytes, path, attack))
+
+
+def test_files_from_before_there_were_kinds_of_warnings_are_read(saved_bytes, path):
+    old = read_model(rewritten(saved_bytes, path, removing("attributes", "warning_kinds_"))).model
+    assert not hasattr(old, "warning_kinds_")
+    assert old.summary()
+
+
+# What files have that were saved before the data could decide about features and trimming.
+NEW_PARAMS = ("outlier_rule", "reweight", "feature_groups", "categorical", "ordinal")
+NEW_ATTRIBUTES = ("unweighted_outlier_threshold_", "outlier_cutoff_", "trim_")
+
+
+def as_of_old(contents):
+    for name in NEW_PARAMS:
+        del contents["params"][name]
+    for name in (*NEW_ATTRIBUTES, "unweighted_distances_"):
+        del contents["attributes"][name]
+    contents["params"]["l1_bound"] = "auto"  # halfway, then
+
+
+def test_settings_of_earlier_files_mean_what_they_meant(path):
+    """One rule for outliers, the paper's, and "auto" for the bound halfway."""
+    made = {"trim": 0.1, "l1_bound": "half", "outlier_rule": "paper", "outlier_cutoff": 3.5}
+    model = fitted(**made)
+    save(model, path)
+    old = read_model(rewritten(path.read_bytes(), path, as_of_old)).model
+    assert {name: getattr(old, name) for name in made} == made
+    assert (old.reweight, old.trim_, old.outlier_cutoff_) == (False, 0.1, 3.5)
+    assert not hasattr(old, "unweighted_distances_")
+    for method in ("predict", "transform", "score_samples", "is_outlier"):
+        assert same(getattr(old, method)(X), getattr(model, method)(X))
+    assert old.score(X) == model.score(X)
+    assert old.summary() == model.summary()
+    frame, expected = old.cases_frame(X), model.cases_frame(X)
+    assert frame["unweighted_distance"].isna().all()
+    assert not frame["outlier_unweighted"].any()
+    others = frame.columns.drop("unweighted_distance")
+    pd.testing.assert_frame_equal(frame[others], expected[others])
+    again = RobustSparseKMeans(**old.get_params()).fit(X)
+    assert same(again.feature_weights_, model.feature_weights_)
+
+
+@pytest.mark.parametrize("name", ["../evil.npy", "/etc/evil", "arrays/../x.npy", "more.txt"])
+def test_strange_entries_are_refused(saved_bytes, path, name):
+    assert "other files" in refusal(rewritten(saved_bytes, path, **{name: b"x"}))
+
+
+def test_compression_is_refused(saved_bytes, path):
+    rewritten(saved_bytes, path, compression=zipfile.ZIP_DEFLATED)
+    assert "compressed" in refusal(path)
+
+
+def test_deep_nesting_is_refused(saved_bytes, path):
+    deep = b"[" * 200_000
+    assert "not a model" in refusal(rewritten(saved_bytes, path, **{models.CONTENTS: deep}))
+
+
+def declaring(shape, dtype="<i4"):
+    """An array whose header promises more than follows."""
+    buffer = io.BytesIO()
+    header = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, header)
+    return buffer.getvalue() + bytes(240)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        declaring((10**12,)),
+        declaring((2**62, 2**62)),
+        declaring((-60, -1)),
+        declaring((61,)),
+        declaring((10**12,), "<U0"),
+        declaring((30,), "|O"),
+        declaring((60,), "<f4"),
+        declaring((60,), ">i4"),
+        declaring((6, 10)),
+        b"",
+        b"\x93NUMPY\x09\x00",
+        pack(np.full(60, 7, np.int32)),
+        pack(np.full(60, -1, np.int32)),
+    ],
+)
+def test_strange_arrays_are_refused(saved_bytes, path, data):
+    with zipfile.ZipFile(io.BytesIO(saved_bytes)) as archive:
+        name = json.loads(archive.read(models.CONTENTS))["attributes"]["labels_"]["array"]
+    refusal(rewritten(saved_bytes, path, **{name: data}))
+
+
+def test_a_size_that_is_a_lie_is_refused(saved_bytes, path):
+    """The directory of the archive says that an entry is larger than the file."""
+    place = saved_bytes.index(b"PK\x01\x02")
+    changed = bytearray(saved_bytes[:-64])
+    changed[place + 20 : place + 28] = (2**31).to_bytes(4, "little") * 2
+    path.write_bytes(bytes(changed) + hashlib.sha256(changed).hexdigest().encode())
+    assert "larger than the file" in refusal(path)
+
+
+# --- Whole or not at all -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()]
+)
+def test_a_failed_save_leaves_the_old_model(path, monkeypatch, error):
+    save(MODEL, path)
+    old = path.read_bytes()
+
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(type(error)):
+        save(fitted(n_clusters=2), path)
+    assert path.read_bytes() == old
+    assert os.listdir(path.parent) == [path.name]

@@ -1,0 +1,491 @@
+"""What the data decide: the features that differ, and the cases that are outlying."""
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import chi2, f_oneway, kruskal, rankdata
+
+from rskc import RobustSparseKMeans, SmallClusterWarning, load, save
+from rskc.datasets import make_contaminated, make_design, make_simulation
+from rskc.engines import engine_for
+from rskc.engines.memory.engine import MemoryEngine
+from rskc.metrics import classification_error_rate
+from rskc.model import automatic, outliers
+from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
+from rskc.model.outliers import Distances, far_cases, judge
+from rskc.solver import finish as finish_module
+from skips import skip_without
+
+OF_CHOICE = ("feature_statistics_", "feature_p_values_", "n_features_different_")
+
+
+def fit(X, K=3, **changes):
+    return RobustSparseKMeans(K, **{"random_state": 0} | changes).fit(X)
+
+
+def assert_same_partition(labels, expected):
+    pairs = set(zip(labels.tolist(), expected.tolist(), strict=True))
+    assert len(pairs) == len(set(labels.tolist())) == len(set(expected.tolist()))
+
+
+# ---- Tests of the features
+
+
+@pytest.fixture
+def cells():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    X[:, 1] = np.round(X[:, 1])  # ties
+    X[:, 2] = 3.0  # constant
+    X[:20, 3] += 2
+    return X
+
+
+def test_the_statistic_is_a_one_way_f_on_ranks(cells):
+    groups = np.arange(60) // 20
+    found = rank_tests(ranks_of(cells), groups, 3)
+    for j in (0, 1, 3, 4):
+        ranks = rankdata(cells[:, j])
+        expected = f_oneway(*(ranks[groups == k] for k in range(3)))
+        assert_allclose(found.statistics[j], expected.statistic)
+        assert_allclose(found.p_values[j], expected.pvalue)
+        # Kruskal and Wallis's test has the same order of features.
+        h = kruskal(*(cells[groups == k, j] for k in range(3))).statistic
+        assert_allclose(found.statistics[j], (h / 2) / ((59 - h) / 57))
+    assert (found.statistics[2], found.p_values[2]) == (0, 1)
+
+
+def test_missing_cells_and_left_out_cases_are_left_out(cells):
+    rng, groups = np.random.default_rng(1), np.arange(60) // 20
+    holes = np.where(rng.random(cells.shape) < 0.2, np.nan, cells)
+    found = rank_tests(ranks_of(holes), groups, 3)
+    for j in (0, 1, 3, 4):
+        seen = ~np.isnan(holes[:, j])
+        ranks, own = rankdata(holes[seen, j]), groups[seen]
+        expected = f_oneway(*(ranks[own == k] for k in range(3)))
+        assert_allclose(found.statistics[j], expected.statistic)
+        assert_allclose(found.p_values[j], expected.pvalue)
+    some = np.where(np.arange(60) % 7 == 0, -1, groups)
+    left = rank_tests(ranks_of(cells), some, 3)
+    ranks = rankdata(cells[:, 0])
+    expected = f_oneway(*(ranks[some == k] for k in range(3)))
+    assert_allclose(left.statistics[0], expected.statistic)
+
+
+def test_features_in_chunks_are_tested_alike(cells, monkeypatch):
+    groups = np.arange(60) % 3
+    whole = rank_tests(ranks_of(cells), groups, 3)
+    monkeypatch.setattr("rskc.model.feature_tests.CELLS_AT_ONCE", 100)
+    for one, other in zip(whole, rank_tests(ranks_of(cells), groups, 3), strict=True):
+        assert_array_equal(one, other)
+
+
+def test_benjamini_and_hochberg_count_from_the_largest_that_passes():
+    p_values = np.array([0.9, 0.011, 0.5, 0.03, 0.02])
+    # 0.02 and 0.03 are above .05 / 5 and .1 / 5 but 0.03 <= .05 * 3 / 5.
+    passed = FeatureTests(np.zeros(5), p_values).passed()
+    assert_array_equal(passed, [False, True, False, True, True])
+    assert not FeatureTests(np.zeros(3), np.ones(3)).passed().any()
+
+
+def test_a_feature_that_separates_without_an_error_passes():
+    X = np.repeat([0.0, 1.0], 10)[:, None]
+    found = rank_tests(ranks_of(X), np.repeat([0, 1], 10), 2)
+    assert (found.statistics[0], found.p_values[0]) == (np.inf, 0)
+
+
+def test_few_cases_are_ranked_of_many():
+    assert_array_equal(cases_to_rank(500, 50_000), np.arange(500))
+    assert len(cases_to_rank(10**6, 100)) == 4000
+    assert len(cases_to_rank(10**6, 10**5)) == 1000
+    assert np.diff(cases_to_rank(10**6, 100)).min() > 0
+
+
+# ---- The bound
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_the_papers_simulation_with_nothing_but_k(number, seed):
+    data = make_simulation(number, random_state=seed)
+    model = fit(data.data, random_state=seed)
+    support = model.get_support()
+    assert support[:50].sum() >= 48
+    assert support[50:].sum() <= 4
+    assert classification_error_rate(model.labels_, data.target) <= 0.05
+    assert model.n_features_enough_ <= model.n_features_different_
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_noise_has_hardly_any_features(seed):
+    X = np.random.default_rng(seed).normal(size=(60, 5000))
+    assert 1 <= fit(X, random_state=seed).get_support().sum() <= 5
+
+
+def test_the_attributes_say_what_was_tested():
+    X = make_simulation(1, random_state=3).data
+    model = fit(X, trim=0.05)
+    passed = FeatureTests(model.feature_statistics_, model.feature_p_values_).passed()
+    assert model.n_features_different_ == passed.sum() == model.get_support().sum()
+    assert_allclose(model.feature_weights_.sum(), model.l1_bound_)
+    near = fit(X, trim=0.05, n_features=model.n_features_enough_)
+    assert 1 - classification_error_rate(near.labels_, model.labels_) >= 0.95
+    model.set_params(l1_bound="half").fit(X)
+    assert not any(hasattr(model, name) for name in OF_CHOICE)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"trim": 0}, {"trim": 0.1}, {"reweight": True, "trim": 0.1}]
+)
+def test_edges(options):
+    rng = np.random.default_rng(0)
+    blobs = np.repeat([0.0, 9.0], 15)[:, None] + rng.normal(size=(30, 1))
+    assert_array_equal(fit(blobs, 2, **options).get_support(), [True])  # p = 1
+    one = fit(blobs, 1, **options)  # K = 1
+    assert one.l1_bound_ is None
+    assert_array_equal(np.unique(one.labels_), [0])
+    ties = np.round(np.hstack([blobs, rng.normal(size=(30, 3)), np.ones((30, 2))]))
+    found = fit(ties, 2, **options)
+    assert_array_equal(found.get_support(), [True, False, False, False, False, False])
+    assert_array_equal(found.feature_p_values_[4:], [1, 1])
+    noise = fit(rng.normal(size=(40, 300)), 2, **options)
+    assert noise.get_support().sum() >= 1
+    few = fit(np.array([[0.0], [0.1], [5.0], [5.1]]), 2, **options)
+    assert_array_equal(few.labels_[:2] == few.labels_[2:], [False, False])
+
+
+@pytest.mark.parametrize("options", [{}, {"trim": 0.1}])
+def test_missing_cells(options):
+    data = make_design("line, cells", random_state=1)
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random(data.data.shape) < 0.1, np.nan, data.data)
+    X[5] = np.nan  # nothing observed
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = fit(X, 4, **options)
+    support = model.get_support()
+    assert support[:10].all()
+    assert support[10:].sum() <= 2
+    usual = np.arange(120) != 5
+    assert classification_error_rate(model.labels_[usual], data.labels[usual]) < 0.05
+    assert model.outliers_[data.outlying].mean() > 0.8
+    assert model.outliers_[5]
+
+
+# ---- Outliers
+
+
+@pytest.mark.parametrize("df", [1, 4, 50, 1000])
+def test_hardly_any_clean_case_is_flagged(df):
+    n = 20_000
+    distances = chi2(df).rvs(n, random_state=0)
+    engine = engine_for(np.zeros((n, 1)) + np.arange(n)[:, None])
+    groups, sizes = np.zeros(n, np.int32), np.array([n])
+    both = Distances(distances, distances)
+    found = judge(engine, both, groups, sizes, "both", None)
+    share = np.mean(distances > found.thresholds.weighted)
+    assert found.cutoff == 3
+    assert 0 < share < 0.004
+    assert (far_cases(engine, both, groups, sizes, 3.0).weighted.mean()) < 0.004
+
+
+def test_heavy_tails_raise_the_cutoff_and_outlying_cases_do_not():
+    rng, n = np.random.default_rng(0), 2000
+    engine = engine_for(rng.normal(size=(n, 2)))
+    groups, sizes = np.zeros(n, np.int32), np.array([n])
+
+    def cutoff(roots):
+        distances = Distances(roots**3, roots**3)
+        return judge(engine, distances, groups, sizes, "both", None).cutoff
+
+    clean = 10 + rng.normal(size=n)
+    assert cutoff(np.where(np.arange(n) < 200, 30, clean)) == 3
+    assert cutoff(np.where(np.arange(n) < 200, clean + 7, clean)) == 3
+    assert cutoff(10 + np.abs(rng.standard_t(2, n))) == 5
+
+
+def test_no_more_than_a_quarter_is_set_aside():
+    n = 100
+    distances = np.where(np.arange(n) % 3 == 0, 5.0, 1.0)  # no spread
+    engine = engine_for(np.arange(n, dtype=float)[:, None])
+    groups, sizes = np.zeros(n, np.int32), np.array([n])
+    far = far_cases(engine, Distances(distances, distances), groups, sizes, 3.0)
+    assert not far.weighted.any()
+
+
+@pytest.mark.parametrize("options", [{}, {"trim": 0.1, "l1_bound": 3.0}, {"l1_bound": None}])
+def test_outliers_are_those_of_new_cases_and_scores_follow(options):
+    X = make_design("few features, cells", random_state=0).data
+    model = fit(X, 5, **options)
+    assert_array_equal(model.is_outlier(X), model.outliers_)
+    far = model.distances_ > model.outlier_threshold_
+    far |= model.unweighted_distances_ > model.unweighted_outlier_threshold_
+    assert_array_equal(model.outliers_, far)
+    assert_array_equal(-model.score_samples(X) > model.outlier_threshold_, far)
+    own = X - model.cluster_centers_[model.labels_]
+    assert_allclose(model.unweighted_distances_, (own**2).sum(axis=1))
+    assert_allclose(model.distances_, own**2 @ model.feature_weights_)
+
+
+def test_cells_outside_the_clusters_features_are_found():
+    design = make_design("line, cells", random_state=0)
+    both, paper = (fit(design.data, 4, outlier_rule=rule) for rule in ("both", "paper"))
+    assert both.outliers_[design.outlying].all()
+    assert paper.outliers_[design.outlying].mean() < 0.9
+    assert np.isinf(paper.unweighted_outlier_threshold_)
+
+
+def test_new_cases_are_flagged_as_seldom_as_those_of_the_fit():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(560, 2000))
+    X[:, :40] += 3 * (np.arange(560) % 2)[:, None]
+    model = fit(X[:60], 2)  # a case of the fit pulls its center towards itself
+    assert model.is_outlier(X[60:]).mean() < 0.03
+    assert model.outliers_.mean() <= 0.05
+
+
+# ---- Trimming
+
+
+@pytest.mark.parametrize("name", ["equal, rows", "few features, cells", "three, clump", "wide"])
+def test_outlying_cases_are_set_aside_and_others_are_not(name):
+    design = make_design(name, random_state=0)
+    model = fit(design.data, design.n_clusters)
+    assert model.outliers_[design.outlying].all()
+    assert model.trimmed_[design.outlying].all()
+    assert model.outliers_[~design.outlying].mean() < 0.02
+    assert model.trim_ == model.n_trim_ / len(design.data) == model.trimmed_.mean()
+
+
+@pytest.mark.parametrize("options", [{}, {"trim": 0.1, "l1_bound": 2.0, "reweight": True}])
+def test_reweighting_ends_where_nothing_changes(options):
+    X = make_design("line, cells", random_state=2).data
+    model = fit(X, 4, **options)
+    kept = ~model.trimmed_
+    means = [X[kept & (model.labels_ == k)].mean(axis=0) for k in range(4)]
+    assert_allclose(model.cluster_centers_, means)
+    assert_array_equal(model.predict(X), model.labels_)
+    assert_array_equal(model.trimmed_, model.outliers_)
+
+
+def test_a_given_share_is_the_method_of_the_paper():
+    X = make_contaminated("shared_cell", random_state=0).data
+    model = fit(X, trim=0.1, l1_bound=3.5)
+    assert model.n_trim_ == model.trimmed_weighted_.sum() == 6
+    assert model.trim_ == 0.1
+    again = fit(X, trim=0.1, l1_bound=3.5, reweight=True)
+    assert again.n_trim_ < 12
+
+
+def test_a_small_cluster_is_no_group_of_outliers():
+    kept = []
+    for seed in range(8):
+        design = make_design("small cluster", random_state=seed)
+        model = fit(design.data, 3, random_state=seed)
+        kept.append(classification_error_rate(model.labels_, design.labels) < 0.02)
+    assert sum(kept) >= 6
+
+
+def test_a_small_cluster_that_is_trimmed_is_named():
+    design = make_design("small cluster", random_state=0)
+    with pytest.warns(SmallClusterWarning, match="form a clump") as said:
+        model = fit(design.data, 2, trim=0.1, l1_bound="half")
+    assert model.warning_kinds_ == ["clump"]
+    first = int(np.flatnonzero(design.labels == 2)[0])
+    assert f"({first}, {first + 1}, " in str(said[0].message)
+
+
+@pytest.mark.parametrize("name", ["blocks, clump", "equal, rows", "heavy tails"])
+def test_outlying_cases_that_are_no_cluster_are_not_named(name):
+    design = make_design(name, random_state=0)
+    assert fit(design.data, design.n_clusters, trim=0.1, l1_bound="half").warning_kinds_ == []
+
+
+# ---- Parts, by hand
+
+
+def test_agreement_is_the_share_in_the_same_cluster_seen_from_both_sides():
+    engine = engine_for(np.zeros((6, 1)))
+    one, halves, shifted = (
+        SimpleNamespace(labels=np.array(labels, np.int32))
+        for labels in ([0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 0])
+    )
+    assert automatic.agreement(engine, halves, halves, 2) == 1
+    assert automatic.agreement(engine, halves, shifted, 2) == 5 / 6
+    assert automatic.agreement(engine, one, halves, 2) == 1 / 2
+    assert automatic.agreement(engine, halves, one, 2) == 1 / 2
+
+
+def test_of_many_cases_evenly_spaced_ones_are_ranked(monkeypatch):
+    engine = engine_for(np.zeros((100, 2)))
+    assert_array_equal(automatic.ranked_cases(engine)[0], np.arange(100))
+    monkeypatch.setattr(automatic, "cases_to_rank", lambda n, p: np.arange(0, n, 9))
+    numbers, masses = automatic.ranked_cases(engine)
+    assert_array_equal(numbers, np.arange(0, 100, 9))
+    assert masses is None
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.parametrize("K", [7, 8])
+def test_hardly_more_cases_than_clusters(K):
+    X = np.array([[0.0, 1.0], [5, 0], [9, 1], [20, 7], [30, 2], [35, 9], [50, 3], [50.1, 3]])
+    assert_same_partition(fit(X, K).labels_, np.array([0, 1, 2, 3, 4, 5, 6, K - 1]))
+
+
+def test_sums_of_squares_are_scaled_up_for_missing_coordinates():
+    errors = np.array([[3.0, np.nan, np.nan, np.nan], [1, 2, np.nan, np.nan], [np.nan] * 4])
+    assert_allclose(outliers._squares(errors), [9 * 4, 5 * 2, 0])
+    assert_allclose(outliers._squares(np.array([[3.0, 4.0]])), [25])
+
+
+def test_of_many_suspects_evenly_spaced_ones_are_looked_at():
+    assert_array_equal(outliers._some(np.arange(0, 30, 3), 4), [0, 9, 18, 27])
+    assert_array_equal(outliers._some(np.arange(4), 4), np.arange(4))
+
+
+def test_cells_are_outlying_beyond_the_clusters_and_their_distances():
+    """In the first feature clusters are as far from one another as the group is from them."""
+    centers = np.array([[0.0, 0.0], [50.0, 0.0]])
+    errors = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
+    view = outliers._View(np.zeros((1, 2)), np.zeros((1, 1)), errors, np.ones(2), centers)
+    assert_array_equal(outliers._has_outlying_cells(view, np.array([[90.0, 40.0]])), [False, True])
+    assert_array_equal(outliers._has_outlying_cells(view, np.array([[190.0, 4.0]])), [True, False])
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_of_cases_that_are_alike_another_is_outlying_and_rounding_is_not(unit):
+    X = np.repeat([[0.1, 0.7], [10.3, 0.7]], 20, axis=0)
+    X[7, 1] += 1e-4
+    model = fit(unit * X, 2, l1_bound=None, trim=0)
+    assert_array_equal(np.flatnonzero(model.outliers_), [7])
+
+
+# ---- Laws
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_design("equal, rows", random_state=1).data
+
+
+def test_the_order_of_cases_and_features_does_not_matter(table):
+    rng = np.random.default_rng(0)
+    cases, features = rng.permutation(len(table)), rng.permutation(table.shape[1])
+    once, again = fit(table), fit(table[cases][:, features])
+    assert_same_partition(once.labels_[cases], again.labels_)
+    assert_array_equal(once.get_support()[features], again.get_support())
+    assert_array_equal(once.outliers_[cases], again.outliers_)
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1e-6, 0), (1e6, 1e3), (-2.0, 5)])
+def test_units_do_not_matter(table, factor, shift):
+    once, again = fit(table), fit(factor * table + shift)
+    assert_same_partition(once.labels_, again.labels_)
+    assert_array_equal(once.get_support(), again.get_support())
+    assert_array_equal(once.outliers_, again.outliers_)
+    assert once.n_features_enough_ == again.n_features_enough_
+
+
+def test_threads_change_nothing(table):
+    one, two = (fit(table, n_threads=n) for n in (1, 2))
+    assert_array_equal(one.labels_, two.labels_)
+    assert_array_equal(one.feature_weights_, two.feature_weights_)
+    assert one.n_features_enough_ == two.n_features_enough_
+
+
+def test_single_precision_decides_the_same(table):
+    once, again = fit(table), fit(table.astype(np.float32))
+    assert_same_partition(once.labels_, again.labels_)
+    assert_array_equal(once.get_support(), again.get_support())
+    assert_array_equal(once.outliers_, again.outliers_)
+
+
+def test_blocks_decide_as_memory_does(table):
+    skip_without("dask")
+    import dask.array as da
+
+    here, there = fit(table), fit(da.from_array(table, chunks=(40, table.shape[1])))
+    assert_same_partition(here.labels_, there.labels_.compute())
+    assert_array_equal(here.get_support(), there.get_support())
+    assert_array_equal(here.outliers_, there.outliers_.compute())
+    assert here.n_features_enough_ == there.n_features_enough_
+
+
+def test_a_device_decides_as_memory_does(table):
+    skip_without("torch")
+    import torch
+
+    here, there = fit(table), fit(torch.asarray(table))
+    assert_same_partition(here.labels_, there.labels_.numpy())
+    assert_array_equal(here.get_support(), there.get_support())
+    assert_array_equal(here.outliers_, there.outliers_.numpy())
+
+
+@pytest.mark.parametrize("options", [{}, {"trim": 0.05}, {"l1_bound": 4.0}, {"l1_bound": None}])
+def test_very_many_cases_are_decided_by_a_sample(options, monkeypatch):
+    monkeypatch.setattr("rskc.solver.search.SAMPLE_CELLS", 2**13)
+    monkeypatch.setattr("rskc.solver.search.FEWEST_CASES", 2**8)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=3000)
+    X = rng.normal(size=(3000, 30))
+    X[:, :5] += 6 * rng.normal(size=(3, 5))[labels]
+    X[::50, 20:23] += 15
+    model = fit(X, **options)
+    assert classification_error_rate(model.labels_, labels) < 0.01
+    assert model.outliers_[::50].all()
+    assert model.outliers_.mean() < 0.03
+    assert_array_equal(model.predict(X), model.labels_)
+    if options.get("l1_bound", "auto") == "auto":
+        assert_array_equal(np.flatnonzero(model.get_support()), np.arange(5))
+
+
+def test_flags_of_a_few_among_millions_of_cases_may_still_change(monkeypatch):
+    """Fewer passes over all cases are made; labels are those of the centers all the same."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 10)) * np.where(rng.random((4000, 1)) < 0.05, 3, 1)
+    X[:, :3] += 2 * np.eye(3)[rng.integers(3, size=4000)]
+    sums, known = [], MemoryEngine.sums
+    monkeypatch.setattr(
+        MemoryEngine, "sums", lambda engine, *of: sums.append(len(engine.X)) or known(engine, *of)
+    )
+    found = []
+    for millions in (1000, 10**6):
+        monkeypatch.setattr(finish_module, "MILLIONS", millions)
+        sums.clear()
+        found.append((fit(X, tol=0.001), sums.count(len(X))))
+    (quick, few), (exact, many) = found
+    assert few < many
+    assert_array_equal(quick.predict(X), quick.labels_)
+    assert_array_equal(exact.trimmed_, exact.outliers_)
+    assert 0 < (quick.trimmed_ != quick.outliers_).sum() <= 0.01 * len(X)
+    assert quick.objective_ == pytest.approx(exact.objective_, rel=0.02)
+
+
+def test_starts_may_be_given(table):
+    free = fit(table)
+    given = fit(table, init=free.cluster_centers_)
+    assert_same_partition(free.labels_, given.labels_)
+
+
+def test_what_was_decided_is_saved(table, tmp_path):
+    model = fit(table)
+    save(model, tmp_path / "model.rskc")
+    again = load(tmp_path / "model.rskc")
+    for name in (*OF_CHOICE, "n_features_enough_", "trim_", "unweighted_distances_"):
+        assert_array_equal(getattr(again, name), getattr(model, name))
+    assert_array_equal(again.is_outlier(table), model.outliers_)
+    assert_array_equal(again.score_samples(table), model.score_samples(table))
+
+
+@pytest.mark.parametrize("bound", ["auto", "half"])
+def test_one_cluster_gives_no_reason_to_prefer_features(bound):
+    """There is nothing between clusters: the first features would get all the weight."""
+    X = np.random.default_rng(0).normal(size=(30, 9))
+    model = RobustSparseKMeans(1, l1_bound=bound, random_state=0).fit(X)
+    assert model.l1_bound_ is None
+    assert_array_equal(model.feature_weights_, np.ones(9))
+    assert not hasattr(model, "n_features_different_")

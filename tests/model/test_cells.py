@@ -1,0 +1,502 @@
+"""Outlying cells: bounded errors as engines see them, and fits that withstand them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array, issparse
+from sklearn.base import clone
+
+from engine_kinds import KINDS
+from rskc import RobustSparseKMeans, load, save
+from rskc.engines import bounded_engine, cells_numpy, engine_for
+from rskc.exceptions import ParameterError
+from rskc.metrics import classification_error_rate
+from rskc.model.cells import Columns, error_scales, extreme_columns, of_few_values, wrapped
+from rskc.selection import Stability
+from skips import skip_without
+
+try:
+    from rskc.engines import _passes
+except ImportError:
+    _passes = None
+
+each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
+seeds = st.integers(0, 2**32 - 1)
+
+
+def table(seed, n=120, p=80, q=16, K=3, share=0.04, separation=1.5):
+    """Return a table, its clusters and its outlying cells."""
+    rng = np.random.default_rng(seed)
+    clusters = np.arange(n) % K
+    X = rng.normal(size=(n, p))
+    X[:, :q] += (separation * rng.normal(size=(K, q)))[clusters]
+    cells = rng.random((n, p)) < share
+    X[cells] = rng.choice([-1, 1], cells.sum()) * rng.uniform(7, 14, cells.sum())
+    return X, clusters, cells
+
+
+def fitted(X, K=3, **options):
+    return RobustSparseKMeans(K, random_state=0, **options).fit(X)
+
+
+# ---- Passes
+
+
+def arguments(seed, dtype, missing):
+    rng = np.random.default_rng(seed)
+    X, location = rng.normal(size=(37, 83)).astype(dtype), rng.normal(size=83)
+    if missing:
+        X[rng.random(X.shape) < 0.2] = np.nan
+        X[5] = np.nan
+    columns = np.sort(rng.choice(83, 70, replace=False))
+    limits, centers = rng.uniform(0.5, 4, 70), rng.normal(size=(2, 4, 70))
+    limits[:5] = np.inf
+    if missing:
+        centers[0, 1, 3] = np.nan
+    groups = rng.integers(-1, 4, (2, 37)).astype(np.int32)
+    return rng, (X, location, 2.0, columns), limits, centers, groups
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_passes_are_those_in_numpy(dtype, missing, threads):
+    rng, cells, limits, centers, groups = arguments(0, dtype, missing)
+    weights, labels = rng.random((2, 70)), np.maximum(groups, 0)
+    order = np.argsort(labels[0], kind="stable")
+    starts = np.searchsorted(labels[0][order], np.arange(5))
+    calls = {
+        "nearest_bounded": ((weights[0], limits, centers[0]), [(37,), (37,)], np.int32),
+        "bounded_distances": ((weights, limits, labels, centers), [(2, 37)], float),
+        "bounded_sums": (
+            (limits, rng.random((2, 37)), groups, centers),
+            [(2, 4, 140), (2, 4), (2, 70)],
+            float,
+        ),
+        "lower_medians": ((order, starts), [(4, 70)], float),
+    }
+    for name, (inputs, shapes, first) in calls.items():
+        found = []
+        for passes in (_passes, cells_numpy):
+            outputs = [np.zeros(s, float if i else first) for i, s in enumerate(shapes)]
+            getattr(passes, name)(*cells, *inputs, threads, *outputs)
+            found.append(outputs)
+        for one, other in zip(*found, strict=True):
+            assert_allclose(one, other, rtol=1e-12, err_msg=name)
+
+
+def plain_bounded(X, centers, weights, limits):
+    """The definition: cells that are missing count as the others of the case do on average."""
+    squares = (X[:, None, :] - centers) ** 2
+    seen = ~np.isnan(squares)
+    sums = np.where(seen, np.minimum(squares, limits**2), 0) @ weights
+    return sums * weights.sum() / (seen @ weights)
+
+
+@each_kind
+@pytest.mark.parametrize("missing", [False, True])
+def test_every_engine_bounds_distances_and_sums(kind, missing):
+    rng = np.random.default_rng(3)
+    X, K = rng.normal(size=(41, 7)), 3
+    if missing:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    centers, weights = rng.normal(size=(K, 7)), np.array([0, 1, 2, 1, 0.5, 0, 1])
+    limits = np.array([1, 1, 0.7, np.inf, 1.2, 1, 1])
+    engine = bounded_engine(kind.engine(X), limits)
+    expected = plain_bounded(X, centers, weights, limits)
+    labels = kind.numpy(engine.nearest(centers, weights))
+    assert_array_equal(labels, expected.argmin(axis=1))
+    placed = engine.place(centers[None])
+    run = kind.brought(engine, labels[None].astype(np.int32))
+    found = kind.numpy(engine.distances(run, placed, weights[None]))[0] * engine.unit
+    assert_allclose(found, expected.min(axis=1))
+    assert_allclose(kind.numpy(engine.squared(placed[0], weights)), expected)
+    sums = engine.sums(run, K)
+    means = engine.restore(sums.means())[0]
+    for k in range(K):
+        own = X[labels == k]
+        unflagged = np.abs(own - means[k]) <= limits
+        assert_allclose(means[k], np.nanmean(np.where(unflagged, own, np.nan), axis=0))
+
+
+def test_between_sums_are_the_bounded_total_less_the_bounded_within_sum():
+    rng = np.random.default_rng(4)
+    X, limits = rng.normal(size=(30, 4)), np.full(4, 1.1)
+    engine = bounded_engine(engine_for(X), limits)
+    groups = np.append(np.arange(29) % 2, -1).astype(np.int32)[None]
+    sums = engine.sums(groups, 2)
+    between = engine.between(sums, groups, np.ones((1, 4)))[0] * engine.unit
+    means, kept = engine.restore(sums.means())[0], X[:29]
+    values, cells = sums.halves()
+    mean = engine.restore((values.sum(axis=1) / cells.sum(axis=1))[:, None])[0]
+    total = np.minimum((kept - mean) ** 2, 1.1**2).sum(axis=0)
+    within = np.minimum((kept - means[groups[0, :29]]) ** 2, 1.1**2).sum(axis=0)
+    assert_allclose(between, total - within)
+
+
+def test_without_limits_an_engine_is_what_it_was():
+    X, clusters, _ = table(0)
+    plain = engine_for(X)
+    engine = bounded_engine(plain, np.full(X.shape[1], np.inf))
+    groups = clusters.astype(np.int32)[None]
+    assert_allclose(engine.sums(groups, 3).means(), plain.sums(groups, 3).means(), atol=1e-12)
+    ones = np.ones((1, X.shape[1]))
+    between = (each.between(each.sums(groups, 3), groups, ones) for each in (engine, plain))
+    assert_allclose(*between, atol=1e-9)
+
+
+def test_what_is_not_known_to_be_of_cases_is_not_taken_from_the_plain_engine():
+    engine = bounded_engine(engine_for(np.eye(3)), np.ones(3))
+    with pytest.raises(NotImplementedError):
+        engine.search_table(np.ones((1, 3)))
+    with pytest.raises(AttributeError, match="blocks"):
+        _ = engine.table(np.ones((1, 3))).blocks
+
+
+# ---- Columns
+
+
+def test_wrapped_cells_are_as_they_were_bent_or_in_the_middle():
+    X = np.array([[-1.0], [0], [1], [-0.5], [0.5], [-1.5], [1.5], [2.5], [1e9], [-7]])
+    columns = Columns.of(X)
+    out = columns.wrap(X)
+    size = np.abs((X - columns.medians) / columns.scales)
+    assert_array_equal(out[size <= 1.5], X[size <= 1.5])
+    assert_array_equal(out[size >= 4], np.full_like(out[size >= 4], columns.medians[0]))
+    between = (size > 1.5) & (size < 4)
+    expected = 1.541 * np.tanh(0.8623 * (4 - size[between])) * columns.scales[0]
+    assert_allclose(np.abs(out - columns.medians)[between], expected)
+    assert np.abs(columns.clip(X) - columns.medians).max() <= 3 * columns.scales[0] * (1 + 1e-12)
+
+
+def test_columns_of_few_values_have_no_outlying_cells():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    X[:, 1] = rng.random(200) < 0.5  # two values
+    X[:, 2] = rng.poisson(0.4, 200)  # mostly 0
+    X[:80, 3] = 0  # inflated by zeros
+    X[:, 4] = rng.poisson(30, 200)
+    assert_array_equal(of_few_values(X), [False, True, True, True, False])
+    X[::3, 1:3] = 50
+    model = fitted(X, 2, cells=3.3)
+    assert_array_equal(np.isinf(model.cell_scales_), [False, True, True, True, False])
+    assert model.outlying_cells_[:, [1, 2, 3]].nnz == 0
+
+
+def test_scales_of_errors_are_standard_deviations_of_normal_ones():
+    errors = np.random.default_rng(0).normal(size=(20_000, 3)) * [1, 10, 0]
+    assert_allclose(error_scales(errors, 2)[:2], [1, 10], rtol=0.03)
+    assert np.isinf(error_scales(errors, 2)[2])
+    masses = np.repeat([1.0, 2.0], 10_000)
+    copies = np.concatenate([errors, errors[10_000:]])
+    assert_allclose(error_scales(errors, 2, masses), error_scales(copies, 2))
+
+
+def test_a_cell_here_and_there_and_outlying_cases_are_no_reason_to_bound():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 300))
+    assert extreme_columns(X) is None
+    X[:15] *= 6
+    assert extreme_columns(X) is None
+    X[rng.random(X.shape) < 0.01] = 12
+    assert extreme_columns(X) is not None
+    assert np.abs(wrapped(X)).max() < 4
+
+
+# ---- Fits
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.12])
+def test_a_fit_withstands_outlying_cells(share):
+    X, clusters, cells = table(1, share=share)
+    model = fitted(X)
+    assert classification_error_rate(model.labels_, clusters) <= 0.02
+    flags = model.outlying_cells_.toarray()
+    assert flags[cells].mean() > 0.97
+    assert flags[~cells].mean() < 0.005
+    assert model.get_support()[:16].mean() > 0.8
+    assert classification_error_rate(fitted(X, cells=None).labels_, clusters) > 0.02
+
+
+def test_a_table_without_outlying_cells_has_the_answer_it_had():
+    for spread in (1.5, 20):  # clusters that are far apart have cells far from the middle
+        X, _, _ = table(2, share=0, separation=spread)
+        one, other = fitted(X), fitted(X, cells=None)
+        for name in ("labels_", "feature_weights_", "cluster_centers_", "distances_"):
+            assert_array_equal(getattr(one, name), getattr(other, name))
+        assert one.cell_cutoff_ is None
+        assert one.outlying_cells_.nnz == 0
+
+
+def test_the_methods_of_the_paper_leave_cells_alone_unless_asked():
+    X, _, _ = table(3)
+    assert fitted(X, trim=0.1, l1_bound=4).cell_cutoff_ is None
+    assert fitted(X, trim=0, l1_bound=None).cell_cutoff_ is None
+    assert fitted(X, trim=0.1, n_features=10).cell_cutoff_ is None
+    assert fitted(X, cells=None).cell_cutoff_ is None
+    for options in ({"trim": 0.1, "l1_bound": 4}, {"trim": 0, "l1_bound": None}):
+        X, clusters, _ = table(3, separation=2)
+        model = fitted(X, cells=3.3, **options)
+        assert model.cell_cutoff_ == 3.3
+        assert classification_error_rate(model.labels_, clusters) < 0.03
+
+
+def test_all_attributes_are_of_one_solution():
+    X, _, _ = table(4)
+    model = fitted(X)
+    limits = model.cell_cutoff_ * model.cell_scales_
+    errors = np.abs(X - model.cluster_centers_[model.labels_])
+    flags = errors > limits
+    assert issparse(model.outlying_cells_)
+    assert_array_equal(model.outlying_cells_.toarray(), flags)
+    bounded = np.minimum(errors, limits) ** 2
+    assert_allclose(model.distances_, bounded @ model.feature_weights_)
+    assert_allclose(model.unweighted_distances_, bounded.sum(axis=1))
+    assert_array_equal(model.predict(X), model.labels_)
+    assert_allclose(model.transform(X).min(axis=1) ** 2, model.distances_)
+    kept = np.where(flags | model.trimmed_weighted_[:, None], np.nan, X)
+    for k, center in enumerate(model.cluster_centers_):
+        assert_allclose(np.nanmean(kept[model.labels_ == k], axis=0), center, atol=1e-9)
+    assert_array_equal(model.is_outlier(X) | ~model.outliers_, True)
+
+
+def test_permuted_moved_and_scaled_tables_have_the_same_cells():
+    X, _, _ = table(5)
+    model = fitted(X)
+    flags = model.outlying_cells_.toarray()
+    order = np.random.default_rng(0).permutation(X.shape[1])
+    for other, own in ((X[:, order], flags[:, order]), (X * 1024, flags), (X + 64, flags)):
+        again = fitted(other)
+        assert_array_equal(again.outlying_cells_.toarray(), own)
+        assert classification_error_rate(again.labels_, model.labels_) == 0
+
+
+def test_threads_change_nothing():
+    X, _, _ = table(6)
+    one, other = (fitted(X, n_threads=n) for n in (1, 2))
+    assert_array_equal(one.labels_, other.labels_)
+    assert_array_equal(one.cluster_centers_, other.cluster_centers_)
+    assert (one.outlying_cells_ != other.outlying_cells_).nnz == 0
+
+
+def test_missing_cells_are_not_outlying():
+    X, clusters, _ = table(7, p=60)
+    X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
+    X[10] = np.nan
+    model = fitted(X)
+    flags = model.outlying_cells_.toarray()
+    assert model.cell_cutoff_ == 3.3
+    assert not flags[np.isnan(X)].any()
+    observed = np.arange(len(X)) != 10
+    assert classification_error_rate(model.labels_[observed], clusters[observed]) < 0.03
+    assert_array_equal(model.predict(X[:10]), model.labels_[:10])
+
+
+@pytest.mark.parametrize("seed", [8, 9, 10])
+def test_cases_of_weight_2_are_as_two(seed):
+    """Up to a cell at the limit: of a case that is trimmed in part the looks keep all."""
+    X, _, _ = table(seed, n=60)
+    weights = np.ones(60)
+    weights[::3] = 2
+    copies = np.repeat(X, weights.astype(int), axis=0)
+    model = RobustSparseKMeans(3, cells=3.3, init=X[:3], random_state=0)
+    one, other = clone(model).fit(X, sample_weight=weights), clone(model).fit(copies)
+    first = np.cumsum(weights).astype(int) - 1
+    assert_array_equal(one.labels_, other.labels_[first])
+    assert_array_equal(one.get_support(), other.get_support())
+    assert (one.outlying_cells_ != other.outlying_cells_[first]).nnz <= 2
+
+
+def test_a_case_of_no_weight_has_its_cells_judged_too():
+    X, _, cells = table(9)
+    weights = np.ones(len(X))
+    weights[5] = 0
+    model = RobustSparseKMeans(3, random_state=0).fit(X, sample_weight=weights)
+    assert_array_equal(model.outlying_cells_[[5]].toarray(), model.outlying_cells(X[[5]]).toarray())
+    assert model.outlying_cells_[[5]].toarray()[0][cells[5]].all()
+
+
+def test_groups_of_features_share_their_weight():
+    X, clusters, _ = table(10)
+    names = np.repeat(np.arange(40), 2)
+    model = fitted(X, feature_groups=names)
+    assert_allclose(model.feature_weights_[::2], model.feature_weights_[1::2])
+    assert classification_error_rate(model.labels_, clusters) < 0.03
+
+
+def test_categories_have_no_outlying_cells():
+    pd = pytest.importorskip("pandas")
+    X, clusters, cells = table(11, p=30)
+    X /= 2
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(30)])
+    frame.insert(0, "color", np.array(["red", "green", "blue"])[clusters])
+    model = fitted(frame)
+    assert model.outlying_cells_.shape == (120, 31)
+    assert model.outlying_cells_[:, [0]].nnz == 0
+    assert np.isinf(model.cell_scales_[0])
+    assert model.outlying_cells_[:, 1:].toarray()[cells].mean() > 0.95
+    assert_array_equal(model.outlying_cells(frame).toarray(), model.outlying_cells_.toarray())
+
+
+def test_sparse_tables_are_as_dense_ones():
+    X, _, _ = table(12)
+    X[:, 40:] *= np.random.default_rng(0).random((120, 40)) < 0.2  # mostly zeros
+    one, other = fitted(X), fitted(csr_array(X))
+    assert np.isinf(one.cell_scales_[40:]).all()
+    assert_array_equal(one.labels_, other.labels_)
+    assert (one.outlying_cells_ != other.outlying_cells_).nnz == 0
+
+
+def test_blocks_are_as_one_array():
+    skip_without("dask")
+    import dask.array as da
+
+    X, _, _ = table(13)
+    one, other = fitted(X), fitted(da.from_array(X, chunks=(50, 80)))
+    assert_array_equal(one.labels_, other.labels_.compute())
+    assert (one.outlying_cells_ != other.outlying_cells_).nnz == 0
+    blocks = da.from_array(X[:60], chunks=(25, 80))
+    assert_array_equal(other.predict(blocks).compute(), one.labels_[:60])
+    assert (other.outlying_cells(blocks) != one.outlying_cells_[:60]).nnz == 0
+
+
+def test_a_device_is_as_memory():
+    skip_without("torch")
+    import torch
+
+    X, _, _ = table(14)
+    one, other = fitted(X), fitted(torch.asarray(X))
+    assert_array_equal(one.labels_, other.labels_.numpy())
+    assert (one.outlying_cells_ != other.outlying_cells_).nnz == 0
+    assert_allclose(other.transform(torch.asarray(X)).numpy(), one.transform(X))
+
+
+def test_very_many_cases_are_searched_by_a_sample(monkeypatch):
+    monkeypatch.setattr("rskc.solver.search.SAMPLE_CELLS", 2**13)
+    monkeypatch.setattr("rskc.solver.search.FEWEST_CASES", 2**8)
+    X, clusters, cells = table(15, n=2000, p=30, q=6, separation=3)
+    for options in ({}, {"trim": 0.05}, {"l1_bound": 3.0}):
+        model = fitted(X, **options)
+        assert model.cell_cutoff_ == 3.3
+        assert classification_error_rate(model.labels_, clusters) < 0.02
+        assert model.outlying_cells_.toarray()[cells].mean() > 0.97
+        assert_array_equal(model.predict(X), model.labels_)
+
+
+@settings(max_examples=15)
+@given(seed=seeds, n=st.integers(4, 25), p=st.integers(1, 6), K=st.integers(1, 3))
+def test_small_tables_of_any_kind_are_fitted(seed, n, p, K):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_cauchy((n, p)) if seed % 2 else rng.integers(-2, 3, (n, p)).astype(float)
+    if len(np.unique(X, axis=0)) < K:
+        return
+    with np.errstate(all="ignore"):
+        model = RobustSparseKMeans(K, cells=2.5, random_state=0)
+        try:
+            model.fit(X)
+        except (ParameterError, UserWarning):  # too few distinct cases; a remark on the result
+            return
+    assert_array_equal(model.predict(X), model.labels_)
+    assert model.outlying_cells_.shape == (n, p)
+
+
+@pytest.mark.parametrize("cells", [0, -1, "yes", np.nan, True, [3.3]])
+def test_bad_cutoffs_are_refused_in_one_sentence(cells):
+    with pytest.raises(ParameterError, match="cells") as caught:
+        fitted(np.eye(6), 2, cells=cells)
+    assert caught.value.parameter == "cells"
+
+
+# ---- Searches and files
+
+
+def test_the_number_of_clusters_is_found_with_outlying_cells():
+    X, _, _ = table(16, p=60)
+    search = Stability(
+        RobustSparseKMeans(), range(2, 5), n_references=0, n_splits=3, random_state=0, n_jobs=1
+    )
+    search.set_params(progress=False).fit(X)
+    assert search.n_clusters_ == 3
+    assert search.best_estimator_.outlying_cells_.nnz > 0
+
+
+def test_models_come_back_from_their_files(tmp_path):
+    X, _, _ = table(17)
+    model = fitted(X)
+    save(model, tmp_path / "model.rskc")
+    again = load(tmp_path / "model.rskc")
+    assert (again.outlying_cells_ != model.outlying_cells_).nnz == 0
+    assert_array_equal(again.cell_scales_, model.cell_scales_)
+    assert again.cell_cutoff_ == model.cell_cutoff_ == 3.3
+    assert_array_equal(again.predict(X[::-1]), model.labels_[::-1])
+    assert_array_equal(clone(model).set_params(cells=None).fit(X).cell_cutoff_, None)
+
+
+def test_frames_and_words_tell_of_the_cells():
+    X, _, _ = table(18)
+    model = fitted(X)
+    frame = model.cells_frame(X)
+    assert len(frame) == model.outlying_cells_.nnz
+    assert frame.scales.abs().is_monotonic_decreasing
+    assert (frame.scales.abs() > model.cell_cutoff_).all()
+    errors = frame.value - frame.center
+    assert_allclose(errors / model.cell_scales_[frame.feature.str[1:].astype(int)], frame.scales)
+    assert_array_equal(model.cases_frame().outlying_cells, model.outlying_cells_.sum(axis=1))
+    assert_array_equal(model.features_frame().outlying_cells, model.outlying_cells_.sum(axis=0))
+    assert f"{len(frame)} cells of" in model.summary()
+    with pytest.raises(ValueError, match="give the data of fit"):
+        model.cells_frame(X[:5])
+
+
+def test_a_feature_with_very_many_outlying_cells_is_named():
+    X, _, _ = table(19)
+    X[np.random.default_rng(0).random(120) < 0.35, 70] = 30 + np.random.default_rng(1).random()
+    X[:, 70] += 0.1 * np.random.default_rng(2).normal(size=120)
+    with pytest.warns(UserWarning, match="more than a quarter of") as caught:
+        model = fitted(X)
+    assert "x70" in str(caught[0].message)
+    assert "many outlying cells" in model.warning_kinds_
+
+
+def test_the_command_line_writes_the_cells(tmp_path, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    typer = pytest.importorskip("typer.testing")
+    from rskc.cli._commands import app
+
+    monkeypatch.chdir(tmp_path)
+    X, _, cells = table(20, p=40)
+    pd.DataFrame(X).add_prefix("gene ").to_csv("t.csv", index=False)
+    run = typer.CliRunner().invoke
+    done = run(app, ["fit", "t.csv", "-k", "3", "--no-report", "--standardize", "none"])
+    assert done.exit_code == 0, done.output
+    frame = pd.read_csv("t-rskc/cells.csv")
+    assert len(frame) > 0.95 * cells.sum()
+    assert "outlying_cells" in pd.read_csv("t-rskc/labels.csv")
+    assert {"outlying_cells", "cell_scale"} <= set(pd.read_csv("t-rskc/features.csv"))
+    done = run(app, ["fit", "t.csv", "-k", "3", "--no-report", "--force", "--cells", "none"])
+    assert done.exit_code == 0, done.output
+    assert not (tmp_path / "t-rskc" / "cells.csv").exists()
+    done = run(app, ["fit", "t.csv", "-k", "3", "--no-report", "--force", "--cells", "0"])
+    assert "--cells" in done.output
+    assert "must be a number above 0 scales" in done.output
+
+
+def test_the_picture_has_a_mark_for_each_cell():
+    skip_without("matplotlib")
+    from rskc.displays import CellsDisplay
+
+    X, _, _ = table(21)
+    model = fitted(X)
+    display = CellsDisplay.from_estimator(model, X)
+    places = np.asarray(display.marks_.get_offsets())
+    assert len(places) == model.outlying_cells_.nnz
+    order = np.argsort(model.labels_, kind="stable")
+    cells = order[places[:, 1].astype(int)], places[:, 0].astype(int)
+    assert model.outlying_cells_.toarray()[cells].all()
+    errors = X[cells] - model.cluster_centers_[model.labels_[cells[0]], cells[1]]
+    assert_array_equal(np.sign(display.scales), np.sign(errors))
+    display.figure_.clear()

@@ -1,0 +1,257 @@
+"""Case weights with groups and categories, and in what is said of a fit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from rskc import RobustSparseKMeans
+from rskc.inputs.categories import CategoryEncoder
+from rskc.markers import marker_effects
+from rskc.metrics import revised_silhouette
+from rskc.selection import Stability
+from rskc.utils.wording import percent
+from skips import CLI, skip_without
+
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
+
+K = 3
+GROUPS = ["a", "a", "b", "b", "b", "c"]
+
+
+def make_numbers(seed, n):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    X[:, :3] += 8 * np.eye(3)[np.arange(n) % K]
+    X[:3] += 40
+    return X
+
+
+def make_frame(seed, n):
+    """A table of numbers, categories, ranks, and missing cells of each."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(make_numbers(seed, n)[:, :3], columns=["one", "two", "three"])
+    colors = np.array(["red", "green", "blue"], object)[np.arange(n) % K]
+    frame["color"] = np.where(rng.random(n) < 0.2, "red", colors)
+    frame["size"] = np.array(["small", "middle", "large"], object)[rng.integers(0, 3, n)]
+    frame.loc[5, "color"] = frame.loc[6, "size"] = None
+    frame.loc[7, "one"] = np.nan
+    return frame
+
+
+def model_of(kind, **settings):
+    known = {"trim": 0.1, "l1_bound": 1.4, "n_init": 4, "random_state": 0, "n_threads": 1}
+    if kind == "groups":
+        known["feature_groups"] = GROUPS
+    if kind == "categories":
+        known["ordinal"] = {"size": ["small", "middle", "large"]}
+    return RobustSparseKMeans(K, **known | settings)
+
+
+TABLES = {"groups": make_numbers, "categories": make_frame}
+each_kind = pytest.mark.parametrize("kind", TABLES)
+
+
+def rows(table, numbers):
+    return table.iloc[numbers] if hasattr(table, "iloc") else table[numbers]
+
+
+def assert_same_fit(one, other, factor=1.0):
+    assert_allclose(one.objective_, factor * other.objective_, rtol=1e-7)
+    assert_allclose(one.feature_weights_, other.feature_weights_, rtol=1e-6, atol=1e-9)
+    assert_allclose(one.cluster_centers_, other.cluster_centers_, rtol=1e-6, atol=1e-8)
+    assert_allclose(one.outlier_threshold_, other.outlier_threshold_, rtol=1e-6)
+    if hasattr(one, "group_weights_"):
+        assert_allclose(one.group_weights_, other.group_weights_, rtol=1e-6, atol=1e-9)
+    if hasattr(one, "encoder_"):
+        for code, own in zip(one.encoder_.columns_, other.encoder_.columns_, strict=True):
+            assert code.categories == own.categories
+            assert_allclose([*code.scales, code.center], [*own.scales, own.center])
+
+
+# ---- Groups and categories
+
+
+@each_kind
+def test_a_case_of_weight_3_is_three_copies(kind):
+    n = 600
+    table, weights = TABLES[kind](1, n), np.random.default_rng(1).integers(1, 4, n)
+    one = model_of(kind).fit(table, sample_weight=weights)
+    other = model_of(kind).fit(rows(table, np.repeat(np.arange(n), weights)))
+    assert_same_fit(one, other)
+    assert_array_equal(np.repeat(one.labels_, weights), other.labels_)
+
+
+@each_kind
+def test_a_case_of_weight_0_is_absent(kind):
+    n = 90
+    table, weights = TABLES[kind](2, n), np.random.default_rng(2).integers(0, 3, n)
+    there = np.flatnonzero(weights)
+    one = model_of(kind).fit(table, sample_weight=weights)
+    other = model_of(kind).fit(rows(table, there), sample_weight=weights[there])
+    assert_same_fit(one, other)
+    assert_array_equal(one.labels_[there], other.labels_)
+    assert_array_equal(one.labels_, one.predict(table))
+
+
+@each_kind
+def test_scaling_all_weights_changes_nothing(kind):
+    table, weights = TABLES[kind](3, 90), np.random.default_rng(3).uniform(0.2, 3, 90)
+    one = model_of(kind).fit(table, sample_weight=weights)
+    other = model_of(kind).fit(table, sample_weight=weights * 8)
+    assert_same_fit(one, other, 1 / 8)
+    assert_array_equal(one.labels_, other.labels_)
+
+
+@each_kind
+def test_what_the_data_decide_goes_by_weight(kind):
+    table, weights = TABLES[kind](4, 90), np.random.default_rng(4).integers(1, 4, 90)
+    free = model_of(kind, trim="auto", l1_bound="auto", n_init=10)
+    one = clone(free).fit(table, sample_weight=weights)
+    other = clone(free).fit(rows(table, np.repeat(np.arange(90), weights)))
+    assert one.n_features_different_ == other.n_features_different_
+    assert_allclose(one.feature_statistics_, other.feature_statistics_, rtol=1e-5)
+    assert_allclose(one.trim_, other.trim_)
+
+
+@each_kind
+def test_searches_with_weights(kind):
+    table, weights = TABLES[kind](5, 60), np.random.default_rng(5).integers(1, 4, 60)
+    search = Stability(model_of(kind), [2, 3], n_splits=2, n_references=2, random_state=0, n_jobs=1)
+    found = search.fit(table, sample_weight=weights)
+    assert_array_equal(found.best_estimator_.sample_weight_, weights)
+    assert found.table_.stability[1] > 0.8
+
+
+def test_shares_of_categories_by_hand():
+    """Red has 3 of 4 units of weight: its indicator is sqrt(2 / pi) over the root of 3/4."""
+    frame = pd.DataFrame({"color": ["red", "blue", "blue", "green"]})
+    encoder = CategoryEncoder().fit(frame, sample_weight=[3, 0.5, 0.5, 0])
+    assert encoder.columns_[0].categories == ("blue", "red")  # green is not seen
+    assert_allclose(encoder.columns_[0].scales, np.sqrt(2 / np.pi) * np.array([2, np.sqrt(4 / 3)]))
+    ranks = CategoryEncoder(ordinal={"color": ["red", "green", "blue"]})
+    code = ranks.fit(frame, sample_weight=[3, 0.5, 0.5, 0]).columns_[0]
+    assert (code.center, code.scales[0]) == (1.5, pytest.approx(1 / np.sqrt(0.75)))
+    with pytest.raises(
+        ValueError, match=r"sample_weight has shape \(2,\); it must have shape \(4,\)"
+    ):
+        encoder.fit(frame, sample_weight=[1, 2])
+    with pytest.raises(ValueError, match="sample_weight must hold numbers, one for each case"):
+        model_of("plain", l1_bound=None).fit(frame.assign(x=1.0), sample_weight=["a"] * 4)
+
+
+# ---- What is said of a fit
+
+
+@pytest.fixture(scope="module")
+def weighted():
+    X, weights = make_numbers(6, 60), np.random.default_rng(6).integers(0, 5, 60).astype(float)
+    weights[9] = 12.5
+    return model_of("plain").fit(X, sample_weight=weights), X, weights
+
+
+def test_markers_are_those_of_copies():
+    X, weights = make_numbers(7, 300), np.random.default_rng(7).integers(0, 4, 300)
+    model = model_of("plain", trim=0).fit(X, sample_weight=weights)
+    copies = clone(model).set_params(init=model.cluster_centers_)
+    copies.fit(np.repeat(X, weights, axis=0))
+    one = marker_effects(model, X)
+    other = marker_effects(copies, np.repeat(X, weights, axis=0))
+    for name in one._fields:
+        assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-6, err_msg=name)
+    alike = marker_effects(model.fit(X, sample_weight=np.full(300, 2.0)), X)
+    assert_array_equal(alike.effects, marker_effects(model.fit(X), X).effects)
+
+
+def test_frames_and_summary_have_weights(weighted):
+    model, X, weights = weighted
+    frame = model.cases_frame(X)
+    assert_array_equal(frame["weight"], weights)
+    sizes = np.bincount(model.labels_, weights)
+    text = " ".join(model.summary().split())
+    total = f"{weights.sum():g}"
+    assert f"cases have a weight of {total}, by cluster: {sizes[0]:g}, {sizes[1]:g}" in text
+    plain = clone(model).fit(X)
+    assert "weight" not in plain.cases_frame(X)
+    assert "by cluster" not in plain.summary()
+
+
+def test_the_report_says_what_cases_weigh(weighted):
+    skip_without("jinja2", "vl_convert")
+    from rskc.report import make_report, summarize
+
+    model, X, weights = weighted
+    known = np.arange(60) % K
+    summary = summarize(model, X, labels=known)
+    regular = ~model.outliers_
+    values = revised_silhouette(model, X).values
+    expected = np.average(values[regular], weights=weights[regular])
+    assert summary["result"]["silhouette"] == pytest.approx(expected)
+    for cluster in summary["clusters"]:
+        mine = model.labels_ == cluster["cluster"]
+        assert cluster["size"] == mine.sum()
+        assert cluster["weight"] == weights[mine].sum()
+        assert cluster["weight_share"] == pytest.approx(weights[mine].sum() / weights.sum())
+    share = weights[model.outliers_].sum() / weights.sum()
+    assert summary["result"]["outlier_share"] == pytest.approx(share)
+    said = " ".join(summary["meaning"])
+    assert f"the 60 cases have a weight of {weights.sum():g} in all" in said
+    assert f": {percent(share)} of the weight, worth a look" in said
+    none = int((weights == 0).sum())
+    assert f"{none} cases have weight 0, and took no part but got a cluster." in said
+    columns = {column["key"] for column in summary["cases"]["columns"]}
+    assert "weight" in columns
+    page = make_report(model, X).html
+    assert '<th scope="col" class="n">Weight</th>' in page
+    plain = make_report(clone(model).fit(X), X).html
+    assert '<th scope="col" class="n">Weight</th>' not in plain
+    assert "do not all count the same" not in plain
+
+
+def test_pictures_have_weights(weighted):
+    skip_without("matplotlib")
+    import matplotlib.pyplot as plt
+
+    from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
+
+    model, X, weights = weighted
+    size = f"n = {(model.labels_ == 0).sum()}, weight {weights[model.labels_ == 0].sum():g}"
+    legend = ClusterDisplay.from_estimator(model, X).legend_.get_texts()
+    assert legend[0].get_text() == f"0 ({size})"
+    ticks = HeatmapDisplay.from_estimator(model, X).ax_.get_yticklabels()
+    assert ticks[0].get_text() == f"0 ({size})"
+    shown = SilhouetteDisplay.from_estimator(model, X)
+    mine = (model.labels_ == 1) & ~model.outliers_
+    mean = np.average(shown.values[mine], weights=weights[mine])
+    assert f"mean {mean:.2f} (n = {mine.sum()}, weight {weights[mine].sum():g})" in (
+        shown.texts_[1].get_text()
+    )
+    share = weights[model.outliers_].sum() / weights.sum()
+    title = OutlierDisplay.from_estimator(model, X).ax_.get_title("left")
+    assert f"{share:.0%} of the weight" in title
+    others = SilhouetteDisplay.from_estimator(model, X[::-1])  # other cases have no weights
+    assert others.weights is None
+    plt.close("all")
+
+
+def test_counts_of_the_command_line_go_by_weight(tmp_path):
+    skip_without(*CLI)
+    from typer.testing import CliRunner
+
+    from rskc.cli._commands import app
+
+    X, weights = make_numbers(8, 60), np.random.default_rng(8).integers(1, 5, 60)
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(people=weights, kind=np.arange(60) % K)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ["fit", str(tmp_path / "t.csv"), "-k", "3", "--out", str(tmp_path / "o"), "--json"]
+    words += ["--weight-column", "people", "--label-column", "kind", "--no-report"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    import json
+
+    found = json.loads(result.stdout)
+    assert sum(row["weight"] for row in found["result"]["clusters"]) == weights.sum()
+    assert {row["weight"] for row in found["truth"]["classes"]} == {
+        float(weights[k::K].sum()) for k in range(K)
+    }

@@ -1,0 +1,412 @@
+"""The frames and the summary of a fitted model, whatever was fitted to what."""
+
+import re
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+
+from rskc import RobustSparseKMeans, SmallClusterWarning
+from rskc.datasets import make_contaminated, make_figure1
+from rskc.metrics import revised_silhouette
+from rskc.model.summary import FeatureCounts, count_features
+from skips import Optional
+
+pl = Optional("polars")
+X = make_figure1(n_samples=60, n_features=6, random_state=0).data
+START = X[[0, 25, 50]]
+CASES = ["case", "cluster", "distance", "unweighted_distance", "outlier"]
+CASES += ["outlier_weighted", "outlier_unweighted"]
+CASES += ["trimmed", "trimmed_weighted", "trimmed_unweighted"]
+
+
+def incomplete():
+    """A case without a cell, one of which little is known, and a feature without a cell."""
+    table = X.copy()
+    table[5] = np.nan
+    table[8, :2] = np.nan
+    table[:, 4] = np.nan
+    return table
+
+
+def named(index, X=X):
+    return pd.DataFrame(X, columns=[f"g{j}" for j in range(6)], index=index)
+
+
+TABLES = {
+    "array": lambda: X,
+    "single": lambda: X.astype(np.float32),
+    "missing": incomplete,
+    "frame": lambda: named([f"case {i}" for i in range(60)], incomplete()),
+    "polars": lambda: pl.DataFrame(X),
+}
+SETTINGS = {
+    "robust-sparse": {},
+    "one cluster": {"n_clusters": 1},
+    "two clusters": {"n_clusters": 2},
+    "plain": {"trim": 0, "l1_bound": None},
+    "one cluster, plain": {"n_clusters": 1, "trim": 0, "l1_bound": None},
+    "one feature": {"n_features": 1},
+    "given start": {"init": START, "n_init": 1},
+    "function": {"init": lambda X, K, random_state: START, "n_init": 2},
+}
+
+
+def fit(X, **changes):
+    bound = {} if "n_features" in changes else {"l1_bound": "half"}
+    options = {"n_clusters": 3, "n_init": 4, "random_state": 0, "trim": 0.1} | bound | changes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of missing cells: kept in warnings_
+        return RobustSparseKMeans(**options).fit(X)
+
+
+@cache
+def fitted(table, settings):
+    return fit(TABLES[table](), **SETTINGS[settings])
+
+
+@pytest.fixture(params=TABLES)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def table(kind):
+    return TABLES[kind]()
+
+
+@pytest.fixture(params=SETTINGS)
+def model(request, kind):
+    return fitted(kind, request.param)
+
+
+# ---- Frames
+
+
+def test_features_frame(model):
+    frame, weights = model.features_frame(), model.feature_weights_
+    K = len(model.cluster_centers_)
+    centers = [f"center_{k}" for k in range(K)]
+    assert list(frame.columns) == ["feature", "weight", "rank", "selected", *centers]
+    assert frame["feature"].tolist() == list(
+        getattr(model, "feature_names_in_", [f"x{j}" for j in range(6)])
+    )
+    assert_array_equal(frame["weight"], weights)
+    assert_array_equal(frame["selected"], model.get_support())
+    assert_array_equal(frame[centers], model.cluster_centers_.T)
+    assert sorted(frame["rank"]) == list(range(1, 7))
+    ranked = weights[np.argsort(frame["rank"])]
+    assert (np.diff(ranked) <= 0).all()
+    for weight in np.unique(weights):  # ties in the order of the data
+        assert frame["rank"][weights == weight].is_monotonic_increasing
+
+
+def test_cases_frame(model, table):
+    frame = model.cases_frame()
+    assert list(frame.columns) == CASES
+    assert_array_equal(frame["case"], getattr(model, "case_names_in_", np.arange(60)))
+    assert_array_equal(frame["cluster"], model.labels_)
+    far = frame["distance"] > model.outlier_threshold_
+    far |= frame["unweighted_distance"] > model.unweighted_outlier_threshold_
+    assert_array_equal(frame["outlier"], far)
+    assert_array_equal(frame["unweighted_distance"], model.unweighted_distances_)
+    assert_array_equal(frame["outlier"], model.outliers_)
+    assert_array_equal(frame["outlier_weighted"] | frame["outlier_unweighted"], far)
+    assert_array_equal(frame["outlier_weighted"], frame["distance"] > model.outlier_threshold_)
+    for name in CASES[7:]:
+        assert_array_equal(frame[name], getattr(model, name + "_"))
+    own = (np.asarray(model.transform(table)) ** 2)[np.arange(60), model.labels_]
+    assert_allclose(frame["distance"], own, rtol=1e-4 if own.dtype == np.float32 else 1e-9)
+
+
+def test_cases_frame_with_the_data(model, table):
+    frame = model.cases_frame(table)
+    assert list(frame.columns) == [*CASES, "observed", "second_cluster", "silhouette"]
+    pd.testing.assert_frame_equal(frame[CASES], model.cases_frame())
+    assert frame["second_cluster"].dtype == "Int64"
+    if len(model.cluster_centers_) == 1:
+        assert frame["second_cluster"].isna().all()
+        assert frame["silhouette"].isna().all()
+        return
+    found = revised_silhouette(model, table)
+    assert_array_equal(frame["silhouette"], found.values)
+    assert_array_equal(frame["second_cluster"], found.second)
+    assert (frame["second_cluster"] != frame["cluster"]).all()
+    assert frame["silhouette"].between(0, 1).all()
+
+
+def test_what_is_observed_in_full_is_one_to_the_last_digit():
+    X = np.random.default_rng(0).normal(size=(40, 300))
+    X[:20, :9] += 5
+    X[3, 5] = np.nan
+    share = (
+        RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0)
+        .fit(X)
+        .cases_frame(X)
+        .observed.to_numpy()
+    )
+    assert (np.delete(share, 3) == 1).all()
+    assert share[3] == pytest.approx(1 - 1 / 300)
+
+
+def test_a_notebook_counts_the_features_with_weight():
+    X = np.random.default_rng(0).normal(size=(60, 30))
+    X[:20, :3] += 6
+    model = RobustSparseKMeans(2, trim=0, l1_bound=2, random_state=0).fit(X)
+    shown = model._html_repr()
+    assert re.search(rf"\b{model.get_support().sum()} of 30 have weight", shown)
+    assert "2 features" not in shown
+    named = model.fit(pd.DataFrame(X, columns=["<b>", *map(str, range(29))]))
+    assert "<b>" not in named._html_repr()
+    assert "&lt;b&gt;" in named._html_repr()
+
+
+def test_a_case_without_a_cell_is_infinitely_far():
+    row = fit(incomplete()).cases_frame(incomplete()).loc[5]
+    assert row["distance"] == np.inf
+    assert row["observed"] == 0
+    assert row["outlier"]
+    assert row["trimmed"]
+    assert row["silhouette"] == 0
+
+
+@pytest.mark.parametrize("n_clusters", [1, 3])
+def test_other_data_than_those_of_the_fit_are_refused(n_clusters):
+    model = fit(X, n_clusters=n_clusters)
+    with pytest.raises(ValueError, match=r"^X has 59 cases and the model was fitted to 60; .*\.$"):
+        model.cases_frame(X[1:])
+    with pytest.raises(ValueError, match="5 features"):
+        model.cases_frame(X[:, :5])
+
+
+@pytest.mark.parametrize("method", ["features_frame", "cases_frame", "summary"])
+def test_a_model_that_is_not_fitted_has_nothing_to_tell(method):
+    with pytest.raises(NotFittedError):
+        getattr(RobustSparseKMeans(), method)()
+
+
+def test_permuted_cases_have_permuted_rows():
+    order = np.random.default_rng(0).permutation(60)
+    names = np.array([f"case {i}" for i in range(60)])
+    start = {"init": START, "n_init": 1}
+    one = fit(named(names), **start).cases_frame(named(names))
+    other = named(names[order], X[order])
+    two = fit(other, **start).cases_frame(other)
+    pd.testing.assert_frame_equal(
+        two.set_index("case").loc[names], one.set_index("case"), rtol=1e-9, check_index_type=False
+    )
+
+
+# ---- Names of cases
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [f"case {i}" for i in range(60)],
+        ["same"] * 60,
+        np.arange(60)[::-1],
+        pd.RangeIndex(1, 61),
+        pd.date_range("2026-01-01", periods=60),
+        [None, np.nan, 1.5, "a", ("b", 2), *range(55)],
+        pd.MultiIndex.from_product([["a", "b"], range(30)]),
+        pd.CategoricalIndex(["a", "b"] * 30),
+    ],
+    ids=lambda index: type(index).__name__,
+)
+def test_any_index_names_the_cases(index):
+    frame = named(pd.Index(index, tupleize_cols=False) if isinstance(index, list) else index)
+    model = fit(frame)
+    assert model.case_names_in_.shape == (60,)
+    assert model.case_names_in_.dtype == object
+    for name, label in zip(model.case_names_in_, frame.index, strict=True):
+        assert name == label or (name != name and label != label)
+    assert len(model.cases_frame(frame)) == 60
+    assert_array_equal(model.labels_, fit(X).labels_)
+    assert str(model.case_names_in_[np.flatnonzero(model.trimmed_)[0]])[:10] in model.summary()
+
+
+def test_a_default_index_names_nothing_and_names_are_forgotten():
+    model = fit(named([f"case {i}" for i in range(60)]))
+    assert hasattr(model, "case_names_in_")
+    assert not hasattr(model.fit(named(None)), "case_names_in_")
+    for table in (X, X.tolist(), pl.DataFrame(X)):
+        assert not hasattr(fit(table), "case_names_in_")
+
+
+# ---- The summary
+
+
+def lines_of(model):
+    return model.summary().splitlines()
+
+
+def test_a_summary_is_short_and_narrow(model):
+    lines = lines_of(model)
+    assert len(lines) <= 26
+    assert max(map(len, lines)) < 100
+    assert not any(line != line.rstrip() for line in lines)
+
+
+def test_a_summary_says_what_was_asked_and_found(model, table):
+    text = " ".join(model.summary().split())
+    K, sizes = len(model.cluster_centers_), ", ".join(map(str, np.bincount(model.labels_)))
+    assert f"{K} cluster{'s' * (K > 1)} of 60 cases: {sizes}" in text
+    assert f"{model.get_support().sum()} of 6 have weight" in text
+    assert f"{np.isnan(np.asarray(table)).sum()} of 360 cells missing" in text
+    assert f"objective {model.objective_:.6g} after {model.n_iter_} iteration" in text
+    for heading, mask in (("trimmed", model.trimmed_), ("outliers", model.outliers_)):
+        count = int(mask.sum())
+        words = "none" if count == 0 else f"{count} case{'s' * (count > 1)}:"
+        assert f" {heading} {words}" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"trim": 0}, "trimming none"),
+        ({"trim": 0.1}, "trimming 6 cases of 60 by weighted and as many by unweighted distance"),
+        ({"l1_bound": None}, "features all, with equal weights"),
+        ({"l1_bound": None}, "6 of 6 have weight, all the same"),
+        ({"l1_bound": 1.5}, "weights of L2 norm 1 and an L1 norm of at most 1.5 "),
+        ({}, "an L1 norm of at most 1.725, chosen halfway"),
+        ({"n_features": 2}, "features 2, which took an L1 bound of 1."),
+        ({"n_init": 1}, "from 1 restart with auto centers, seed 0"),
+        ({"init": "robust", "n_init": "auto"}, "from restarts with robust centers, seed 0"),
+        ({"random_state": None}, "no seed"),
+        ({"init": START}, "3, from given centers"),
+        ({"init": lambda X, K, random_state: X[:K]}, "3, from centers of a function"),
+        ({"outlier_cutoff": 2}, "beyond the median plus 2 MAD of the cube roots"),
+        ({"outlier_rule": "paper"}, "beyond the median weighted distance plus 3.5 MAD"),
+        ({"l1_bound": "auto"}, "features as many as differ between the clusters, which took an"),
+        (
+            {"l1_bound": "auto"},
+            "2 of 6 features differ between the clusters; 2 hold 90% of the weight",
+        ),
+        (
+            {"trim": "auto"},
+            "trimming cases that are outlying by their distances: 0 cases of 60 left out",
+        ),
+        (
+            {"reweight": True},
+            "trimming cases that are outlying by their distances: 0 cases of 60 left out",
+        ),
+    ],
+)
+def test_settings_in_words(options, words):
+    assert words in " ".join(fit(X, **options).summary().split())
+
+
+def test_the_largest_weights_come_with_names():
+    model = fit(named(None), l1_bound=2.0)
+    frame = model.features_frame().sort_values("rank")
+    frame = frame[frame["selected"]]
+    pairs = zip(frame["feature"], frame["weight"], strict=True)
+    listed = ", ".join(f"{name} {weight:.3g}" for name, weight in pairs)
+    assert f"{len(frame)} of 6 have weight: {listed}" in " ".join(model.summary().split())
+
+
+def test_cases_are_named_the_farthest_first_and_ten_at_most():
+    outlying = X.copy()
+    outlying[40:55] += 1000 * np.arange(1, 16)[:, None]
+    model = fit(named([f"case {i}" for i in range(60)], outlying), trim=0.3, l1_bound=2.0)
+    text = " ".join(model.summary().split())
+    assert model.outliers_[40:55].all()
+    listed = ", ".join(f"case {i}" for i in range(54, 44, -1))
+    assert f"{model.outliers_.sum()} cases: {listed} and {model.outliers_.sum() - 10} more" in text
+
+
+def test_what_is_not_known_is_said():
+    text = " ".join(fit(incomplete()).summary().split())
+    assert "; of 1 case nothing is observed in the features that have weight" in text
+
+
+def test_a_cell_too_large_is_not_called_missing():
+    table = X.copy()
+    table[4] = 1e300
+    text = " ".join(fit(table, trim=0.1).summary().split())
+    assert "0 of 360 cells missing; of 1 case a cell is too large" in text
+    assert "nothing known" not in fit(X).summary()
+
+
+def test_warnings_are_kept():
+    model = RobustSparseKMeans(3, n_init=4, random_state=0, l1_bound=9, max_iter=1)
+    with pytest.warns(UserWarning, match=r"\.$") as said:
+        model.fit(incomplete())
+    assert model.warnings_ == [str(warning.message) for warning in said]
+    assert len(model.warnings_) >= 3
+    assert all(warning.filename == __file__ for warning in said)
+    text = model.summary()
+    assert "Warnings:" in text
+    for message in model.warnings_:
+        assert message[:100] in " ".join(text.split())
+    assert model.set_params(max_iter=300, l1_bound=2.0).fit(X).warnings_ == []
+    assert "Warnings:" not in model.summary()
+
+
+def test_long_and_broken_names_are_shortened():
+    frame = pd.DataFrame(incomplete(), columns=[c * 10_000 for c in "abcdef"])
+    frame.index = [f"{i}\n\t" + "long " * 2000 for i in range(60)]
+    model = fit(frame, l1_bound=2.0, max_iter=1)
+    assert max(map(len, lines_of(model))) < 100
+    assert len(lines_of(model)) < 40
+    assert "aaa... 0." in model.summary()
+    assert model.features_frame()["feature"][0] == "a" * 10_000
+
+
+def test_many_clusters_and_features_do_not_flood_it():
+    wide = np.random.default_rng(0).standard_normal((80, 300))
+    model = fit(wide, n_clusters=40, trim=0.2, n_init=1)
+    assert len(lines_of(model)) <= 26
+    assert "and 20 more" in " ".join(model.summary().split())
+
+
+def test_settings_changed_later_do_not_break_it():
+    model = fit(X, l1_bound=None).set_params(n_features=2, n_clusters=7, trim=0.4)
+    assert "all, with equal weights" in model.summary()
+    assert "3 clusters of 60 cases" in model.summary()
+
+
+def test_warnings_name_cases_as_the_frame_does():
+    outlying = make_contaminated("clump_rows", random_state=0).data
+    frame = pd.DataFrame(outlying, index=[f"patient {i}" for i in range(len(outlying))])
+    with pytest.warns(SmallClusterWarning, match="patient"):
+        RobustSparseKMeans(3, trim=0.1, l1_bound=3.5, random_state=0).fit(frame)
+
+
+# ---- Features in words
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((500, 49, 42, None, None), "49 of 500 features have weight, and 42 hold 90% of it"),
+        ((500, 49, 1, None, None), "49 of 500 features have weight, and 1 holds 90% of it"),
+        ((500, 1, 1, None, None), "1 of 500 features has weight"),
+        (
+            (2000, 1337, 600, 1337, 24),
+            "1,337 of 2,000 features differ between the clusters, and 24 are enough to separate "
+            "them",
+        ),
+        ((9, 9, 9, 5, 5), "5 of 9 features differ between the clusters"),
+        ((9, 1, 1, 1, 1), "1 of 9 features differs between the clusters"),
+        ((9, 1, 1, 0, 1), "0 of 9 features differ between the clusters"),
+    ],
+)
+def test_features_in_words(counts, words):
+    assert FeatureCounts(*counts).words == words
+
+
+def test_tiny_weights_are_not_said_to_matter():
+    """Two features hold the weight; 4.6e-08 is a weight above 0 and no more."""
+    model = fit(X, l1_bound=2)
+    model.feature_weights_ = np.array([0.8, 0.6, 4.6e-8, 4.6e-8, 0, 0])
+    assert count_features(model).words == "4 of 6 features have weight, and 2 hold 90% of it"
+
+
+def test_one_cluster_differs_from_nothing():
+    assert count_features(fit(X, n_clusters=1, l1_bound="auto")).n_different is None

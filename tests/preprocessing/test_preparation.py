@@ -1,0 +1,178 @@
+"""Preparer: what the data say of logarithms, counts, levels and scales, and the way back."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rskc import ColumnStandardizer, Preparer, RobustSparseKMeans
+from rskc.preprocessing.preparer import FLOORED, FROM_ZERO
+
+rng = np.random.default_rng(0)
+N, P = 120, 150
+AGES, AMOUNTS = rng.normal(45, 12, N), np.exp(rng.normal(8, 1.2, N))
+LEVELS = np.exp(rng.normal(5, 1.5, P))
+INTENSITIES = LEVELS * np.exp(rng.normal(0, 0.8, (N, P)) + rng.normal(0, 0.4, (N, 1)))
+RATIOS = rng.normal(0, 1, (N, 1200)) * rng.uniform(0.5, 1.5, 1200)
+DEPTHS = np.exp(rng.normal(0, 0.5, N))
+COUNTS = rng.poisson(np.outer(DEPTHS, np.exp(rng.normal(-1, 1.2, P)))).astype(float)
+
+
+@parametrize_with_checks([Preparer()])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def test_amounts_get_logarithms_and_columns_one_scale():
+    frame = pd.DataFrame({"age": AGES, "amount": AMOUNTS, "smoker": rng.integers(0, 2, N)})
+    made = Preparer().fit(frame)
+    assert_array_equal(made.log_ > 0, [False, True, False])
+    assert made.standardize_ == "columns"
+    Z = made.transform(frame)
+    assert_allclose(Z.std(axis=0), 1, atol=0.1)
+    assert made.describe().startswith("logarithms of 1 of 3 columns (amount); columns centered")
+    assert_allclose(made.inverse_transform(Z), frame, rtol=1e-9)
+
+
+def test_logarithms_do_not_depend_on_units():
+    one = Preparer().fit_transform(np.column_stack([AGES, AMOUNTS]))
+    other = Preparer().fit_transform(np.column_stack([AGES, 1000 * AMOUNTS]))
+    assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_intensities_of_many_features_get_logarithms_and_rows_one_level():
+    made = Preparer().fit(INTENSITIES)
+    assert (made.log_ == FROM_ZERO).all()
+    assert made.standardize_ == "rows"
+    assert len(set(made.unit_)) == 1
+    Z = made.transform(INTENSITIES)
+    assert np.ptp(Z.mean(axis=1)) < 1e-9
+    brighter = INTENSITIES * np.where(np.arange(N) == 3, 1.2, 1)[:, None]
+    assert abs(made.transform(brighter)[3] - Z[3]).max() < 0.2
+    back = made.inverse_transform(Z)  # as in the typical case
+    assert np.corrcoef(np.log(np.median(back, axis=0)), np.log(LEVELS))[0, 1] > 0.98
+
+
+def test_a_floor_or_a_background_below_zero_changes_nothing_of_that():
+    floored = np.maximum(INTENSITIES, np.quantile(INTENSITIES, 0.5))
+    assert (Preparer().fit(floored).log_ == FROM_ZERO).all()
+    noisy = INTENSITIES + rng.normal(0, np.quantile(INTENSITIES, 0.2), INTENSITIES.shape)
+    made = Preparer().fit(noisy)
+    assert (made.log_ == FROM_ZERO).all()
+    assert np.isfinite(made.transform(noisy)).all()
+
+
+def test_logarithms_of_ratios_get_none_again():
+    made = Preparer().fit(RATIOS)
+    assert not made.log_.any()
+    assert made.standardize_ == "rows"
+    assert Preparer().fit(RATIOS[:, :200]).is_idle  # few features in one unit
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+def test_counts_are_recognized_and_depth_goes(kind):
+    made = Preparer().fit(kind(COUNTS))
+    assert made.counts_
+    assert made.standardize_ == "columns"
+    Z = made.transform(kind(COUNTS))
+    assert sparse.issparse(Z) == (kind is not np.asarray)
+    twice = np.where(np.arange(N)[:, None] % 2, 2 * COUNTS, COUNTS)
+    again = made.transform(kind(twice))
+    Z, again = (each.toarray() if sparse.issparse(each) else each for each in (Z, again))
+    assert_allclose(Z, again, rtol=1e-9, atol=1e-12)
+    assert made.needs_all
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        rng.integers(0, 17, (N, 150)),  # pixels
+        rng.integers(1, 6, (N, 150)),  # answers
+        rng.integers(0, 2, (N, 150)),
+        np.log1p(COUNTS / DEPTHS[:, None]),
+    ],
+)
+def test_pixels_answers_and_logarithms_are_no_counts(X):
+    made = Preparer().fit(X)
+    assert not made.counts_
+    assert not made.log_.any()
+
+
+def test_pixels_stay_as_they_are():
+    X = rng.integers(0, 17, (N, 64)) * (rng.random(64) < 0.9)
+    assert Preparer().fit(X).is_idle
+
+
+def test_a_scale_of_floors_zeros_and_two_values_is_never_tiny():
+    floored = np.maximum(rng.normal(size=1000), 0.7)
+    rare = np.r_[np.zeros(990), np.ones(10)]
+    outlying = np.r_[rng.normal(size=997), 1e6, 1e6, 1e6]
+    X = np.column_stack([floored, rare, outlying, rng.normal(size=1000)])
+    made = Preparer(log=None, standardize="columns").fit(X)
+    spread = made.transform(X).std(axis=0)
+    assert_allclose(spread[[1, 3]], 1, atol=0.1)
+    assert 1 < spread[0] < 1.6
+    assert 0.9 < made.scale_[2] < 1.3
+    assert_allclose(ColumnStandardizer(scale="clipped").fit(X).scale_, made.scale_)
+
+
+def test_what_is_asked_for_is_done():
+    X = np.column_stack([AGES, AMOUNTS])
+    assert Preparer(log=None, standardize=None).fit(X).describe() == "nothing"
+    assert_allclose(Preparer(log=None, standardize=None).fit_transform(X), X)
+    assert_array_equal(Preparer(log="all").fit(X).log_, [FLOORED, FLOORED])
+    assert_array_equal(Preparer(log=[0]).fit(X).log_, [FLOORED, 0])
+    frame = pd.DataFrame(X, columns=["age", "amount"])
+    assert_array_equal(Preparer(log=["amount"]).fit(frame).log_, [0, FLOORED])
+    with pytest.raises(ValueError, match="log='weight' is no column of X"):
+        Preparer(log=["weight"]).fit(frame)
+    with pytest.raises(ValueError, match="standardize='all' must be one of"):
+        Preparer(standardize="all").fit(X)
+
+
+def test_rows_are_those_of_the_standardizer_where_asked_for():
+    from rskc import RowStandardizer
+
+    made = Preparer(log=None, standardize="rows", scale="mad").fit_transform(RATIOS)
+    assert_allclose(made, RowStandardizer().fit_transform(RATIOS))
+
+
+def test_missing_cells_stay_missing_and_change_no_decision():
+    holes = rng.random(INTENSITIES.shape) < 0.05
+    X = np.where(holes, np.nan, INTENSITIES)
+    made = Preparer().fit(X)
+    assert (made.log_ == FROM_ZERO).all()
+    assert_array_equal(np.isnan(made.transform(X)), holes)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_categories_beside_numbers_stay(library):
+    import polars as pl
+
+    frame = pd.DataFrame({"amount": AMOUNTS, "kind": np.tile(["a", "b", "c"], N // 3)})
+    made = Preparer().fit(frame if library == "pandas" else pl.from_pandas(frame))
+    out = made.transform(frame if library == "pandas" else pl.from_pandas(frame))
+    assert list(out["kind"]) == list(frame.kind)
+    assert_array_equal(made.log_, [FLOORED, 0])
+    assert abs(np.std(out["amount"].to_numpy()) - 1) < 0.1
+
+
+def test_a_prepared_table_finds_segments_that_dollars_hide():
+    income = np.exp(rng.normal(10, 1.0, 400))
+    group = rng.integers(0, 2, 400)
+    visits = rng.normal(10 + 8 * group, 1.5)
+    X = np.column_stack([income, visits, rng.normal(40, 12, 400)])
+    labels = make_pipeline(Preparer(), RobustSparseKMeans(2, random_state=0)).fit_predict(X)
+    assert max((labels == group).mean(), (labels != group).mean()) > 0.95
+
+
+def test_the_state_comes_back_from_plain_values():
+    X = np.column_stack([AGES, AMOUNTS])
+    made = Preparer().fit(X)
+    again = Preparer.from_plain(made.to_plain(), 2)
+    assert_allclose(again.transform(X), made.transform(X))
+    with pytest.raises(ValueError, match="does not fit the model"):
+        Preparer.from_plain(made.to_plain(), 3)
