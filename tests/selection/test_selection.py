@@ -19,7 +19,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from rskc import RobustSparseKMeans
+from rskc import RobustSparseKMeans, selection
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.selection import (
@@ -667,8 +667,18 @@ def test_sums_that_overflow_are_reported_as_in_a_fit():
 
 
 def test_the_gap_of_k_is_gone_and_says_what_to_use():
-    with pytest.raises(ImportError, match="use Stability or Clest"):
-        from rskc.selection import GapK  # noqa: F401
+    assert not hasattr(selection, "GapK")
+    with pytest.raises(AttributeError, match="use Stability or Clest"):
+        selection.GapK
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_predict"])
+def test_a_warning_of_the_chosen_model_names_the_users_line(method, few_repeats):
+    model = RobustSparseKMeans(2, max_iter=1, tol=0, n_init=1, random_state=0)
+    found = GapL1(model, n_jobs=1, progress=False, random_state=0)
+    with pytest.warns(UserWarning, match="Not converged") as said:
+        getattr(found, method)(make_simulation(model=1, random_state=0).data)
+    assert {warning.filename for warning in said} == {__file__}
 
 
 # ---- Prediction strength

@@ -203,9 +203,9 @@ REACH = 3.5
 # A feature in which the clump is this many deviations from every cluster, and farther than these
 # are from one another, shows outlying cells and not clusters.
 OUTLYING = 5.0
-# Of more suspect cases some evenly spaced ones are looked at; of the clusters, their first cases. Up
-# to 4,000 cases these are all, where that is no more than 4 million cells, so that no order of the
-# cases decides: with 500, one or two cases in 2,500 were set aside or not as they happened to lie.
+# Of more suspect cases some evenly spaced ones are looked at; of the clusters, their first cases.
+# Up to 4,000 cases these are all, where that is no more than 4 million cells: with 500, it was the
+# order of the cases that decided whether one of 2,500 was set aside, and then what was found.
 MOST_SUSPECTS, FEWEST_MEMBERS, MOST_MEMBERS, MEMBER_CELLS = 600, 500, 4000, 2**22
 
 

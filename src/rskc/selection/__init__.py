@@ -26,7 +26,7 @@ __all__ = [
 
 def __getattr__(name: str) -> None:
     if name == "GapK":
-        raise ImportError(
+        raise AttributeError(
             "rskc.selection has no GapK any more: on designs with known clusters it was right once "
             "in 18 times; use Stability or Clest for the number of clusters."
         )
