@@ -242,9 +242,9 @@ def silhouettes_chart(figure: Chart, summary: Chart) -> Chart:
     ]
     return {
         "title": "How clearly each case belongs",
-        "caption": "One bar a case: 1 if it lies on the center of its cluster, 0 if it is as near "
-        "to the next one. Clusters whose bars are long are clear; cases with short bars could "
-        "as well belong to the neighbor.",
+        "caption": "One bar per case: 1 if it lies on the center of its cluster, 0 if it is as "
+        "near to the next one. Clusters whose bars are long are clear; cases with short bars "
+        "could as well belong to the neighbor.",
         "key": key,
         "spec": chart(260, layers),
         "data": {"bars": figure["bars"], "means": figure["means"]},
