@@ -39,6 +39,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_files_formats.py": ("polars", "pyarrow", "openpyxl", "python_calamine", "anndata"),
     "test_preparation.py": ("polars",),
     "test_report.py": ("jinja2", "vl_convert", "altair", "polars"),
+    "test_pages.py": (*CLI, "playwright"),
+    "test_report_cells.py": ("jinja2", "vl_convert"),
     "test_report_browser.py": ("jinja2", "vl_convert", "playwright"),
     "test_reproduce.py": (*CLI, "matplotlib"),
     "test_runner.py": ("fcntl",),  # Windows has none

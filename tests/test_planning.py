@@ -19,7 +19,7 @@ from skips import skip_without
 # Shapes and settings that no constant of rskc.planning was settled on.
 FITS = {
     "tall": ("(150_000, 30)", "4, trim=.05, l1_bound=3.", "X"),
-    "automatic": ("(90_000, 40)", "3", "X"),
+    "automatic": ("(90_000, 40)", "4", "X"),
     "single": ("(60_000, 120)", "6, trim=.1, l1_bound=None", "X.astype('float32')"),
     "missing": ("(100_000, 25)", "4, trim=.02, l1_bound=2.", "with_missing(X)"),
     "blocks": ("(400_000, 30)", "4, trim=.05, l1_bound=2.", "in_blocks(X)"),

@@ -38,7 +38,7 @@ from rskc.utils.wording import count, in_bytes, in_time
 CLOCK = time.perf_counter
 # Cells of the first part, and how much larger each of the next is, while it takes less than this
 # many seconds.
-FIRST_CELLS, STEP, MOST_SECONDS = 2**17, 4, 3.0
+FIRST_CELLS, STEP, MOST_SECONDS = 2**17, 4, 2.0
 # Multiplications of a pass over a part of many cases: as long as one that has threads.
 LONG_WORK, MOST_CELLS = 60_000_000, 2**24
 # Cases of a part, for each cluster and at least.

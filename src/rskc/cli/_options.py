@@ -66,9 +66,9 @@ NAMES = {
     "Stability": "rskc select-k",
     "Clest": "rskc select-k --method clest",
     "GapL1": "rskc select-l1",
-    "TrimCurves": "rskc select-trim",
     "ColumnStandardizer()": "--standardize columns",
     "Preparer()": "--prepare auto",
+    "Preparer() in a pipeline": "--standardize columns",
     "RowStandardizer()": "--standardize rows",
 }
 
@@ -316,7 +316,7 @@ class EngineOptions:
     memory: str | None = option(
         LARGE,
         None,
-        "For blocks, such as 2GB; else half of the free.",
+        "For blocks, such as 2GB; else half the free.",
         metavar="AMOUNT",
     )
 

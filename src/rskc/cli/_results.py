@@ -99,6 +99,7 @@ class Result:
     warnings: list[Any]  # warnings and sentences
     seconds: float  # of clustering and searching
     command: list[str]
+    kept: Any = None  # of the searches of a saved model: what its page said of them
     whole: Counts | None = None  # over all cases, where data and model have some of them only
 
     @cached_property
@@ -183,7 +184,7 @@ class Result:
         preparer = self.data.preparer
         known = NAMES | ({"Preparer()": ""} if preparer.log == "auto" else {})
         if preparer.standardize_ == "columns":
-            return known | {"ColumnStandardizer()": ""}
+            return known | {"Preparer() in a pipeline": ""}
         force = [] if "--force" in self.command else ["--force"]
         asked, remedy = shlex.join(self.command), ["--standardize", "columns"]
         if " --prepare none" in asked:
@@ -191,7 +192,7 @@ class Result:
         standardized = shlex.join([*shlex.split(asked), *remedy, *force])
         if len(standardized) > LONGEST_COMMAND or self.command[1:2] != ["fit"]:
             return known
-        return known | {"ColumnStandardizer()": standardized}
+        return known | {"Preparer() in a pipeline": standardized}
 
     @cached_property
     def advice(self) -> list[dict[str, str]]:
@@ -222,6 +223,7 @@ class Result:
             data.X,
             names=self.names,
             searches=self.searches,
+            kept=self.kept,
             labels=data.table.labels,
             run={name: value for name, value in run.items() if value is not None},
             units=data.units,

@@ -31,9 +31,7 @@ LONG, LARGE_CELLS = 30.0, 2**24
 STAGES = {
     "Stability": "Choosing the number of clusters",
     "Clest": "Choosing the number of clusters by Clest",
-    "PredictionStrength": "Choosing the number of clusters by prediction strength",
     "GapL1": "Choosing the L1 bound",
-    "TrimCurves": "Choosing the trimming share",
     "GridSearch": "Comparing settings",
     "Exploration": "Fitting all settings",
 }
@@ -54,12 +52,23 @@ def work_on(
     """Work on a table in memory or, if it is too large or asked for, block by block."""
     place = place_of(table, engine)
     if not place.in_blocks:
-        yield Work(read, _write, place.why)
+        with blocks_suggested():
+            yield Work(read, _write, place.why)
         return
     from rskc.cli import _blocks
 
     with _blocks.dask_configured(engine, n_threads, console):
         yield Work(_blocks.read_blocks, _blocks.write_results, place.why)
+
+
+@contextmanager
+def blocks_suggested() -> Iterator[None]:
+    """Add to an error about memory that tables need not be in it as a whole."""
+    try:
+        yield
+    except MemoryError as error:
+        error.add_note("of a Parquet or .npy file, --engine dask has only some blocks in memory")
+        raise
 
 
 def _write(folder: Path | None, result: Result, *, report: bool, title: str | None) -> Result:

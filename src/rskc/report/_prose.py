@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
-from rskc.inputs.columns import MUCH, SKEWED
+from rskc.inputs.columns import SKEWED
 from rskc.report._meaning import LOW_SILHOUETTE
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
@@ -43,8 +43,8 @@ ALARMS = frozenset(
 
 
 Names = Mapping[str, str]
-STANDARDIZE = "ColumnStandardizer()"  # a name that is empty where this was done already
-UNSTANDARDIZED = "numbers not standardized"  # a kind of warning
+STANDARDIZE = "Preparer() in a pipeline"  # a name that is empty where this was done already
+ON_UNITS = {"numbers not standardized", "units differ"}  # kinds of warnings
 # Of each kind of warning, what to do about it, where there is no room for all of it. {start} is the
 # warning itself up to the list of names.
 IN_BRIEF = {
@@ -63,6 +63,7 @@ IN_BRIEF = {
     "many outlying cells": "{start}; try a larger {n_clusters}.",
     "numbers not standardized": "Some numbers vary far more than categories do, and take most of "
     "the weight; standardize them.",
+    "units differ": "{start}; if units differ, try {Preparer() in a pipeline}",
     "unobserved features": "{start}; leave them out.",
     "hardly observed cases": "{start}; leave them out, or find the missing cells.",
 }
@@ -80,7 +81,6 @@ def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[st
         _gradient,
         _many_outliers,
         _unstable,
-        _units,
         _warned,
         _one_cluster,
         _skewed,
@@ -144,27 +144,13 @@ def _unstable(facts: dict[str, Any]) -> Pairs:
     low = [f"{k} ({value:.2f})" for k, value in enumerate(stability or []) if value < UNSTABLE]
     if low:
         fewer = facts["names"].with_value("n_clusters", K - 1)
-        remedy = f"try {fewer}" if K > 2 else "do not rely on it"
-        some = "other cases would give another one" if len(low) == 1 else "others come by chance"
+        remedy = f"try {fewer}" if K > 2 else "do not rely on the result"
+        one, many = "cluster has", "clusters have"
         yield (
             "Unstable clusters",
-            f"Cluster{'s' * (len(low) > 1)} {sentence_list(low, 3)}, by the median Jaccard index: "
-            f"{some}; {remedy}.",
+            f"{count(len(low), one, many)} a low median Jaccard index over half-samples: "
+            f"{sentence_list(low, 3)}. Other cases would give other clusters; {remedy}.",
         )
-
-
-def _units(facts: dict[str, Any]) -> Pairs:
-    spreads, remedy = facts["data"]["spreads"], facts["names"][STANDARDIZE]
-    if spreads is None or spreads["ratio"] < MUCH or not remedy:
-        return
-    if UNSTANDARDIZED in facts["warning_kinds"]:  # which says so already
-        return
-    largest, small = (cleaned(spreads[name], 24) for name in ("largest", "small"))
-    times = number(float(f"{spreads['ratio']:.2g}"))
-    yield (
-        "Units differ",
-        f"{largest} spreads {times} times as far as {small}; if units differ, try {remedy}",
-    )
 
 
 def _warned(facts: dict[str, Any]) -> Pairs:
@@ -180,7 +166,7 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     why = "With one cluster there is nothing to separate, and no weights to learn"
     remedy = f"try two or more, or {facts['names']['Stability']}"
     if tables:
-        why = "The search found no clusters that it can vouch for: all cases are one group"
+        why = "The search found no reliable clusters: all cases are one group"
         remedy = f"give {facts['names']['n_clusters']}"
     if tables and not tables[0]["rows"]:
         why = "There are too few cases to look for clusters"
@@ -192,8 +178,8 @@ def _skewed(facts: dict[str, Any]) -> Pairs:
     if skewness is not None and skewness >= SKEWED and remedy:
         yield (
             "Skewed features",
-            "Most are skewed, as intensities and amounts are; if none is negative, cluster their "
-            f"logarithms ({remedy}).",
+            "Most features are skewed, as intensities and amounts are; if no value is negative, "
+            f"cluster their logarithms ({remedy}).",
         )
 
 
@@ -264,7 +250,7 @@ def _one_feature(facts: dict[str, Any]) -> Pairs:
         return
     if bound <= 1 + 1e-9 and not result["automatic"]:  # it was asked for
         return
-    if any(_units(facts)) or UNSTANDARDIZED in facts["warning_kinds"]:  # which say so already
+    if ON_UNITS & set(facts["warning_kinds"]):  # which say so already
         return
     spreads, remedy = facts["data"]["spreads"], "leave it out to see whether there are others."
     if "drop" in facts["names"]:
@@ -288,7 +274,7 @@ def _separation(facts: dict[str, Any]) -> Pairs:
         yield (
             "Clusters overlap",
             f"The mean silhouette is {mean:.2f}: many cases are about as near to another center; "
-            f"see with {facts['names']['Stability']} whether there are clusters.",
+            f"check with {facts['names']['Stability']} whether there are clusters.",
         )
         return
     low = [c for c in facts["clusters"] if (c["silhouette"] or 1) < LOW_IN_CLUSTER]
@@ -317,12 +303,11 @@ def _trimming(facts: dict[str, Any]) -> Pairs:
             f"others pull at the centers; {remedy}",
         )
     elif n_trim >= 4 and outlying < n_trim / 4:
-        found = f"only {outlying:,} look like outliers"
+        who = {0: "none looks like an outlier", 1: "only 1 looks like an outlier"}
+        found = who.get(outlying, f"only {outlying:,} look like outliers")
         yield (
             "Fewer outliers than trimmed",
-            f"{count(n_trim, 'case')} are trimmed by each rule and "
-            f"{found if outlying else 'none looks like an outlier'}: good cases are left out; "
-            f"{remedy}",
+            f"Each rule trims {n_trim:,} cases, but {found}: good cases are left out; {remedy}",
         )
 
 
@@ -342,8 +327,8 @@ def _missing(facts: dict[str, Any]) -> Pairs:
     if data["n_infinite"]:
         yield (
             "Cells too large",
-            f"{count(data['n_infinite'], 'case')} with a cell so large that no distance can be "
-            "computed; correct it, or leave it empty.",
+            f"{count(data['n_infinite'], 'case has', 'cases have')} a cell so large that no "
+            "distance can be computed; correct it, or leave it empty.",
         )
 
 

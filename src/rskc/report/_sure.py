@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.report._facts import Facts
+from rskc.report._searches import sections_of
+from rskc.selection.findings import p_value
 from rskc.selection.firmness import (
     is_about,
     stability_among,
@@ -21,24 +23,30 @@ FOUND_AGAIN = 0.75  # share of the half-samples that select a feature
 # From which stability on a cluster is called so.
 WORDS = {0.85: "stable", 0.6: "fairly stable", 0.0: "unstable"}
 MOST_NAMES = 12
-LEAST_P = 0.001  # smaller ones are not told apart: references are few
 
 
-class Known(NamedTuple):
-    """Columns of the tables of cases and features, None where nothing is known."""
+class Searched(NamedTuple):
+    """What searches found, as the page says it and the file of a model keeps it."""
 
-    cases: np.ndarray | None  # stability
-    features: np.ndarray | None  # selection probabilities
+    sections: list[dict[str, Any]]
+    sure: dict[str, Any] | None  # of a stability search, as the rest
+    clusters: list[float] | None = None  # stability, where the search is about the model
+    cases: np.ndarray | None = None  # stability
+    features: np.ndarray | None = None  # selection probabilities
 
 
-def known_by_half_samples(facts: Facts, searches: Any) -> Known:
-    """Return what a stability search knows of the cases and features of the page."""
+def searched(facts: Facts, searches: Any) -> Searched:
+    """Return what searches found, and what half-samples know of the clusters of the page."""
+    said = Searched(sections_of(searches), how_sure(facts, searches))
     search = stability_for(searches, facts.model)
     if search is None or facts.K == 1:
-        return Known(None, None)
+        return said
     is_whole = facts.n == search.n_samples_  # of large tables, the page shows some of the cases
-    cases = stability_of_cases(search, 0, facts.n) if is_whole else None
-    return Known(cases, search.selection_probabilities_)
+    return said._replace(
+        clusters=search.cluster_stability_.tolist(),
+        cases=stability_of_cases(search, 0, facts.n) if is_whole else None,
+        features=search.selection_probabilities_,
+    )
 
 
 def how_sure(facts: Facts, searches: Any) -> dict[str, Any] | None:
@@ -89,7 +97,7 @@ def _cloud(search: Stability) -> str:
         return f"{question} This was not tested: no reference sets were drawn."
     if shown.empty:
         return f"{question} This was not tested: no number was stable enough to be compared."
-    figures = [f"p {_p_value(row.p_value)} for {row.n_clusters}" for row in shown.itertuples()]
+    figures = [f"p {p_value(row.p_value)} for {row.n_clusters}" for row in shown.itertuples()]
     asked = f"{search.level:g} or less is required{' once' if len(figures) > 1 else ''}"
     if (shown.p_value <= search.level).any():
         answer = "These are not: simulated data without clusters split into less compact parts"
@@ -99,10 +107,6 @@ def _cloud(search: Stability) -> str:
         f"{question} {answer} ({listed(figures, 4)}; {asked}). Take p as a guide and not as proof: "
         "it does not account for the choice of the number and of the features."
     )
-
-
-def _p_value(p: float) -> str:
-    return f"below {LEAST_P:g}" if p < LEAST_P else f"= {number(p, 2)}"
 
 
 def _other(search: Stability, facts: Facts) -> str:
