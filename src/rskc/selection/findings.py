@@ -180,7 +180,7 @@ def _(search: Stability) -> Finding:
         for row, value in zip(table.rows, search.table_[name], strict=True):
             row[place] = write(value)
     suggestion = f"Half-samples suggest {clusters(K)}. " if table.rows else ""
-    nearly = f", or {search.nearly:g} if any two neighboring clusters are separated"
+    nearly = f", or {search.near_threshold:g} if any two neighboring clusters are separated"
     return Finding(
         title="How many clusters: half-samples",
         headline=f"{suggestion}{search.reason_}",
@@ -189,11 +189,11 @@ def _(search: Stability) -> Finding:
         rule="All cases are clustered, and so are random halves of them. The stability of a "
         "cluster is its median Jaccard index over the halves: 1 if they find the same cases, 0 if "
         "none of them. A number of clusters is stable if the least stable one reaches "
-        f"{search.threshold:g}{nearly if search.nearly < search.threshold else ''}. The largest "
-        "stable number is chosen whose clusters are more compact than parts of a single one, in "
-        f"simulated data, would be (p at most {search.level:g}; – where not compared), unless "
-        "cases that did not make them show no gap between neighbors: slices of a gradient. A "
-        "stable cluster is not necessarily a meaningful one: check what its cases have in common.",
+        f"{search.threshold:g}{nearly if search.near_threshold < search.threshold else ''}. The "
+        "largest stable number is chosen whose clusters are more compact than parts of a single "
+        f"one, in simulated data, would be (p at most {search.level:g}; – where not compared), and "
+        "have gaps between them: without gaps they are slices of a gradient. A stable cluster is "
+        "not necessarily a meaningful one: check what its cases have in common.",
         sample=_sample(search),
         suggests={"n_clusters": K},
         table=table,
