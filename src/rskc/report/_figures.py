@@ -15,6 +15,7 @@ from rskc.model.fitted import number_names, number_weights, units_of
 from rskc.model.outliers import Distances
 from rskc.pictures import models as pictures
 from rskc.pictures.models import FLAGS, AssignedCases
+from rskc.report._cells import outlying
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
@@ -36,6 +37,8 @@ def figures_of(facts: Facts) -> dict[str, Any]:
         figures["outliers"] = outliers(facts)
         if not is_one:
             figures["cells"] = cells(facts)
+        if facts.cells is not None and len(facts.cells.cases):
+            figures["outlying"] = outlying(facts)
         if facts.silhouette is not None:
             figures["silhouettes"] = silhouettes(facts)
     return figures

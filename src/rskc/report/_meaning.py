@@ -121,8 +121,12 @@ def _on_outliers(summary: Mapping[str, Any]) -> str:
 
 
 def _on_cells(summary: Mapping[str, Any]) -> str:
-    words = summary["result"].get("cells")  # of earlier versions nothing is known
-    return f"{words[0].upper()}{words[1:]}. They take no part in the centers." if words else ""
+    words, cells = summary["result"]["cells"], summary["cells"]
+    if not words:
+        return ""
+    them = "It takes" if cells and cells["n_cells"] == 1 else "They take"
+    rest = f" {them} no part in the centers." if cells else ""
+    return f"{words[0].upper()}{words[1:]}.{rest}"
 
 
 def _on_missing(summary: Mapping[str, Any]) -> str:

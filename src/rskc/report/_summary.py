@@ -18,6 +18,7 @@ from rskc.metrics import classification_error_rate, sensitivity
 from rskc.model.fitted import units_of
 from rskc.model.summary import bounds_cells, count_features, words_on_cells
 from rskc.pictures import models as pictures
+from rskc.report._cells import cells_of
 from rskc.report._clusters import Told, clusters_of, mean_silhouette
 from rskc.report._facts import (
     Facts,
@@ -35,6 +36,7 @@ from rskc.report._searches import sections_of
 from rskc.report._sure import how_sure, known_by_half_samples
 from rskc.selection.firmness import stability_for
 from rskc.utils.snippets import LONGEST, in_python, parameters_of, snippet_of
+from rskc.utils.webpage import identity
 from rskc.utils.wording import cleaned, count, number, percent
 from rskc.versions import environment
 
@@ -94,6 +96,7 @@ def summarize(
     known, sure = known_by_half_samples(facts, searches), how_sure(facts, searches)
     numbers, told = _numbers(facts, searches), Told(facts, known.features)
     summary = {
+        "identity": identity("report", facts.labels),
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         **numbers,
         "clusters": [
@@ -145,6 +148,7 @@ def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
         "data": _data(facts),
         "result": _result(facts),
         "clusters": clusters_of(facts),
+        "cells": cells_of(facts),
         "warnings": warnings,
         "warning_kinds": list(kinds) if kinds else [""] * len(warnings),
         "searches": sections_of(searches),

@@ -133,6 +133,7 @@ def render(summary: dict[str, Any]) -> str:
             style=markup(palette_style() + _read("style.css")),
             scripts={name: markup(script) for name, script in scripts.items()},
             policy=content_policy(scripts.values()),
+            identity=markup(summary["identity"]),
             drawn=markup(embedded_json(drawn)),
             tables=markup(embedded_json(tables)),
             names=markup(embedded_json([cluster["name"] for cluster in summary["clusters"]])),

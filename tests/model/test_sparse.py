@@ -553,7 +553,7 @@ def test_names_beside_a_matrix(tmp_path, end):
 
 def test_the_command_line_leaves_sparse_tables_sparse(tmp_path):
     skip_without("typer", "rich", "polars", "jinja2", "vl_convert", "psutil")
-    from test_cli import refused, run
+    from commands import refused, run
 
     X = thin(80, 12)
     sparse.save_npz(tmp_path / "t.npz", sparse.csr_matrix(X))

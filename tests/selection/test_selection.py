@@ -35,7 +35,7 @@ from rskc.selection.clest import most_below, paper_rule
 from rskc.selection.gap import within_one_error
 from rskc.selection.strength import prediction_strength
 
-FOLDER = Path(__file__).parent / "reference"
+FOLDER = Path(__file__).parents[1] / "reference"
 QUIET = {"progress": False, "random_state": 0}
 ALONE = {**QUIET, "n_jobs": 1}
 MODEL = RobustSparseKMeans(l1_bound=4, trim=0.05)

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from commands import labels, refused, run
 from rskc.cli import _console, _terminal
 from rskc.files import read_model
 from rskc.utils.wording import number, percent
-from test_cli import labels, refused, run
 
 rng = np.random.default_rng(0)
 N = 40

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from commands import refused, run
 from rskc.cli import _blocks, _work
 from rskc.cli._results import Counts
 from rskc.files import TableError, _parquet, blocks, open_blocks, read_model, read_table
-from test_cli import refused, run
 
 FILES = {"labels.csv", "features.csv", "markers.csv", "summary.json", "model.rskc", "report.html"}
 N = 240

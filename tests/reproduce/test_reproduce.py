@@ -30,7 +30,7 @@ from rskc.reproduce import (
 from rskc.reproduce.plain import naive_method, plain_method
 from rskc.solver import Problem
 
-REFERENCE = Path(__file__).parent / "reference"
+REFERENCE = Path(__file__).parents[1] / "reference"
 MODELS = ("clean", "model 1", "model 2")
 
 

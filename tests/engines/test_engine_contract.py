@@ -14,20 +14,22 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from engine_kinds import KINDS
-from rskc.engines import Assignment, Frame, MemoryEngine
-from rskc.engines.memory.ops import NUMPY_OPS as NUMPY
-from test_missing import plain_between, plain_distances, plain_means
-from test_passes import (
+from definitions import (
     SHAPES,
     own_columns,
     partitions,
+    plain_between,
+    plain_distances,
+    plain_means,
     plain_sums,
     plain_trim,
     squared_distances,
     whole,
     whole_weights,
 )
+from engine_kinds import KINDS
+from rskc.engines import Assignment, Frame, MemoryEngine
+from rskc.engines.memory.ops import NUMPY_OPS as NUMPY
 
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])

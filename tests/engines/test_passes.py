@@ -12,6 +12,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
+from definitions import (
+    LARGE,
+    own_columns,
+    partitions,
+    plain_sums,
+    squared_distances,
+    whole,
+    whole_weights,
+)
 from engine_kinds import threads_everywhere
 from rskc.engines import Assignment, Sums, engine_for, passes_numpy
 from rskc.engines.descent import descend_by_passes
@@ -34,7 +43,6 @@ each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 seeds = st.integers(0, 2**32 - 1)
 
 # More cases than one block, one stripe of sums (2048) and the buckets of the selection (1024).
-LARGE = 20_011
 
 
 @pytest.fixture(autouse=True)
@@ -55,41 +63,7 @@ def table_of(passes, X, weights, threads=1):
     return engine_of(passes, X, threads=threads)._columns_table(weights, X.dtype)
 
 
-def whole(rng, shape, dtype=np.float64, size=8):
-    return rng.integers(-size, size + 1, shape).astype(dtype)
-
-
-def whole_weights(rng, rows, q):
-    """Some of them 0, but not the first."""
-    weights = rng.integers(0, 4, (rows, q)).astype(float)
-    weights[:, 0] += 1
-    return weights
-
-
 # ---- Definitions
-
-
-def squared_distances(X, centers, weights):
-    """Weighted squared distance of each case to each center, (runs, n, K)."""
-    X, weights = X.astype(np.float64), np.broadcast_to(weights, (len(centers), X.shape[1]))
-    return np.einsum("rikj,rj->rik", (X[None, :, None] - centers[:, None]) ** 2, weights)
-
-
-def own_columns(values, labels):
-    return np.take_along_axis(values, labels[:, :, None], axis=2)[:, :, 0]
-
-
-def plain_trim(labels, costs, m):
-    groups = labels.copy()
-    for group, cost in zip(groups, costs, strict=True):
-        group[np.argsort(-cost, kind="stable")[:m]] = -1
-    kept = [cost[group >= 0].sum(dtype=float) for group, cost in zip(groups, costs, strict=True)]
-    return groups, np.array(kept)
-
-
-def plain_sums(X, groups, K):
-    members = groups[:, None, :] == np.arange(K)[:, None]
-    return Sums(members @ X.astype(np.float64), members.sum(axis=2).astype(float))
 
 
 def within_sum(X, weights, group, K):
@@ -222,22 +196,6 @@ def call_trim(passes, labels, costs, m, threads=1):
     )
 
 
-LADDER = np.arange(LARGE) % (1 + LARGE // 32)  # 0 wherever the sample of the selection looks
-SHAPES = {
-    "continuous": lambda rng: rng.exponential(size=LARGE),
-    "few levels": lambda rng: rng.integers(0, 5, LARGE),
-    "all alike": lambda rng: np.ones(LARGE),
-    "rising": lambda rng: np.arange(LARGE),
-    "falling": lambda rng: np.arange(LARGE)[::-1],
-    "one at the top": lambda rng: np.arange(LARGE) == 777,
-    "mostly 0": lambda rng: rng.random(LARGE) * (rng.random(LARGE) < 0.01),
-    "of all sizes": lambda rng: 10.0 ** rng.uniform(-30, 30, LARGE),
-    "infinite, and 0 of either sign": lambda rng: rng.choice([0.0, -0.0, 1.0, 2.0, np.inf], LARGE),
-    "sample misled": lambda rng: np.where(LADDER == 0, 0, 1 + rng.random(LARGE)),
-    "sample misled upwards": lambda rng: np.where(LADDER == 0, 9 + rng.random(LARGE), 1),
-}
-
-
 # ---- Sums and distances
 
 
@@ -276,12 +234,6 @@ def test_the_order_of_the_cases_does_not_matter(passes):
 
 
 # ---- Single moves
-
-
-def partitions(rng, runs, n, K, m):
-    """Random groups with m trimmed cases each, as many in one cluster as in another."""
-    group = np.r_[np.full(m, -1), np.arange(n - m) % K].astype(np.int32)
-    return np.array([rng.permutation(group) for _ in range(runs)])
 
 
 def move(passes, X, weights, groups, K, threads=1):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from commands import labels, refused, run
 from rskc import RobustSparseKMeans
 from rskc.exceptions import ColumnWarning
 from rskc.files import open_blocks, read_table
@@ -21,7 +22,6 @@ from rskc.inputs.columns import (
     skewness_of,
     spreads_of,
 )
-from test_cli import labels, refused, run
 
 rng = np.random.default_rng(0)
 N = 40

@@ -264,3 +264,13 @@ def test_a_wrong_setting_of_the_estimator_is_refused():
             np.random.default_rng(0).normal(size=(40, 3)),
             estimator=RobustSparseKMeans(l1_bound=0.5),
         )
+
+
+def test_clusters_far_apart_are_no_outlying_cells():
+    """A fifth of the cases far from the middle of some columns: a cluster, and no bad cells."""
+    X = np.random.default_rng(0).normal(size=(140, 20))
+    X[:30, :4] += 9.0
+    X[30:80, 4:8] += 9.0
+    search = _search(X, [2, 3, 4], n_splits=5, estimator=RobustSparseKMeans(2, random_state=0))
+    assert search.n_clusters_ == 3
+    assert search.best_estimator_.cell_cutoff_ is None

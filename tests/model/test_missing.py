@@ -18,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import rand_score
 from sklearn.utils import get_tags
 
+from definitions import plain_between, plain_distances, plain_means
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
 from rskc.engines import Frame, MemoryEngine, engine_for, passes_numpy
@@ -88,36 +89,6 @@ def quiet_fit(model, X):
 
 
 # ---- The definition, in plain NumPy
-
-
-def plain_distances(X, centers, weights):
-    """d(i, k) over the features observed in both, scaled up by the observed weight."""
-    squares = (X[:, None, :] - centers) ** 2
-    seen = ~np.isnan(squares) * weights
-    sums, observed = np.nansum(seen * squares, axis=2), seen.sum(axis=2)
-    out = np.full(sums.shape, np.inf)
-    return np.divide(sums * weights.sum(), observed, out=out, where=observed > 0)
-
-
-def plain_means(X, groups, K):
-    """Means over observed cells."""
-    means = np.full((K, X.shape[1]), np.nan)
-    for k, j in np.ndindex(*means.shape):
-        cells = X[groups == k, j]
-        if not np.isnan(cells).all():
-            means[k, j] = np.nanmean(cells)
-    return means
-
-
-def plain_between(X, groups, K, made_with):
-    """B_j, each case's terms carrying the factor all weight / observed weight."""
-    kept = groups >= 0
-    X, groups = X[kept], groups[kept]
-    observed = ~np.isnan(X) @ made_with
-    factor = np.divide(made_with.sum(), observed, out=np.zeros(len(X)), where=observed > 0)
-    mean = plain_means(X, np.zeros(len(X), int), 1)
-    own = plain_means(X, groups, K)[groups]
-    return np.nansum(factor[:, None] * ((X - mean) ** 2 - (X - own) ** 2), axis=0)
 
 
 def plain_within(X, groups, K, weights):
@@ -565,7 +536,7 @@ class Golden(NamedTuple):
 @cache
 def goldens():
     """The tables with missing cells, by name."""
-    files = sorted((Path(__file__).parent / "reference").glob("golden*.json.gz"))
+    files = sorted((Path(__file__).parents[1] / "reference").glob("golden*.json.gz"))
     records = [json.loads(gzip.decompress(path.read_bytes())) for path in files]
     return {
         r["case"]: Golden(r["case"], np.array(r["data"], float), r["K"], r["runs"])

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from definitions import whole, whole_weights
 from engine_kinds import KINDS, to_strict
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
@@ -21,7 +22,6 @@ from rskc.inputs.case_weights import masses_of, unit_of
 from rskc.solver import search as search_module
 from rskc.solver.search import search_cases
 from skips import skip_without
-from test_passes import whole, whole_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 

@@ -126,5 +126,6 @@ def test_refusals_name_the_option(here, wrong, words):
 def test_fit_names_the_explorer(here):
     result = run("fit", "table.csv", "-k", "3", "--n-init", "2", "--no-report", "--drop", "f")
     assert result.stdout.rstrip().endswith(
-        "All other settings on one page: rskc explore table.csv --drop f"
+        "All other settings on one page: rskc explore table.csv --drop f --out "
+        "table-rskc/explorer.html"
     )

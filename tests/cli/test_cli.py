@@ -25,6 +25,7 @@ from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
 import rskc
+from commands import labels, refused, run
 from rskc.cli import tour
 from rskc.cli._commands import app
 from rskc.cli._output import results_folder
@@ -35,27 +36,6 @@ from rskc.files import read_model
 
 FILES = {"labels.csv", "features.csv", "markers.csv", "summary.json", "model.rskc", "report.html"}
 HOSTILE = ["=cmd()", 'say "hi"', "two\nlines", "😀", "\u202eabc", "a,b", "[red]x[/]", "\x1b[31mz"]
-
-
-def run(*args, code=0):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    told = f"{result.stdout}\n{result.stderr}"
-    assert result.exit_code == code, told
-    return result
-
-
-def refused(*args, code=1):
-    """The one sentence that a command refuses something with."""
-    result = run(*args, code=code)
-    assert result.stdout == ""
-    assert result.stderr.startswith("rskc: ")
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.stderr
-    return result.stderr
-
-
-def labels(folder, name="labels.csv"):
-    return pd.read_csv(Path(folder) / name)
 
 
 @pytest.fixture(scope="module")
@@ -799,7 +779,7 @@ def test_the_demo_leaves_pages_and_can_be_repeated(here, few_repeats, monkeypatc
     page = Path("tour/expression-rskc/report.html").read_text("utf-8")
     assert "How many clusters: half-samples" in page
     assert "4 fits to 90 cases" in told
-    assert "A tour of rskc" in Path("tour/expression-explorer.html").read_text("utf-8")
+    assert "A tour of rskc" in Path("tour/expression-rskc/explorer.html").read_text("utf-8")
     Path("tour/expression.csv").write_text("mine", "utf-8")
     assert "--force" in refused("demo", "--out", "tour")
 
