@@ -99,12 +99,14 @@ def is_a_sequence(cells: np.ndarray, labels: np.ndarray) -> bool:
     """
     if np.count_nonzero(np.diff(labels)) >= 2 * (labels.max() + 1):
         return False
-    filled = np.nan_to_num(cells - np.nanmean(cells, axis=0))
+    known = np.ma.masked_invalid(cells)
     steps = expected = 0.0
     for k in np.unique(labels):
-        members = filled[labels == k]
-        for part in np.array_split(members, -(-len(members) // SUCCESSIVE)):
-            if len(part) > 1:
-                steps += (np.diff(part, axis=0) ** 2).sum()
-                expected += 2 * (len(part) - 1) * part.var(axis=0, ddof=1).sum()
+        members = np.flatnonzero(labels == k)
+        for cases in np.array_split(members, -(-len(members) // SUCCESSIVE)):
+            part = known[cases]
+            differences = part[1:] - part[:-1]
+            spread = differences.count(axis=0) * part.var(axis=0, ddof=1)
+            steps += (differences**2).filled(0).sum()
+            expected += 2 * np.ma.filled(spread, 0).sum()
     return bool(steps < MAX_STEP * expected)
