@@ -748,16 +748,27 @@ def test_checkpoints_go_on_and_are_not_mixed_up(here):
 
 
 def test_report_from_a_saved_result(here):
-    run(*QUICK, "--standardize", "rows")
+    run(*QUICK, "--standardize", "rows", "--no-report")
     run("report", "table-rskc", "table.csv", "--title", "My page")
-    assert "My page" in Path("report.html").read_text("utf-8")
+    assert "My page" in Path("table-rskc/report.html").read_text("utf-8")
     assert "--force" in refused("report", "table-rskc", "table.csv")
     result = run("report", "table-rskc/model.rskc", "table.csv", "-o", "a/b.html", "--json")
     assert json.loads(result.stdout)["warnings"] == []
 
 
+def test_report_of_a_saved_result_keeps_what_searches_found(here, few_repeats):
+    run("fit", "table.csv", "--no-report", "--drop", "gene3")
+    run("report", "table-rskc", "table.csv")
+    pages = [Path("table-rskc/report.html").read_text("utf-8")]
+    run("fit", "table.csv", "--drop", "gene3", "--force")
+    pages.append(Path("table-rskc/report.html").read_text("utf-8"))
+    for part in (r'id="sure">.*?</section>', r'id="searches">.*?</details>'):
+        again, first = (re.search(part, page, re.DOTALL)[0] for page in pages)
+        assert again == first
+
+
 def test_report_doubts_another_table(here, frame):
-    run(*QUICK)
+    run(*QUICK, "--no-report")
     frame.to_csv("same.csv", index=False, lineterminator="\r\n")
     result = run("report", "table-rskc", "same.csv")
     assert "not, byte by byte, the file of the fit" in result.stderr

@@ -179,6 +179,10 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "command": result.command,
         "title": title,
     }
+    if result.searches:
+        from rskc.report import to_keep
+
+        extra["searches"] = to_keep(result.model, data.X, result.searches)
     write_csv(result.features, folder / "features.csv")
     write_csv(result.markers, folder / "markers.csv")
     if result.cells is not None:

@@ -37,6 +37,7 @@ from rskc.inputs.validation import (
 from rskc.model.bounding import shows_outlying_cells
 from rskc.model.cells import extreme_columns, wrapped
 from rskc.model.fitting import fit, make_engine, make_starts
+from rskc.selection.callbacks import Announcer, WithCallbacks, tearing_down
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, check_max_samples, draw, gather, with_length
@@ -60,7 +61,7 @@ FOR_TASKS = {"trim": 0.1, "l1_bound": "half"}
 
 
 @dataclass(eq=False, repr=False)
-class Search(MetaEstimatorMixin, BaseEstimator):
+class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
     """Base class: ``fit`` runs the tasks of a search, decides, and refits a model.
 
     The fields of a search are its parameters: the dataclass writes the ``__init__`` that only
@@ -79,6 +80,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
     __metadata_request__fit_predict = {"sample_weight": UNUSED}  # noqa: RUF012
 
+    @tearing_down
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Search, decide, and fit the model that was chosen.
 
@@ -118,8 +120,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             self._drawn = draw(n, weights, most, int(store.identity["seed"]))
             sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
             store.claim("data", _hash_of(sample))
-            n_cells = sample.shape[0] * sample.shape[1]
-            with closing(Runner(store, jobs, self.progress, n_cells)) as runner:
+            n_cells, announcer = sample.shape[0] * sample.shape[1], Announcer(self, X)
+            with closing(Runner(store, jobs, self.progress, n_cells, announcer)) as runner:
                 self._search(self._without_extremes(sample), runner)
         self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
         model = clone(self.estimator).set_params(**self._chosen())
@@ -128,6 +130,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_ = model
         self._refit(X, {} if given is None else {"sample_weight": given}, sample.X is table)
         del self._drawn
+        announcer.end()
         return self
 
     def predict(self, X: Any) -> Any:
