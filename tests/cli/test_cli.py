@@ -243,7 +243,7 @@ def test_hostile_names_do_no_harm(here, frame):
         (("select-k", "table.csv", "-k", "2-40", "--drop", "group"), "--clusters=40"),
         (("select-k", "table.csv", "--splits", "0", "--drop", "group"), "--splits=0"),
         (("select-l1", "table.csv", "-k", "1", "--drop", "group"), "--clusters=1"),
-        (("select-trim", "table.csv", "-k", "3", "--trims", "0,2", "--drop", "group"), "trims"),
+        (("compare", "table.csv", "-k", "3", "--trims", "0,2", "--drop", "group"), "trims"),
         (("predict", "table.csv", "table.csv"), "not a model"),
         (("predict", "no.rskc", "table.csv"), "is not there"),
         (("predict", ".", "table.csv"), "no model.rskc"),
@@ -594,7 +594,6 @@ def test_models_of_the_library_are_welcome(here, frame):
 SEARCHES = {
     "select-k": ("-k", "2-4", "--splits", "3", "--references", "19", "--n-init", "2"),
     "select-l1": ("-k", "3", "--bounds", "3", "--permutations", "2", "--n-init", "2"),
-    "select-trim": ("-k", "3", "--trims", "0,0.1", "--n-init", "2"),
     "compare": ("-k", "2-3", "--bounds", "2,3", "--trims", "0,0.1", "--n-init", "2"),
 }
 
@@ -605,7 +604,6 @@ RULES = {
     "two neighboring clusters are separated. The largest stable number is chosen whose clusters "
     "are more compact than parts of a single one, in simulated data, would be (p at most 0.05",
     "select-l1": "The least bound within one standard error of the largest gap is chosen.",
-    "select-trim": "the least share that trims as many is marked",
     "compare": "over the cases that neither of two settings trims; 1 is the same partition. The "
     "setting with the largest consensus is chosen.",
 }
@@ -620,21 +618,13 @@ def test_searches_say_what_they_found_and_by_which_rule(here, name):
     assert os.listdir() == ["table.csv"]
 
 
-@pytest.mark.parametrize(
-    ("method", "rule"),
-    [
-        (
-            "clest",
-            "A number passes if none of the 3 reference sets has a smaller error, and if",
-        ),
-        ("strength", "with a share of 0.8 or more, within one standard error"),
-    ],
-)
-def test_other_ways_to_choose_name_their_rule_too(here, method, rule):
-    few = ["--references", "3"] if method == "clest" else []
-    given = ("-k", "2-3", "--splits", "2", "--n-init", "2", "--label-column", "group")
-    text = run("select-k", "table.csv", "--method", method, *given, *few).stdout
-    assert rule in " ".join(text.split())
+def test_clest_names_its_rule_too(here):
+    given = ("-k", "2,3-4", "--splits", "2", "--references", "3", "--n-init", "2")
+    given += ("--method", "clest", "--label-column", "group")
+    text = " ".join(run("select-k", "table.csv", *given).stdout.split())
+    assert "A number passes if none of the 3 reference sets has a smaller error, and if" in text
+    search = json.loads(run("select-k", "table.csv", *given, "--json").stdout)["searches"][0]
+    assert [row["n_clusters"] for row in search["table"]] == [2, 3, 4]
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -645,20 +635,6 @@ def test_searches_leave_a_folder_if_asked(here, name):
     summary = json.loads(result.stdout)
     assert len(summary["searches"][0]["table"]) == len(labels("found", "table.csv"))
     assert summary["searches"][0]["found"] in Path("found/report.html").read_text("utf-8")
-
-
-def test_the_trimming_share_and_the_sentence_about_it_agree(here):
-    given = ("select-trim", "table.csv", "-k", "3", "--label-column", "group", "--prepare", "none")
-    found = json.loads(run(*given, "--json").stdout)["searches"][0]
-    share = found["suggests"]["trim"]
-    X = pd.read_csv("table.csv").select_dtypes("number")
-    assert share == rskc.RobustSparseKMeans(3, l1_bound="half", random_state=0).fit(X).trim_
-    tried = [row["trim"] for row in found["table"]]
-    chosen = [row["trim"] for row in found["table"] if row["chosen"]]
-    assert chosen == [next(trim for trim in tried if trim >= share - 1e-9)]
-    text = " ".join(run(*given).stdout.split())
-    assert f"suggest trimming {100 * share:.3g}% of the cases" in text
-    assert "The share is that of the outlying cases" in text
 
 
 def test_silhouettes_and_outliers_are_the_same_everywhere(here):
@@ -727,16 +703,14 @@ def test_changes_need_the_same_cases_and_features(here, frame):
     assert "no model.rskc" in refused("changes", "whole", ".")
 
 
-@pytest.mark.parametrize("method", ["strength"])
-def test_other_methods(here, method):
-    given = ("--method", method, "-k", "2,3-4", "--label-column", "group", "--n-init", "2")
-    search = json.loads(run("select-k", "table.csv", *given, "--json").stdout)["searches"][0]
-    assert [row["n_clusters"] for row in search["table"]] == [2, 3, 4]
-    assert search["suggests"]["n_clusters"] in (2, 3, 4)
-
-
 def test_checkpoints_go_on_and_are_not_mixed_up(here):
-    given = ("select-trim", "table.csv", "--label-column", "group", "--n-init", "2", "--json")
+    given = (
+        "compare",
+        "table.csv",
+        "--bounds",
+        "none",
+        *["--label-column", "group", "--n-init", "2", "--json"],
+    )
     first = run(*given, "-k", "3", "--checkpoint", "c.db")
     second = run(*given, "-k", "3", "--checkpoint", "c.db")
     tables = [json.loads(each.stdout)["searches"][0]["table"] for each in (first, second)]

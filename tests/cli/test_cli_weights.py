@@ -77,9 +77,7 @@ def test_a_weight_column_that_is_none_is_named(people):
 SEARCHES = {
     "fit": ["--out", "o", "--no-report"],
     "select-k": ["--clusters", "2,3", "--splits", "2", "--references", "3"],
-    "select-k --method strength": ["--clusters", "2,3", "--splits", "2"],
     "select-l1": ["-k", "3", "--bounds", "1.3,2", "--permutations", "2"],
-    "select-trim": ["-k", "3", "--trims", "0,0.1"],
     "compare": ["-k", "2,3", "--bounds", "1.5,2", "--trims", "0"],
 }
 

@@ -81,7 +81,7 @@ def test_messages_name_options(put):
     assert "--clusters=99 is more than 40 cases; lower --clusters." in told[0]
     assert "--clusters=25 is more than the 22 cases that are left of 40 when --trim=0.45" in told[1]
     for each in told:
-        assert not re.search("n_clusters|n_samples|l1_bound|TrimCurves", each)
+        assert not re.search("n_clusters|n_samples|l1_bound", each)
 
 
 def test_columns_of_one_name_have_a_remedy(put, tmp_path):
@@ -102,10 +102,10 @@ def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
             self.function()
 
     monkeypatch.setattr(_console.threading, "Timer", Impatient)
-    told = run("select-trim", "t.csv", "-k", "2", "--trims", "0,.05,.1,.15", "--jobs", "1").stderr
+    told = run("compare", "t.csv", "-k", "2", "--trims", "0,.05,.1,.15", "--jobs", "1").stderr
     lines = told.splitlines()
-    assert lines[:2] == ["rskc: Reading t.csv ...", "rskc: Choosing the trimming share ..."]
-    assert re.fullmatch(r"rskc: Choosing the trimming share: \d+ of \d+ after \d+ s", lines[2])
+    assert lines[:2] == ["rskc: Reading t.csv ...", "rskc: Comparing settings ..."]
+    assert re.fullmatch(r"rskc: Comparing settings: \d+ of \d+ after \d+ s", lines[2])
     assert run(*FIT, "--no-report", "--quiet").stderr == ""
 
 
@@ -154,7 +154,7 @@ def test_help_of_fit_fits_on_two_screens(monkeypatch):
 def test_the_command_on_the_page_is_a_fit_that_repeats_it(put):
     put(frame(note="x"))
     given = ("--drop", "note", "--standardize", "columns", "--scale", "classic", "--seed", "3")
-    run("select-trim", "t.csv", "-k", "2", "--trims", "0,0.1", *given, "--out", "found", "--json")
+    run("compare", "t.csv", "-k", "2", "--trims", "0,0.1", *given, "--out", "found", "--json")
     page = Path("found/report.html").read_text("utf-8")
     command = re.search("<dt>Command</dt><dd><code[^>]*>(.*?)</code>", page)[1]
     assert command.startswith("rskc fit t.csv --drop note --standardize columns --scale classic")

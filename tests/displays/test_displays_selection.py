@@ -1,14 +1,12 @@
 """Pictures of searches: what is drawn, where, and what the titles decide."""
 
 import builtins
-from types import SimpleNamespace
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
@@ -17,28 +15,10 @@ from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
-from rskc.displays import (
-    ClestDisplay,
-    ConsensusDisplay,
-    FeaturePathDisplay,
-    GapDisplay,
-    GridDisplay,
-    SelectionDisplay,
-    StabilityDisplay,
-    StrengthDisplay,
-    TrimCurvesDisplay,
-    style,
-)
+from rskc.displays import ConsensusDisplay, SearchDisplay, SelectionDisplay
 from rskc.pictures.palette import PALETTE
-from rskc.selection import (
-    Clest,
-    GapL1,
-    GridSearch,
-    PredictionStrength,
-    Stability,
-    TrimCurves,
-    feature_path,
-)
+from rskc.selection import Clest, GapL1, GridSearch, Stability
+from rskc.selection.findings import Curve, Line, describe
 
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
@@ -57,23 +37,11 @@ MAKE = {
     "stability": lambda: make_stability(),
     "consensus": lambda: make_stability(),
     "selected": lambda: make_stability(),
-    "strength": lambda: PredictionStrength(MODEL, [1, 2, 3], n_splits=4, **HOW),
-    "trim": lambda: TrimCurves(MODEL, [2, 3], [0, 0.05, 0.1], **HOW),
     "grid": lambda: GridSearch(MODEL, [2, 3], [1.3, 1.6, 2.5], [0, 0.1], **HOW),
 }
-DISPLAYS = {
-    "clest": ClestDisplay,
-    "gap_l1": GapDisplay,
-    "stability": StabilityDisplay,
-    "consensus": ConsensusDisplay,
-    "selected": SelectionDisplay,
-    "strength": StrengthDisplay,
-    "trim": TrimCurvesDisplay,
-    "path": FeaturePathDisplay,
-    "grid": GridDisplay,
-}
+DISPLAYS = dict.fromkeys(MAKE, SearchDisplay)
+DISPLAYS |= {"consensus": ConsensusDisplay, "selected": SelectionDisplay}
 ALL = pytest.mark.parametrize("kind", DISPLAYS)
-ON_ONE_AXES = pytest.mark.parametrize("kind", [kind for kind in DISPLAYS if kind != "grid"])
 SEARCHES = pytest.mark.parametrize("kind", MAKE)
 
 
@@ -82,7 +50,7 @@ def fitted():
     known = ("consensus", "selected")  # drawn from the search of "stability"
     searches = {kind: make().fit(DATA) for kind, make in MAKE.items() if kind not in known}
     searches |= dict.fromkeys(known, searches["stability"])
-    return searches | {"path": feature_path(MODEL, DATA, 6)}
+    return searches
 
 
 def title_of(display):
@@ -91,10 +59,6 @@ def title_of(display):
 
 def offsets(points):
     return np.asarray(points.get_offsets())
-
-
-def heights_of_bars(bars):
-    return np.array([segment[0, 1] for segment in bars.get_segments()])
 
 
 def texts_of(axis):
@@ -124,7 +88,7 @@ def test_sets_axes_and_figure(kind, fitted):
     drawn.figure_.canvas.draw()
 
 
-@ON_ONE_AXES
+@ALL
 def test_draws_in_given_axes_and_again(kind, fitted):
     figure, (one, other) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
     drawn = DISPLAYS[kind].from_estimator(fitted[kind], ax=one)
@@ -135,7 +99,7 @@ def test_draws_in_given_axes_and_again(kind, fitted):
     assert len(plt.get_fignums()) == 1
 
 
-@ON_ONE_AXES
+@ALL
 def test_draws_in_a_subfigure(kind, fitted):
     figure = plt.figure(figsize=(12, 5), layout="constrained")
     ax = figure.subfigures(1, 2)[0].subplots()
@@ -150,14 +114,12 @@ def test_refuses_a_search_that_was_not_fitted(kind):
 
 
 @ALL
-def test_refuses_other_searches_and_models_in_a_sentence(kind, fitted):
-    display = DISPLAYS[kind]
-    own = type(fitted[kind])  # a stability search has several displays
-    strangers = [search for search in fitted.values() if type(search) is not own]
-    for stranger in [*strangers, MODEL, MODEL.fit(DATA), DATA, None]:
-        name = type(stranger).__name__
-        with pytest.raises(TypeError, match=f"^{display.__name__} draws a .* not a {name}.$"):
-            display.from_estimator(stranger)
+def test_refuses_models_in_a_sentence(kind, fitted):
+    for stranger in [MODEL, MODEL.fit(DATA), DATA, None]:
+        with pytest.raises(TypeError, match=r"(must be one of|draws a fitted) .*\.$"):
+            DISPLAYS[kind].from_estimator(stranger)
+    with pytest.raises(TypeError, match=r"draws a fitted Stability, and not a Clest.$"):
+        ConsensusDisplay.from_estimator(fitted["clest"])
     assert not plt.get_fignums()
 
 
@@ -175,121 +137,79 @@ def test_says_how_to_get_matplotlib(kind, fitted, monkeypatch):
         DISPLAYS[kind].from_estimator(fitted[kind])
 
 
-# Clest
+# The curve of a search
 
 
-def make_clest(chosen=3, passed=(False, True, False), numbers=(2, 3, 6)):
-    rng = np.random.default_rng(0)
-    m = len(numbers)
-    table = pd.DataFrame(
-        {
-            "n_clusters": numbers,
-            "observed_cer": 0.1,
-            "reference_cer": 0.3,
-            "passed": passed,
-        }
+@pytest.mark.parametrize("kind", ["clest", "gap_l1", "stability", "grid"])
+def test_the_curve_is_drawn_as_the_search_describes_it(kind, fitted):
+    drawn, finding = SearchDisplay.from_estimator(fitted[kind]), describe(fitted[kind])
+    curve = finding.curve
+    for line, bars in zip(curve.lines, drawn.curves_, strict=True):
+        assert_allclose(bars.lines[0].get_ydata(), line.y)
+        assert_allclose(bars.lines[0].get_xdata(), curve.x)
+        if line.errors is not None:
+            ends = np.array([segment[:, 1] for segment in bars.lines[2][0].get_segments()])
+            assert_allclose(ends, np.column_stack([line.y - line.errors, line.y + line.errors]))
+    dots = [line.dots for line in curve.lines if line.dots is not None]
+    for points, values in zip(drawn.dots_, dots, strict=True):
+        assert_allclose(offsets(points)[:, 1], values.ravel())
+    assert (drawn.chosen_ is None) == (curve.chosen is None)
+    if curve.chosen is not None:
+        line, place = curve.chosen
+        assert_allclose(drawn.chosen_.get_xydata(), [[curve.x[place], curve.lines[line].y[place]]])
+    if curve.threshold is None:
+        assert drawn.threshold_ is None
+    else:
+        assert_allclose(drawn.threshold_.get_ydata(), curve.threshold[1])
+    title, *reason = title_of(drawn).splitlines()
+    assert title.lower() == finding.result.lower()
+    assert " ".join(reason).lower() == finding.reason.lower()
+
+
+def test_what_is_drawn_is_in_the_tables(fitted):
+    clest, gap, stability = (fitted[kind] for kind in ("clest", "gap_l1", "stability"))
+    first, second = describe(clest).curve.lines
+    assert_allclose(first.y, np.median(clest.observed_cers_, axis=0))
+    assert_allclose(second.y, clest.reference_cers_.mean(axis=0))
+    assert_array_equal(first.dots, clest.observed_cers_)
+    curve, table = describe(gap).curve, gap.table_
+    assert curve.x[curve.chosen[1]] == gap.l1_bound_1se_
+    assert curve.threshold[1] == (table.gap - table.standard_error)[table.gap.idxmax()]
+    assert describe(stability).curve.threshold[1] == stability.threshold
+
+
+def test_a_search_that_finds_no_clusters_has_no_ring():
+    search = Clest(MODEL, [2, 3], n_splits=2, n_references=4, **HOW).fit(
+        np.random.default_rng(0).normal(size=(60, 8))
     )
-    return SimpleNamespace(
-        table_=table,
-        observed_cers_=rng.random((20, m)) / 2,
-        reference_cers_=rng.random((30, m)) / 2 + 0.3,
-        n_clusters_=chosen,
-    )
-
-
-def test_clest_points_stand_left_and_right_of_their_number():
-    search = make_clest()
-    drawn = ClestDisplay.from_estimator(search)
-    for name, rates, side in (
-        ("observed", search.observed_cers_, -1),
-        ("reference", search.reference_cers_, 1),
-    ):
-        points = offsets(drawn.points_[name])
-        assert_allclose(points[:, 1], rates.ravel())
-        aside = points[:, 0] - np.tile(np.arange(3), len(rates))
-        assert np.all((aside * side > 0) & (np.abs(aside) < 0.5))
-
-
-def test_clest_bars_are_medians_and_means():
-    search = make_clest()
-    drawn = ClestDisplay.from_estimator(search)
-    medians, means = np.median(search.observed_cers_, axis=0), search.reference_cers_.mean(axis=0)
-    assert_allclose(heights_of_bars(drawn.bars_["median"]), medians)
-    assert_allclose(heights_of_bars(drawn.bars_["mean"]), means)
-
-
-def test_clest_marks_the_chosen_number_and_those_that_passed():
-    drawn = ClestDisplay.from_estimator(make_clest())
-    assert texts_of(drawn.ax_.xaxis) == ["2", "3", "6"]
-    assert (drawn.band_.get_x(), drawn.band_.get_width()) == (0.5, 1)
-    assert to_hex(drawn.band_.get_facecolor()).upper() == style.CHOSEN
-    labels = drawn.below_axis_.xaxis.get_ticklabels()
-    search = make_clest()
-    below = search.reference_cers_ < np.median(search.observed_cers_, axis=0)
-    first, second, third = below.sum(axis=0)
-    assert texts_of(drawn.below_axis_.xaxis) == [f"{first}", f"{second} *", f"{third}"]
-    assert [label.get_fontweight() for label in labels] == ["normal", "bold", "normal"]
-    assert title_of(drawn) == (
-        f"3 clusters: predicted better than {30 - second} of 30 reference sets"
-    )
-
-
-def test_clest_without_clusters_says_so():
-    drawn = ClestDisplay.from_estimator(make_clest(chosen=1, passed=[False] * 3))
-    assert drawn.band_ is None
+    assert search.n_clusters_ == 1
+    drawn = SearchDisplay.from_estimator(search)
+    assert drawn.chosen_ is None
     assert title_of(drawn).startswith("No clusters: all cases are one group\n")
-    assert "none passed" in drawn.below_axis_.get_xlabel()
 
 
 @pytest.mark.parametrize("size", [(12, 5), (5, 3)])
-def test_clest_numbers_of_references_do_not_overlap(size):
-    numbers = np.arange(2, 18)
+def test_words_along_the_axes_do_not_overlap(size):
+    x = np.geomspace(1.2, 20, 16)
+    line = Line("line", x)
+    curve = Curve("l1_bound", x, "y", [line], chosen=(0, 7), above=("features", ["10,000"] * 16))
     ax = plt.subplots(figsize=size, layout="constrained")[1]
-    search = make_clest(chosen=5, passed=[True] * 16, numbers=numbers)
-    drawn = ClestDisplay.from_estimator(search, ax=ax)
+    drawn = SearchDisplay(curve).plot(ax)
     drawn.figure_.canvas.draw()
-    assert not overlaps(drawn.below_axis_.xaxis.get_ticklabels())
+    for axis in (drawn.ax_.xaxis, drawn.above_axis_.xaxis):
+        assert not overlaps(axis.get_ticklabels())
+    assert "6.49" in texts_of(drawn.ax_.xaxis)  # the chosen one is always written
 
 
-def test_clest_agrees_with_the_search(fitted):
-    search = fitted["clest"]
-    drawn = ClestDisplay.from_estimator(search)
-    assert_allclose(heights_of_bars(drawn.bars_["median"]), search.table_.observed_cer)
-    assert_allclose(heights_of_bars(drawn.bars_["mean"]), search.table_.reference_cer)
-    assert (search.n_clusters_ == 1) == title_of(drawn).startswith(
-        "No clusters: all cases are one group"
-    )
+def test_labels_are_written_to_the_letter():
+    curve = Curve("trim", np.array([0.0, 0.1]), "y", [Line("_a", np.ones(2))])
+    drawn = SearchDisplay(curve).plot()
+    drawn.figure_.canvas.draw()
+    assert [text.get_text() for text in drawn.legend_.get_texts()] == [" _a"]
+    assert texts_of(drawn.ax_.xaxis) == ["0%", "10%"]
 
 
-# Stability
-
-
-def test_stability_draws_both_curves_splits_threshold_and_choice(fitted):
-    search = fitted["stability"]
-    drawn, table = StabilityDisplay.from_estimator(search), search.table_
-    assert search.n_clusters_ == 3
-    assert_allclose(drawn.curve_.get_ydata(), table.stability)
-    assert_allclose(drawn.agreement_.lines[0].get_ydata(), table.agreement)
-    assert_allclose(offsets(drawn.points_)[:, 1], search.agreements_.ravel())
-    assert_allclose(drawn.line_.get_ydata(), search.threshold)
-    assert_allclose(drawn.chosen_.get_xydata(), [[1, table.stability[1]]])
-    title, *reason = title_of(drawn).splitlines()
-    assert title == "3 clusters"
-    assert " ".join(reason) == search.reason_
-
-
-def test_stability_of_one_cluster_has_no_ring_and_negative_agreement_is_seen():
-    numbers, nothing = np.array([2, 3]), np.array([0.1, 0.2])
-    drawn = StabilityDisplay(
-        numbers, nothing, nothing - 0.3, nothing, threshold=0.8, chosen=1, reason="No number."
-    ).plot()
-    assert drawn.chosen_ is None
-    assert drawn.points_ is None
-    assert title_of(drawn) == "No clusters: all cases are one group\nNo number."
-    assert drawn.ax_.get_ylim()[0] < -0.2
-
-
-@pytest.mark.parametrize("display", [StabilityDisplay, ConsensusDisplay, SelectionDisplay])
+@pytest.mark.parametrize("display", [SearchDisplay, ConsensusDisplay, SelectionDisplay])
 def test_too_few_cases_to_search_draw_all_the_same(display):
     search = Stability(MODEL.set_params(l1_bound=None), **HOW).fit(DATA[:5])
     assert search.table_.empty
@@ -338,307 +258,3 @@ def test_selection_names_are_written_to_the_letter():
     assert texts_of(drawn.ax_.xaxis) == [r"\$a_1\$", "_b"]
     assert drawn.more_ is None
     drawn.figure_.canvas.draw()
-
-
-# The gap
-
-
-def make_gap(chosen=2, gap=(0.1, 0.4, 0.7, 0.75, 0.72), n=5):
-    table = pd.DataFrame(
-        {
-            "l1_bound": [1.2, 3.0, 5.0, 5.1, 22.0][:n],
-            "gap": gap[:n],
-            "standard_error": 0.06,
-            "chosen": np.arange(n) == chosen,
-            "n_features": [2, 10, 45, 47, 500][:n],
-        }
-    )
-    return SimpleNamespace(table_=table)
-
-
-def ends_of_errors(drawn):
-    (bars,) = drawn.curve_.lines[2]
-    return np.array([segment[:, 1] for segment in bars.get_segments()])
-
-
-def test_gap_curve_errors_and_marks():
-    table = make_gap().table_
-    drawn = GapDisplay.from_estimator(make_gap())
-    assert_allclose(drawn.curve_.lines[0].get_xdata(), table.l1_bound)
-    assert_allclose(drawn.curve_.lines[0].get_ydata(), table.gap)
-    assert_allclose(ends_of_errors(drawn), np.column_stack([table.gap - 0.06, table.gap + 0.06]))
-    assert_allclose(drawn.largest_.get_xydata(), [[5.1, 0.75]])
-    assert_allclose(drawn.chosen_.get_xydata(), [[5.0, 0.7]])
-
-
-def test_gap_over_bounds_has_a_log_scale_a_line_and_numbers_of_features():
-    drawn = GapDisplay.from_estimator(make_gap())
-    assert drawn.ax_.get_xscale() == "log"
-    assert_allclose(drawn.line_.get_ydata(), 0.75 - 0.06)
-    # 5.0 and 5.1 have no room for both; the chosen one comes first
-    assert texts_of(drawn.feature_axis_.xaxis) == ["2", "10", "45", "500"]
-    assert title_of(drawn).splitlines() == [
-        "bound 5 (45 features): within one standard error",
-        "largest gap: bound 5.1 (47 features)",
-    ]
-
-
-def test_gap_of_one_value():
-    drawn = GapDisplay.from_estimator(make_gap(chosen=0, n=1))
-    drawn.figure_.canvas.draw()
-    assert title_of(drawn).endswith(": the largest gap")
-
-
-def test_gap_agrees_with_the_search(fitted):
-    search = fitted["gap_l1"]
-    drawn = GapDisplay.from_estimator(search)
-    assert drawn.chosen_.get_xdata()[0] == search.l1_bound_1se_
-    assert drawn.largest_.get_xdata()[0] == search.l1_bound_
-
-
-@pytest.mark.parametrize(("low", "high"), [(1.2, 2.3), (1.2, 8), (1.2, 70), (1.2, 230), (60, 70)])
-def test_bounds_have_a_few_round_ticks(low, high):
-    ticks = style.round_bounds(low, high)
-    assert 2 <= len(ticks) <= 9
-    assert min(ticks) >= low
-    assert max(ticks) <= high
-
-
-# Prediction strength
-
-
-def make_strength(strength, chosen, threshold=0.8):
-    m = len(strength)
-    table = pd.DataFrame(
-        {"n_clusters": np.arange(1, m + 1), "strength": strength, "standard_error": 0.05}
-    )
-    splits = np.tile(strength, (6, 1))
-    return SimpleNamespace(table_=table, strengths_=splits, threshold=threshold, n_clusters_=chosen)
-
-
-def test_strength_curve_threshold_and_choice():
-    drawn = StrengthDisplay.from_estimator(make_strength([1, 0.9, 0.78, 0.3], 3))
-    assert_allclose(drawn.curve_.lines[0].get_ydata(), [1, 0.9, 0.78, 0.3])
-    assert_allclose(ends_of_errors(drawn)[2], [0.73, 0.83])
-    assert_allclose(drawn.line_.get_ydata(), 0.8)
-    assert_allclose(drawn.chosen_.get_xydata(), [[2, 0.78]])
-    assert len(offsets(drawn.points_)) == 24
-    assert (
-        title_of(drawn) == "3 clusters: the largest number that is predicted well (strength 0.78)"
-    )
-
-
-def test_strength_below_the_threshold_is_not_praised():
-    search = make_strength([0.5, 0.6], 2)
-    drawn = StrengthDisplay.from_estimator(search)
-    assert "2 clusters: the strongest, though below the threshold of 0.8" in title_of(drawn)
-    drawn = StrengthDisplay([2], [0.5], [0.0], threshold=1.2, chosen=2).plot()
-    assert drawn.points_ is None
-    assert drawn.ax_.get_ylim()[1] > 1.2
-
-
-# Trimming curves
-
-
-def make_trim(suggested, trims=(0.0, 0.05, 0.1), value=None):
-    rows = [
-        {"n_clusters": K, "trim": trim, "moved": (value or 0.1) * j / K if j else np.nan}
-        for K in suggested
-        for j, trim in enumerate(trims)
-    ]
-    table = pd.DataFrame(rows).assign(n_features=5, n_outliers=2, within=1.0, objective=4.0)
-    return SimpleNamespace(table_=table, suggested_trims_=suggested)
-
-
-def test_trim_curves_are_the_columns_a_little_aside():
-    search = make_trim({2: 0.05, 5: 0.1})
-    for y in ("moved", "objective", "within", "n_features", "n_outliers"):
-        drawn = TrimCurvesDisplay.from_estimator(search, y=y)
-        assert list(drawn.curves_) == [2, 5]
-        for K, curve in drawn.curves_.items():
-            expected = search.table_[search.table_.n_clusters == K]
-            assert_allclose(curve.get_ydata(), expected[y])
-            assert_allclose(curve.get_xdata(), expected.trim, atol=0.0125)
-
-
-def test_trim_curves_have_their_own_color_and_marker():
-    drawn = TrimCurvesDisplay.from_estimator(make_trim(dict.fromkeys(range(2, 8), 0.05)))
-    looks = {(to_hex(c.get_color()).upper(), c.get_marker()) for c in drawn.curves_.values()}
-    assert {color for color, _ in looks} == set(PALETTE[:6])
-    x = [curve.get_xdata()[1] for curve in drawn.curves_.values()]
-    assert np.diff(x).min() > 0
-
-
-def test_trim_rings_mark_the_least_share_that_trims_all_outlying_cases():
-    drawn = TrimCurvesDisplay.from_estimator(make_trim({2: 0.03, 3: 0.0, 4: 0.12}))
-    assert list(drawn.rings_) == [2, 3]  # with 4 clusters more are outlying than any share trims
-    assert_allclose(drawn.rings_[2].get_ydata(), 0.05)
-    assert_allclose(drawn.rings_[2].get_xdata()[0], drawn.curves_[2].get_xdata()[1])
-    assert_allclose(drawn.rings_[3].get_ydata(), 0)  # of the least share nothing is known
-    entries = [text.get_text() for text in drawn.legend_.get_texts()]
-    assert entries[:3] == ["2: 3%", "3: 0%", "4: 12%"]
-    assert title_of(drawn).startswith("0% to 12% of the cases are outlying\n")
-
-
-def test_trim_ticks_stand_at_the_shares():
-    drawn = TrimCurvesDisplay.from_estimator(make_trim({3: 0.025}, (0, 0.025, 0.1)))
-    assert texts_of(drawn.ax_.xaxis) == ["0%", "2.5%", "10%"]
-    assert_allclose(drawn.ax_.get_xticks(), [0, 0.025, 0.1])
-
-
-@pytest.mark.parametrize("trims", [(0.1,), (0.0,)])
-def test_trim_of_one_share(trims):
-    drawn = TrimCurvesDisplay.from_estimator(make_trim({3: trims[0]}, trims))
-    drawn.figure_.canvas.draw()
-    assert f"{trims[0]:.0%} of the cases are outlying" in title_of(drawn)
-
-
-def test_trim_column_is_checked(fitted):
-    with pytest.raises(ValueError, match="y='inertia' must be one of 'moved'"):
-        TrimCurvesDisplay.from_estimator(fitted["trim"], y="inertia")
-
-
-# The feature path
-
-
-def make_path(p=30, bounds=6, seed=0, names=None):
-    weights = np.random.default_rng(seed).random((bounds, p))
-    names = [f"x{j}" for j in range(p)] if names is None else names
-    return SimpleNamespace(
-        l1_bounds=np.geomspace(1.2, max(np.sqrt(p), 1.3), bounds),
-        weights=weights,
-        feature_names=np.array(names, object),
-    )
-
-
-def test_path_lines_are_the_weights_the_strongest_first():
-    path = make_path()
-    drawn = FeaturePathDisplay.from_estimator(path, n_top=4)
-    order = np.argsort(-path.weights.sum(axis=0))
-    assert_array_equal(drawn.features_, order[:4])
-    for line, j in zip(drawn.lines_, order, strict=False):
-        assert_allclose(line.get_ydata(), path.weights[:, j])
-        assert_allclose(line.get_xdata(), path.l1_bounds)
-    assert [text.get_text() for text in drawn.texts_] == [f"x{j}" for j in order[:4]]
-    others = drawn.others_.get_segments()
-    assert len(others) == 26
-    assert_allclose(others[0][:, 1], path.weights[:, order[4]])
-    assert title_of(drawn) == "All 30 features get weight; the 4 strongest are named"
-
-
-def test_path_names_do_not_overlap_and_stand_beside_the_axes():
-    path = make_path()
-    path.weights[:] = 0.2 - 1e-6 * np.arange(30)  # all in one place
-    drawn = FeaturePathDisplay.from_estimator(path, n_top=20)
-    drawn.figure_.canvas.draw()
-    assert not overlaps(drawn.texts_)
-    frame = drawn.ax_.get_window_extent()
-    boxes = boxes_of(drawn.texts_)
-    assert min(box.x0 for box in boxes) > frame.x0 + 0.98 * frame.width
-    assert min(box.y0 for box in boxes) > frame.y0 - 1
-    assert max(box.y1 for box in boxes) < frame.y1 + 1
-    assert [box.y0 for box in boxes] == sorted((box.y0 for box in boxes), reverse=True)
-
-
-def test_path_draws_only_what_gets_weight():
-    path = make_path(p=10)
-    path.weights[:, 3:] = 0
-    drawn = FeaturePathDisplay.from_estimator(path)
-    assert len(drawn.lines_) == 3
-    assert len(drawn.others_.get_segments()) == 0
-    assert title_of(drawn) == "3 of 10 features get weight"
-
-
-def test_path_of_many_features_draws_a_few_hundred_and_counts_the_rest():
-    drawn = FeaturePathDisplay.from_estimator(make_path(50_000, 20))
-    assert len(drawn.others_.get_segments()) == 300
-    assert "the 49,690 weakest of them are not drawn" in title_of(drawn)
-    drawn.figure_.canvas.draw()
-
-
-def test_path_counts_features_above():
-    path = make_path(bounds=3)
-    path.weights[0, 2:] = 0
-    drawn = FeaturePathDisplay.from_estimator(path)
-    assert texts_of(drawn.feature_axis_.xaxis) == ["2", "30", "30"]
-
-
-def test_path_names_are_shown_to_the_letter():
-    path = make_path(p=3, names=["$x$ a", "_y", "gene\nwith a long, long name in it"])
-    path.weights[:] = [0.9, 0.5, 0.1]
-    drawn = FeaturePathDisplay.from_estimator(path)
-    drawn.figure_.canvas.draw()
-    texts = [text.get_text() for text in drawn.texts_]
-    assert texts[:2] == [r"\$x\$ a", "_y"]
-    assert len(texts[2]) == style.NAME_WIDTH
-
-
-def test_path_of_one_bound_has_points():
-    drawn = FeaturePathDisplay.from_estimator(make_path(bounds=1))
-    drawn.figure_.canvas.draw()
-    assert drawn.lines_[0].get_marker() == "o"
-
-
-@pytest.mark.parametrize("n_top", [0, 1.5, "all"])
-def test_path_n_top_is_checked(n_top):
-    with pytest.raises(ValueError, match="n_top="):
-        FeaturePathDisplay.from_estimator(make_path(), n_top=n_top)
-
-
-# The grid
-
-
-def test_grid_cells_are_the_column_of_the_table(fitted):
-    table = fitted["grid"].table_
-    for column in ("consensus", "cer_trim", "n_features"):
-        drawn = GridDisplay.from_estimator(fitted["grid"], column=column)
-        for ax, image, K in zip(drawn.axes_, drawn.images_, (2, 3), strict=True):
-            wide = table[table.n_clusters == K].pivot(
-                index="trim", columns="l1_bound", values=column
-            )
-            assert_allclose(np.asarray(image.get_array(), float), wide.to_numpy(float))
-            assert ax.get_title(loc="left") == f"{K} clusters"
-    assert texts_of(drawn.ax_.yaxis) == ["0%", "10%"]
-    assert [text.split("\n")[0] for text in texts_of(drawn.ax_.xaxis)] == ["1.3", "1.6", "2.5"]
-
-
-def test_grid_frame_marks_what_was_chosen(fitted):
-    search = fitted["grid"]
-    drawn = GridDisplay.from_estimator(search)
-    assert drawn.frame_.axes is drawn.axes_[1]  # the model has three clusters
-    best = search.best_params_
-    corner = [1.3, 1.6, 2.5].index(best["l1_bound"]), [0, 0.1].index(best["trim"])
-    assert_allclose(drawn.frame_.get_xy(), np.array(corner) - 0.5)
-
-
-def test_grid_writes_its_cells_where_there_is_room(fitted):
-    drawn = GridDisplay.from_estimator(fitted["grid"])
-    values = drawn.values[0]
-    for (row, column), text in drawn.texts_[0].items():
-        assert text.get_position() == (column, row)
-        assert text.get_text() == f"{values[row, column]:.2f}"
-    assert len(drawn.texts_[0]) == 6
-    drawn.plot(plt.subplots(1, 2, figsize=(2.6, 1.6), layout="constrained")[1])
-    assert drawn.texts_[0] == {}
-
-
-def test_grid_without_bounds_and_with_missing_cells():
-    values = np.array([[[np.nan], [0.5]]])
-    drawn = GridDisplay([None], [0.0, 0.1], [3], values, np.full((1, 2, 1), 9), chosen=(0, 1, 0))
-    drawn.plot().figure_.canvas.draw()
-    assert texts_of(drawn.ax_.xaxis) == ["none\n(9)"]
-    assert [text.get_text() for text in drawn.texts_[0].values()] == ["", "0.50"]
-
-
-def test_grid_of_a_search_without_bounds():
-    search = GridSearch(MODEL, [2], None, [0, 0.1], **HOW).fit(DATA)
-    drawn = GridDisplay.from_estimator(search, column="n_outliers")
-    assert texts_of(drawn.ax_.xaxis) == ["none\n(8)"]
-
-
-def test_grid_checks_column_and_axes(fitted):
-    with pytest.raises(ValueError, match="column='trim' must be one of 'consensus'"):
-        GridDisplay.from_estimator(fitted["grid"], column="trim")
-    ax = plt.subplots()[1]
-    with pytest.raises(ValueError, match="axes has 1 elements and there are 2 numbers"):
-        GridDisplay.from_estimator(fitted["grid"], axes=ax)

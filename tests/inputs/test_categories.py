@@ -25,7 +25,7 @@ from rskc.files import read_table, write_ranked_lists
 from rskc.inputs.categories import CategoryEncoder
 from rskc.metrics import classification_error_rate
 from rskc.report import make_report
-from rskc.selection import GapL1, GridSearch, Stability, feature_path
+from rskc.selection import GapL1, GridSearch, Stability
 from rskc.selection.references import (
     SteppedReference,
     even_spread,
@@ -370,9 +370,7 @@ def test_searches_take_categories(frame):
     assert gap.table_.l1_bound.max() == pytest.approx(np.sqrt(5))
     assert gap.table_.n_features.max() <= 5
     assert len(grid.changes_[0].features) <= 5
-    path = feature_path(model.set_params(random_state=0), frame, 3)
-    assert path.weights.shape == (3, 5)
-    assert path.feature_names.tolist() == list(frame.columns)
+    assert grid.weights_.shape == (4, 5)
 
 
 def test_indicators_of_a_category_are_permuted_together(frame):

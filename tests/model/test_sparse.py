@@ -24,10 +24,7 @@ from rskc.selection import (
     Clest,
     GapL1,
     GridSearch,
-    PredictionStrength,
     Stability,
-    TrimCurves,
-    feature_path,
 )
 from rskc.selection.references import permuted
 from skips import skip_without
@@ -402,10 +399,8 @@ def test_permuted_columns_have_the_same_cells():
     "search",
     [
         Clest(RobustSparseKMeans(), [2, 3], n_references=2, n_splits=2),
-        PredictionStrength(RobustSparseKMeans(), [2, 3], n_splits=2),
         Stability(RobustSparseKMeans(), [2, 3], n_splits=4, n_references=2),
         GapL1(RobustSparseKMeans(3), l1_bounds=[1.5, 3], n_permutations=2),
-        TrimCurves(RobustSparseKMeans(3), trims=[0.0, 0.1], n_clusters=3),
         GridSearch(RobustSparseKMeans(), n_clusters=[2, 3], trims=[0.1], l1_bounds=[2.0]),
     ],
     ids=lambda search: type(search).__name__,
@@ -423,16 +418,9 @@ def test_searches_take_row_subsets(search):
 
 def test_a_search_on_some_cases_of_a_sparse_matrix():
     X = sparse.csr_array(thin(400, 15))
-    strength = PredictionStrength(RobustSparseKMeans(), [2, 3], n_splits=2, max_samples=100)
-    strength.set_params(random_state=0, n_jobs=1, progress=False).fit(X)
-    assert (strength.n_samples_used_, len(strength.best_estimator_.labels_)) == (100, 400)
-
-
-def test_a_path_of_bounds():
-    X = thin(100, 20)
-    model = RobustSparseKMeans(3, trim=0, random_state=0)
-    found, expected = (feature_path(model, table, [1.5, 3]) for table in (sparse.csr_array(X), X))
-    assert_allclose(found.weights, expected.weights, atol=1e-9)
+    clest = Clest(RobustSparseKMeans(), [2, 3], n_splits=2, n_references=2, max_samples=100)
+    clest.set_params(random_state=0, n_jobs=1, progress=False).fit(X)
+    assert (clest.n_samples_used_, len(clest.best_estimator_.labels_)) == (100, 400)
 
 
 # ---- Pictures

@@ -1,9 +1,8 @@
 """What a search says of itself: what it found, by which rule, and what follows."""
 
-import re
-
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans
@@ -12,33 +11,22 @@ from rskc.selection import (
     Clest,
     GapL1,
     GridSearch,
-    PredictionStrength,
-    TrimCurves,
-    feature_path,
     findings,
 )
-from rskc.selection.findings import (
-    clest_reason,
-    describe,
-    gap_reason,
-    strength_reason,
-    trim_reason,
-)
+from rskc.selection.findings import describe
 
 DATA = make_figure1(60, 8, random_state=0).data
 MODEL = RobustSparseKMeans(3, trim=0.02, l1_bound=1.6, n_init=3, random_state=0)
 HOW = {"random_state": 0, "n_jobs": 1, "progress": False}
 
 
-def test_reasons():
-    assert gap_reason([0, 3, 2, 9], np.arange(4) == 1) == "within one standard error"
-    assert gap_reason([0, 3, 2, 9], np.arange(4) == 3) == "the largest gap"
-    assert clest_reason([2, 3], [5, 1], 20, 3) == "predicted better than 19 of 20 reference sets"
-    assert clest_reason([2, 3], [5, 6], 20, 1).startswith("no number of them")
-    assert strength_reason(0.78, 0.05, 0.8).endswith("predicted well (strength 0.78)")
-    assert "below the threshold of 0.9" in strength_reason(0.78, 0.05, 0.9)
-    assert trim_reason([0.025]) == "2.5% of the cases are outlying"
-    assert trim_reason([0.025, 0.0, 0.1]) == "0% to 10% of the cases are outlying"
+def test_clest_says_why():
+    search = Clest(MODEL, [2, 3], n_splits=3, n_references=20, **HOW).fit(DATA)
+    search.table_ = search.table_.assign(n_below=[5, 1], chosen=[False, True])
+    assert describe(search).reason == "predicted better than 19 of 20 reference sets"
+    search.n_clusters_, search.table_ = 1, search.table_.assign(chosen=False)
+    assert describe(search).reason.startswith("no number of them")
+    assert describe(search).curve.chosen is None
 
 
 @pytest.mark.parametrize(
@@ -63,6 +51,7 @@ def test_clest_describes_its_rule(rule, level, words):
 def test_gap_l1_describes_its_rule():
     search = GapL1(MODEL, 5, n_permutations=3, rule="largest", **HOW).fit(DATA)
     assert describe(search).suggests == {"l1_bound": search.l1_bound_}
+    assert describe(search).reason == "the largest gap"
     assert "The bound with the largest gap" in describe(search).rule
     search.set_params(rule="1se")
     assert describe(search).suggests == {"l1_bound": search.l1_bound_1se_}
@@ -76,40 +65,31 @@ def test_p_values_in_words(p, text):
     assert findings._p_value(p) == text
 
 
-def test_trimming_says_what_it_measures():
-    search = TrimCurves(MODEL, [3], [0, 0.05], **HOW).fit(DATA)
-    finding = describe(search)
-    assert finding.suggests == {"trim": search.suggested_trim_}
-    assert "that of the outlying cases" in finding.rule
-    assert finding.next_step == ""
-    search.suggested_trim_ = 0.05 + 1e-12  # rounding is not more
-    assert describe(search).next_step == ""
-    search.suggested_trim_ = 0.06
-    assert "more than the largest share" in describe(search).explanation
-
-
 def test_the_grid_does_not_choose_the_number_of_clusters():
     search = GridSearch(MODEL, [2, 3], None, [0, 0.1], **HOW).fit(DATA)
     finding = describe(search)
     assert finding.suggests == {"trim": search.best_params_["trim"]}
     assert "Half-samples can choose it" in finding.explanation
-    chosen = GridSearch(MODEL, [2, 3], None, [0, 0.1], choose_clusters=True, **HOW).fit(DATA)
-    assert chosen.n_stable_ == chosen.best_params_["n_clusters"] == 3
-    assert "was chosen by half-samples" in describe(chosen).explanation
-    assert {row[1] for row in finding.table.rows} == {"–"}
+    assert {row[1] for row in finding.table.rows} == {"1.6"}
+
+
+def test_the_curve_of_a_grid_is_the_consensus_along_what_was_tried():
+    search = GridSearch(MODEL, [2, 3], [1.3, 1.6, 2.5], [0, 0.1], **HOW).fit(DATA)
+    curve, table = describe(search).curve, search.table_
+    assert [line.label for line in curve.lines] == [
+        f"{K} clusters, trim {trim}" for K in (2, 3) for trim in (0, 0.1)
+    ]
+    for line, rows in zip(curve.lines, np.split(table.consensus.to_numpy(), 4), strict=True):
+        assert_array_equal(line.y, rows)
+    line, place = curve.chosen
+    assert curve.lines[line].y[place] == table.consensus[table.chosen].item()
+    shares = describe(GridSearch(MODEL, 3, None, [0, 0.1], **HOW).fit(DATA)).curve
+    assert (shares.by, shares.x.tolist(), len(shares.lines)) == ("trim", [0, 0.1], 1)
 
 
 def test_a_sample_is_mentioned():
-    search = PredictionStrength(MODEL, [2, 3], n_splits=2, max_samples=40, **HOW).fit(DATA)
+    search = Clest(MODEL, [2, 3], n_splits=2, n_references=2, max_samples=40, **HOW).fit(DATA)
     assert "Searched on 40 of the 60 cases" in describe(search).explanation
-
-
-def test_the_path_names_the_first_features():
-    finding = describe(feature_path(MODEL, DATA, [1.2, 1.6]))
-    assert finding.headline.startswith("The first to get weight: x")
-    assert len(re.findall(r"\bx\d+", finding.headline)) == 5
-    assert finding.suggests == {}
-    assert finding.table.chosen == [False, False]
 
 
 def test_what_cannot_be_described():

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.selection import Clest, GapL1, GridSearch, PredictionStrength, TrimCurves
+from rskc.selection import Clest, GapL1, GridSearch
 from rskc.selection import runner as runner_module
 from rskc.selection.checkpoint import Checkpoint, NoCheckpoint
 from rskc.selection.references import PcaReference, UniformReference, permuted
@@ -42,8 +42,6 @@ MODEL = RobustSparseKMeans(3, trim=0.05, l1_bound=2, n_init=3)
 SEARCHES = {
     "Clest": Clest(MODEL, (2, 3), n_splits=3, n_references=3, rule="paper"),
     "GapL1": GapL1(MODEL, 4, n_permutations=4),
-    "PredictionStrength": PredictionStrength(MODEL, (1, 2, 3), n_splits=3),
-    "TrimCurves": TrimCurves(MODEL, trims=(0, 0.05, 0.1, 0.15)),
     "GridSearch": GridSearch(MODEL, (2, 3), (1.5, 2), (0, 0.1)),
 }
 each_search = pytest.mark.parametrize("name", SEARCHES)

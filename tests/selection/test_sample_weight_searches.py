@@ -26,16 +26,12 @@ from rskc.selection import (
     Clest,
     GapL1,
     GridSearch,
-    PredictionStrength,
     Stability,
-    TrimCurves,
-    feature_path,
 )
 from rskc.selection.cloud import cluster_index
 from rskc.selection.findings import describe
 from rskc.selection.halves import jaccard_indices
 from rskc.selection.references import NormalReference, PcaReference, permuted
-from rskc.selection.strength import prediction_strength
 from rskc.selection.subsample import draw, evenly_drawn
 from skips import skip_without
 
@@ -57,10 +53,8 @@ HOW = {"n_jobs": 1, "random_state": 0, "progress": False}
 SEARCHES = {
     "stability": Stability(MODEL, range(2, 5), n_splits=2, n_references=3, **HOW),
     "clest": Clest(MODEL, range(2, 4), n_splits=2, n_references=3, **HOW),
-    "strength": PredictionStrength(MODEL, range(1, 4), n_splits=2, **HOW),
     "gap": GapL1(MODEL, [1.3, 1.8, 2.2], n_permutations=3, **HOW),
-    "curves": TrimCurves(MODEL, trims=[0, 0.1], **HOW),
-    "grid": GridSearch(MODEL, [2, 3], [1.4, 2.0], [0, 0.1], choose_clusters=True, **HOW),
+    "grid": GridSearch(MODEL, [2, 3], [1.4, 2.0], [0, 0.1], **HOW),
 }
 each_search = pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 
@@ -148,7 +142,7 @@ def test_by_weight_what_few_cases_say_is_found():
 
 def test_a_checkpoint_is_of_its_weights(tmp_path):
     X, weights = make_table(6), np.random.default_rng(6).uniform(0.2, 3, 48)
-    search = clone(SEARCHES["strength"]).set_params(checkpoint=tmp_path / "search.db")
+    search = clone(SEARCHES["clest"]).set_params(checkpoint=tmp_path / "search.db")
     search.fit(X, sample_weight=weights)
     first = search.table_
     assert_array_equal(search.fit(X, sample_weight=weights).table_, first)
@@ -162,19 +156,11 @@ def test_dask_arrays_and_sparse_matrices_are_searched_by_weight():
 
     X, weights = make_table(7), np.random.default_rng(7).integers(0, 4, 48)
     X[::2, 3:] = 0
-    search = SEARCHES["strength"]
+    search = SEARCHES["clest"]
     one = clone(search).fit(X, sample_weight=weights)
     for other in (da.from_array(X, chunks=(17, 6)), csr_array(X)):
         found = clone(search).fit(other, sample_weight=weights)
         assert_allclose(figures(found), figures(one))
-
-
-def test_the_feature_path_goes_by_weight():
-    X, weights = make_table(8, 600), np.random.default_rng(8).integers(0, 4, 600)
-    one = feature_path(MODEL, X, [1.3, 2.0], sample_weight=weights)
-    other = feature_path(MODEL, np.repeat(X, weights, axis=0), [1.3, 2.0])
-    assert_allclose(one.weights, other.weights, rtol=1e-6, atol=1e-9)
-    assert_allclose(one.objective, other.objective, rtol=1e-6)
 
 
 # ---- Draws
@@ -282,13 +268,6 @@ def test_heavy_cases_do_not_agree_by_chance():
     assert abs(np.mean(found)) < 3 * np.std(found) / np.sqrt(200)
 
 
-def test_prediction_strength_by_hand_with_weights():
-    """Of pairs of weight 2 * 1, 2 * 3 and 1 * 3 in cluster 0, the first is together in both."""
-    labels, predicted = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 1, 1])
-    found = prediction_strength(labels, predicted, 2, np.array([2.0, 1.0, 3.0, 1.0, 1.0]))
-    assert found == pytest.approx(2 / 11)
-
-
 def test_sensitivity_and_silhouettes_by_weight():
     table = sensitivity(["a", "a", "b", "b"], [0, 1, 1, 1], sample_weight=[1, 3, 2, 2])
     assert table["cluster"].tolist() == [1, 1]
@@ -324,7 +303,7 @@ def test_solutions_are_compared_by_weight():
 
 def test_another_clusterer_is_searched_by_weight():
     X, weights = make_table(14), np.random.default_rng(14).integers(1, 4, 48)
-    search = PredictionStrength(KMeans(3, n_init=2), [2, 3], n_splits=2, **HOW)
+    search = Clest(KMeans(3, n_init=2), [2, 3], n_splits=2, n_references=2, **HOW)
     found = search.fit(X, sample_weight=weights)
     direct = clone(found.best_estimator_).fit(X, sample_weight=weights)
     assert_allclose(found.best_estimator_.inertia_, direct.inertia_)
@@ -340,7 +319,7 @@ class Ward(AgglomerativeClustering):
 
 
 def test_an_estimator_that_takes_no_weights_is_named():
-    search = PredictionStrength(Ward(), [2], **HOW)
+    search = Clest(Ward(), [2], **HOW)
     with pytest.raises(TypeError, match="the fit of Ward takes none; leave it out") as error:
         search.fit(make_table(), sample_weight=np.ones(48))
     assert "\n" not in str(error.value)
@@ -348,7 +327,7 @@ def test_an_estimator_that_takes_no_weights_is_named():
 
 def test_metadata_is_routed_through_a_search():
     X, weights = make_table(15), np.random.default_rng(15).integers(1, 4, 48)
-    search = SEARCHES["strength"]
+    search = SEARCHES["clest"]
     expected = clone(search).fit(X, sample_weight=weights)
     with config_context(enable_metadata_routing=True):
         asking = clone(MODEL).set_fit_request(sample_weight=True)
@@ -377,8 +356,7 @@ BAD = {
 def test_bad_weights_are_refused(bad):
     weights, message = BAD[bad]
     for call in (
-        lambda: clone(SEARCHES["strength"]).fit(make_table(), sample_weight=weights),
-        lambda: feature_path(MODEL, make_table(), sample_weight=weights),
+        lambda: clone(SEARCHES["clest"]).fit(make_table(), sample_weight=weights),
         lambda: classification_error_rate(np.arange(48), np.arange(48), weights),
     ):
         with pytest.raises(ValueError, match=message):

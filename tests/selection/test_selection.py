@@ -6,7 +6,6 @@ import pickle
 import warnings
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,20 +19,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 from rskc import RobustSparseKMeans
-from rskc.datasets import make_contaminated, make_simulation
+from rskc.datasets import make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.selection import (
     Clest,
     GapL1,
     GridSearch,
-    PredictionStrength,
-    TrimCurves,
-    feature_path,
 )
 from rskc.selection import settings as settings_module
 from rskc.selection.clest import most_below, paper_rule
 from rskc.selection.gap import within_one_error
-from rskc.selection.strength import prediction_strength
 
 FOLDER = Path(__file__).parents[1] / "reference"
 QUIET = {"progress": False, "random_state": 0}
@@ -376,8 +371,6 @@ def all_searches(model=SMALL):
     return [
         quick_clest(model, (2, 3)),
         GapL1(model, 3, n_permutations=2, **ALONE),
-        PredictionStrength(model, (1, 2, 3), n_splits=2, **ALONE),
-        TrimCurves(model, trims=(0, 0.1), **ALONE),
         GridSearch(model, l1_bounds=(1.5, 2), trims=(0, 0.1), **ALONE),
     ]
 
@@ -450,7 +443,7 @@ def test_data_that_are_no_table_of_numbers_are_refused(search, X):
 
 @pytest.mark.parametrize("search", all_searches(KMeans(3, n_init=1)), ids=class_name)
 def test_what_needs_a_bound_says_so(search):
-    if isinstance(search, Clest | PredictionStrength):
+    if isinstance(search, Clest):
         assert search.fit(corners(3)).n_clusters_ == 3
         return
     with pytest.raises(TypeError, match="must be a RobustSparseKMeans") as error:
@@ -651,13 +644,12 @@ def test_bounds_that_are_no_numbers_are_refused_by_name():
         gap_l1(small_simulation().data, "many")
 
 
-@pytest.mark.parametrize("search", [gap_l1, lambda X: feature_path(SMALL, X, 3)])
-def test_squares_that_overflow_are_reported_as_in_a_fit(search):
+def test_squares_that_overflow_are_reported_as_in_a_fit():
     X = small_simulation().data * 1e170
     with pytest.raises(ValueError, match="The squares of X overflow"):
         RobustSparseKMeans(3).fit(X)
     with pytest.raises(ValueError, match="The squares of X overflow"):
-        search(X)
+        gap_l1(X)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -666,187 +658,12 @@ def test_sums_that_overflow_are_reported_as_in_a_fit():
         quick_clest().fit(corners(3) * 1e307)
 
 
-def test_the_gap_of_k_is_gone_and_says_what_to_use():
-    with pytest.raises(ImportError, match="use Stability or Clest"):
-        from rskc.selection import GapK  # noqa: F401
-
-
-# ---- Prediction strength
-
-
-@pytest.mark.parametrize(
-    ("labels", "foreseen", "K", "strength"),
-    [
-        ([0, 0, 1, 1], [1, 1, 0, 0], 2, 1),
-        ([0, 0, 0, 1, 1], [0, 0, 1, 1, 1], 2, 1 / 3),
-        ([0, 0, 0, 0, 1, 1], [0, 0, 1, 1, 1, 0], 2, 0),
-        ([0, 0, 0, 0], [0, 0, 1, 1], 1, None),
-        ([0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1], 2, 1 / 2),
-        ([0, 0, 1], [0, 0, 1], 2, 1),  # one case alone has no pairs to lose
-        ([0, 0, 0], [0, 0, 1], 2, 0),  # a cluster that is lost
-        ([0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 2, 1], 3, 0),
-    ],
-)
-def test_prediction_strength_by_hand(labels, foreseen, K, strength):
-    if strength is None:
-        with pytest.raises(IndexError):
-            prediction_strength(np.array(labels), np.array(foreseen), K)
-    else:
-        found = prediction_strength(np.array(labels), np.array(foreseen), K)
-        assert found == pytest.approx(strength)
-
-
-def decide_strength(strengths, threshold=0.8):
-    search = PredictionStrength(None, n_splits=len(strengths), threshold=threshold)
-    search.strengths_ = np.array(strengths, float)
-    search._decide(np.arange(1, 1 + len(strengths[0])))
-    return search
-
-
-def test_the_rule_of_prediction_strength_by_hand():
-    search = decide_strength([[1, 0.9, 0.7, 0.2], [1, 0.9, 0.8, 0.3], [1, 0.9, 0.9, 0.1]])
-    table = search.table_
-    assert_allclose(table.strength, [1, 0.9, 0.8, 0.2])
-    assert_allclose(table.standard_error, [0, 0, 0.1 / np.sqrt(3), 0.1 / np.sqrt(3)], atol=1e-12)
-    assert search.n_clusters_ == 3
-    assert table.chosen.tolist() == [False, False, True, False]
-    for threshold, chosen in [(0.85, 3), (0.86, 2), (0.95, 1), (0.26, 3), (0.25, 4), (1.2, 1)]:
-        assert decide_strength(search.strengths_, threshold).n_clusters_ == chosen
-
-
-@pytest.mark.parametrize("model", [SMALL, KMeans(n_init=3)], ids=["robust", "k-means"])
-@pytest.mark.parametrize("K", [2, 3, 4])
-def test_prediction_strength_finds_clusters_far_apart(model, K):
-    search = PredictionStrength(model, range(1, 6), n_splits=5, **ALONE).fit(corners(K))
-    assert search.n_clusters_ == search.best_estimator_.n_clusters == K
-    assert search.strengths_.shape == (5, 5)
-    assert ((search.strengths_ >= 0) & (search.strengths_ <= 1)).all()
-    assert (search.strengths_[:, 0] == 1).all()
-
-
-def test_prediction_strength_finds_the_simulation_and_nothing_in_noise():
-    model = RobustSparseKMeans(l1_bound=6, trim=0.05, n_init=10)
-    search = PredictionStrength(model, range(1, 6), n_splits=5, **ALONE)
-    assert search.fit(make_simulation(1, 0).data).n_clusters_ == 3
-    search.set_params(estimator__l1_bound=3)
-    assert [search.fit(noise(kind, 0)).n_clusters_ for kind in ("uniform", "normal")] == [1, 1]
-
-
-def test_prediction_strength_with_missing_values():
-    search = PredictionStrength(SMALL, range(1, 6), n_splits=5, **ALONE)
-    assert search.fit(with_missing(corners(3))).n_clusters_ == 3
-
-
-@pytest.mark.parametrize(
-    ("params", "told"),
-    [
-        ({"n_clusters": 31}, "n_clusters=31 is more than 30 cases, as many as"),
-        ({"n_splits": 1}, "n_splits=1"),
-        ({"threshold": -1}, "threshold=-1"),
-    ],
-)
-def test_prediction_strength_refuses(params, told):
-    with pytest.raises(ValueError, match=told) as error:
-        PredictionStrength(SMALL, **ALONE).set_params(**params).fit(corners(3))
-    assert_one_sentence(error)
-
-
-# ---- Trimming curves
+# ---- The grid
 
 
 def fake_fit(labels, trimmed=()):
     labels = np.array(labels)
     return {"labels": labels, "trimmed": np.isin(np.arange(len(labels)), trimmed)}
-
-
-def test_how_far_partitions_are_apart_by_hand():
-    truth, joined = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 0, 0, 0, 1, 1, 2]
-    moved = settings_module._moved
-    assert moved(fake_fit(truth), fake_fit(joined)) == pytest.approx(11 / 36)
-    assert moved(fake_fit(truth), fake_fit([2, 2, 2, 0, 0, 0, 1, 1, 1])) == 0
-    # What differs is trimmed in one of the two.
-    assert moved(fake_fit([2, *truth[1:]]), fake_fit(truth, [0])) == 0
-    along = settings_module._moved_along
-    fits = [fake_fit(joined), fake_fit(truth), fake_fit(truth)]
-    assert_allclose(along(fits, (3,), 0), [11 / 36, 11 / 72, 0])  # the mean over both neighbors
-    assert_allclose(along(fits, (1, 3), 1), [11 / 36, 11 / 72, 0])
-    assert np.isnan(along(fits, (1, 3), 0)).all()  # there are none
-
-
-@pytest.mark.parametrize(
-    ("share", "least"), [(0, 0), (0.02, 0.1), (0.1, 0.1), (0.1 + 1e-12, 0.1), (0.3, 0.2)]
-)
-def test_the_least_share_that_trims_as_many(share, least):
-    assert settings_module.least_enough([0, 0.1, 0.2], share) == least
-
-
-def trim_curves(X, l1_bound, trims=settings_module.TRIMS, **params):
-    model = RobustSparseKMeans(3, l1_bound=l1_bound)
-    return TrimCurves(model, trims=trims, **{**ALONE, **params}).fit(X)
-
-
-@pytest.mark.parametrize("model", [0, 1])
-def test_as_many_cases_as_are_outlying_need_be_trimmed(model):
-    data = make_simulation(model, 0).data
-    curves = trim_curves(data, 6.2, [0, 0.05, 0.1])
-    found = RobustSparseKMeans(3, l1_bound=6.2, random_state=0).fit(data)
-    assert curves.suggested_trim_ == curves.best_estimator_.trim == pytest.approx(model / 60)
-    assert curves.suggested_trim_ == found.trim_
-    assert curves.best_estimator_.n_trim_ == found.n_trim_ == model
-
-
-@small_clusters
-@pytest.mark.parametrize("kind", ["shared_cell", "clump_rows", "far_rows"])
-def test_the_outlying_share_is_suggested(kind):
-    """4 of 60 are outlying; one clean case may be flagged too."""
-    table = make_contaminated(kind, random_state=0)
-    curves = trim_curves(table.data, 3.5)
-    assert 4 / 60 <= curves.suggested_trim_ <= 5 / 60
-    assert curves.table_.trim[curves.table_.chosen].isin([0.08, 0.1]).tolist() == [True]
-    assert curves.best_estimator_.trimmed_[table.outliers].all()
-    model = curves.best_estimator_
-    clean = ~table.outliers
-    assert classification_error_rate(model.labels_[clean], table.target[clean]) < 0.1
-    least = RobustSparseKMeans(3, l1_bound=3.5, trim=0, random_state=0).fit(table.data)
-    assert classification_error_rate(least.labels_[clean], table.target[clean]) > 0.2
-
-
-def test_the_table_of_trimming_curves():
-    curves = trim_curves(corners(3), 2, [0.1, 0, 0.25], n_clusters=(2, 3))
-    table = curves.table_
-    assert list(table.columns) == [
-        "n_clusters",
-        "trim",
-        "n_trim",
-        "objective",
-        "inertia",
-        "within",
-        "n_features",
-        "n_outliers",
-        "moved",
-        "chosen",
-    ]
-    assert table.n_clusters.tolist() == [2] * 3 + [3] * 3
-    assert table.trim.tolist() == [0, 0.1, 0.25] * 2
-    assert table.n_trim.tolist() == [0, 6, 15] * 2
-    assert table.moved.isna().tolist() == [True, False, False] * 2
-    assert table.moved.dropna().between(0, 1).all()
-    assert_allclose(table.within, table.inertia / (60 - table.n_trim))
-    for K in (2, 3):
-        own = table[table.n_clusters == K]
-        assert own.within.iloc[0] > own.within.iloc[1:].max()
-        least = settings_module.least_enough([0, 0.1, 0.25], curves.suggested_trims_[K])
-        assert own.trim[own.chosen].tolist() == [least]
-    assert curves.suggested_trim_ == curves.suggested_trims_[3]
-    assert curves.best_estimator_.n_clusters == 3
-    only_two = trim_curves(corners(3), 2, [0, 0.1], n_clusters=2)
-    assert only_two.best_estimator_.n_clusters == 2
-
-
-def test_trimming_curves_with_missing_values():
-    curves = trim_curves(with_missing(corners(3)), 2, [0, 0.1])
-    assert curves.suggested_trim_ == 0
-    assert np.isfinite(curves.table_.drop(columns="moved")).all(axis=None)
 
 
 @pytest.mark.parametrize(
@@ -860,94 +677,34 @@ def test_trimming_curves_with_missing_values():
     ],
 )
 def test_trimming_shares_out_of_range_are_refused(trims, told):
-    for search in (TrimCurves(SMALL, trims=trims), GridSearch(SMALL, trims=trims)):
-        with pytest.raises(ValueError, match=told) as error:
-            search.fit(corners(3))
-        assert_one_sentence(error)
+    with pytest.raises(ValueError, match=told) as error:
+        GridSearch(SMALL, trims=trims).fit(corners(3))
+    assert_one_sentence(error)
 
 
-# ---- The path of the features
-
-
-@cache
-def path_of_simulation():
-    model = RobustSparseKMeans(3, trim=0.05, random_state=0)
-    return feature_path(model, small_simulation().data, 8)
-
-
-def test_weights_obey_both_norms_along_the_path():
-    path = path_of_simulation()
-    assert path.weights.shape == (8, 100)
-    assert_allclose(path.l1_bounds[[0, -1]], [1.2, 10])
-    assert (path.weights >= 0).all()
-    assert_allclose(np.linalg.norm(path.weights, axis=1), 1)
-    assert (path.weights.sum(axis=1) <= path.l1_bounds * (1 + 1e-9)).all()
-    assert_array_equal(path.n_features, (path.weights > 0).sum(axis=1))
-
-
-def test_entry_is_the_least_bound_with_weight():
-    path = path_of_simulation()
-    for j in range(100):
-        active = path.l1_bounds[path.weights[:, j] > 0]
-        assert_array_equal(path.entry[j], active[0] if len(active) else np.nan)
-    never = feature_path(RobustSparseKMeans(3, trim=0.05), small_simulation().data, [1.2])
-    assert np.isnan(never.entry).sum() == 100 - never.n_features[0] > 50
-    informative = small_simulation().informative
-    assert np.median(path.entry[informative]) < np.nanmedian(path.entry[~informative])
-
-
-@pytest.mark.parametrize("trim", [0, 0.05])
-def test_the_path_is_as_good_as_fits_on_their_own(trim):
-    model = RobustSparseKMeans(3, trim=trim, random_state=0)
-    X = small_simulation(1 if trim else 0).data
-    path = feature_path(model, X, [1.5, 2.5, 4, 6, 10])
-    for bound, objective in zip(path.l1_bounds, path.objective, strict=True):
-        fit = clone(model).set_params(l1_bound=bound).fit(X)
-        assert objective >= 0.99 * fit.objective_ / (~fit.trimmed_).sum()
-
-
-def test_the_path_has_names():
-    X = corners(3)
+def test_weights_obey_both_norms_along_the_bounds():
     model = RobustSparseKMeans(3, random_state=0)
-    assert feature_path(model, X, [2]).feature_names.tolist() == [f"x{j}" for j in range(8)]
-    names = list("abcdefgh")
-    path = feature_path(model, pd.DataFrame(X, columns=names), [2, 1.5, 2.5])
-    assert path.feature_names.tolist() == names
-    frame = path.to_frame()
-    assert list(frame.columns) == ["feature", "entry", 1.5, 2.0, 2.5]
-    assert sorted(frame.feature) == names
-    assert (np.diff(frame.entry.dropna()) >= 0).all()
-    assert_allclose(frame.sort_values("feature")[2.0], path.weights[1])
-    assert not hasattr(model, "feature_names_in_")
-
-
-def test_close_bounds_have_columns_of_their_own():
-    path = feature_path(RobustSparseKMeans(3, random_state=0), corners(3), [2, 2.00001])
-    assert path.to_frame().shape == (8, 4)
-
-
-def test_the_path_with_missing_values_and_refusals():
-    X = with_missing(corners(3))
-    X[3] = np.nan
-    path = feature_path(RobustSparseKMeans(3, random_state=0), X, 3)
-    assert np.isfinite(path.objective).all()
-    with pytest.raises(TypeError, match="must be a RobustSparseKMeans"):
-        feature_path(KMeans(3), X)
-    with pytest.raises(ValueError, match=r"l1_bounds=.*9\.0"):
-        feature_path(RobustSparseKMeans(3), X, [9.0])
-
-
-# ---- The grid
+    X = small_simulation().data
+    grid = GridSearch(model, l1_bounds=[1.5, 2.5, 4, 6, 10], trims=0.05, **ALONE).fit(X)
+    weights, table = grid.weights_, grid.table_
+    assert weights.shape == (5, 100)
+    assert (weights >= 0).all()
+    assert_allclose(np.linalg.norm(weights, axis=1), 1)
+    assert (weights.sum(axis=1) <= table.l1_bound * (1 + 1e-9)).all()
+    assert_array_equal(table.n_features, (weights > 0).sum(axis=1))
+    for bound, objective in zip(table.l1_bound, table.objective, strict=True):
+        alone = clone(model).set_params(l1_bound=bound, trim=0.05).fit(X)
+        assert objective >= 0.999 * alone.objective_ / (~alone.trimmed_).sum()
 
 
 def test_rows_are_all_combinations():
     grid = GridSearch(SMALL, (2, 3), [2, 1.5], [0.1, 0], **ALONE).fit(corners(3))
     rows = grid.table_[["n_clusters", "l1_bound", "trim"]].to_numpy().tolist()
-    assert rows == [[K, s, t] for K in (2, 3) for s in (1.5, 2) for t in (0, 0.1)]
+    assert rows == [[K, s, t] for K in (2, 3) for t in (0, 0.1) for s in (1.5, 2)]
     assert list(grid.table_.columns) == [
         "n_clusters",
-        "l1_bound",
         "trim",
+        "l1_bound",
         "n_trim",
         "objective",
         "inertia",
@@ -955,14 +712,13 @@ def test_rows_are_all_combinations():
         "n_features",
         "n_outliers",
         "silhouette",
-        "cer_bound",
-        "cer_trim",
         "consensus",
         "chosen",
     ]
     best = grid.table_[grid.table_.chosen]
     assert len(best) == 1
-    for name, value in grid.best_params_.items():
+    for name in ("n_clusters", "l1_bound", "trim"):
+        value = grid.best_params_[name]
         assert best[name].item() == value
         assert getattr(grid.best_estimator_, name) == value
     own = grid.table_[grid.table_.n_clusters == 3]
@@ -986,21 +742,12 @@ def test_consensus_by_hand():
     alike = adjusted_rand_score(a, b)
     assert 0 < alike < 1
     expected = [(1 + alike) / 2, alike, (1 + alike) / 2]
-    assert_allclose(settings_module._consensus(fits, 1), expected)
-    assert_allclose(settings_module._consensus(fits + fits[::-1], 2), expected + expected[::-1])
+    consensus = settings_module._consensus
+    assert_allclose(consensus(fits, np.full(3, 2), None), expected)
+    numbers = np.repeat([2, 3], 3)
+    assert_allclose(consensus(fits + fits[::-1], numbers, None), expected + expected[::-1])
     trimmed = [fake_fit(a), fake_fit(b, [2])]  # the case that differs
-    assert_allclose(settings_module._consensus(trimmed, 1), [1, 1])
-
-
-def test_neighbors_by_hand():
-    a, b = [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1]
-    error = classification_error_rate(np.array(a), np.array(b))
-    fits = [fake_fit(labels) for labels in (a, a, b, a, b, b)]  # 1 number, 3 bounds, 2 shares
-    along_bounds = settings_module._moved_along(fits, (1, 3, 2), axis=1)
-    assert_allclose(along_bounds, np.array([1, 0, 0.5, 0.5, 0, 1]) * error)
-    along_trims = settings_module._moved_along(fits, (1, 3, 2), axis=2)
-    assert_allclose(along_trims, np.array([0, 0, 1, 1, 0, 0]) * error)
-    assert np.isnan(settings_module._moved_along(fits, (1, 6, 1), axis=2)).all()
+    assert_allclose(consensus(trimmed, np.full(2, 2), None), [1, 1])
 
 
 def test_of_equals_the_simplest_is_agreed_on():
@@ -1014,19 +761,17 @@ def test_of_equals_the_simplest_is_agreed_on():
     )
     assert settings_module._agreed(table, 3) == 3
     assert settings_module._agreed(table, 2) == 0
-    assert settings_module._own_number(SimpleNamespace(n_clusters=3), [2, 3]) == 3
-    assert settings_module._own_number(SimpleNamespace(n_clusters=8), [2, 3]) == 2
 
 
 def test_a_grid_without_sparsity():
-    grid = GridSearch(SMALL, (2, 3), None, [0, 0.1], **ALONE).fit(corners(3))
+    dense = clone(SMALL).set_params(l1_bound=None)
+    grid = GridSearch(dense, (2, 3), None, [0, 0.1], **ALONE).fit(corners(3))
     assert len(grid.table_) == 4
     assert grid.table_.l1_bound.isna().all()
-    assert grid.table_.cer_bound.isna().all()
-    assert grid.best_params_["l1_bound"] is None
+    assert set(grid.best_params_) == {"n_clusters", "trim"}
     assert grid.best_estimator_.l1_bound is None
     assert (grid.table_.n_features == 8).all()
-    one_feature = GridSearch(SMALL, 2, None, [0], **ALONE).fit(corners(2)[:, :1])
+    one_feature = GridSearch(dense, 2, None, [0], **ALONE).fit(corners(2)[:, :1])
     assert one_feature.table_.consensus.tolist() == [0]
 
 
@@ -1034,6 +779,14 @@ def test_a_grid_with_missing_values_finds_the_truth():
     grid = GridSearch(SMALL, None, 3, [0, 0.1], **ALONE).fit(with_missing(corners(3)))
     assert len(grid.table_) == 6
     assert classification_error_rate(grid.best_estimator_.labels_, np.arange(60) % 3) < 0.1
+
+
+def test_the_bound_of_the_estimator_is_kept_where_none_is_tried():
+    model = RobustSparseKMeans(4, n_features=4, n_init=3)
+    grid = GridSearch(model, (2, 3), None, [0, 0.1], **ALONE).fit(corners(3))
+    assert (grid.table_.n_features == 4).all()
+    assert grid.best_estimator_.n_features == 4
+    assert grid.best_estimator_.n_clusters == 2  # the estimator's was not tried
 
 
 def test_the_number_of_features_of_the_estimator_gives_way():
@@ -1082,10 +835,6 @@ TINY = {
         reference=st.sampled_from(["pca", "uniform"]),
     ),
     "GapL1": st.builds(GapL1, models, bounds, n_permutations=st.just(2)),
-    "PredictionStrength": st.builds(PredictionStrength, models, numbers, n_splits=st.just(2)),
-    "TrimCurves": st.builds(
-        TrimCurves, models, st.none() | numbers, st.lists(trim_shares, min_size=1, max_size=3)
-    ),
     "GridSearch": st.builds(
         GridSearch,
         models,
@@ -1119,10 +868,3 @@ def assert_fine(message):
 def test_odd_tables_are_clustered_or_refused_in_a_sentence(name, data, X):
     search = data.draw(TINY[name]).set_params(**ALONE)
     assert_fine(refusal(lambda: search.fit(X)))
-
-
-@settings(max_examples=15)
-@given(tables(), models, bounds)
-def test_odd_tables_have_a_path_or_are_refused_in_a_sentence(X, model, l1_bounds):
-    model.set_params(random_state=0)
-    assert_fine(refusal(lambda: feature_path(model, X, l1_bounds).to_frame()))

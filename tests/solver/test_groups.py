@@ -18,7 +18,7 @@ from rskc.displays import WeightsDisplay
 from rskc.files import TableError, read_gmt
 from rskc.model.feature_tests import group_tests, rank_tests, ranks_of
 from rskc.report import make_report
-from rskc.selection import GapL1, GridSearch, Stability, TrimCurves, feature_path
+from rskc.selection import GapL1, GridSearch, Stability
 from rskc.solver import DrawnStarts, Problem, solve
 from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups, count_active
 from rskc.solver.weights import weigh
@@ -241,13 +241,10 @@ def test_searches_carry_groups_by_name(X):
     assert gap.table_.l1_bound.max() == pytest.approx(np.sqrt(6))
     assert gap.table_.n_features.max() <= 6
     assert gap.best_estimator_.feature_groups == groups
-    path = feature_path(model.set_params(random_state=0), frame, 3)
-    assert path.weights.shape == (3, 60)
-    assert path.n_features.max() <= 6
     grid = GridSearch(model, 3, 2, [0], **how).fit(frame)
     assert grid.table_.n_features.max() <= 6
-    curves = TrimCurves(model, trims=[0, 0.1], **how).fit(frame)
-    assert curves.best_estimator_.group_names_.tolist() == list(groups)
+    assert grid.weights_.shape == (2, 60)
+    assert grid.best_estimator_.group_names_.tolist() == list(groups)
     stable = Stability(model, [3], n_splits=2, n_references=0, **how).fit(frame)
     assert stable.selection_probabilities_.shape == (60,)
     assert len(np.unique(stable.selection_probabilities_[:10])) == 1

@@ -15,7 +15,6 @@ from rskc.model.fitted import by_column, feature_names
 from rskc.model.summary import bounds_cells
 from rskc.pictures.models import frame_of, principal_components, strongest
 from rskc.preprocessing.preparer import Unit
-from rskc.selection.settings import least_enough
 
 ROOM = 0.1  # of the range of the cases, on each side of the plane
 MOST_WEIGHTS = 1000  # of a setting, the largest ones
@@ -100,8 +99,9 @@ def _marked(search: Exploration) -> list[int] | None:
         return None
     n_features = max(1, search.n_active(fit["weights"]))
     nearest = np.abs(np.log(features) - np.log(n_features)).argmin()
-    enough = least_enough(trims, float(fit["share"]))
-    return [numbers.index(K), int(nearest), trims.index(enough)]
+    # The least share that trims as many; the largest if none does.
+    enough = min(int(np.searchsorted(trims, float(fit["share"]) - 1e-9)), len(trims) - 1)
+    return [numbers.index(K), int(nearest), enough]
 
 
 def _automatic_labels(search: Exploration) -> np.ndarray:

@@ -25,7 +25,7 @@ CROSS = "M-1,-1L1,1M1,-1L-1,1"
 SHAPES = {"o": "circle", "s": "square", "D": "diamond", "v": "triangle-down", "^": "triangle-up"}
 MOST_IN_KEY, MOST_TO_REPEAT = 40, 12  # clusters in the first key, and in those of later charts
 FEW_POINTS = 400  # up to this many points are drawn larger
-NAMES = ("case", "feature", "flag", "cell", "cluster")
+NAMES = ("case", "feature", "flag", "cell", "cluster", "label", "above")
 NUMBER = ",.4~r"  # four digits, no exponent
 # Zoomed with Ctrl and the wheel (or two fingers): the wheel alone scrolls the page.
 ZOOM = {
@@ -242,9 +242,9 @@ def silhouettes_chart(figure: Chart, summary: Chart) -> Chart:
     ]
     return {
         "title": "How clearly each case belongs",
-        "caption": "One bar a case: 1 if it lies on the center of its cluster, 0 if it is as near "
-        "to the next one. Clusters whose bars are long are clear; cases with short bars could "
-        "as well belong to the neighbor.",
+        "caption": "One bar per case: 1 if it lies on the center of its cluster, 0 if it is as "
+        "near to the next one. Clusters whose bars are long are clear; cases with short bars "
+        "could as well belong to the neighbor.",
         "key": key,
         "spec": chart(260, layers),
         "data": {"bars": figure["bars"], "means": figure["means"]},

@@ -96,6 +96,8 @@ def clusters(facts: Facts) -> dict[str, Any]:
     if facts.case_weights is not None:
         sizes = [f"cluster {k} ({each})" for k, each in enumerate(words)]
     lie = f"{count(beyond, 'outlier')} {'lies' if beyond == 1 else 'lie'} far beyond the frame"
+    crosses = f"; {count(int(facts.outliers.sum()), 'outlier')} drawn with crosses"
+    crosses = crosses if facts.outliers.any() else ""
     filled = f"{count(plane.n_filled, 'case')} with missing cells: these are put at the center"
     return {
         "axes": [x_name, y_name],
@@ -110,8 +112,7 @@ def clusters(facts: Facts) -> dict[str, Any]:
         },
         "centers": {**_places(plane.centers[used]), "cluster": plain_numbers(used)},
         "alt": f"Scatter plot of the cases by {x_name} and {y_name}, colored by cluster: "
-        f"{sentence_list(sizes, 12)}; {count(int(facts.outliers.sum()), 'outlier')} drawn as "
-        "crosses.",
+        f"{sentence_list(sizes, 12)}{crosses}.",
         "notes": _notes(
             facts,
             seen,
