@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -15,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rskc.exceptions import warn_user
 from rskc.inputs.arrays import to_numpy
 from rskc.inputs.case_weights import check_sample_weight
 from rskc.inputs.category_codes import ORDINAL, ColumnCode
@@ -158,11 +158,9 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
                 unknown[name] = new
         if unknown:
             which = "; ".join(f"{quoted(new, 3, 40)} in {name!r}" for name, new in unknown.items())
-            warnings.warn(
+            warn_user(
                 f"X has categories that the fit has not seen, and that are treated as none of the "
-                f"known ones: {which}.",
-                UserWarning,
-                stacklevel=2,
+                f"known ones: {which}."
             )
         return np.hstack(parts)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rskc.exceptions import warn_user
 from rskc.inputs.arrays import is_dask, to_dense, without_mask
 from rskc.inputs.frames import NUMBERS, kinds_of
 from rskc.inputs.medians import MAD_FACTOR, column_medians
@@ -131,11 +131,9 @@ class RowStandardizer(_Standardizer):
         X = self._validate(X, reset=False)
         Z, flat = standardize_rows(X, self.center, self.scale)
         if len(flat):
-            warnings.warn(
+            warn_user(
                 f"{count(len(flat), 'case has', 'cases have')} scale 0 ({self.scale}) and can be "
-                f"centered only: {listed(flat, 6)}.",
-                UserWarning,
-                stacklevel=3,  # beyond set_output's wrapper
+                f"centered only: {listed(flat, 6)}."
             )
         return Z
 
@@ -229,12 +227,10 @@ class ColumnStandardizer(_Standardizer):
         concentrated = (scale == 0) & (spread > 0)
         if concentrated.any():
             names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
-            warnings.warn(
+            warn_user(
                 f"{count(int(concentrated.sum()), 'feature has', 'features have')} MAD 0, because "
                 "more than half of the cells are equal; the standard deviation is used instead: "
-                f"{listed(names[concentrated], 6)}.",
-                UserWarning,
-                stacklevel=2,
+                f"{listed(names[concentrated], 6)}."
             )
         scale = np.where(concentrated, spread, scale)
         usable = np.isfinite(scale) & (scale > 0) & np.isfinite(center)

@@ -78,7 +78,7 @@ class Checkpoint(NoCheckpoint):
         """Turn errors of SQLite into one sentence."""
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
             raise ParameterError(
                 "checkpoint",
                 self.path,
