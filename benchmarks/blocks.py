@@ -183,8 +183,8 @@ def parquet_files(
         size = sum(path.stat().st_size for path in data.iterdir())
         lines = measured_fit(data, "--n-features", "8", "--memory", memory)
     title = (
-        f"rskc fit of {n} x {COLUMNS} in Parquet files of {size / 1e9:.1f} GB, {n_texts} columns of "
-        f"text, --memory {memory}"
+        f"rskc fit of {n} x {COLUMNS} in Parquet files of {size / 1e9:.1f} GB, {n_texts} columns "
+        f"of text, --memory {memory}"
     )
     print_table(title, ("measured", ""), lines)
 
