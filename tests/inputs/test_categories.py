@@ -27,10 +27,10 @@ from rskc.metrics import classification_error_rate
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.selection.references import (
-    SteppedReference,
-    even_spread,
-    normal_spread,
+    EVEN,
+    NORMAL,
     permuted,
+    stepped_reference,
 )
 
 N = 120
@@ -320,8 +320,8 @@ def test_a_stepped_cloud_has_the_categories_of_the_data(frame):
     encoder = CategoryEncoder().fit(frame)
     X = encoder.transform(frame)
     X[3, encoder.columns == 2] = np.nan
-    for spread in (normal_spread, even_spread):
-        cloud = SteppedReference.of(X, encoder.columns, spread)
+    for spread in (NORMAL, EVEN):
+        cloud = stepped_reference(X, encoder.columns, spread)
         drawn = cloud.draw(np.random.default_rng(0))
         assert_array_equal(np.isnan(drawn), np.isnan(X))
         for j in np.flatnonzero(np.bincount(encoder.columns) > 1):
@@ -336,7 +336,7 @@ def test_steps_of_one_cloud_keep_their_correlation():
     rng = np.random.default_rng(0)
     f = rng.normal(size=2000)
     X = CategoryEncoder().fit_transform(pd.DataFrame({"x": f, "b": f + rng.normal(size=2000) > 0}))
-    drawn = SteppedReference.of(X, np.array([0, 1, 1]), normal_spread).draw(rng)
+    drawn = stepped_reference(X, np.array([0, 1, 1]), NORMAL).draw(rng)
     own, found = (np.corrcoef(cells[:, 0], cells[:, 2])[0, 1] for cells in (X, drawn))
     assert 0.8 * own < found < 1.1 * own  # without the strengthening it is 0.8, the root of 2 / pi
 
