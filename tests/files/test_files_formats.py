@@ -6,6 +6,7 @@ import re
 import zipfile
 from contextlib import suppress
 
+import anndata
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -371,3 +372,13 @@ def test_an_archive_with_another_file_in_it(tmp_path):
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("notes.txt", "no array")
     assert read_table(path).data.shape == (3, 3)
+
+
+def test_a_broken_heap_of_hdf5_is_refused_and_not_read_for_ever(tmp_path):
+    path = tmp_path / "t.h5ad"
+    anndata.AnnData(np.eye(3), obs=pd.DataFrame({"kind": list("aab")})).write_h5ad(path)
+    raw = bytearray(path.read_bytes())
+    heap = raw.index(b"GCOL") + 16
+    raw[heap : heap + 16] = bytes(16)
+    path.write_bytes(raw)
+    assert "its heap at byte" in complaint(path)
