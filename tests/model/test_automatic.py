@@ -355,7 +355,7 @@ def test_cells_are_outlying_beyond_the_clusters_and_their_distances():
     assert_array_equal(outliers._has_outlying_cells(view, np.array([[190.0, 4.0]])), [True, False])
 
 
-@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning", "ignore:.* times as far as")
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
 def test_of_cases_that_are_alike_another_is_outlying_and_rounding_is_not(unit):
     X = np.repeat([[0.1, 0.7], [10.3, 0.7]], 20, axis=0)
