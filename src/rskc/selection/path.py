@@ -15,7 +15,6 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
 from rskc.inputs.case_weights import counting_cases
 from rskc.inputs.validation import check_integer, check_real, is_integer, is_word
-from rskc.model.automatic import CLEAN_TRIM
 from rskc.model.fitted import by_column, feature_names
 from rskc.selection.subsample import Sample
 from rskc.solver import Solution, Warm, solve_near, solve_path
@@ -23,6 +22,8 @@ from rskc.solver.feature_groups import count_active
 
 # The least bound of a path: two features or so.
 LEAST_BOUND = 1.2
+# Share that is trimmed of the cases that the data decide to keep.
+CLEAN_TRIM = 0.02
 
 
 @dataclass(frozen=True)
