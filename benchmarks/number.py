@@ -1,4 +1,4 @@
-"""Everything left to the data, K too: Stability beside Clest and prediction strength."""
+"""Everything left to the data, K too: Stability beside Clest."""
 
 import time
 import warnings
@@ -12,7 +12,7 @@ from benchmarks.timing import print_table
 from rskc import RobustSparseKMeans
 from rskc.datasets import DESIGNS, NULLS, Design, make_design, make_simulation
 from rskc.metrics import classification_error_rate
-from rskc.selection import Clest, PredictionStrength, Stability
+from rskc.selection import Clest, Stability
 
 # Seeds that played no part in settling how Stability chooses K and recognizes gradients. The level
 # at which halves select features was changed after a look at those of the simulation, so these have
@@ -41,7 +41,6 @@ METHODS: dict[str, Callable] = {
     "Stability": lambda model: Stability(model, **HOW),
     "Clest": _clest("agreement"),
     "Clest, paper's rule": _clest("paper"),
-    "PredictionStrength": lambda model: PredictionStrength(model, **HOW),
 }
 
 

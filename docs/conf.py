@@ -110,6 +110,7 @@ def setup(app):
 ORDER = [
     "plot_first_steps.py",
     "plot_outliers.py",
+    "plot_outlying_cells.py",
     "plot_stability.py",
     "plot_choose_k.py",
     "plot_choose_l1.py",

@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.displays import ClestDisplay, StrengthDisplay
-from rskc.selection import Clest, PredictionStrength
+from rskc.displays import SearchDisplay
+from rskc.selection import Clest, Stability
 
 X = make_simulation(model=1, n_features=200, random_state=0).data
 model = RobustSparseKMeans(trim=0.05, l1_bound=6, n_init=5)
@@ -22,21 +22,21 @@ model = RobustSparseKMeans(trim=0.05, l1_bound=6, n_init=5)
 # -----
 # *Can the clusters be predicted?* They are learned from two thirds of the cases, and the other
 # cases are assigned to them; these are also clustered on their own, and both partitions are
-# compared. Blue: the disagreement. Gray: the disagreement in data without clusters. Both are
+# compared. Blue: the disagreement. Orange: the disagreement in data without clusters. Both are
 # needed: a low blue curve alone says little, since with many clusters pairs are rarely together,
 # and so rarely wrong.
 
 clest = Clest(model, range(2, 6), n_splits=10, random_state=0).fit(X)
-ClestDisplay.from_estimator(clest)
+SearchDisplay.from_estimator(clest)
 
 # %%
-# Prediction strength
-# -------------------
-# The same idea, and stricter: the worst predicted cluster decides. One cluster is always predicted,
-# and the largest number above the threshold is chosen.
+# Stability
+# ---------
+# *Are the clusters found again in half of the cases?* The worst cluster decides. The other curve is
+# the agreement of two halves, which also sees cases that change between stable clusters.
 
-strength = PredictionStrength(model, range(1, 6), n_splits=10, random_state=0).fit(X)
-StrengthDisplay.from_estimator(strength)
+stability = Stability(model, range(2, 6), random_state=0).fit(X)
+SearchDisplay.from_estimator(stability)
 
 # %%
 # Where the criteria disagree, look at the clusters: two that lie close together may be predicted

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.displays import FeaturePathDisplay, GapDisplay
-from rskc.selection import GapL1, feature_path
+from rskc.displays import SearchDisplay
+from rskc.selection import GapL1, GridSearch
 
 data = make_simulation(model=1, random_state=0)  # 50 features of 500 are informative
 model = RobustSparseKMeans(3, trim=0.05, n_init=10, random_state=0)
@@ -19,12 +19,17 @@ model = RobustSparseKMeans(3, trim=0.05, n_init=10, random_state=0)
 # %%
 # The path
 # --------
-# Each line is a feature. On the left a few share the weight; as the bound grows, more enter. Up to
-# about 50 features the informative ones come first, and then the noise features enter together, in
-# gray at the bottom: from there on, a larger bound changes nothing but the number of features.
+# Each line is a feature, blue if it is informative. On the left a few share the weight; as the
+# bound grows, more enter. Up to about 50 features the informative ones come first, and then the
+# noise features enter together, in gray at the bottom: from there on, a larger bound changes
+# nothing but the number of features.
 
-path = feature_path(model, data.data)
-FeaturePathDisplay.from_estimator(path)
+path = GridSearch(model, l1_bounds=15, trims=0.05, random_state=0).fit(data.data)
+ax = plt.subplots(layout="constrained")[1]
+for informative, color in ((False, "silver"), (True, "C0")):
+    weights = path.weights_[:, data.informative == informative]
+    ax.plot(path.table_.l1_bound, weights, color=color, lw=0.8)
+ax.set(xlabel="L1 bound", ylabel="weight")
 
 # %%
 # The gap
@@ -35,7 +40,7 @@ FeaturePathDisplay.from_estimator(path)
 # weight: the rule of one standard error takes the least bound that is nearly as good.
 
 gap = GapL1(model, n_permutations=10, random_state=0).fit(data.data)
-GapDisplay.from_estimator(gap)
+SearchDisplay.from_estimator(gap)
 
 # %%
 # It finds nearly all informative features, and hardly any other.

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.displays import ClusterDisplay, ConsensusDisplay, SelectionDisplay, StabilityDisplay
+from rskc.displays import ClusterDisplay, ConsensusDisplay, SearchDisplay, SelectionDisplay
 from rskc.selection import Stability
 
 X = make_simulation(model=1, n_features=200, random_state=0).data
@@ -24,7 +24,7 @@ search.fit(X)
 # Blue: the stability of the least stable cluster. One cluster too many splits a true one, each
 # time in another way, and the curve falls. Orange: how far the two halves of a split agree.
 
-StabilityDisplay.from_estimator(search)
+SearchDisplay.from_estimator(search)
 
 # %%
 # Which clusters, and which cases

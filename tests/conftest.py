@@ -18,10 +18,7 @@ from rskc.selection import (
     Clest,
     GapL1,
     GridSearch,
-    PredictionStrength,
     Stability,
-    TrimCurves,
-    feature_path,
     runner,
 )
 from rskc.versions import environment
@@ -64,11 +61,9 @@ def searches() -> list[Any]:
         return [
             Clest(model, [2, 3], n_splits=3, n_references=19, **how).fit(data),
             GapL1(model, [2, 6, 20], n_permutations=2, **how).fit(data),
-            PredictionStrength(model, [1, 2, 3], n_splits=2, **how).fit(data),
             Stability(model, [2, 3, 4], n_splits=2, n_references=3, **how).fit(data),
-            TrimCurves(model, [2, 3], [0, 0.05, 0.1], **how).fit(data),
             GridSearch(model, [2, 3], [3, 6], [0, 0.05], **how).fit(data),
-            feature_path(model, data, [2, 6]),
+            GridSearch(model, [2, 3], None, [0, 0.05, 0.1], **how).fit(data),
         ]
 
 

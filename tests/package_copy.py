@@ -34,7 +34,7 @@ def run_tests(
     folder: Path, names: tuple[str, ...], *options: str, before: str = "", env: dict, **more: Any
 ) -> int:
     """Run test files against the copy, after this line of Python; return the exit code."""
-    files = [str(ROOT / "tests" / f"test_{name}.py") for name in names]
+    files = [str(next((ROOT / "tests").rglob(f"test_{name}.py"))) for name in names]
     command = [sys.executable, "-c", RUN.replace("{before}", before), str(folder)]
     command += [*options, *files]
     return subprocess.run(command, cwd=ROOT, env=os.environ | env, **more).returncode

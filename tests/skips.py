@@ -39,6 +39,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_files_formats.py": ("polars", "pyarrow", "openpyxl", "python_calamine", "anndata"),
     "test_preparation.py": ("polars",),
     "test_report.py": ("jinja2", "vl_convert", "altair", "polars"),
+    "test_pages.py": (*CLI, "playwright"),
+    "test_report_cells.py": ("jinja2", "vl_convert"),
     "test_report_browser.py": ("jinja2", "vl_convert", "playwright"),
     "test_reproduce.py": (*CLI, "matplotlib"),
     "test_runner.py": ("fcntl",),  # Windows has none
@@ -53,7 +55,7 @@ REASONS = (
     r"needs AVX2 and FMA",
     r"signals|head|reads /proc|there are no pipes|there is no /dev/null",  # not on Windows
     r"limits of file sizes are of Unix|permissions (of Unix|and links of POSIX)",
-    r"SCIPY_ARRAY_API is not set",  # a check of scikit-learn; tests/test_device.py does more
+    r"SCIPY_ARRAY_API is not set",  # a check of scikit-learn; test_device.py does more
     r"the order of cases changes the starts",  # a law that holds in most of the drawn examples
 )
 

@@ -141,7 +141,7 @@ def test_names_are_known_where_the_table_is_sparse(adata):
 
 
 def test_a_wide_sparse_table_is_clustered():
-    """No dense copy is made of it: tests/test_sparse.py counts the bytes."""
+    """No dense copy is made of it: tests/model/test_sparse.py counts the bytes."""
     rng = np.random.default_rng(0)
     rows, columns = np.arange(300).repeat(20), rng.integers(0, 20_000, 6000)
     columns[: 6000 // 2] %= 30  # the first half of the cases share features

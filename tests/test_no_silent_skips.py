@@ -12,7 +12,7 @@ import pytest
 import skips
 
 TESTS = Path(__file__).parent
-MODULES = sorted(TESTS.glob("test_*.py"))
+MODULES = sorted(TESTS.rglob("test_*.py"))
 
 
 # Each with the code and the words with which a run on it must end.

@@ -66,7 +66,6 @@ NAMES = {
     "Stability": "rskc select-k",
     "Clest": "rskc select-k --method clest",
     "GapL1": "rskc select-l1",
-    "TrimCurves": "rskc select-trim",
     "ColumnStandardizer()": "--standardize columns",
     "Preparer()": "--prepare auto",
     "RowStandardizer()": "--standardize rows",

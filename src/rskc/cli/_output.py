@@ -14,6 +14,7 @@ from typing import Any
 
 from rskc.cli._results import Result, headline
 from rskc.utils.atomic import PREFIX, SUFFIX, remove_leftovers
+from rskc.utils.webpage import link_pages
 
 # The files that we write, and what they are.
 FILES = {
@@ -51,6 +52,7 @@ def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[
         if not force:
             _check_empty(target, folder)  # another run may have made it meanwhile
         _install(part, target)
+        link_pages(target)  # the explorer may be there already
     except BaseException as error:
         if part is not None:
             shutil.rmtree(part, ignore_errors=True)
@@ -177,6 +179,10 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "command": result.command,
         "title": title,
     }
+    if result.searches:
+        from rskc.report import to_keep
+
+        extra["searches"] = to_keep(result.model, data.X, result.searches)
     write_csv(result.features, folder / "features.csv")
     write_csv(result.markers, folder / "markers.csv")
     if result.cells is not None:

@@ -14,9 +14,10 @@ from rskc.cli._tables import SCALES, Data
 REPEATED = {"drop": "--drop", "use_columns": "--use-column", "categorical": "--categorical"}
 
 
-def explore_command(data: Data) -> str:
-    """Return the command that makes the explorer of the table."""
-    return shlex.join(_on_table("explore", data))
+def explore_command(data: Data, folder: Path) -> str:
+    """Return the command that makes the explorer of the table, beside its report."""
+    words = _on_table("explore", data)
+    return shlex.join([*words, "--out", str(folder / "explorer.html")])
 
 
 def fit_command(data: Data, model: Any) -> str:

@@ -99,6 +99,7 @@ class Result:
     warnings: list[Any]  # warnings and sentences
     seconds: float  # of clustering and searching
     command: list[str]
+    kept: Any = None  # of the searches of a saved model: what its page said of them
     whole: Counts | None = None  # over all cases, where data and model have some of them only
 
     @cached_property
@@ -222,6 +223,7 @@ class Result:
             data.X,
             names=self.names,
             searches=self.searches,
+            kept=self.kept,
             labels=data.table.labels,
             run={name: value for name, value in run.items() if value is not None},
             units=data.units,

@@ -51,8 +51,8 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
         if any(RANKED.fullmatch(file.name) for file in folder.iterdir()):
             words = "all features, ranked, for enrichment tools"
             console.print(f"  {'cluster-*.rnk':<{width}}  {words}", soft_wrap=True)
-    if result.command[1:2] == ["fit"] and not result.is_sample:
-        more = f"All other settings on one page: {explore_command(result.data)}"
+    if folder is not None and result.command[1:2] == ["fit"] and not result.is_sample:
+        more = f"All other settings on one page: {explore_command(result.data, folder)}"
         console.print("", more, soft_wrap=True)
 
 

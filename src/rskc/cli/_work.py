@@ -24,9 +24,7 @@ from rskc.utils.wording import shortened
 STAGES = {
     "Stability": "Choosing the number of clusters",
     "Clest": "Choosing the number of clusters by Clest",
-    "PredictionStrength": "Choosing the number of clusters by prediction strength",
     "GapL1": "Choosing the L1 bound",
-    "TrimCurves": "Choosing the trimming share",
     "GridSearch": "Comparing settings",
     "Exploration": "Fitting all settings",
 }

@@ -22,7 +22,7 @@ from rskc.cli._options import (
     option,
     out_option,
 )
-from rskc.cli._output import check_no_file, stem_of
+from rskc.cli._output import check_no_file, open_model, stem_of
 from rskc.cli._repeat import fit_command, run_of
 from rskc.cli._tables import Data, grouped, read
 from rskc.cli._values import numbers_or_auto, shares_or_auto, some_clusters
@@ -150,6 +150,7 @@ def write_explorer(path: Path, search: Any, data: Data, title: str | None) -> No
     """Write the page."""
     from rskc.explorer import Explorer
 
+    beside = labels_beside(path, data)
     Explorer(
         search,
         labels=data.table.labels,
@@ -158,4 +159,20 @@ def write_explorer(path: Path, search: Any, data: Data, title: str | None) -> No
         run=run_of(data),
         command=lambda model: fit_command(data, model),
         units=data.units,
+        numbered_like=beside,
     ).save(path)
+
+
+def labels_beside(path: Path, data: Data) -> Any:
+    """Return the clusters of the model in the folder of a page, if it is of the same table."""
+    from rskc.files import ModelFileError
+
+    if not (path.parent / "model.rskc").exists():
+        return None
+    try:
+        saved = open_model(path.parent)
+    except (ModelFileError, OSError):
+        return None
+    same = saved.extra.get("sha256") == data.table.sha256 is not None
+    same &= len(saved.model.labels_) == len(data.X)
+    return saved.model.labels_ if same else None

@@ -26,7 +26,7 @@ from rskc.cli._tables import reread
 class PageFile:
     """Where the page is written, and its heading."""
 
-    out: Path = out_option(Path("report.html"), "The page.", "FILE")
+    out: Path | None = out_option(None, "The page; else report.html beside the model.", "FILE")
     title: str | None = option(RESULTS, None, "Heading of the page.", metavar="TEXT")
     force: bool = flag(RESULTS, "Replace a page that is there.", "--force")
 
@@ -35,13 +35,13 @@ class PageFile:
 def report(
     model: ModelPath, table: TableFile, rereading: Rereading, page: PageFile, console: Console
 ) -> None:
-    """Make the HTML page of a saved result and its table again.
-
-    The page has no sections on searches, of which a model keeps nothing but the choice.
-    """
+    """Make the HTML page of a saved result and its table again."""
     check_report(True)
     saved = open_model(model)
-    check_no_file(page.out, page.force, table)
+    out = page.out
+    if out is None:
+        out = (model if model.is_dir() else model.parent) / "report.html"
+    check_no_file(out, page.force, table)
     extra = saved.extra
     data = reread(table, rereading.arguments(extra.get("reading", {})), preparer_of(saved), console)
     doubts = []
@@ -53,8 +53,9 @@ def report(
     typed = extra.get("command", [])
     typed = shlex.split(typed) if isinstance(typed, str) else list(typed)
     with console.busy("Writing the page"):
-        result = Result(data, saved.model, [], doubts, 0.0, typed)
-        write_page(page.out, result, page.title or extra.get("title"))
+        kept = extra.get("searches")
+        result = Result(data, saved.model, [], doubts, 0.0, typed, kept=kept)
+        write_page(out, result, page.title or extra.get("title"))
     console.note(*doubts)
-    console.print(f"The page is in {page.out}: open it in a browser", soft_wrap=True)
-    console.print_json({"file": str(page.out), "warnings": doubts})
+    console.print(f"The page is in {out}: open it in a browser", soft_wrap=True)
+    console.print_json({"file": str(out), "warnings": doubts})

@@ -1,4 +1,4 @@
-"""Choosing: ``select-k``, ``select-l1``, ``select-trim``, ``compare``, and ``changes``."""
+"""Choosing: ``select-k``, ``select-l1``, ``compare``, and ``changes``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from rskc.cli._options import (
     TablePath,
     Trimming,
     clusters_option,
-    flag,
     option,
 )
 from rskc.cli._output import check_report, open_model, results_folder
@@ -51,22 +50,21 @@ class Numbers:
     clusters: Any = clusters_option(
         None,
         "Numbers to try, such as 2-8 or 2,4,6; else 2-10, and more where these are too few (2-8 "
-        "for clest, 1-8 for strength).",
+        "for clest).",
         "NUMBERS",
         parser=some_clusters,
     )
-    method: Literal["stability", "clest", "strength"] = option(
+    method: Literal["stability", "clest"] = option(
         SEARCH,
         "stability",
-        "stability, clest or strength: by half-samples, by Clest, which is the paper's way, or by "
-        "prediction strength.",
+        "stability: by half-samples; clest: by Clest, the paper's way.",
         metavar="HOW",
     )
     rule: Literal["agreement", "paper"] | None = option(
         SEARCH, None, "Rule of Clest: agreement or paper.", metavar="NAME"
     )
     splits: int | None = option(
-        SEARCH, None, "Splits of the cases; else 6, for clest and strength 20.", metavar="NUMBER"
+        SEARCH, None, "Splits of the cases; else 6, for clest 20.", metavar="NUMBER"
     )
     references: int | None = option(
         SEARCH, None, "Reference sets of stability and clest; else 20.", metavar="NUMBER"
@@ -88,15 +86,6 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Trims:
-    """Trimming shares to try."""
-
-    trims: Any = option(
-        SEARCH, None, "Shares to try; else 0, 0.02, ... 0.2.", parser=some_shares, metavar="SHARES"
-    )
-
-
-@dataclass(frozen=True)
 class Grid:
     """Settings of which all combinations are tried."""
 
@@ -106,15 +95,12 @@ class Grid:
     bounds: Any = option(
         SEARCH,
         "5",
-        "How many bounds, or which: 2,4,8; none: no sparsity.",
+        "How many bounds, or which: 2,4,8; none: all features have the same weight.",
         parser=some_bounds,
         metavar="BOUNDS",
     )
     trims: Any = option(
         SEARCH, "0,0.05,0.1", "Shares to trim.", parser=some_shares, metavar="SHARES"
-    )
-    choose_clusters: bool = flag(
-        SEARCH, "Choose the number of clusters by half-samples.", "--choose-clusters"
     )
 
 
@@ -173,9 +159,9 @@ def select_k(
     console: Console,
 ) -> None:
     """Choose the number of clusters."""
-    from rskc.selection import Clest, PredictionStrength, Stability
+    from rskc.selection import Clest, Stability
 
-    kinds = {"stability": Stability, "clest": Clest, "strength": PredictionStrength}
+    kinds = {"stability": Stability, "clest": Clest}
     estimator = run.basics.estimator(2, **vars(trimming), **vars(sparsity))
     search = kinds[numbers.method](estimator, **run.arguments())
     options = {
@@ -213,37 +199,15 @@ def select_l1(
     run(search, table, console)
 
 
-@command("select-trim", "rskc select-trim table.csv --clusters 3 --trims 0,0.05,0.1", panel=PANEL)
-def select_trim(
-    table: TablePath,
-    number: OneNumber,
-    sparsity: Sparsity,
-    shares: Trims,
-    run: SearchRun,
-    console: Console,
-) -> None:
-    """Choose the share of cases to trim: those that are outlying by their distances."""
-    from rskc.selection import TrimCurves
-
-    given = {} if shares.trims is None else {"trims": shares.trims}
-    estimator = run.basics.estimator(number.clusters, **vars(sparsity))
-    run(TrimCurves(estimator, **given, **run.arguments()), table, console)
-
-
 @command("compare", "rskc compare table.csv --clusters 2-4 --bounds 4 --trims 0,0.1", panel=PANEL)
 def compare(table: TablePath, grid: Grid, run: SearchRun, console: Console) -> None:
     """Fit all combinations of settings, and see on which partition most of them agree."""
     from rskc.selection import GridSearch
 
     estimator = run.basics.estimator(grid.clusters[0])
-    search = GridSearch(
-        estimator,
-        grid.clusters,
-        grid.bounds,
-        grid.trims,
-        choose_clusters=grid.choose_clusters,
-        **run.arguments(),
-    )
+    if grid.bounds is None:
+        estimator.set_params(l1_bound=None)
+    search = GridSearch(estimator, grid.clusters, grid.bounds, grid.trims, **run.arguments())
     run(search, table, console)
 
 

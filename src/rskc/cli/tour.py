@@ -26,7 +26,7 @@ from rskc.cli.explore import ExploredSettings, exploration, explored, write_expl
 
 HEADING = "bold cyan"
 
-TABLE, RESULT, EXPLORER = "expression.csv", "expression-rskc", "expression-explorer.html"
+TABLE, RESULT, EXPLORER = "expression.csv", "expression-rskc", "explorer.html"
 N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING = 90, 200, 20, 3
 PATIENTS = (
     f"Three groups of patients differ in {N_TELLING} genes; all other genes are noise, and "
@@ -69,10 +69,11 @@ def demo(folder: TourFolder, console: Console) -> None:
         write_results(part, result, report=True, title="A tour of rskc")
     show_result(result, results, console)
     console.print("", bold("3. All other settings", HEADING), OTHERS)
-    console.print(f"   {shlex.join(['rskc', 'explore', str(table)])}", soft_wrap=True)
+    explorer = results / EXPLORER
+    similar = ["rskc", "explore", str(table), "--out", str(explorer)]
+    console.print(f"   {shlex.join(similar)}", soft_wrap=True)
     search = exploration(ExploredSettings(), Basics(), Searching())
     search, _ = explored(search, data, console)
-    explorer = folder.out / EXPLORER
     write_explorer(explorer, search, data, "A tour of rskc")
     console.print("", bold("4. The pages", HEADING), "Open them in a browser.")
     console.print(f"   {results / 'report.html'}", "explains the result", soft_wrap=True)

@@ -10,7 +10,7 @@ import numpy as np
 from rskc.displays import style
 from rskc.inputs.arrays import to_numpy_pair
 from rskc.model.summary import flagged_cells
-from rskc.pictures.models import check_fitted
+from rskc.pictures.models import check_fitted, rows_by_cluster
 from rskc.pictures.palette import GRAY, PALETTE
 from rskc.utils.wording import count
 
@@ -79,14 +79,12 @@ class CellsDisplay:
         """Draw the cells in ``ax``, or in a new figure."""
         self.ax_ = style.axes_for(ax, 7, 4.5)
         self.figure_ = self.ax_.figure
-        order = np.argsort(self.labels, kind="stable")
-        places = np.empty(len(order))
-        places[order] = np.arange(len(order))
+        places, ends = rows_by_cluster(self.labels)
         colors = np.array([PALETTE[0], PALETTE[5]])[(self.scales > 0).astype(int)]
         depth = np.clip(np.abs(self.scales) / FAR, 0.3, 1.0)
         look = {"marker": "s", "s": 6, "linewidths": 0, "c": colors, "alpha": depth}
         self.marks_ = self.ax_.scatter(self.features, places[self.cases], **look)
-        for end in np.cumsum(np.bincount(self.labels))[:-1]:
+        for end in ends[:-1]:
             self.ax_.axhline(end - 0.5, color=GRAY, linewidth=0.6)
         n, p = len(self.labels), self.n_features
         self.ax_.set(xlim=(-0.5, p - 0.5), ylim=(n - 0.5, -0.5))

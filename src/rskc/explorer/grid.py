@@ -92,6 +92,8 @@ class Exploration(Search):
         Numbers of the cases that were searched on.
     data_ : ndarray
         These cases; a category has a number for each of its categories.
+    searched_ : ndarray
+        The same, extreme cells bent back to the middle where the fit bounds outlying cells.
     best_estimator_ : RobustSparseKMeans
         The automatic fit to all the data, as ``rskc fit`` makes it.
     """
@@ -156,7 +158,11 @@ class Exploration(Search):
         halves = fit_half_paths(paths, sample, model, self.n_splits, runner)
         self.fits_ = [dict(fit) for path in fits for fit in path]
         self.halves_ = [half for path in halves for half in path]
+        self.searched_ = sample.X
+
+    def _without_extremes(self, sample: Sample) -> Sample:
         self.data_ = sample.X
+        return super()._without_extremes(sample)
 
     def _axes_around(self, X: np.ndarray) -> Axes:
         """Return the settings, with those that the automatic choice took among them."""

@@ -20,11 +20,12 @@ from rskc.explorer.views import Scene, scene_of, spans, values_of
 from rskc.inputs.labels import read_one
 from rskc.inputs.validation import names_of_cases
 from rskc.model.fitted import unequal_weights
+from rskc.model.summary import words_on_cells
 from rskc.pictures.palette import PALETTE, readable_on
 from rskc.preprocessing.preparer import Unit
 from rskc.selection.search import MAX_SAMPLES
 from rskc.utils.snippets import snippet_of
-from rskc.utils.webpage import Page, content_policy
+from rskc.utils.webpage import Page, content_policy, identity
 from rskc.utils.wording import cleaned, count, exact_percent
 
 STATIC = Path(__file__).parent / "static"
@@ -66,6 +67,9 @@ class Explorer(Page):
     units : mapping, default=None
         Center and scale of columns that were standardized, by name: values are then shown as they
         were before.
+    numbered_like : array-like of shape (n_samples,), default=None
+        Labels, such as those of a report; clusters of the page that share their cases have the same
+        numbers and colors. None for those of the automatic fit.
 
     Attributes
     ----------
@@ -85,10 +89,11 @@ class Explorer(Page):
         run: Mapping[str, Any] | None = None,
         command: Callable[[Any], str] | None = None,
         units: Mapping[str, Any] | None = None,
+        numbered_like: Any = None,
     ):
         self.search, self.title = search, cleaned(title or "Explorer", 200)
         parcel = Parcel()
-        scene = scene_of(search)
+        scene = scene_of(search, numbered_like)
         parcel.words |= {
             "title": self.title,
             **_words(search, scene),
@@ -99,7 +104,8 @@ class Explorer(Page):
         }
         _add_views(parcel, search, scene)
         _add_values(parcel, search, scene, units or {})
-        self.html = _render(self.title, parcel)
+        _add_cells(parcel, search, scene)
+        self.html = _render(self.title, parcel, scene.numbering)
 
     def __repr__(self) -> str:
         return f"<Explorer: {count(self.search.axes_.n_settings, 'setting')}, {self.title}>"
@@ -267,7 +273,10 @@ def _repeating(
 ) -> dict[str, Any]:
     """Return how each view is repeated, as a command and in Python."""
     n, p = search.n_samples_, search.n_features_in_
-    settings = [setting for path in search.axes_.paths for setting in path]
+    # The fits saw a table without extreme cells; one to the table itself has to bound them.
+    bounded = search.searched_ is not search.data_
+    cells = {"cells": search.best_estimator_.cell_cutoff_} if bounded else {}
+    settings = [setting | cells for path in search.axes_.paths for setting in path]
     models = [clone(search.estimator).set_params(**setting) for setting in settings]
     snippets = [snippet_of(model, n, p, run) for model in models]
     first, weights = snippets[0], ""
@@ -278,7 +287,8 @@ def _repeating(
         "fit": f"model.fit(X{weights})",
         "models": [snippet.model for snippet in snippets],
         "commands": [command(model) for model in models] if command else [],
-        "repeats": [bool(fit["repeats"]) for fit in search.fits_],
+        "bounded": bounded,
+        "repeats": [bool(fit["repeats"]) and not bounded for fit in search.fits_],
     }
 
 
@@ -347,6 +357,22 @@ def _add_values(
     }
 
 
+def _add_cells(parcel: Parcel, search: Exploration, scene: Scene) -> None:
+    """Add the outlying cells: counts of all, and which cases have them in the features shown."""
+    parcel.words["cells"] = ""
+    if scene.cells is None or not scene.cells.nnz:
+        return
+    words = words_on_cells(search.best_estimator_)
+    parcel.words["cells"] = f"In the automatic fit {words}."
+    n, p = scene.cells.shape
+    cases, features = scene.cells.nonzero()
+    parcel.add("cells_of_cases", np.bincount(cases, minlength=n).astype("<u4"))
+    parcel.add("cells_of_features", np.bincount(features, minlength=p).astype("<u4"))
+    by_feature = scene.cells.tocsc()[:, scene.shown]
+    parcel.add("cell_cases", by_feature.indices.astype("<u4"))
+    parcel.add("cell_starts", by_feature.indptr.astype("<u4"))
+
+
 def _number(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
@@ -354,11 +380,12 @@ def _number(value: float) -> float | None:
 # ---- The page
 
 
-def _render(title: str, parcel: Parcel) -> str:
+def _render(title: str, parcel: Parcel, numbering: np.ndarray) -> str:
     script = _script()
     slots = {
         "title": html.escape(title),
         "policy": html.escape(content_policy([script])),
+        "identity": identity("explorer", numbering),
         "version": version("rskc"),
         "style": _read("style.css"),
         "script": script,

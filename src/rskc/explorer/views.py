@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.explorer.grid import Exploration
-from rskc.inputs.arrays import to_dense
+from rskc.inputs.arrays import to_dense, to_numpy
 from rskc.inputs.labels import count_shared, match_clusters
 from rskc.model.fitted import by_column, feature_names
+from rskc.model.summary import bounds_cells
 from rskc.pictures.models import frame_of, principal_components, strongest
 from rskc.preprocessing.preparer import Unit
-from rskc.selection.settings import least_enough
 
 ROOM = 0.1  # of the range of the cases, on each side of the plane
 MOST_WEIGHTS = 1000  # of a setting, the largest ones
@@ -50,14 +50,17 @@ class Scene:
     n_beyond: int  # cases outside of its frame, drawn on the edge
     shown: np.ndarray  # features of which the page has the values, the largest weights first
     feature_names: np.ndarray
+    numbering: np.ndarray  # (n,) clusters of all cases, whose numbers those of the views are like
+    cells: Any  # (n, p) sparse: the outlying cells of the automatic fit; None if it bounds none
 
 
-def scene_of(search: Exploration) -> Scene:
-    """Put together what the page shows."""
-    marked = _marked(search)
+def scene_of(search: Exploration, numbered_like: Any = None) -> Scene:
+    """Put together what the page shows; ``numbered_like`` has labels whose numbers it takes."""
+    marked, model = _marked(search), search.best_estimator_
     start = marked or [0, len(search.axes_.n_features) // 2, len(search.axes_.trims) // 2]
     automatic = _automatic_labels(search) if marked else None
-    numbers = _numbered_alike(search, start, automatic)
+    known = np.asarray(to_numpy(model.labels_) if numbered_like is None else numbered_like)
+    numbers = _numbered_alike(search, start[1:], known[search.samples_used_])
     views = [_view(search, s, numbers[s]) for s in range(len(search.fits_))]
     same = None
     if automatic is not None:
@@ -67,7 +70,7 @@ def scene_of(search: Exploration) -> Scene:
     top = top[weights.max(axis=0)[top] > 0]
     outlying = np.mean([fit["outliers"] for fit in search.fits_], axis=0) > 0.5
     of_numbers = np.mean([fit["weights"] for fit in search.fits_], axis=0)
-    plane, n_beyond = _plane(search.data_, of_numbers, outlying)
+    plane, n_beyond = _plane(search.searched_, of_numbers, outlying)
     return Scene(
         views,
         marked,
@@ -77,6 +80,8 @@ def scene_of(search: Exploration) -> Scene:
         n_beyond,
         top[: max(1, MOST_CELLS // search.n_samples_used_)],
         feature_names(search),
+        known,
+        model.outlying_cells_[search.samples_used_] if bounds_cells(model) else None,
     )
 
 
@@ -94,8 +99,9 @@ def _marked(search: Exploration) -> list[int] | None:
         return None
     n_features = max(1, search.n_active(fit["weights"]))
     nearest = np.abs(np.log(features) - np.log(n_features)).argmin()
-    enough = least_enough(trims, float(fit["share"]))
-    return [numbers.index(K), int(nearest), trims.index(enough)]
+    # The least share that trims as many; the largest if none does.
+    enough = min(int(np.searchsorted(trims, float(fit["share"]) - 1e-9)), len(trims) - 1)
+    return [numbers.index(K), int(nearest), enough]
 
 
 def _automatic_labels(search: Exploration) -> np.ndarray:
@@ -111,19 +117,21 @@ def _automatic_labels(search: Exploration) -> np.ndarray:
 
 
 def _numbered_alike(
-    search: Exploration, start: list[int], automatic: np.ndarray | None
+    search: Exploration, others: list[int], reference: np.ndarray
 ) -> list[np.ndarray]:
     """Return for each setting the number on the page of each of its clusters.
 
     Clusters that share their cases have the same number from view to view, as far as that goes.
-    From the start on, with the numbers of the automatic fit, more and fewer clusters are matched
-    one after another; settings with as many clusters are matched with these.
+    From those of the reference on, with its numbers, more and fewer clusters are matched one after
+    another; settings with as many clusters are matched with these. ``others`` are the places of
+    features and trim on their axes at which numbers of clusters are compared.
     """
     numbers, features, trims = search.axes_
     labels = [np.asarray(fit["labels"], np.int64) for fit in search.fits_]
-    at_start = [_place(search, [k, *start[1:]]) for k in range(len(numbers))]
+    at_start = [_place(search, [k, *others]) for k in range(len(numbers))]
     found: dict[int, np.ndarray] = {}
-    first, known = start[0], automatic
+    n_known, known = int(reference.max()) + 1, reference
+    first = min(range(len(numbers)), key=lambda k: abs(numbers[k] - n_known))
     ways = range(first, len(numbers)), range(first - 1, -1, -1)
     for way in ways:
         if way.start != first:
@@ -142,10 +150,8 @@ def _numbered_alike(
     return [found[s] for s in range(len(labels))]
 
 
-def _match(labels: np.ndarray, known: np.ndarray | None, K: int) -> np.ndarray:
+def _match(labels: np.ndarray, known: np.ndarray, K: int) -> np.ndarray:
     """Return new numbers of K clusters: those of the clusters known with which they share most."""
-    if known is None:
-        return np.arange(K)
     return match_clusters(count_shared(labels, known, K, max(K, int(known.max()) + 1))[:, :K])
 
 

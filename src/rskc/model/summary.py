@@ -199,10 +199,14 @@ def flagged_cells(model: Any, X: Any) -> FlaggedCells:
 
 
 def cells_frame(model: Any, X: Any) -> Any:
-    """Return a frame with a row an outlying cell, the farthest from its center first."""
+    """Return a frame with one row per outlying cell, the farthest from its center first."""
+    return frame_of_cells(model, flagged_cells(model, X))
+
+
+def frame_of_cells(model: Any, found: FlaggedCells) -> Any:
+    """Return a frame with one row per cell."""
     import pandas as pd
 
-    found = flagged_cells(model, X)
     columns = {
         "case": case_names(model)[found.cases],
         "feature": feature_names(model)[found.features],
@@ -357,7 +361,7 @@ def words_on_cells(model: Any) -> str:
     per_feature, per_case = (counts_of_cells(model, axis) for axis in (0, 1))
     total, n_features = int(per_feature.sum()), int(np.count_nonzero(per_feature))
     if total == 0:
-        return f"none is outlying beyond {model.cell_cutoff_:g} scales of its feature"
+        return f"no cell is outlying beyond {model.cell_cutoff_:g} scales of its feature"
     named = []
     for counts, names in ((per_feature, feature_names(model)), (per_case, case_names(model))):
         most = int(counts.argmax())
@@ -365,7 +369,7 @@ def words_on_cells(model: Any) -> str:
     are = "is" if total == 1 else "are"
     return (
         f"{count(total, 'cell')} of {count(n_features, 'feature')} {are} outlying beyond "
-        f"{model.cell_cutoff_:g} scales, most of them of {named[0]} and of case {named[1]}"
+        f"{model.cell_cutoff_:g} scales; {named[0]} and case {named[1]} have the most"
     )
 
 

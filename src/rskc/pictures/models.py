@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.inputs.arrays import to_dense, to_numpy_pair
 from rskc.inputs.validation import validated
-from rskc.model.fitted import number_names, number_weights, unequal_weights
+from rskc.model.fitted import cell_limits, number_names, number_weights, unequal_weights
 from rskc.model.outliers import Distances, Thresholds
 from rskc.model.prediction import judge_cases
 from rskc.utils.wording import cleaned, number
@@ -179,6 +179,10 @@ def plane_of(model: Any, X: Any, cases: AssignedCases, kind: str) -> Plane:
     if n_filled:
         X = fill_with_centers(X, cases.labels, centers)
     centers = fill_with_centers(centers, np.arange(len(centers)), centers)
+    limits = cell_limits(model)
+    if limits is not None and not issparse(X):  # where the fit bounds their errors
+        middles = centers[cases.labels]
+        X = np.clip(X, middles - limits[features], middles + limits[features])
     if not by_features:
         scale = np.sqrt(weights[features])
         weighted = X.multiply(scale[None]).tocsr() if issparse(X) else X * scale
@@ -313,6 +317,23 @@ def symmetric_limits(values: np.ndarray) -> tuple[float, float]:
     seen = values[np.isfinite(values)]
     end = np.abs(np.quantile(seen, [LOW, HIGH])).max() if len(seen) else 1.0
     return (-end, end) if end > 0 else (-0.5, 0.5)
+
+
+# Outlying cells
+
+
+class SortedRows(NamedTuple):
+    """The cases of a table in the order of their clusters."""
+
+    places: np.ndarray  # (n,) row of each case
+    ends: np.ndarray  # (K,) of the rows of each cluster
+
+
+def rows_by_cluster(labels: np.ndarray) -> SortedRows:
+    """Sort cases by cluster, within clusters in the order of the table."""
+    places = np.empty(len(labels), int)
+    places[np.argsort(labels, kind="stable")] = np.arange(len(labels))
+    return SortedRows(places, np.cumsum(np.bincount(labels)))
 
 
 # The two distances

@@ -25,7 +25,7 @@ CROSS = "M-1,-1L1,1M1,-1L-1,1"
 SHAPES = {"o": "circle", "s": "square", "D": "diamond", "v": "triangle-down", "^": "triangle-up"}
 MOST_IN_KEY, MOST_TO_REPEAT = 40, 12  # clusters in the first key, and in those of later charts
 FEW_POINTS = 400  # up to this many points are drawn larger
-NAMES = ("case", "feature", "flag", "cell", "cluster")
+NAMES = ("case", "feature", "flag", "cell", "cluster", "label", "above")
 NUMBER = ",.4~r"  # four digits, no exponent
 # Zoomed with Ctrl and the wheel (or two fingers): the wheel alone scrolls the page.
 ZOOM = {
@@ -36,6 +36,11 @@ ZOOM = {
 HINT = (
     "Drag to move, Ctrl and wheel to zoom, double-click to go back; point at a case for its name."
 )
+BARE: Chart = {"labels": False, "ticks": False, "grid": False, "domain": False}
+BESIDE_STRIP = BARE | {"titlePadding": 20}
+WHOLE = {"tickMinStep": 1, "format": "d", "grid": False}
+FAR = 10  # scales from which on the color of an outlying cell is at its strongest
+RED, DEEP_BLUE = "#b2182b", "#2166ac"  # of the scheme redblue
 SOLID = "datum.trimmed == 0"  # hollow: trimmed, and no outlier
 FLAG_LOOKS = {
     "none": (SOFT, "circle", "no outlier"),
@@ -143,6 +148,7 @@ def charts_of(summary: Chart) -> list[Chart]:
         "weights": weights_chart,
         "cells": cells_chart,
         "outliers": outliers_chart,
+        "outlying": outlying_cells_chart,
     }
     figures = summary["figures"]
     return [
@@ -214,9 +220,8 @@ def silhouettes_chart(figure: Chart, summary: Chart) -> Chart:
     key += [entry("square", INK, "outliers")] if any(figure["bars"]["outlier"]) else []
     key += [entry("line", INK, "mean of the cluster, without outliers")]
     scale = {"domain": [0, figure["width"]], "nice": False}
-    bare = {"labels": False, "ticks": False, "grid": False, "domain": False}
     bars = {
-        "x": amount("place", "cases, by cluster", scale=scale, axis=bare),
+        "x": amount("place", "cases, by cluster", scale=scale, axis=BARE),
         "x2": {"field": "end"},
         "y": amount("value", "silhouette", scale={"domain": [0, 1]}),
         "y2": {"datum": 0},
@@ -237,9 +242,9 @@ def silhouettes_chart(figure: Chart, summary: Chart) -> Chart:
     ]
     return {
         "title": "How clearly each case belongs",
-        "caption": "One bar a case: 1 if it lies on the center of its cluster, 0 if it is as near "
-        "to the next one. Clusters whose bars are long are clear; cases with short bars could "
-        "as well belong to the neighbor.",
+        "caption": "One bar per case: 1 if it lies on the center of its cluster, 0 if it is as "
+        "near to the next one. Clusters whose bars are long are clear; cases with short bars "
+        "could as well belong to the neighbor.",
         "key": key,
         "spec": chart(260, layers),
         "data": {"bars": figure["bars"], "means": figure["means"]},
@@ -336,6 +341,61 @@ def _cells_layer(limit: float) -> Chart:
     }
     mark = {"type": "rect", "strokeWidth": 0, "invalid": None}
     return layer("cells", mark, cells, transform=transform)
+
+
+def outlying_cells_chart(figure: Chart, summary: Chart) -> Chart:
+    """Draw the table with a mark at each outlying cell, and a strip of clusters."""
+    n, p, marks = figure["n_cases"], figure["n_features"], figure["marks"]
+    K, height = summary["result"]["n_clusters"], min(max(3 * n, 200), 480)
+    place: Chart = {
+        "x": amount("x", "feature, in the order of the table", scale=_over(p), axis=WHOLE),
+        "y": amount("y", "case, by cluster", scale=_over(n, reverse=True), axis=BESIDE_STRIP),
+    }
+    scale = {"scheme": "redblue", "reverse": True, "domain": [-FAR, FAR], "clamp": True}
+    colors = amount("scales", scale=scale, legend=None)
+    titles = {"case": "case", "feature": "feature", "cluster": "cluster", "value": "value"}
+    tip = tips(**titles, center="center", scales="scales above the center")
+    side = min(max(height / n, 3.0), 8.0)
+    mark = {"type": "point", "shape": "square", "filled": True, "size": side**2}
+    mark |= {"opacity": 1, "stroke": SOFT, "strokeWidth": 0.3}
+    strip = {
+        "x": {"value": -14},
+        "x2": {"value": -4},
+        "y": amount("start", "case, by cluster"),
+        "y2": {"field": "end"},
+        "fill": by_cluster(K),
+        "tooltip": tips(cluster="cluster"),
+    }
+    line = {"type": "rule", "stroke": SOFT, "strokeWidth": 0.6}
+    layers = [
+        layer("clusters", line, {"y": amount("end", "case, by cluster")}),
+        layer("marks", mark, {**place, "fill": colors, "tooltip": tip}),
+        layer("clusters", {"type": "rect", "strokeWidth": 0, "clip": False}, strip),
+    ]
+    return {
+        "title": "The outlying cells",
+        "caption": "The whole table: each mark is a cell that lies more than "
+        f"{number(summary['cells']['cutoff'])} scales from the center of its cluster, the stronger "
+        f"its color the farther away, up to {FAR} scales. A column of marks is a feature worth a "
+        "look, a row of them a case.",
+        "key": [
+            *cluster_key(summary, MOST_TO_REPEAT),
+            entry("square", RED, "above the center"),
+            entry("square", DEEP_BLUE, "below the center"),
+        ],
+        "spec": chart(
+            height,
+            layers,
+            resolve={"scale": {"fill": "independent"}},
+            padding={"left": 5, "right": 5, "top": 5, "bottom": 5},
+        ),
+        "data": {"marks": marks, "clusters": figure["clusters"]},
+    }
+
+
+def _over(n: int, **more: Any) -> Chart:
+    """Make the scale of n rows or columns."""
+    return {"domain": [-0.5, n - 0.5], "nice": False, **more}
 
 
 def outliers_chart(figure: Chart, summary: Chart) -> Chart:

@@ -145,10 +145,10 @@ def _marker(row: Any, is_share: bool) -> dict[str, Any]:
 def _phrase(row: Mapping[str, Any]) -> str:
     """Say how a feature sets a cluster apart, with its means."""
     write = percent if row["is_share"] else number
-    mean, others = write(row["mean"]), f"against {write(row['mean_of_others'])}"
+    mean, others = write(row["mean"]), f" against {write(row['mean_of_others'])}"
     if row["level"] == "medium":
-        others = "between those of other clusters"
-    return f"{_level(row)} ({mean if row['is_share'] else f'mean {mean}'} {others})"
+        others = ", between those of other clusters"
+    return f"{_level(row)} ({mean if row['is_share'] else f'mean {mean}'}{others})"
 
 
 def _level(row: Mapping[str, Any]) -> str:

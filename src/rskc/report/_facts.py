@@ -18,7 +18,14 @@ from rskc.metrics import RevisedSilhouette, revised_silhouette
 from rskc.model.fitted import by_column, thresholds_of, unequal_weights
 from rskc.model.outliers import Distances, Thresholds
 from rskc.model.prediction import judge_cases
-from rskc.model.summary import features_frame, in_units
+from rskc.model.summary import (
+    FlaggedCells,
+    bounds_cells,
+    counts_of_cells,
+    features_frame,
+    flagged_cells,
+    in_units,
+)
 from rskc.pictures import models as pictures
 from rskc.utils.wording import cleaned, number
 
@@ -70,6 +77,7 @@ class Facts:
     weights: np.ndarray
     support: np.ndarray  # features that have weight, the largest first
     case_weights: np.ndarray | None  # None if all cases count the same
+    cells: FlaggedCells | None  # the outlying ones; None where the errors of cells are not bounded
     units: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of columns
 
     def weight_of(self, cases: np.ndarray) -> float:
@@ -129,6 +137,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         weights=model.feature_weights_,
         support=support,
         case_weights=unequal_weights(model),
+        cells=flagged_cells(model, X) if bounds_cells(model) else None,
     )
 
 
@@ -172,6 +181,9 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
         names = clean_names(facts.model.group_names_)
         columns["group"] = "Group", np.array(names, object)[group]
         columns["group_weight"] = "Weight of the group", facts.model.group_weights_[group]
+    if facts.cells is not None:
+        counts = counts_of_cells(facts.model, axis=0)
+        columns["outlying_cells"] = "Outlying cells", counts[order]
     if probabilities is not None:
         columns["probability"] = "Selected", probabilities[order].round(3)
     for k, center in enumerate(_centers(facts)) if facts.K <= MOST_CENTERS else ():
@@ -214,6 +226,8 @@ def cases_table(
         ),
         "trimmed": ("Trimmed", np.array(RULES, object)[trimmed]),
     }
+    if facts.cells is not None:
+        columns["outlying_cells"] = "Outlying cells", counts_of_cells(model, axis=1)
     if facts.silhouette is not None:
         values = np.where(facts.seen, facts.silhouette.values.round(3), np.nan)
         columns["second"] = "Second cluster", facts.silhouette.second

@@ -15,6 +15,7 @@ from rskc.model.fitted import number_names, number_weights, units_of
 from rskc.model.outliers import Distances
 from rskc.pictures import models as pictures
 from rskc.pictures.models import FLAGS, AssignedCases
+from rskc.report._cells import outlying
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
@@ -36,6 +37,8 @@ def figures_of(facts: Facts) -> dict[str, Any]:
         figures["outliers"] = outliers(facts)
         if not is_one:
             figures["cells"] = cells(facts)
+        if facts.cells is not None and len(facts.cells.cases):
+            figures["outlying"] = outlying(facts)
         if facts.silhouette is not None:
             figures["silhouettes"] = silhouettes(facts)
     return figures
@@ -93,6 +96,8 @@ def clusters(facts: Facts) -> dict[str, Any]:
     if facts.case_weights is not None:
         sizes = [f"cluster {k} ({each})" for k, each in enumerate(words)]
     lie = f"{count(beyond, 'outlier')} {'lies' if beyond == 1 else 'lie'} far beyond the frame"
+    crosses = f"; {count(int(facts.outliers.sum()), 'outlier')} drawn with crosses"
+    crosses = crosses if facts.outliers.any() else ""
     filled = f"{count(plane.n_filled, 'case')} with missing cells: these are put at the center"
     return {
         "axes": [x_name, y_name],
@@ -107,8 +112,7 @@ def clusters(facts: Facts) -> dict[str, Any]:
         },
         "centers": {**_places(plane.centers[used]), "cluster": plain_numbers(used)},
         "alt": f"Scatter plot of the cases by {x_name} and {y_name}, colored by cluster: "
-        f"{sentence_list(sizes, 12)}; {count(int(facts.outliers.sum()), 'outlier')} drawn as "
-        "crosses.",
+        f"{sentence_list(sizes, 12)}{crosses}.",
         "notes": _notes(
             facts,
             seen,

@@ -50,15 +50,15 @@ def _on_clusters(summary: Mapping[str, Any]) -> str:
     if mean is None:
         return text
     if mean >= 0.5:
-        verdict = "most cases have a clear place"
+        verdict = "most cases clearly belong to one group"
     elif mean >= LOW_SILHOUETTE:
         verdict = "the groups are separated but overlap"
     else:
-        verdict = "the groups overlap much, and the result should not be trusted alone"
+        verdict = "the groups overlap a lot; do not rely on this result alone"
     return (
-        f"{text} On average the squared distance of a case to the center of its own group is "
-        f"{percent(mean)} less than to the next one (the mean silhouette is {mean:.2f}; 0 would be "
-        f"halfway between two centers): {verdict}."
+        f"{text} On average, the squared distance of a case to its own center is {percent(mean)} "
+        f"smaller than to the next center (mean silhouette {mean:.2f}; 0 means halfway between two "
+        f"centers): {verdict}."
     )
 
 
@@ -71,11 +71,12 @@ def _on_weights(summary: Mapping[str, Any]) -> str:
     total = f"the {data['n_cases']:,} cases have a weight of {number(data['weight'], 6)} in all"
     text = f"Cases do not all count the same: {total}"
     if len(clusters) > 1:
-        text += f", of which the groups have {percent(min(shares))} to {percent(max(shares))}"
+        each = {percent(min(shares)): None, percent(max(shares)): None}
+        text += f", of which each group has {' to '.join(each)}"
     text += ". Centers, features, outliers, means, shares and error rates go by weight."
     if data["n_without_weight"]:
         none = count(data["n_without_weight"], "case has", "cases have")
-        text += f" {none} weight 0, and took no part but got a cluster."
+        text += f" {none} weight 0: they took no part, and got the cluster of the nearest center."
     return text
 
 
@@ -114,15 +115,20 @@ def _on_outliers(summary: Mapping[str, Any]) -> str:
     weighted, unweighted = result["n_weighted"], result["n_unweighted"]
     how = f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
     how = how if weighted and unweighted and outlying > 1 and not result["alike"] else ""
-    look = "worth a look, be it an error or something new"
+    look = "They are worth a look: they may be errors, or something new"
+    look = "It is worth a look: it may be an error, or something new" if outlying == 1 else look
     if summary["data"]["weight"] is not None:
-        look = f"{percent(result['outlier_share'])} of the weight, {look}"
-    return f"{text} {far} unusually far from {of}{how}: {look}."
+        how += f", with {percent(result['outlier_share'])} of the weight"
+    return f"{text} {far} unusually far from {of}{how}. {look}."
 
 
 def _on_cells(summary: Mapping[str, Any]) -> str:
-    words = summary["result"].get("cells")  # of earlier versions nothing is known
-    return f"{words[0].upper()}{words[1:]}. They take no part in the centers." if words else ""
+    words, cells = summary["result"]["cells"], summary["cells"]
+    if not words:
+        return ""
+    them = "It takes" if cells and cells["n_cells"] == 1 else "They take"
+    rest = f" {them} no part in the centers." if cells else ""
+    return f"{words[0].upper()}{words[1:]}.{rest}"
 
 
 def _on_missing(summary: Mapping[str, Any]) -> str:
@@ -134,9 +140,9 @@ def _on_missing(summary: Mapping[str, Any]) -> str:
     text = f"{cells} of the table ({share}) {verb} missing. They were left out, not filled in."
     if not data["n_blind"]:
         return text
-    blind = count(data["n_blind"], "case")
+    blind = count(data["n_blind"], "case has", "cases have")
     judged = "It is" if data["n_blind"] == 1 else "They are"
     return (
-        f"{text} Of {blind} nothing is observed in the features that have weight. {judged} not "
-        "counted among the outliers."
+        f"{text} {blind} no observed value in the features that have weight. {judged} not counted "
+        "among the outliers."
     )

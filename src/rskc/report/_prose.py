@@ -144,12 +144,12 @@ def _unstable(facts: dict[str, Any]) -> Pairs:
     low = [f"{k} ({value:.2f})" for k, value in enumerate(stability or []) if value < UNSTABLE]
     if low:
         fewer = facts["names"].with_value("n_clusters", K - 1)
-        remedy = f"try {fewer}" if K > 2 else "do not rely on it"
-        some = "other cases would give another one" if len(low) == 1 else "others come by chance"
+        remedy = f"try {fewer}" if K > 2 else "do not rely on the result"
+        one, many = "cluster has", "clusters have"
         yield (
             "Unstable clusters",
-            f"Cluster{'s' * (len(low) > 1)} {sentence_list(low, 3)}, by the median Jaccard index: "
-            f"{some}; {remedy}.",
+            f"{count(len(low), one, many)} a low median Jaccard index over half-samples: "
+            f"{sentence_list(low, 3)}. Other cases would give other clusters; {remedy}.",
         )
 
 
@@ -180,7 +180,7 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     why = "With one cluster there is nothing to separate, and no weights to learn"
     remedy = f"try two or more, or {facts['names']['Stability']}"
     if tables:
-        why = "The search found no clusters that it can vouch for: all cases are one group"
+        why = "The search found no reliable clusters: all cases are one group"
         remedy = f"give {facts['names']['n_clusters']}"
     if tables and not tables[0]["rows"]:
         why = "There are too few cases to look for clusters"
@@ -192,8 +192,8 @@ def _skewed(facts: dict[str, Any]) -> Pairs:
     if skewness is not None and skewness >= SKEWED and remedy:
         yield (
             "Skewed features",
-            "Most are skewed, as intensities and amounts are; if none is negative, cluster their "
-            f"logarithms ({remedy}).",
+            "Most features are skewed, as intensities and amounts are; if no value is negative, "
+            f"cluster their logarithms ({remedy}).",
         )
 
 
@@ -288,7 +288,7 @@ def _separation(facts: dict[str, Any]) -> Pairs:
         yield (
             "Clusters overlap",
             f"The mean silhouette is {mean:.2f}: many cases are about as near to another center; "
-            f"see with {facts['names']['Stability']} whether there are clusters.",
+            f"check with {facts['names']['Stability']} whether there are clusters.",
         )
         return
     low = [c for c in facts["clusters"] if (c["silhouette"] or 1) < LOW_IN_CLUSTER]
@@ -317,12 +317,11 @@ def _trimming(facts: dict[str, Any]) -> Pairs:
             f"others pull at the centers; {remedy}",
         )
     elif n_trim >= 4 and outlying < n_trim / 4:
-        found = f"only {outlying:,} look like outliers"
+        who = {0: "none looks like an outlier", 1: "only 1 looks like an outlier"}
+        found = who.get(outlying, f"only {outlying:,} look like outliers")
         yield (
             "Fewer outliers than trimmed",
-            f"{count(n_trim, 'case')} are trimmed by each rule and "
-            f"{found if outlying else 'none looks like an outlier'}: good cases are left out; "
-            f"{remedy}",
+            f"Each rule trims {n_trim:,} cases, but {found}: good cases are left out; {remedy}",
         )
 
 
@@ -342,8 +341,8 @@ def _missing(facts: dict[str, Any]) -> Pairs:
     if data["n_infinite"]:
         yield (
             "Cells too large",
-            f"{count(data['n_infinite'], 'case')} with a cell so large that no distance can be "
-            "computed; correct it, or leave it empty.",
+            f"{count(data['n_infinite'], 'case has', 'cases have')} a cell so large that no "
+            "distance can be computed; correct it, or leave it empty.",
         )
 
 

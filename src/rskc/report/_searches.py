@@ -1,21 +1,19 @@
-"""Searches on the page: the numbers of each as a plain section, and its chart in Vega-Lite.
+"""Searches on the page: a plain section for each, and its curve in Vega-Lite.
 
-What a search found, by which rule, and what follows is said by ``rskc.selection.findings``.
+What a search found, by which rule, and what follows is said by ``rskc.selection.findings``, which
+also describes the curve.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rskc.report._charts import (
-    BLUE,
     INK,
     NUMBER,
-    ORANGE,
     PAPER,
     SOFT,
     Chart,
@@ -29,22 +27,11 @@ from rskc.report._charts import (
     tips,
     where,
 )
-from rskc.report._facts import CHART_WIDTH, clean_names, plain_numbers
-from rskc.selection import (
-    Clest,
-    FeaturePath,
-    GapL1,
-    GridSearch,
-    PredictionStrength,
-    Stability,
-    TrimCurves,
-)
-from rskc.selection.findings import Finding, describe, features_by_entry
-from rskc.utils.wording import count, exact_percent, number
+from rskc.report._facts import plain_numbers
+from rskc.selection.findings import AXES, Curve, describe
+from rskc.utils.wording import number, sentence_list
 
-MOST_LINES = 15  # features of a path that are drawn
-CER = "classification error rate"
-RING = entry("ring", INK, "chosen")
+DASHES = [[1, 0], [5, 4], [2, 3], [8, 3, 2, 3]]
 
 
 def sections_of(searches: Any) -> list[dict[str, Any]]:
@@ -54,17 +41,55 @@ def sections_of(searches: Any) -> list[dict[str, Any]]:
 
 def _section(search: Any) -> dict[str, Any]:
     finding = describe(search)
-    name, kind = next((n, k) for n, k in KINDS.items() if isinstance(search, k.searched))
+    curve = finding.curve
+    ends = [number(end) for end in curve.x[[0, -1]]] if len(curve.x) else []
     return {
-        "kind": name,
-        "name": name,
+        "name": type(search).__name__,
         "title": finding.title,
         "found": finding.headline,
         "explain": finding.explanation,
         "notes": finding.changes,
         "suggests": finding.suggests,
         "table": finding.table._asdict(),
-        **kind.numbers(search, finding),
+        "n_slices": getattr(search, "n_slices_", None),  # of a gradient
+        "alt": f"{curve.name.capitalize()} by {AXES[curve.by]}, {' to '.join(ends)}: "
+        f"{sentence_list([line.label for line in curve.lines], 6)}. Chosen: {finding.result}.",
+        "curve": _plain(curve),
+    }
+
+
+def _plain(curve: Curve) -> dict[str, Any]:
+    """Return a curve as words and plain numbers: columns of its points, and of single dots."""
+    points: dict[str, list] = {name: [] for name in ("line", "label", "x", "y", "low", "high")}
+    dots: dict[str, list] = {name: [] for name in ("line", "x", "y")}
+    for i, line in enumerate(curve.lines):
+        low, high = (
+            (np.nan, np.nan) if line.errors is None else line.y + np.outer([-1, 1], line.errors)
+        )
+        for values, name in (
+            (i, "line"),
+            (curve.x, "x"),
+            (line.y, "y"),
+            (low, "low"),
+            (high, "high"),
+        ):
+            points[name] += plain_numbers(np.broadcast_to(values, len(curve.x)), 5)
+        points["label"] += [line.label] * len(curve.x)
+        if line.dots is not None:
+            made = ~np.isnan(line.dots)
+            for values, name in ((i, "line"), (curve.x, "x"), (line.dots, "y")):
+                dots[name] += plain_numbers(np.broadcast_to(values, made.shape)[made])
+    if curve.above:
+        points["above"] = curve.above[1] * len(curve.lines)
+    return {
+        "by": curve.by,
+        "name": curve.name,
+        "lines": [{"label": x.label, "color": x.color, "dash": x.dash} for x in curve.lines],
+        "points": points,
+        "dots": dots,
+        "chosen": None if curve.chosen is None else np.dot(curve.chosen, [len(curve.x), 1]).item(),
+        "threshold": list(curve.threshold) if curve.threshold else None,
+        "above": curve.above and curve.above[0],
     }
 
 
@@ -78,347 +103,90 @@ def curves_of(summary: Chart) -> list[Chart]:
             "alt": section["alt"],
             "caption": section["explain"],
             "notes": section["notes"],
+            **_drawn(section["curve"]),
         }
-        | KINDS[section["kind"]].draw(section)
         for i, section in enumerate(summary["searches"])
         if section["table"]["rows"]
     ]
 
 
-# Numbers
+def _drawn(curve: Chart) -> Chart:
+    """Make the chart of a curve."""
+    points, colors = curve["points"], _colors(curve)
+    key = [
+        entry("dash" if line["dash"] else "line", color, line["label"])
+        for line, color in zip(curve["lines"], colors, strict=True)
+    ]
+    data = {"curve": points, "dots": curve["dots"]}
+    if curve["threshold"]:
+        key.append(entry("dash", SOFT, curve["threshold"][0]))
+    if curve["chosen"] is not None:
+        key.append(entry("ring", INK, "chosen"))
+        data["chosen"] = {name: [points[name][curve["chosen"]]] for name in ("x", "y")}
+    return {"key": key, "spec": chart(280, [*_lines(curve), *_marks(curve)]), "data": data}
 
 
-def _columns(frame: Any, *names: str) -> dict[str, list]:
-    return {name: plain_numbers(frame[name].to_numpy(float), 5) for name in names}
+def _colors(curve: Chart) -> list[str]:
+    numbers = [line["color"] for line in curve["lines"]]
+    colors = color_variables(1 + max(numbers))
+    return [colors[number] for number in numbers]
 
 
-def _clest(search: Clest, finding: Finding) -> dict[str, Any]:
-    table, cers = search.table_, search.observed_cers_
-    alt = f"Lines of the prediction error by number of clusters; chosen: {finding.result}"
-    for row in table[table.chosen].itertuples():
-        alt += f", error {row.observed_cer:.3f} against {row.reference_cer:.3f} without clusters"
-    return {
-        "alt": f"{alt}.",
-        "curve": _columns(table, "n_clusters", "observed_cer", "reference_cer", "agreement"),
-        "chosen": search.n_clusters_,
-        "splits": {
-            "n_clusters": plain_numbers(np.tile(table.n_clusters, len(cers))),
-            "value": plain_numbers(cers.ravel()),
-        },
-    }
+def _place(curve: Chart, y: str = "y") -> Chart:
+    x = _axis(curve["by"], curve["points"]["x"])
+    return {"x": x, "y": amount(y, curve["name"], scale={"zero": False})}
 
 
-def _gap_l1(search: GapL1, finding: Finding) -> dict[str, Any]:
-    table = search.table_
-    least, largest = number(table.l1_bound.min()), number(table.l1_bound.max())
-    return {
-        "alt": f"Line of the gap by L1 bound, from {least} to {largest}; chosen: {finding.result}.",
-        "curve": _columns(table, "l1_bound", "gap", "standard_error", "n_features"),
-        "chosen": float(f"{finding.suggests['l1_bound']:.5g}"),
-    }
-
-
-def _strength(search: PredictionStrength, finding: Finding) -> dict[str, Any]:
-    return {
-        "alt": "Line of the prediction strength by number of clusters, with the threshold "
-        f"{search.threshold:g}; chosen: {finding.result}.",
-        "curve": _columns(search.table_, "n_clusters", "strength", "standard_error"),
-        "threshold": float(search.threshold),
-        "chosen": search.n_clusters_,
-    }
-
-
-def _stability(search: Stability, finding: Finding) -> dict[str, Any]:
-    table, agreements = search.table_, search.agreements_
-    alt = f"Lines of the stability by number of clusters; chosen: {finding.result}"
-    for row in table[table.chosen].itertuples():
-        alt += f", the least stable cluster has {row.stability:.2f}, "
-        alt += f"halves agree by {row.agreement:.2f}"
-    made = ~np.isnan(agreements.ravel())
-    return {
-        "alt": f"{alt}. The threshold is {search.threshold:g}.",
-        "curve": _columns(table, "n_clusters", "stability", "agreement", "p_value"),
-        "threshold": float(search.threshold),
-        "chosen": search.n_clusters_,
-        "n_slices": getattr(search, "n_slices_", None),  # of a gradient
-        "splits": {
-            "n_clusters": plain_numbers(np.tile(table.n_clusters, len(agreements))[made]),
-            "value": plain_numbers(agreements.ravel()[made]),
-        },
-    }
-
-
-def _trims(search: TrimCurves, finding: Finding) -> dict[str, Any]:
-    table = search.table_
-    least, largest = exact_percent(table.trim.min()), exact_percent(table.trim.max())
-    return {
-        "alt": "Lines of the change of the partition from the share before, by trimming share from "
-        f"{least} to {largest}; suggested: {finding.result}.",
-        "curve": {
-            **_columns(table, "n_clusters", "trim", "n_outliers", "within"),
-            "change": plain_numbers(table.moved),
-            # Of the least share no change is known: its ring is drawn at 0.
-            "ring": plain_numbers(table.moved.fillna(0.0)),
-            "chosen": plain_numbers(table.chosen),
-        },
-    }
-
-
-def _grid(search: GridSearch, finding: Finding) -> dict[str, Any]:
-    table = search.table_
-    largest = table[table.chosen].consensus.iloc[0]
-    return {
-        "alt": f"Heat map of the consensus of {count(len(table), 'setting')}; the largest for "
-        f"this number of clusters is {largest:.2f}, with {finding.result}.",
-        "curve": {
-            **_columns(table, "n_clusters", "l1_bound", "trim", "consensus", "n_features"),
-            "chosen": plain_numbers(table.chosen),
-        },
-    }
-
-
-def _path(path: FeaturePath, finding: Finding) -> dict[str, Any]:
-    drawn = features_by_entry(path)[:MOST_LINES]
-    (fewest, most), (least, root) = path.n_features[[0, -1]], path.l1_bounds[[0, -1]]
-    lines = count(len(drawn), "feature")
-    return {
-        "explain": f"{finding.explanation} Drawn are the first {lines}.",
-        "alt": f"Lines of the weights of {lines} by L1 bound; the first to get weight: "
-        f"{finding.result}. From {count(int(fewest), 'feature')} at {number(least)} to "
-        f"{int(most):,} at {number(root)}.",
-        "curve": {
-            "l1_bound": plain_numbers(np.tile(path.l1_bounds, len(drawn)), 5),
-            "weight": plain_numbers(path.weights[:, drawn].T.ravel()),
-            "line": np.repeat(np.arange(len(drawn)), len(path.l1_bounds)).tolist(),
-        },
-        "names": clean_names(path.feature_names[drawn], CHART_WIDTH),
-    }
-
-
-# Charts
-
-
-def _line(x: Chart, y: Chart, color: Any, tooltip: list, dash: Any = None) -> Chart:
-    mark: Chart = {"type": "line", "point": {"filled": True, "size": 45, "opacity": 1}}
-    if dash:
-        mark["strokeDash"] = dash
-    return layer("curve", mark, {"x": x, "y": y, "color": color, "tooltip": tooltip})
-
-
-def _ring(x: Chart, y: Chart, test: str, before: Any = ()) -> list[Chart]:
-    """Draw a ring around what was chosen, on a lighter one so that it shows on any color."""
-    mark = {"type": "point", "filled": False, "size": 260, "opacity": 1, "tooltip": None}
-    return [
-        layer(
-            "curve",
-            {**mark, "stroke": color, "strokeWidth": width},
-            {"x": x, "y": y},
-            transform=[*before, *where(test)],
+def _lines(curve: Chart) -> list[Chart]:
+    """Draw dots and error bars, where there are any, and the lines upon them."""
+    dashes = [DASHES[line["dash"] % len(DASHES)] for line in curve["lines"]]
+    color, dash = (
+        field(
+            "line", "nominal", legend=None, scale={"domain": [*range(len(looks))], "range": looks}
         )
-        for color, width in ((PAPER, 5), (INK, 2))
-    ]
-
-
-def _around_choice(
-    section: Chart, x: Chart, y: Chart, layers: list[Chart], key: list[Chart]
-) -> Chart:
-    """Make the chart of a curve, with a ring around what was chosen."""
-    chosen, by = section["chosen"], x["field"]
-    # One cluster often is not on the curve, and Vega warns then.
-    if any(math.isclose(value, chosen, rel_tol=1e-6) for value in section["curve"][by]):
-        layers += _ring(x, y, f"abs(datum.{by} - {chosen}) < 1e-6 * datum.{by}")
-        key.append(RING)
-    data = {name: section[name] for name in ("curve", "splits") if name in section}
-    return {"key": key, "spec": chart(280, layers), "data": data}
-
-
-def _threshold(value: float) -> Chart:
-    mark = {"type": "rule", "stroke": SOFT, "strokeDash": [5, 4], "strokeWidth": 1.4}
-    return constant(mark, {"y": {"datum": value, "type": "quantitative"}})
-
-
-def _numbers_axis(numbers: list[float]) -> Chart:
-    """Make an axis of the number of clusters, with a tick at each."""
-    axis = {"values": numbers, "format": "d", "grid": False}
-    ends = [min(numbers, default=1) - 0.3, max(numbers, default=1) + 0.3]  # few cases: none tried
-    scale = {"domain": ends, "nice": False}
-    return amount("n_clusters", "number of clusters", axis=axis, scale=scale)
-
-
-def _bounds_axis() -> Chart:
-    scale = {"type": "log", "nice": False, "padding": 12}
-    axis = {"tickCount": 6, "format": NUMBER, "labelOverlap": "greedy", "grid": False}
-    return amount("l1_bound", "L1 bound, log scale", scale=scale, axis=axis)
-
-
-def _draw_clest(section: Chart) -> Chart:
-    x = _numbers_axis(section["curve"]["n_clusters"])
-    observed, reference = amount("observed_cer", CER), amount("reference_cer", CER)
-    tooltip = tips(
-        n_clusters="clusters",
-        observed_cer="error",
-        reference_cer="error without clusters",
-        agreement="agreement",
+        for looks in (_colors(curve), dashes)
     )
-    dot = {"type": "point", "filled": True, "size": 14, "fill": BLUE, "opacity": 0.3}
-    layers = [
-        layer("splits", dot, {"x": x, "y": amount("value", CER)}),
-        _line(x, observed, {"value": BLUE}, tooltip),
-        _line(x, reference, {"value": ORANGE}, tooltip, [5, 4]),
-    ]
-    key = [
-        entry("line", BLUE, "error (median); dots: single splits"),
-        entry("dash", ORANGE, "error without clusters (mean)"),
-    ]
-    return _around_choice(section, x, observed, layers, key)
+    above = {"above": curve["above"]} if curve["above"] else {}
+    tooltip = tips(label="line", x=AXES[curve["by"]], y=curve["name"], **above)
+    line = {"type": "line", "point": {"filled": True, "size": 45, "opacity": 1}}
+    looks = {"color": color, "strokeDash": dash, "tooltip": tooltip}
+    layers = [layer("curve", line, _place(curve) | looks)]
+    # A layer without data has no domain, of which Vega warns.
+    if any(low is not None for low in curve["points"]["low"]):
+        ends = {**_place(curve, "low"), "y2": {"field": "high"}, "color": color}
+        bar = {"type": "rule", "strokeWidth": 1.5}
+        layers.insert(0, layer("curve", bar, ends, transform=where("isValid(datum.low)")))
+    if curve["dots"]["x"]:
+        dot = {"type": "point", "filled": True, "size": 14, "opacity": 0.35}
+        layers.insert(0, layer("dots", dot, {**_place(curve), "color": color}))
+    return layers
 
 
-def _draw_gap_l1(section: Chart) -> Chart:
-    titles = {"l1_bound": "L1 bound", "n_features": "features"}
-    return _with_errors(section, _bounds_axis(), "gap", titles)
+def _marks(curve: Chart) -> list[Chart]:
+    """Draw the threshold, and a ring around what was chosen."""
+    layers = []
+    if curve["threshold"]:
+        rule = {"type": "rule", "stroke": SOFT, "strokeDash": DASHES[1], "strokeWidth": 1.4}
+        height = {"datum": curve["threshold"][1], "type": "quantitative"}
+        layers.append(constant(rule, {"y": height}))
+    if curve["chosen"] is not None:
+        ring = {"type": "point", "filled": False, "size": 260, "opacity": 1, "tooltip": None}
+        # On a lighter ring, so that it shows on any color.
+        layers += [
+            layer("chosen", ring | {"stroke": stroke, "strokeWidth": width}, _place(curve))
+            for stroke, width in ((PAPER, 5), (INK, 2))
+        ]
+    return layers
 
 
-def _draw_strength(section: Chart) -> Chart:
-    x = _numbers_axis(section["curve"]["n_clusters"])
-    made = _with_errors(section, x, "strength", {"n_clusters": "clusters"})
-    made["spec"]["layer"].append(_threshold(section["threshold"]))
-    made["key"].append(entry("dash", SOFT, f"threshold {section['threshold']:g}"))
-    return made
-
-
-def _with_errors(section: Chart, x: Chart, name: str, titles: dict[str, str]) -> Chart:
-    y = amount(name, name, scale={"zero": False})
-    ends = {"low": f"datum.{name} - datum.standard_error"}
-    ends["high"] = f"datum.{name} + datum.standard_error"
-    error = {"x": x, "y": amount("low", name, scale={"zero": False}), "y2": {"field": "high"}}
-    tooltip = tips(**titles, **{name: name}, standard_error="standard error")
-    layers = [
-        layer(
-            "curve",
-            {"type": "rule", "stroke": BLUE, "strokeWidth": 1.5},
-            error,
-            transform=[{"calculate": value, "as": end} for end, value in ends.items()],
-        ),
-        _line(x, y, {"value": BLUE}, tooltip),
-    ]
-    key = [entry("line", BLUE, f"{name} and its standard error")]
-    return _around_choice(section, x, y, layers, key)
-
-
-def _draw_stability(section: Chart) -> Chart:
-    x, title = _numbers_axis(section["curve"]["n_clusters"]), "stability, agreement"
-    least, agreement = amount("stability", title), amount("agreement", title)
-    tooltip = tips(
-        n_clusters="clusters",
-        stability="least stable cluster",
-        agreement="halves agree",
-        p_value="p, single cluster",
-    )
-    dot = {"type": "point", "filled": True, "size": 14, "fill": ORANGE, "opacity": 0.4}
-    layers = [
-        layer("splits", dot, {"x": x, "y": amount("value", title)}),
-        _line(x, agreement, {"value": ORANGE}, tooltip, [5, 4]),
-        _line(x, least, {"value": BLUE}, tooltip),
-        _threshold(section["threshold"]),
-    ]
-    key = [
-        entry("line", BLUE, "least stable cluster"),
-        entry("dash", ORANGE, "halves agree (median); dots: single splits"),
-        entry("dash", SOFT, f"threshold {section['threshold']:g}"),
-    ]
-    return _around_choice(section, x, least, layers, key)
-
-
-def _draw_trims(section: Chart) -> Chart:
-    numbers = sorted(set(section["curve"]["n_clusters"]))
-    colors = color_variables(len(numbers))
-    x = amount("trim", "share trimmed", axis={"format": "~%", "grid": False, "tickCount": 6})
-    y, ring = (amount(name, "change from the share before") for name in ("change", "ring"))
-    tooltip = tips(
-        n_clusters="clusters",
-        trim="trim",
-        change="change from the share before",
-        n_outliers="outliers",
-        within="within sum",
-    )
-    scale = {"domain": numbers, "range": colors}
-    lines = _line(x, y, field("n_clusters", "nominal", legend=None, scale=scale), tooltip)
-    key = [
-        entry("line", color, count(int(K), "cluster"))
-        for K, color in zip(numbers, colors, strict=True)
-    ]
-    layers = [lines, *_ring(x, ring, "datum.chosen == 1")]
-    return {
-        "key": [*key, entry("ring", INK, "trims all outlying cases")],
-        "spec": chart(260, layers),
-        "data": {"curve": section["curve"]},
-    }
-
-
-def _draw_grid(section: Chart) -> Chart:
-    names = "datum.n_clusters + ' clusters, trim ' + format(datum.trim, '.2~g')"
-    bound = "isValid(datum.l1_bound) ? format(datum.l1_bound, '.3~g') : 'none'"
-    made = [{"calculate": names, "as": "row"}, {"calculate": bound, "as": "bound"}]
-    x = field("bound", "ordinal", "L1 bound", sort=None, axis={"labelAngle": 0})
-    y = field("row", "ordinal", sort=None, axis={"labelLimit": 160})
-    scale = {"scheme": "blues", "domain": [0, 1], "clamp": True}
-    legend = {"title": "consensus", "orient": "top", "gradientThickness": 10}
-    cells = {
-        "x": x,
-        "y": y,
-        "fill": amount("consensus", scale=scale, legend=legend),
-        "tooltip": tips(
-            n_clusters="clusters",
-            l1_bound="L1 bound",
-            trim="trim",
-            consensus="consensus",
-            n_features="features",
-        ),
-    }
-    cell = {"type": "rect", "stroke": PAPER, "strokeWidth": 1}
-    layers = [layer("curve", cell, cells, transform=made)]
-    layers += _ring(x, y, "datum.chosen == 1", before=made)
-    rows = len({*zip(section["curve"]["n_clusters"], section["curve"]["trim"], strict=True)})
-    return {
-        "key": [RING],
-        "spec": chart(60 + 24 * rows, layers),
-        "data": {"curve": section["curve"]},
-    }
-
-
-def _draw_path(section: Chart) -> Chart:
-    names, colors = section["names"], color_variables(len(section["names"]))
-    scale = {"domain": list(range(len(names))), "range": colors}
-    lines = {
-        "x": _bounds_axis(),
-        "y": amount("weight", "weight"),
-        "color": field("line", "nominal", legend=None, scale=scale),
-        "tooltip": tips(feature="feature", l1_bound="L1 bound", weight="weight"),
-    }
-    made = [{"calculate": "features[datum.line]", "as": "feature"}]
-    mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 24}}
-    layers = [layer("curve", mark, lines, transform=made)]
-    return {
-        "key": [entry("line", color, name) for name, color in zip(names, colors, strict=True)],
-        "spec": chart(300, layers, params=[{"name": "features", "value": names}]),
-        "data": {"curve": section["curve"]},
-    }
-
-
-class Kind(NamedTuple):
-    """How one kind of search gets on the page."""
-
-    searched: type
-    numbers: Any  # (search, finding) -> what the section has beside the finding
-    draw: Any  # section -> chart
-
-
-KINDS = {
-    "Stability": Kind(Stability, _stability, _draw_stability),
-    "Clest": Kind(Clest, _clest, _draw_clest),
-    "GapL1": Kind(GapL1, _gap_l1, _draw_gap_l1),
-    "PredictionStrength": Kind(PredictionStrength, _strength, _draw_strength),
-    "TrimCurves": Kind(TrimCurves, _trims, _draw_trims),
-    "GridSearch": Kind(GridSearch, _grid, _draw_grid),
-    "FeaturePath": Kind(FeaturePath, _path, _draw_path),
-}
+def _axis(by: str, x: list[float]) -> Chart:
+    """Make the axis of a setting: a tick at each number of clusters, a log scale for bounds."""
+    if by == "n_clusters":
+        axis: Chart = {"values": sorted(set(x)), "format": "d", "grid": False}
+        scale: Chart = {"domain": [min(x) - 0.3, max(x) + 0.3], "nice": False}
+    elif by == "l1_bound":
+        axis = {"tickCount": 6, "format": NUMBER, "labelOverlap": "greedy", "grid": False}
+        scale = {"type": "log", "nice": False, "padding": 12}
+    else:
+        axis, scale = {"format": "~%", "grid": False, "tickCount": 6}, {"nice": False}
+    return amount("x", AXES[by], axis=axis, scale=scale)

@@ -18,6 +18,7 @@ from rskc.metrics import classification_error_rate, sensitivity
 from rskc.model.fitted import units_of
 from rskc.model.summary import bounds_cells, count_features, words_on_cells
 from rskc.pictures import models as pictures
+from rskc.report._cells import cells_of
 from rskc.report._clusters import Told, clusters_of, mean_silhouette
 from rskc.report._facts import (
     Facts,
@@ -31,10 +32,9 @@ from rskc.report._facts import (
 from rskc.report._figures import figures_of
 from rskc.report._meaning import headline, meaning
 from rskc.report._prose import advise
-from rskc.report._searches import sections_of
-from rskc.report._sure import how_sure, known_by_half_samples
-from rskc.selection.firmness import stability_for
+from rskc.report._sure import Searched, searched
 from rskc.utils.snippets import LONGEST, in_python, parameters_of, snippet_of
+from rskc.utils.webpage import identity
 from rskc.utils.wording import cleaned, count, number, percent
 from rskc.versions import environment
 
@@ -82,25 +82,26 @@ def summarize(
     read: Mapping[str, Any] | None = None,
     names: Mapping[str, str] = NO_OTHER_NAMES,
     units: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+    kept: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return all that the page says as dicts, lists, numbers and strings, fit for JSON.
 
     ``read`` is what is known of the file, as the command line puts it together. ``names`` has other
     names for parameters and searches in advice, such as options of a command.
     ``units`` has the center and scale of columns that were standardized, by name: means are then
-    those of the table before.
+    those of the table before. ``kept`` is what ``to_keep`` returned for the searches.
     """
     facts = replace(gather(model, X, case_names), units=units)
-    known, sure = known_by_half_samples(facts, searches), how_sure(facts, searches)
-    numbers, told = _numbers(facts, searches), Told(facts, known.features)
+    known = searched(facts, searches) if kept is None else Searched(**kept)
+    numbers, told = _numbers(facts, known), Told(facts, known.features)
     summary = {
+        "identity": identity("report", facts.labels),
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         **numbers,
         "clusters": [
             {**cluster, **words}
-            for cluster, words in zip(numbers["clusters"], told.cards(sure), strict=True)
+            for cluster, words in zip(numbers["clusters"], told.cards(known.sure), strict=True)
         ],
-        "sure": sure,
         "markers": told.markers,
         "in_units": bool(units),
         "truth": None if labels is None else _truth(facts, labels),
@@ -133,22 +134,29 @@ def advice_on(
     model: Any, X: Any, searches: Any = (), names: Mapping[str, str] = NO_OTHER_NAMES
 ) -> list[dict[str, str]]:
     """Return the advice of the page without making the rest of it."""
-    return advise(_numbers(gather(model, X), searches), names)
+    facts = gather(model, X)
+    return advise(_numbers(facts, searched(facts, searches)), names)
 
 
-def _numbers(facts: Facts, searches: Any) -> dict[str, Any]:
+def to_keep(model: Any, X: Any, searches: Any) -> dict[str, Any]:
+    """Return what a page says of searches, as arrays, lists and words that a file can hold."""
+    return searched(gather(model, X), searches)._asdict()
+
+
+def _numbers(facts: Facts, known: Searched) -> dict[str, Any]:
     """Return the numbers that sentences and advice are made of."""
     warnings = list(facts.model.warnings_)
-    search = None if facts.K == 1 else stability_for(searches, facts.model)
     kinds = getattr(facts.model, "warning_kinds_", None)  # files of earlier versions have none
     return {
         "data": _data(facts),
         "result": _result(facts),
         "clusters": clusters_of(facts),
+        "cells": cells_of(facts),
         "warnings": warnings,
         "warning_kinds": list(kinds) if kinds else [""] * len(warnings),
-        "searches": sections_of(searches),
-        "stability": None if search is None else search.cluster_stability_.tolist(),
+        "searches": known.sections,
+        "sure": known.sure,
+        "stability": known.clusters,
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.report._facts import Facts
+from rskc.report._searches import sections_of
 from rskc.selection.firmness import (
     is_about,
     stability_among,
@@ -24,21 +25,28 @@ MOST_NAMES = 12
 LEAST_P = 0.001  # smaller ones are not told apart: references are few
 
 
-class Known(NamedTuple):
-    """Columns of the tables of cases and features, None where nothing is known."""
+class Searched(NamedTuple):
+    """What searches found, as the page says it and the file of a model keeps it."""
 
-    cases: np.ndarray | None  # stability
-    features: np.ndarray | None  # selection probabilities
+    sections: list[dict[str, Any]]
+    sure: dict[str, Any] | None  # of a stability search, as the rest
+    clusters: list[float] | None = None  # stability, where the search is about the model
+    cases: np.ndarray | None = None  # stability
+    features: np.ndarray | None = None  # selection probabilities
 
 
-def known_by_half_samples(facts: Facts, searches: Any) -> Known:
-    """Return what a stability search knows of the cases and features of the page."""
+def searched(facts: Facts, searches: Any) -> Searched:
+    """Return what searches found, and what half-samples know of the clusters of the page."""
+    said = Searched(sections_of(searches), how_sure(facts, searches))
     search = stability_for(searches, facts.model)
     if search is None or facts.K == 1:
-        return Known(None, None)
+        return said
     is_whole = facts.n == search.n_samples_  # of large tables, the page shows some of the cases
-    cases = stability_of_cases(search, 0, facts.n) if is_whole else None
-    return Known(cases, search.selection_probabilities_)
+    return said._replace(
+        clusters=search.cluster_stability_.tolist(),
+        cases=stability_of_cases(search, 0, facts.n) if is_whole else None,
+        features=search.selection_probabilities_,
+    )
 
 
 def how_sure(facts: Facts, searches: Any) -> dict[str, Any] | None:

@@ -71,8 +71,7 @@ def make_report(
         A fitted model.
     X : array-like or data frame of shape (n_samples, n_features)
         The data of the fit, as it was given to ``fit``.
-    searches : Stability, Clest, GapL1, PredictionStrength, TrimCurves, GridSearch, FeaturePath \
-or several of these, default=()
+    searches : Stability, Clest, GapL1, GridSearch or several of these, default=()
         What led to the settings: a section for each. Of a Stability search the page also says how
         sure clusters, cases and features are.
     labels : array-like of shape (n_samples,), default=None
@@ -133,6 +132,7 @@ def render(summary: dict[str, Any]) -> str:
             style=markup(palette_style() + _read("style.css")),
             scripts={name: markup(script) for name, script in scripts.items()},
             policy=content_policy(scripts.values()),
+            identity=markup(summary["identity"]),
             drawn=markup(embedded_json(drawn)),
             tables=markup(embedded_json(tables)),
             names=markup(embedded_json([cluster["name"] for cluster in summary["clusters"]])),

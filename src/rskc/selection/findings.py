@@ -1,4 +1,7 @@
-"""What a search found, by which rule, and what follows: the words of page, pictures and console."""
+"""What a search found, by which rule, and what follows: the words of page, pictures and console.
+
+The curve of a search is here too, once: what it measured, as displays and report draw it.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.selection.clest import LEAST_AGREEMENT, NEARLY_AS_GOOD, Clest, most_below
 from rskc.selection.gap import GapL1
-from rskc.selection.path import FeaturePath
-from rskc.selection.settings import GridSearch, TrimCurves
+from rskc.selection.settings import GridSearch
 from rskc.selection.stability import Stability
-from rskc.selection.strength import PredictionStrength
-from rskc.utils.wording import cleaned, count, exact_percent, number
+from rskc.utils.wording import count, number
+
+# What x may be, a column of the table of a search, and how the axis calls it.
+AXES = {
+    "n_clusters": "number of clusters",
+    "l1_bound": "L1 bound, log scale",
+    "trim": "share of cases that is trimmed",
+}
 
 
 class TextTable(NamedTuple):
@@ -24,6 +32,29 @@ class TextTable(NamedTuple):
     labels: list[str]
     rows: list[list[str]]
     chosen: list[bool]  # the rows that the search chose
+
+
+class Line(NamedTuple):
+    """A line of a curve."""
+
+    label: str
+    y: np.ndarray  # (places,) NaN where nothing is known
+    dots: np.ndarray | None = None  # (repeats, places) what y is the mean or median of
+    errors: np.ndarray | None = None  # (places,) half lengths of bars
+    color: int = 0  # number in the palette
+    dash: int = 0  # 0 for a solid line
+
+
+class Curve(NamedTuple):
+    """What a search measured."""
+
+    by: str  # which of AXES
+    x: np.ndarray  # (places,) upwards
+    name: str  # of y
+    lines: list[Line]
+    chosen: tuple[int, int] | None = None  # line and place
+    threshold: tuple[str, float] | None = None
+    above: tuple[str, list[str]] | None = None  # what else is known of each place, and its name
 
 
 @dataclass(frozen=True)
@@ -35,6 +66,7 @@ class Finding:
     result: str  # the same in a few words
     rule: str  # what was measured, and how the choice follows
     table: TextTable
+    curve: Curve
     reason: str = ""  # why this was chosen and nothing else, for the title of a picture
     sample: str = ""  # how many of the cases were searched on, if not all
     next_step: str = ""
@@ -53,8 +85,8 @@ def describe(search: Any) -> Finding:
 
     Parameters
     ----------
-    search : Stability, Clest, GapL1, PredictionStrength, TrimCurves, GridSearch or FeaturePath
-        A fitted search, or a path of features.
+    search : Stability, Clest, GapL1 or GridSearch
+        A fitted search.
 
     Returns
     -------
@@ -68,7 +100,8 @@ def describe(search: Any) -> Finding:
         If the search was not fitted.
     """
     known = ", ".join(kind.__name__ for kind in describe.registry if kind is not object)
-    raise TypeError(f"search={search!r:.60} must be one of {known}.")
+    kind = type(search).__name__
+    raise TypeError(f"search is of type {kind}; it must be one of {known}.")
 
 
 @describe.register
@@ -94,19 +127,39 @@ def _(search: Clest) -> Finding:
             "whose agreement is nearly that of the best: less than half of what one cluster too "
             f"many would cost, and {NEARLY_AS_GOOD:g} at most."
         )
+    frame, references = search.table_, count(search.n_references, "reference set")
+    reason = "no number of them is predicted well enough"
+    for n_below in frame.n_below[frame.chosen]:
+        reason = f"predicted better than {search.n_references - n_below:,} of {references}"
+    curve = Curve(
+        by="n_clusters",
+        x=frame.n_clusters.to_numpy(),
+        name="classification error rate",
+        lines=[
+            Line("median of the splits", frame.observed_cer.to_numpy(), search.observed_cers_),
+            Line(
+                "mean of the reference sets",
+                frame.reference_cer.to_numpy(),
+                search.reference_cers_,
+                color=1,
+                dash=1,
+            ),
+        ],
+        chosen=_place_of(frame),
+        above=(f"of {references}, below the median", [f"{n:,}" for n in frame.n_below]),
+    )
     return Finding(
         title="How many clusters: Clest",
         headline=f"Clest suggests {clusters(K)}.",
         result=clusters(K),
-        reason=clest_reason(
-            search.table_.n_clusters, search.table_.n_below, search.n_references, K
-        ),
+        reason=reason,
         rule="Part of the cases predicts the clusters of the rest, again and again. The error "
         f"should be small, and much smaller than in made-up data without clusters. {choice} If "
         "there is none, there are no clusters.",
         sample=_sample(search),
         suggests={"n_clusters": K},
         table=table,
+        curve=curve,
     )
 
 
@@ -117,14 +170,6 @@ def _limit_of_references(most: int, n_references: int) -> str:
     if most == 0:
         return f"none of the {count(n_references, 'reference set')} has a smaller error"
     return f"no more than {most:,} of the {n_references:,} reference sets have a smaller error"
-
-
-def clest_reason(numbers: Any, n_below: Any, n_references: int, chosen: int) -> str:
-    """Say why Clest chose a number of clusters."""
-    if chosen == 1:
-        return "no number of them is predicted well enough"
-    better = n_references - int(np.asarray(n_below)[np.asarray(numbers) == chosen][0])
-    return f"predicted better than {better:,} of {count(n_references, 'reference set')}"
 
 
 @describe.register
@@ -141,23 +186,33 @@ def _(search: GapL1) -> Finding:
     n_features = int(search.best_estimator_.get_support().sum())
     result = f"an L1 bound of {number(bound)}, which gives weight to {count(n_features, 'feature')}"
     choice = "least bound within one standard error of" if search.rule == "1se" else "bound with"
+    frame = search.table_
+    largest, place = frame.gap.idxmax(), _place_of(frame)
+    curve = Curve(
+        by="l1_bound",
+        x=frame.l1_bound.to_numpy(),
+        name="gap",
+        lines=[
+            Line(
+                "gap ± standard error", frame.gap.to_numpy(), errors=frame.standard_error.to_numpy()
+            )
+        ],
+        chosen=place,
+        threshold=("largest - standard error", float((frame.gap - frame.standard_error)[largest])),
+        above=("features with weight", [f"{n:,}" for n in frame.n_features]),
+    )
     return Finding(
         title="How many features: the gap",
         headline=f"The gap suggests {result}.",
         result=result,
-        reason=gap_reason(search.table_.gap, search.table_.chosen),
+        reason="the largest gap" if place == (0, largest) else "within one standard error",
         rule="The gap is how much better the clusters are separated than in the same data with "
         f"each column shuffled. The {choice} the largest gap is chosen.",
         sample=_sample(search),
         suggests={"l1_bound": float(bound)},
         table=table,
+        curve=curve,
     )
-
-
-def gap_reason(gap: Any, chosen: Any) -> str:
-    """Say why GapL1 chose a row."""
-    largest = int(np.argmax(chosen)) == int(np.argmax(gap))
-    return "the largest gap" if largest else "within one standard error"
 
 
 @describe.register
@@ -181,6 +236,25 @@ def _(search: Stability) -> Finding:
             row[place] = write(value)
     suggestion = f"Half-samples suggest {clusters(K)}. " if table.rows else ""
     nearly = f", or {search.nearly:g} if any two neighboring clusters are separated"
+    frame = search.table_
+    curve = Curve(
+        by="n_clusters",
+        x=frame.n_clusters.to_numpy(int),
+        name="stability, agreement",
+        lines=[
+            Line("least stable cluster", frame.stability.to_numpy(float)),
+            Line(
+                "agreement of the halves, median",
+                frame.agreement.to_numpy(float),
+                search.agreements_,
+                frame.agreement_spread.to_numpy(float),
+                color=1,
+                dash=1,
+            ),
+        ],
+        chosen=_place_of(frame),
+        threshold=(f"threshold {search.threshold:g}", search.threshold),
+    )
     return Finding(
         title="How many clusters: half-samples",
         headline=f"{suggestion}{search.reason_}",
@@ -197,73 +271,12 @@ def _(search: Stability) -> Finding:
         sample=_sample(search),
         suggests={"n_clusters": K},
         table=table,
+        curve=curve,
     )
 
 
 def _p_value(p: float) -> str:
     return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-@describe.register
-def _(search: PredictionStrength) -> Finding:
-    columns = {"n_clusters": "Clusters", "strength": "Strength", "standard_error": "Standard error"}
-    table, K, threshold = _table(search, columns), search.n_clusters_, search.threshold
-    row, frame = table.chosen.index(True), search.table_
-    return Finding(
-        title="How many clusters: prediction strength",
-        headline=f"Prediction strength suggests {clusters(K)}.",
-        result=clusters(K),
-        reason=strength_reason(frame.strength[row], frame.standard_error[row], threshold),
-        rule="Half of the cases predicts which pairs of the other half belong together. The "
-        "largest number is chosen for which this succeeds in every cluster: with a share of "
-        f"{threshold:g} or more, within one standard error. If there is none, it is the strongest.",
-        sample=_sample(search),
-        suggests={"n_clusters": K},
-        table=table,
-    )
-
-
-def strength_reason(strength: float, error: float, threshold: float) -> str:
-    """Say why a number of clusters was chosen by its prediction strength."""
-    if strength + error < threshold:
-        return f"the strongest, though below the threshold of {threshold:g}"
-    return f"the largest number that is predicted well (strength {strength:.2f})"
-
-
-@describe.register
-def _(search: TrimCurves) -> Finding:
-    columns = {
-        "n_clusters": "Clusters",
-        "trim": "Trim",
-        "moved": "Change from the share before",
-        "within": "Within sum per case",
-        "n_features": "Features",
-        "n_outliers": "Outliers",
-    }
-    table, trim = _table(search, columns), search.suggested_trim_
-    result = f"trimming {exact_percent(trim)} of the cases" if trim else "no trimming"
-    for_clusters = count(search.best_estimator_.n_clusters, "cluster")
-    return Finding(
-        title="How much to trim: outlying cases",
-        headline=f"The distances of the cases suggest {result}, for {for_clusters}.",
-        result=result,
-        reason=trim_reason([trim]),
-        rule="The share is that of the outlying cases: those that are far from their centers, by "
-        "the weighted or the unweighted distance. In the table, the least share that trims as many "
-        "is marked; its other columns show what changes when more is trimmed.",
-        sample=_sample(search),
-        next_step=""
-        if trim <= search.table_.trim.max() + 1e-9
-        else "That is more than the largest share that was tried.",
-        suggests={"trim": float(trim)},
-        table=table,
-    )
-
-
-def trim_reason(suggested: Any) -> str:
-    """Say which shares of the cases are outlying, one for each number of clusters."""
-    low, high = exact_percent(min(suggested)), exact_percent(max(suggested))
-    return f"{low if low == high else f'{low} to {high}'} of the cases are outlying"
 
 
 @describe.register
@@ -278,8 +291,8 @@ def _(search: GridSearch) -> Finding:
         "consensus": "Consensus",
     }
     table, best = _table(search, columns), search.best_params_
-    bound = "" if best["l1_bound"] is None else f"an L1 bound of {number(best['l1_bound'])} and "
-    result = f"{bound}trim {best['trim']:g}"
+    bound = f"an L1 bound of {number(best['l1_bound'])} and " if "l1_bound" in best else ""
+    result = f"{bound}trim {number(best['trim'])}"
     consensus = search.table_.consensus[table.chosen.index(True)]
     return Finding(
         title="Settings side by side: the grid",
@@ -292,54 +305,46 @@ def _(search: GridSearch) -> Finding:
         "with as many clusters, over the cases that neither of two settings trims; 1 is the same "
         "partition. The setting with the largest consensus is chosen.",
         sample=_sample(search),
-        next_step=_on_number(search),
-        suggests={
-            name: float(best[name]) for name in ("trim", "l1_bound") if best[name] is not None
-        },
+        next_step=""
+        if search.table_.n_clusters.nunique() == 1
+        else "The number of clusters is not chosen by this, for a wrong one may be found with "
+        f"every setting too. The model is that of {best['n_clusters']} clusters, the number of the "
+        "estimator or else the least. Half-samples can choose it.",
+        suggests={name: best[name] for name in ("trim", "l1_bound") if name in best},
         changes=[f"{'; '.join([step.headline, *step.unmatched()])}." for step in search.changes_],
         table=table,
+        curve=_curve_of_grid(search),
     )
 
 
-def _on_number(search: GridSearch) -> str:
-    """Say how the number of clusters was chosen."""
-    if search.n_stable_ is None and search.table_.n_clusters.nunique() == 1:
-        return ""
-    if search.n_stable_ is None:
-        return (
-            "The number of clusters is not chosen by this, for a wrong one may be found with every "
-            f"setting too. The model is that of {search.best_params_['n_clusters']} clusters, the "
-            "number of the estimator or else the least. Half-samples can choose it."
-        )
-    if search.n_stable_ == 1:
-        return "No number of clusters is stable in half-samples: the choice of one is arbitrary."
-    return "The number of clusters was chosen by half-samples."
-
-
-@describe.register
-def _(path: FeaturePath) -> Finding:
-    names = [cleaned(path.feature_names[j], 32) for j in features_by_entry(path)[:5]]
-    columns = {"L1 bound": path.l1_bounds, "Features": path.n_features}
-    columns["Objective per case"] = path.objective
-    rows = [list(map(number, row)) for row in zip(*columns.values(), strict=True)]
-    return Finding(
-        title="Which features first: the feature path",
-        headline=f"The first to get weight: {', '.join(names)}.",
-        result=", ".join(names),
-        rule="With a small L1 bound few features have weight; as it grows, others follow.",
-        table=TextTable(list(columns), rows, [False] * len(rows)),
+def _curve_of_grid(search: GridSearch) -> Curve:
+    """Return the consensus along the bounds or, if there is only one, along the shares."""
+    frame, of_trims = (
+        search.table_,
+        search.l1_bounds is None or search.table_.l1_bound.nunique() == 1,
     )
-
-
-def features_by_entry(path: FeaturePath) -> np.ndarray:
-    """Return the features that get weight, by the bound at which they do, then by their weight."""
-    order = np.lexsort((-path.weights.max(axis=0), path.entry))
-    return order[np.isfinite(path.entry[order])]
+    by, others = ("trim", ["n_clusters"]) if of_trims else ("l1_bound", ["n_clusters", "trim"])
+    numbers, trims = (frame[name].unique().tolist() for name in ("n_clusters", "trim"))
+    lines: list[Line] = []
+    chosen = None
+    for (K, *trim), rows in frame.sort_values(by).groupby(others):
+        if rows.chosen.any():
+            chosen = len(lines), int(rows.chosen.argmax())
+        label = ", ".join([count(K, "cluster"), *(f"trim {number(share)}" for share in trim)])
+        look = [numbers.index(K), *(trims.index(share) for share in trim)]
+        look = look if len(numbers) > 1 else look[1:]
+        lines.append(Line(label, rows.consensus.to_numpy(), None, None, *look))
+    return Curve(by, np.unique(frame[by]), "consensus (adjusted Rand index)", lines, chosen)
 
 
 def clusters(K: int) -> str:
     """Write a number of clusters that was chosen."""
     return count(K, "cluster") if K > 1 else "no clusters: all cases are one group"
+
+
+def _place_of(frame: Any) -> tuple[int, int] | None:
+    """Return the first line, and the row that was chosen; None if that was not tried."""
+    return (0, int(frame.chosen.argmax())) if frame.chosen.any() else None
 
 
 def _sample(search: Any) -> str:

@@ -98,6 +98,7 @@ def describe_fit(model: Any, sample: Sample) -> Result:
         "weights": model.feature_weights_,
         "n_trim": model.n_trim_,
         "share": model.trim_,
+        "l1_bound": np.nan if model.l1_bound_ is None else model.l1_bound_,
         "objective": model.objective_ / weights[~model.trimmed_].sum(),
         "inertia": model.inertia_,
         "within": model.inertia_ / weights[~model.trimmed_weighted_].sum(),
@@ -107,7 +108,8 @@ def describe_fit(model: Any, sample: Sample) -> Result:
     }
 
 
-FIGURES = ["n_trim", "objective", "inertia", "within", "n_features", "n_outliers", "silhouette"]
+FIGURES = ["l1_bound", "n_trim", "objective", "inertia", "within", "n_features", "n_outliers"]
+FIGURES += ["silhouette"]
 
 
 def _silhouette(model: Any, sample: Sample) -> float:

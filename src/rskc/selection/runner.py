@@ -21,8 +21,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 from tqdm import tqdm
 
 from rskc.engines.threads import one_blas_thread
+from rskc.selection.callbacks import Announcer
 from rskc.selection.checkpoint import NoCheckpoint, Result
-from rskc.utils.worker import end_with
+from rskc.utils.worker import deaf_to_interrupts, end_with
 
 # Tasks run in processes: a small fit spends half its time in Python, and two threads take longer
 # than one (Clest on 60 x 500: 3.4 s against 2.9 s). Processes take about as many seconds as this to
@@ -48,14 +49,24 @@ class Runner:
         tasks and the number of all.
     n_cells : int
         How large the table is that each task reads.
+    announcer : Announcer or None
+        Who tells the callbacks of scikit-learn.
     """
 
-    def __init__(self, store: NoCheckpoint, n_jobs: int | None, progress: Any, n_cells: int = 0):
+    def __init__(
+        self,
+        store: NoCheckpoint,
+        n_jobs: int | None,
+        progress: Any,
+        n_cells: int = 0,
+        announcer: Announcer | None = None,
+    ):
         self.seed = int(store.identity["seed"])
         self._store, self._finished = store, store.results()
         self._n_jobs, self._progress = n_jobs, progress
         self._here = HERE if n_cells <= HERE_CELLS else 0.0
         self._bar: _Bar | None = None
+        self._announcer = announcer
         self.later = 0  # tasks of another part of the search, for the progress
 
     def run(self, name: str, work: Work, keys: Sequence[Key], more: int = 0) -> list[Result]:
@@ -68,12 +79,20 @@ class Runner:
         if self._bar is None:
             self._bar = _Bar(self._progress, name)
         self._bar.expect(len(keys) + more + self.later)
-        self._bar.advance(len(keys) - len(todo))
+        if self._announcer is not None:
+            self._announcer.begin(name, len(keys))
+        self._advance(len(keys) - len(todo))
         for i, result in self._results(work, [(i, keys[i]) for i in todo]):
             self._finished[names[i]] = result
             self._store.add(names[i], result)
-            self._bar.advance(1)
+            self._advance(1)
         return [self._finished[task] for task in names]
+
+    def _advance(self, n: int) -> None:
+        assert self._bar is not None
+        self._bar.advance(n)
+        if self._announcer is not None:
+            self._announcer.finished(n)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -90,7 +109,9 @@ class Runner:
         if tasks:
             how = {"initializer": end_with, "initargs": (os.getpid(),)}
             parallel = Parallel(self._n_jobs, return_as="generator_unordered", **how)
-            yield from _closed_quietly(parallel(delayed(_numbered)(work, *task) for task in tasks))
+            with deaf_to_interrupts():  # where the workers start, which inherit it
+                results = parallel(delayed(_numbered)(work, *task) for task in tasks)
+            yield from _closed_quietly(results)
 
 
 def _closed_quietly(results: Iterator) -> Iterator:

@@ -34,11 +34,14 @@ from rskc.inputs.validation import (
     is_word,
     validated,
 )
+from rskc.model.bounding import shows_outlying_cells
 from rskc.model.cells import extreme_columns, wrapped
-from rskc.model.fitting import fit
+from rskc.model.fitting import fit, make_engine, make_starts
+from rskc.selection.callbacks import Announcer, WithCallbacks, tearing_down
 from rskc.selection.checkpoint import open_store
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, check_max_samples, draw, gather, with_length
+from rskc.solver import Problem
 from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups
 from rskc.utils.wording import count
 
@@ -48,6 +51,8 @@ from rskc.utils.wording import count
 # to 10,000 cases (23 of 23 searches) and 5 or 6 for all (4 of 4): one cluster too many agreed by at
 # most 0.65 with 5,000 cases, 0.87 with 10,000, and 0.91 or more with all; 0.9 is enough.
 MAX_SAMPLES = 5000
+# Clusters that show whether extreme cells are those of clusters far apart; as many as are tried.
+QUICK_CLUSTERS = 10
 # Parameters that change how a search runs and not what it finds.
 HOW = ("n_jobs", "progress", "checkpoint", "random_state")
 HOW_TO_FIT = ("n_threads", "verbose", "random_state")
@@ -56,7 +61,7 @@ FOR_TASKS = {"trim": 0.1, "l1_bound": "half"}
 
 
 @dataclass(eq=False, repr=False)
-class Search(MetaEstimatorMixin, BaseEstimator):
+class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
     """Base class: ``fit`` runs the tasks of a search, decides, and refits a model.
 
     The fields of a search are its parameters: the dataclass writes the ``__init__`` that only
@@ -75,6 +80,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
     __metadata_request__fit_predict = {"sample_weight": UNUSED}  # noqa: RUF012
 
+    @tearing_down
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Search, decide, and fit the model that was chosen.
 
@@ -114,8 +120,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             self._drawn = draw(n, weights, most, int(store.identity["seed"]))
             sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
             store.claim("data", _hash_of(sample))
-            n_cells = sample.shape[0] * sample.shape[1]
-            with closing(Runner(store, jobs, self.progress, n_cells)) as runner:
+            n_cells, announcer = sample.shape[0] * sample.shape[1], Announcer(self, X)
+            with closing(Runner(store, jobs, self.progress, n_cells, announcer)) as runner:
                 self._search(self._without_extremes(sample), runner)
         self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
         model = clone(self.estimator).set_params(**self._chosen())
@@ -124,6 +130,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_ = model
         self._refit(X, {} if given is None else {"sample_weight": given}, sample.X is table)
         del self._drawn
+        announcer.end()
         return self
 
     def predict(self, X: Any) -> Any:
@@ -197,9 +204,20 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             return sample
         if is_word(asked["cells"], "auto"):
             by_data = is_word(asked["trim"], "auto") or is_word(asked["l1_bound"], "auto")
-            if not by_data or extreme_columns(to_dense(sample.X), sample.masses) is None:
+            if not by_data or not self._shows_outlying_cells(sample):
                 return sample
         return sample.replaced(wrapped(to_dense(sample.X), sample.masses))
+
+    def _shows_outlying_cells(self, sample: Sample) -> bool:
+        """Whether extreme cells are outlying ones, and not those of clusters that are far apart."""
+        if extreme_columns(to_dense(sample.X), sample.masses) is None:
+            return False
+        model = self._for_arrays()
+        engine = make_engine(model, sample.X, sample.masses)
+        quick = Problem(engine.distinct(max(1, min(QUICK_CLUSTERS, engine.n_cases // 4))))
+        model.set_params(n_clusters=quick.n_clusters, init="auto", n_init="auto", random_state=0)
+        starts = make_starts(model, sample.X, engine, quick)
+        return shows_outlying_cells(engine, quick, starts)
 
     def _for_tasks(self) -> Any:
         """Return the estimator for tasks that compare fits at settings that are given.

@@ -8,11 +8,27 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
 
 from rskc.utils.atomic import atomic_write
+
+# Where a page says what it is, at its beginning, and where it links to the pages beside it.
+IDENTITY = '<meta name="rskc-page" content="{kind} {numbering}">'
+IDENTITY_OF = re.compile(IDENTITY.format(kind=r"(\w+)", numbering="([0-9a-f]+)"))
+BESIDE = "<!--beside--><!--/beside-->"
+BESIDE_OF = re.compile("<!--beside-->.*?<!--/beside-->", re.DOTALL)
+FIRST_CHARACTERS = 4000
+WORDS = {
+    "report": "The report: what these clusters mean",
+    "explorer": "The explorer: all other settings",
+}
 
 
 class Page:
@@ -27,7 +43,8 @@ class Page:
         Parameters
         ----------
         path : str or path
-            Where to; a file that is there is replaced.
+            Where to; a file that is there is replaced. Report and explorer of the same clusters
+            in one folder are linked to each other.
 
         Returns
         -------
@@ -35,6 +52,7 @@ class Page:
         """
         with atomic_write(path, "w") as file:
             file.write(self.html)
+        link_pages(Path(path).parent)
         return Path(path)
 
     def _repr_html_(self) -> str:
@@ -44,6 +62,47 @@ class Page:
             f'<iframe srcdoc="{page}" title="{title}"'
             ' style="width:100%;height:80vh;min-height:600px;border:1px solid #ccc"></iframe>'
         )
+
+
+def identity(kind: str, labels: Any) -> str:
+    """Say of a page what it is and how it numbers clusters: a digest of the labels."""
+    digest = hashlib.sha256(np.asarray(labels).astype("<i4").tobytes()).hexdigest()
+    return IDENTITY.format(kind=kind, numbering=digest[:32])
+
+
+class _Known(NamedTuple):
+    path: Path
+    kind: str
+    numbering: str
+
+
+def link_pages(folder: Path) -> None:
+    """Link the pages in a folder that number the same clusters alike, and no others."""
+    pages = list(filter(None, map(_known, sorted(folder.glob("*.html")))))
+    for page in pages:
+        links = " ".join(
+            f'<a href="./{quote(other.path.name)}">{WORDS[other.kind]}</a>'
+            for other in pages
+            if other.numbering == page.numbering and other.kind != page.kind
+        )
+        with page.path.open(encoding="utf-8", newline="") as file:
+            before = file.read()
+        start, end = BESIDE.split("><")
+        old = BESIDE_OF.search(before)
+        after = before if old is None else before.replace(old[0], f"{start}>{links}<{end}", 1)
+        if after != before:
+            with suppress(OSError), atomic_write(page.path, "w") as file:
+                file.write(after)
+
+
+def _known(path: Path) -> _Known | None:
+    """Return what a page says of itself; None for other files."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            found = IDENTITY_OF.search(file.read(FIRST_CHARACTERS))
+    except (OSError, UnicodeDecodeError):
+        return None
+    return None if found is None or found[1] not in WORDS else _Known(path, *found.groups())
 
 
 def content_policy(scripts: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ const FILTERS = {
   outliers: "outliers",
   trimmed: "trimmed cases",
   wavering: "cases on which half-samples disagree",
+  cells: "cases with outlying cells",
   moved: "cases that moved since the pin",
 };
 const order = new Intl.Collator(undefined, { numeric: true });
@@ -66,6 +67,11 @@ function columnsOf(store, colors) {
       label: "Trimmed",
       value: (/** @type {number} */ i) => (flags[i] & 1 ? "yes" : ""),
     },
+    data.words.cells && {
+      key: "outlying_cells",
+      label: "Outlying cells",
+      value: (/** @type {number} */ i) => data.outlying.ofCases[i],
+    },
     data.halves && {
       key: "agreement",
       label: "Agreement",
@@ -85,8 +91,10 @@ class Cases {
     this.shown = AT_A_TIME;
     this.sorted = { key: "", sign: 1 };
     const filter = byId("case-filter");
-    for (const [value, word] of Object.entries(FILTERS))
+    for (const [value, word] of Object.entries(FILTERS)) {
+      if (value === "cells" && !store.data.words.cells) continue;
       filter.append(element("option", { value }, word));
+    }
     const again = () => {
       this.shown = AT_A_TIME;
       this.show();
@@ -113,6 +121,7 @@ class Cases {
       outliers: (i) => flags[i] & 2,
       trimmed: (i) => flags[i] & 1,
       wavering: (i) => agreed[i] < 1,
+      cells: (i) => data.outlying.ofCases[i],
       moved: (i) => before && before[i] !== labels[i],
     });
     const test = tests[byId("case-filter").value] ?? tests.all;

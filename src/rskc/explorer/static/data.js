@@ -74,6 +74,18 @@ export class Data {
     };
     this.plane = Float64Array.from(of16("plane"), (v) => v / MOST_OF_16_BITS);
     this.cells = of16("values");
+    const of32 = (/** @type {string} */ name) => {
+      if (!words.cells) return new Uint32Array(0);
+      const [first, size] = words.arrays[name];
+      return new Uint32Array(buffer, start + first, size / 4);
+    };
+    // Outlying cells of the automatic fit: how many, and whose they are in the features shown.
+    this.outlying = {
+      ofCases: of32("cells_of_cases"),
+      ofFeatures: of32("cells_of_features"),
+      cases: of32("cell_cases"),
+      starts: of32("cell_starts"),
+    };
     /** @type {number[]} */
     const shown = words.shown;
     this.shownAt = new Map(shown.map((j, i) => [j, i]));
@@ -179,6 +191,18 @@ export class Data {
     });
   }
 
+  /** @param {number} j feature @returns {Uint8Array} 1 for the cases whose cell is outlying */
+  outlyingCases(j) {
+    return this.kept(`cells ${j}`, () => {
+      const { cases, starts } = this.outlying;
+      const place = this.shownAt.get(j);
+      const flags = new Uint8Array(this.n);
+      if (!starts.length || place === undefined) return flags;
+      for (const i of cases.subarray(starts[place], starts[place + 1])) flags[i] = 1;
+      return flags;
+    });
+  }
+
   /**
    * @param {number} j feature
    * @returns {Float64Array[]} the numbers that cases are compared by; of a category several
@@ -197,7 +221,8 @@ export class Data {
       if (kind === 0) return value;
       return kind === 1 ? Math.log(Math.max(value, unit)) : Math.log1p(value / unit);
     };
-    return [values.map((value) => log(value) / scale)];
+    const outlying = this.outlyingCases(j); // no part of a plane, as of the centers of a fit
+    return [values.map((value, i) => (outlying[i] ? NaN : log(value) / scale))];
   }
 }
 

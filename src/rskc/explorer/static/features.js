@@ -8,9 +8,13 @@ const AT_A_TIME = 25;
 export function makeFeatures(store) {
   const { data } = store;
   let shown = AT_A_TIME;
-  const heads = ["Feature", "Weight", data.halves ? "Selected" : "", "More features →"].filter(
-    Boolean,
-  );
+  const heads = [
+    "Feature",
+    "Weight",
+    data.halves ? "Selected" : "",
+    data.words.cells ? "Outlying cells" : "",
+    "More features →",
+  ].filter(Boolean);
   const row = heads.map((head, i) =>
     element("th", { scope: "col", class: i ? "n" : undefined }, head),
   );
@@ -96,13 +100,24 @@ function rowOf(store, { j, weight, selected }) {
     element("th", { scope: "row" }, name),
     element(
       "td",
-      { class: "n" },
+      { class: "n", "data-label": "Weight" },
       element("span", { class: "weight" }, bar, element("span", {}, weight.toFixed(3))),
     ),
   ];
   if (data.halves)
-    cells.push(element("td", { class: "n" }, selected === null ? "–" : percent(selected)));
-  cells.push(element("td", {}, sparkline(pathOf(store, j), store.view.f)));
+    cells.push(
+      element(
+        "td",
+        { class: "n", "data-label": "Selected" },
+        selected === null ? "–" : percent(selected),
+      ),
+    );
+  if (data.words.cells) {
+    const outlying = String(data.outlying.ofFeatures[j]);
+    cells.push(element("td", { class: "n", "data-label": "Outlying" }, outlying));
+  }
+  const line = sparkline(pathOf(store, j), store.view.f);
+  cells.push(element("td", { "data-label": "More features →" }, line));
   return element("tr", { class: store.view.feature === j ? "chosen" : undefined }, ...cells);
 }
 

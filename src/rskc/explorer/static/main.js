@@ -16,10 +16,10 @@ async function start() {
   const data = await readData();
   const store = new Store(data);
   const colors = new Colors(data);
-  const { automatic, reason, budget, sample } = data.words;
+  const { automatic, reason, budget, sample, cells } = data.words;
   byId("automatic").textContent = automatic;
   byId("reason").textContent = reason;
-  byId("about").textContent = [sample, budget].filter(Boolean).join(" ");
+  byId("about").textContent = [cells, sample, budget].filter(Boolean).join(" ");
   makeSliders(store);
   makeMap(store, colors);
   makePlane(store, colors);

@@ -1,5 +1,5 @@
 // The values of one feature, cluster by cluster.
-import { byId, fitted, short } from "./dom.js";
+import { byId, counted, fitted, short } from "./dom.js";
 import { mark, middle } from "./plane.js";
 /** @import { Store } from "./state.js" */
 
@@ -60,11 +60,15 @@ function drawValues(store, colors) {
   const down = (/** @type {number} */ i) =>
     labels[i] * row + row / 2 + scatter(i, 2654435761) * (row - 18);
   const radius = data.n > 2000 ? 1.6 : 2.6;
+  const outlying = data.outlyingCases(j);
   const dot = (/** @type {number} */ i, /** @type {number} */ across) => {
     pen.globalAlpha = !marked || marked[i] ? 0.7 : 0.08;
+    if (outlying[i]) diamond(pen, across, down(i), colors.ink);
     mark(pen, across, down(i), radius, colors.of(labels[i]), flags[i] & 2);
   };
   note.textContent = `Weight ${short(data.weightOf(s).get(j) ?? 0)} here.`;
+  const n = outlying.reduce((sum, one) => sum + one, 0);
+  if (n) note.textContent += ` ${counted(n, "outlying cell")} of the automatic fit, in diamonds.`;
   if (names) {
     const room = (width - LEFT - 12) / names.length;
     const at = (/** @type {number} */ place) => LEFT + 4 + (place + 0.5) * room;
@@ -189,6 +193,24 @@ function drawBox(pen, colors, group, k, x) {
   pen.beginPath();
   pen.moveTo(half, y - 13);
   pen.lineTo(half, y + 13);
+  pen.stroke();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number} x
+ * @param {number} y
+ * @param {string} color
+ */
+function diamond(pen, x, y, color) {
+  pen.strokeStyle = color;
+  pen.lineWidth = 1.2;
+  pen.beginPath();
+  pen.moveTo(x - 6, y);
+  pen.lineTo(x, y - 6);
+  pen.lineTo(x + 6, y);
+  pen.lineTo(x, y + 6);
+  pen.closePath();
   pen.stroke();
 }
 

@@ -1,0 +1,922 @@
+"""The command line, as someone types it: files in, files out, exit codes and sentences."""
+
+import contextlib
+import errno
+import gzip
+import hashlib
+import html
+import importlib.util
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+import rskc
+from commands import labels, refused, run
+from rskc.cli import tour
+from rskc.cli._commands import app
+from rskc.cli._output import results_folder
+from rskc.cli._work import checkpoint_noted
+from rskc.cli.explore import ExploredSettings
+from rskc.datasets import make_simulation
+from rskc.files import read_model
+
+FILES = {"labels.csv", "features.csv", "markers.csv", "summary.json", "model.rskc", "report.html"}
+HOSTILE = ["=cmd()", 'say "hi"', "two\nlines", "😀", "\u202eabc", "a,b", "[red]x[/]", "\x1b[31mz"]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    made = make_simulation(random_state=0, n_samples=45, n_features=12, n_informative=6)
+    data = made.data + 2 * (made.target[:, None] - 1) * made.informative
+    frame = pd.DataFrame(data, columns=[f"gene{j}" for j in range(12)])
+    frame.insert(0, "patient", [f"P{i}" for i in range(45)])
+    frame.insert(5, "group", np.array(["a", "b", "c"])[made.target])
+    return frame
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, frame):
+    """An empty folder with a table in it, to work in."""
+    monkeypatch.chdir(tmp_path)
+    frame.to_csv("table.csv", index=False)
+    return tmp_path
+
+
+FIT = ("fit", "table.csv", "--clusters", "3", "--label-column", "group", "--n-init", "5")
+QUICK = (*FIT, "--no-report", "--quiet")
+
+
+# --- fit
+
+
+def test_fit_does_the_whole_job(here):
+    result = run(*FIT)
+    assert {file.name for file in Path("table-rskc").iterdir()} == FILES
+    for words in ("3 clusters of 45 cases", "Cluster", "CER", "report.html", "labels.csv"):
+        assert words in result.stdout
+    found = labels("table-rskc")
+    assert list(found.case) == [f"P{i}" for i in range(45)]
+    assert {"cluster", "distance", "outlier", "trimmed", "silhouette"} <= set(found)
+    features = labels("table-rskc", "features.csv")
+    assert {"feature", "weight", "rank", "selected", "center_0", "center_2"} <= set(features)
+    assert "group" not in set(features.feature)
+    markers = labels("table-rskc", "markers.csv")
+    assert set(markers.cluster) == {0, 1, 2}
+    assert set(markers.feature) <= set(features.feature[features.selected])
+    page = Path("table-rskc/report.html").read_text("utf-8")
+    assert "Clusters of table.csv" in page
+    assert "What sets each cluster apart" in page
+    assert sorted(os.listdir()) == ["table-rskc", "table.csv"]
+
+
+def test_the_summary_is_enough_to_repeat_it(here):
+    run(*FIT, "--no-report", "--standardize", "columns", "--trim", "0.07", "--seed", "5")
+    summary = json.loads(Path("table-rskc/summary.json").read_text("utf-8"))
+    assert summary["table"]["sha256"] == sha256_of("table.csv")
+    assert summary["seed"] == summary["parameters"]["random_state"] == 5
+    assert summary["parameters"]["trim"] == 0.07
+    assert summary["versions"]["rskc"] == rskc.__version__
+    assert summary["truth"]["cer"] == pytest.approx(0, abs=0.2)
+    command = shlex.split(summary["command"])
+    assert command[0] == "rskc"
+    run(*command[1:], "--out", "again")
+    for name in ("labels.csv", "features.csv"):
+        assert Path("again", name).read_bytes() == Path("table-rskc", name).read_bytes()
+
+
+def sha256_of(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def test_the_model_is_that_of_the_estimator(here, frame):
+    run(*QUICK)
+    X = frame.drop(columns=["patient", "group"])
+    model = rskc.RobustSparseKMeans(3, n_init=5, random_state=0).fit(X)
+    assert list(labels("table-rskc").cluster) == list(model.labels_)
+    saved = read_model("table-rskc/model.rskc")
+    assert list(saved.model.labels_) == list(model.labels_)
+    assert saved.extra["sha256"] == sha256_of("table.csv")
+
+
+def test_the_same_seed_gives_the_same_bytes(here):
+    run(*QUICK, "--out", "one")
+    run(*QUICK, "--out", "two", "--threads", "1")
+    assert Path("one/labels.csv").read_bytes() == Path("two/labels.csv").read_bytes()
+
+
+@pytest.mark.parametrize("option", ["--json", "--quiet"])
+def test_json_and_quiet(here, option):
+    result = run(*FIT, "--no-report", option)
+    assert result.stderr == ""
+    if option == "--quiet":
+        assert result.stdout == ""
+        return
+    written = json.loads(Path("table-rskc/summary.json").read_text("utf-8"))
+    assert json.loads(result.stdout) == written
+
+
+def test_clusters_and_bound_are_chosen_on_request(here, few_repeats):
+    result = run("fit", "table.csv", "--l1-bound", "choose", "--n-init", "2", "--json")
+    summary = json.loads(result.stdout)
+    assert [each["search"] for each in summary["searches"]] == ["Stability", "GapL1"]
+    assert summary["result"]["n_clusters"] == 3
+    assert summary["parameters"]["l1_bound"] == summary["searches"][1]["suggests"]["l1_bound"]
+    page = Path("table-rskc/report.html").read_text("utf-8")
+    assert "How many clusters: half-samples" in page
+    assert "How sure" in page
+    assert "How many features: the gap" in page
+
+
+def test_warnings_are_sentences(here):
+    result = run(*FIT, "--no-report", "--l1-bound", "50")
+    assert "Bound never binds: --l1-bound is so large" in result.stdout
+    assert ".py" not in result.stdout + result.stderr
+    summary = json.loads(Path("table-rskc/summary.json").read_text("utf-8"))
+    assert len(summary["warnings"]) >= 1
+
+
+def test_columns_left_out_are_named(here, frame):
+    frame.assign(gene3=1.0, city="x").to_csv("table.csv", index=False)
+    result = run("fit", "table.csv", "-k", "3", "--text-columns", "drop", "--no-report")
+    assert "'city' (text)" in result.stderr
+    assert "'gene3'" in result.stderr
+
+
+@pytest.mark.parametrize("wanted", [["--n-features", "4"], ["--l1-bound", "none"]])
+def test_numbers_of_features(here, wanted):
+    summary = json.loads(run(*FIT, "--no-report", "--json", *wanted).stdout)
+    assert summary["result"]["n_features"] == (4 if "4" in wanted else 12)
+
+
+# --- tables
+
+
+def test_parquet_and_packed_text_give_the_same(here, frame):
+    frame.to_parquet("table.parquet", index=False)
+    with gzip.open("table.tsv.gz", "wt", encoding="utf-8") as file:
+        frame.to_csv(file, index=False, sep="\t")
+    given = ("-k", "3", "--label-column", "group", "--no-report", "--quiet")
+    for name in ("table.csv", "table.parquet", "table.tsv.gz"):
+        run("fit", name, *given, "--out", name.replace(".", "-"))
+    found = [labels(name) for name in ("table-csv", "table-parquet", "table-tsv-gz")]
+    assert list(found[0].cluster) == list(found[1].cluster) == list(found[2].cluster)
+
+
+def test_the_default_folder_has_the_name_of_the_table(here, frame):
+    with gzip.open("my genes ü.tsv.gz", "wt", encoding="utf-8") as file:
+        frame.to_csv(file, index=False, sep="\t")
+    result = run("fit", "my genes ü.tsv.gz", "-k", "3", "--label-column", "group", "--no-report")
+    assert "my genes ü-rskc" in result.stdout
+    assert Path("my genes ü-rskc/labels.csv").exists()
+
+
+def test_options_of_the_table(here, frame):
+    numbers = frame.drop(columns=["patient", "group"])
+    turned = numbers.T.map(lambda cell: str(cell).replace(".", ","))
+    turned.iloc[0, 0] = "missing"
+    turned.columns = frame.patient
+    turned.to_csv("turned.txt", sep=";", encoding="latin-1", index_label="gëne")
+    options = ("--features-in-rows", "--missing", "missing", "--decimal", ",")
+    options += ("--encoding", "latin-1", "--separator", "semicolon", "--no-report", "--json")
+    summary = json.loads(run("fit", "turned.txt", "-k", "3", *options).stdout)
+    table = summary["table"]
+    assert (table["n_cases"], table["n_features"], table["n_missing"]) == (45, 12, 1)
+    assert list(labels("turned-rskc").case) == list(frame.patient)
+
+
+def test_hostile_names_do_no_harm(here, frame):
+    numbers = frame.drop(columns=["patient", "group"])
+    named = numbers.set_axis([*HOSTILE, *(f"g{j}" for j in range(len(HOSTILE), 12))], axis=1)
+    named.insert(0, "id", [HOSTILE[i] if i < len(HOSTILE) else f"P{i}" for i in range(45)])
+    named.to_csv("table.csv", index=False)
+    result = run("fit", "table.csv", "-k", "3", "--trim", "0", "--title", "<script>x</script>")
+    assert "\x1b[31m" not in result.stdout
+    assert "\u202e" not in result.stdout
+    found = labels("table-rskc")
+    assert found.case[0] == "'=cmd()"
+    assert list(found.case[1:6]) == HOSTILE[1:6]
+    features = labels("table-rskc", "features.csv")
+    assert features.feature[0] == "'=cmd()"
+    assert "<script>x" not in Path("table-rskc/report.html").read_text("utf-8")
+    again = run("predict", "table-rskc", "table.csv", "--json")
+    cases = json.loads(again.stdout)["cases"]
+    assert [case["case"] for case in cases][: len(HOSTILE)] == HOSTILE
+    assert [case["cluster"] for case in cases] == list(found.cluster)
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("fit", "no.csv", "-k", "3"), "no such file"),
+        (
+            ("fit", "table.csv", "-k", "3", "--use-column", "group", "--text-columns", "refuse"),
+            "(text, such as 'a' in line 2)",
+        ),
+        ((*FIT[:3], "300", *FIT[4:]), "--clusters=300 is more than"),
+        ((*FIT, "--l1-bound", "0.2"), "--l1-bound=0.2"),
+        ((*FIT, "--n-features", "99"), "--n-features=99"),
+        ((*FIT, "--n-features", "3", "--l1-bound", "2"), "--n-features=3 and --l1-bound=2.0"),
+        ((*FIT, "--n-features", "3", "--l1-bound", "choose"), "exclude each other"),
+        ((*FIT, "--trim", "0.7"), "--trim=0.7"),
+        ((*FIT, "--seed", "-1"), "--seed=-1"),
+        ((*FIT, "--threads", "0"), "--threads=0"),
+        ((*FIT, "--id-column", "nme"), "given as --id-column"),
+        ((*FIT, "--drop", "gene99"), "no column 'gene99'"),
+        ((*FIT, "--decimal", ";"), "--decimal"),
+        (("select-k", "table.csv", "-k", "2-40", "--drop", "group"), "--clusters=40"),
+        (("select-k", "table.csv", "--splits", "0", "--drop", "group"), "--splits=0"),
+        (("select-l1", "table.csv", "-k", "1", "--drop", "group"), "--clusters=1"),
+        (("compare", "table.csv", "-k", "3", "--trims", "0,2", "--drop", "group"), "trims"),
+        (("predict", "table.csv", "table.csv"), "not a model"),
+        (("predict", "no.rskc", "table.csv"), "is not there"),
+        (("predict", ".", "table.csv"), "no model.rskc"),
+        (("report", "no.rskc", "table.csv"), "is not there"),
+    ],
+)
+def test_one_sentence_for_each_thing_that_is_wrong(here, args, words):
+    assert words in refused(*args)
+    assert os.listdir() == ["table.csv"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("fit",),
+        ("fit", "table.csv", "-k", "three"),
+        ("fit", "table.csv", "--l1-bound", "choose", "--checkpoint", "kept.db"),
+        ("fit", "table.csv", "-k", "3", "--l1-bound", "much"),
+        ("fit", "table.csv", "-k", "3", "--standardize", "all"),
+        ("fit", "table.csv", "-k", "3", "--color"),
+        ("select-k", "table.csv", "-k", "8-2"),
+        ("select-k", "table.csv", "--method", "gap", "--rule", "paper"),
+        ("select-k", "table.csv", "--l1-bound", "choose"),
+        ("select-l1", "table.csv", "-k", "3", "--bounds", "none"),
+        ("compare", "table.csv"),
+        ("nothing",),
+    ],
+)
+def test_wrong_usage_is_another_code(here, args):
+    result = run(*args, code=2)
+    assert result.stdout == ""
+    assert os.listdir() == ["table.csv"]
+
+
+def test_broken_tables_are_one_sentence(here):
+    Path("empty.csv").touch()
+    Path("binary.csv").write_bytes(bytes(range(256)) * 20)
+    Path("model.rskc").write_bytes(b"PK\x03\x04 nothing")
+    for args in (
+        ("fit", "empty.csv", "-k", "2"),
+        ("fit", "binary.csv", "-k", "2"),
+        ("fit", ".", "-k", "2"),
+        ("predict", "model.rskc", "table.csv"),
+    ):
+        refused(*args)
+
+
+def test_debug_shows_where_it_came_from(here):
+    result = CliRunner().invoke(app, ["fit", "no.csv", "-k", "3", "--debug"])
+    assert isinstance(result.exception, ValueError)
+
+
+def test_a_mistake_of_ours_is_said_to_be_one(here, monkeypatch):
+    monkeypatch.setattr("rskc.cli._work.read", lambda *_: {}["oops"])
+    told = refused(*FIT)
+    assert "mistake in rskc" in told
+    assert "--debug" in told
+
+
+@pytest.mark.parametrize("package", ["jinja2", "vl_convert"])
+def test_a_missing_package_is_named_before_the_work(here, monkeypatch, package):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *a: None if name == package else find(name, *a)
+    )
+    assert 'pip install "rskc[report]"' in refused(*FIT)
+    run(*QUICK)
+
+
+def test_without_polars_one_sentence(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    told = refused(*FIT)
+    assert "polars" in told
+    assert "pip install" in told
+
+
+# --- folders
+
+
+def test_results_are_not_overwritten_unless_asked(here):
+    run(*FIT, "--quiet")
+    Path("table-rskc/mine.txt").write_text("keep me", "utf-8")
+    before = Path("table-rskc/labels.csv").read_bytes()
+    assert "--force" in refused(*FIT)
+    run(*QUICK, "--force", "--clusters", "2")
+    assert Path("table-rskc/labels.csv").read_bytes() != before
+    assert Path("table-rskc/mine.txt").read_text("utf-8") == "keep me"
+    # A page of the earlier result would be a lie.
+    assert {file.name for file in Path("table-rskc").iterdir()} == FILES - {"report.html"} | {
+        "mine.txt"
+    }
+
+
+def test_results_that_another_run_wrote_meanwhile_are_not_replaced(here):
+    """Of two runs into one new folder the second says that it is there."""
+
+    def run_late():
+        with results_folder(Path("new"), False):
+            Path("new").mkdir()
+            Path("new/labels.csv").write_text("theirs", "utf-8")
+
+    with pytest.raises(ValueError, match="is there already"):
+        run_late()
+    assert Path("new/labels.csv").read_text("utf-8") == "theirs"
+    assert sorted(os.listdir("new")) == ["labels.csv"]
+
+
+def test_what_is_read_is_not_replaced(here):
+    run(*QUICK)
+    before = Path("table-rskc/labels.csv").read_bytes()
+    told = refused("fit", "table-rskc/labels.csv", "-k", "2", "--force", "-o", "table-rskc")
+    assert "would be overwritten" in told
+    assert "is read too" in refused(
+        "predict", "table-rskc", "table.csv", "-o", "table.csv", "--force"
+    )
+    assert Path("table-rskc/labels.csv").read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes")
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&- <&-", "| head -1"])
+def test_closed_streams_change_nothing(here, closed):
+    """The first file that is opened would get the place of a closed stream."""
+    words = f"set -o pipefail; {sys.executable} -m rskc fit table.csv -k 2 --no-report {closed}"
+    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert {file.name for file in Path("table-rskc").iterdir()} == FILES - {"report.html"}
+
+
+@pytest.mark.parametrize("mark", ["::", "", '"', "\n", "\u00e9"])
+def test_separators_of_another_kind_are_refused(here, mark):
+    assert "does not separate cells" in refused("fit", "table.csv", "-k", "2", "--separator", mark)
+
+
+def test_a_file_in_the_way_is_left_alone(here):
+    Path("table-rskc").write_text("mine", "utf-8")
+    assert "is a file" in refused(*FIT, "--force")
+    assert Path("table-rskc").read_text("utf-8") == "mine"
+
+
+def test_parents_are_made_and_removed_again_on_failure(here):
+    run(*QUICK, "--out", "a b/c/ü")
+    assert Path("a b/c/ü/labels.csv").exists()
+    refused("fit", "no.csv", "-k", "3", "--out", "d/e/f")
+    assert not Path("d").exists()
+
+
+def test_an_empty_folder_is_used(here):
+    Path("out").mkdir()
+    run(*QUICK, "--out", "out")
+    assert Path("out/labels.csv").exists()
+    assert sorted(os.listdir()) == ["out", "table.csv"]
+
+
+def test_where_nothing_can_be_written(here, monkeypatch):
+    assert "table.csv" in refused(*FIT, "--out", "table.csv/out")
+
+    def forbidden(*args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied", "/secret/name")
+
+    monkeypatch.setattr("rskc.cli._output.tempfile.mkdtemp", forbidden)
+    assert refused(*FIT) == "rskc: 'table-rskc': permission denied.\n"
+
+
+@pytest.mark.parametrize("name", ["write_csv", "save", "write_json"])
+def test_a_full_disk_leaves_nothing_behind(here, monkeypatch, name):
+    run(*QUICK, "--out", "old")
+    before = Path("old/labels.csv").read_bytes()
+
+    def full(*args, **kwargs):
+        path = next(arg for arg in args if isinstance(arg, Path))
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(f"rskc.files.{name}", full)
+    told = refused(*QUICK)
+    assert "no space left on device" in told
+    assert ".part" not in told
+    refused(*QUICK[:3], "2", *QUICK[4:], "--out", "old", "--force")
+    assert Path("old/labels.csv").read_bytes() == before
+    assert sorted(os.listdir()) == ["old", "table.csv"]
+
+
+def test_ranked_lists_are_written_on_request_and_removed_with_the_result(here):
+    result = run(*FIT, "--no-report", "--ranked-lists")
+    assert "cluster-*.rnk" in result.stdout
+    lists = {"cluster-0.rnk", "cluster-1.rnk", "cluster-2.rnk"}
+    assert {file.name for file in Path("table-rskc").iterdir()} == FILES - {"report.html"} | lists
+    ranked = pd.read_csv("table-rskc/cluster-1.rnk", sep="\t", header=None)
+    assert set(ranked[0]) == set(labels("table-rskc", "features.csv").feature)
+    markers = labels("table-rskc", "markers.csv").query("cluster == 1").set_index("feature")
+    known = dict(zip(ranked[0], ranked[1], strict=True))
+    assert_allclose(markers.effect, [known[name] for name in markers.index], rtol=1e-5)
+    Path("table-rskc/cluster-mine.rnk").write_text("keep me", "utf-8")
+    run(*FIT, "--no-report", "--ranked-lists", "--force", "--clusters", "2")
+    kept = {file.name for file in Path("table-rskc").glob("*.rnk")}
+    assert kept == {"cluster-0.rnk", "cluster-1.rnk", "cluster-mine.rnk"}
+    run(*QUICK, "--force")
+    assert [file.name for file in Path("table-rskc").glob("*.rnk")] == ["cluster-mine.rnk"]
+
+
+def test_one_cluster_has_no_markers_and_no_lists(here):
+    given = ("fit", "table.csv", "-k", "1", "--label-column", "group", "--ranked-lists")
+    result = run(*given, "--no-report")
+    assert "no ranked lists" in result.stderr
+    assert len(labels("table-rskc", "markers.csv")) == 0
+    assert not list(Path("table-rskc").glob("*.rnk"))
+
+
+# --- predict
+
+
+def test_predicting_the_same_table_gives_the_same(here):
+    run(*QUICK)
+    fitted = labels("table-rskc")
+    result = run("predict", "table-rskc", "table.csv", "--out", "new/labels.csv")
+    assert "45 cases" in result.stdout
+    found = labels("new")
+    assert list(found) == [
+        "case",
+        "cluster",
+        "distance",
+        "unweighted_distance",
+        "outlier",
+        "observed",
+    ]
+    for name in ("case", "cluster", "outlier"):
+        assert list(found[name]) == list(fitted[name])
+    np.testing.assert_allclose(found.distance, fitted.distance, rtol=1e-9)
+
+
+@pytest.mark.parametrize("of", ["rows", "columns"])
+@pytest.mark.parametrize("scale", ["robust", "classic"])
+def test_what_was_standardized_is_standardized_again(here, frame, of, scale):
+    scaled = frame.assign(gene0=frame.gene0 * 1000 + 5, gene1=2.5)
+    scaled.loc[3, "gene2"] = np.nan
+    scaled.to_csv("table.csv", index=False)
+    run(*QUICK, "--standardize", of, "--scale", scale)
+    fitted = labels("table-rskc")
+    # A part of the table: columns must be scaled as they were, and not anew.
+    scaled.sample(frac=1, axis=1, random_state=0).iloc[5:9].to_csv("new.csv", index=False)
+    cases = json.loads(run("predict", "table-rskc", "new.csv", "--json").stdout)["cases"]
+    assert [case["case"] for case in cases] == list(fitted.case[5:9])
+    assert [case["cluster"] for case in cases] == list(fitted.cluster[5:9])
+    distances = [case["distance"] for case in cases]
+    np.testing.assert_allclose(distances, fitted.distance[5:9], rtol=1e-9)
+
+
+def test_standardized_columns_are_what_one_would_compute(frame):
+    from rskc.cli._options import Preparing
+    from rskc.cli._tables import fit_preparer, prepared
+
+    X = frame.drop(columns=["patient", "group"]).assign(flat=3.0, hollow=np.nan)
+    X["rough"] = [0.0] * 40 + [1.0, 2, 3, 4, 5]
+    for kind in ("robust", "classic"):
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            preparer = fit_preparer(Preparing("auto", "none", "columns", kind), X)
+        made = prepared(preparer, X)
+        center, spread = made.median(), 1.4826 * (made - made.median()).abs().median()
+        if kind == "classic":
+            center, spread = made.mean(), made.std(ddof=0)
+        usual = [name for name in X if name.startswith("gene")]
+        np.testing.assert_allclose(center[usual], 0, atol=1e-12)
+        np.testing.assert_allclose(spread[usual], 1)
+        assert (made.flat == 0).all()
+        assert made.hollow.isna().all()
+        assert np.isclose(made.rough.std(ddof=0), 1)
+        told = ["rough" in str(each.message) for each in warned]
+        assert told == [True] * (kind == "robust")
+
+
+@pytest.mark.parametrize("of", ["none", "rows", "columns"])
+@pytest.mark.parametrize("scale", ["robust", "classic"])
+def test_the_python_of_the_page_repeats_the_run(here, frame, of, scale):
+    run(*FIT, "--quiet", "--standardize", of, "--scale", scale)
+    page = Path("table-rskc/report.html").read_text("utf-8")
+    code = html.unescape(re.search(r"<code>(from rskc import.*?)</code>", page, re.S)[1])
+    names = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rskc.SmallClusterWarning)  # the run prints it as a note
+        exec(code, names)
+    assert list(names["model"].labels_) == list(labels("table-rskc").cluster)
+    assert list(names["model"].case_names_in_) == list(labels("table-rskc").case)
+    again = Path("report.html").read_text("utf-8")
+    assert re.findall("<p class=.headline.>.*", again) == re.findall("<p class=.headline.>.*", page)
+
+
+def test_columns_may_come_in_any_order_and_with_others(here, frame):
+    run(*QUICK)
+    mixed = frame.iloc[:, ::-1].assign(more=7.0, note="text")
+    mixed.to_csv("mixed.csv", index=False)
+    result = run("predict", "table-rskc", "mixed.csv", "-o", "mixed-labels.csv")
+    assert "'more'" in result.stderr
+    assert "'note'" in result.stderr
+    found = labels(".", "mixed-labels.csv")
+    assert list(found.case) == list(frame.patient)
+    assert list(found.cluster) == list(labels("table-rskc").cluster)
+
+
+def test_missing_columns_are_counted_and_named(here, frame):
+    run(*QUICK)
+    frame.drop(columns=["gene3", "gene4", "gene7"]).to_csv("short.csv", index=False)
+    told = refused("predict", "table-rskc", "short.csv")
+    assert "lacks 2 of the 6 columns that the model needs" in told
+    assert "'gene3', 'gene4';" in told
+    frame.assign(gene3="high").to_csv("text.csv", index=False)
+    assert "held no numbers" in refused("predict", "table-rskc", "text.csv")
+
+
+def test_predictions_go_to_stdout_on_request(here):
+    run(*QUICK)
+    lines = run("predict", "table-rskc", "table.csv", "--out", "-").stdout.splitlines()
+    assert lines[0] == "case,cluster,distance,unweighted_distance,outlier,observed"
+    assert len(lines) == 46
+
+
+def test_predictions_are_a_summary_in_the_terminal_and_the_rest_in_a_file(here):
+    run(*QUICK)
+    result = run("predict", "table-rskc", "table.csv")
+    assert "45 cases of table.csv" in result.stdout
+    assert len(result.stdout.splitlines()) < 15
+    assert not re.search(r"\d\.\d{6}", result.stdout)
+    assert len(labels(".", "table-labels.csv")) == 45
+    assert "--force" in refused("predict", "table-rskc", "table.csv")
+    assert run("predict", "table-rskc", "table.csv", "--quiet", "--force").stdout == ""
+
+
+def test_predict_does_not_overwrite_unless_asked(here):
+    run(*QUICK)
+    assert "--force" in refused("predict", "table-rskc", "table.csv", "-o", "table.csv")
+    assert "is a folder" in refused("predict", "table-rskc", "table.csv", "-o", "table-rskc")
+    Path("old.csv").write_text("old", "utf-8")
+    run("predict", "table-rskc", "table.csv", "-o", "old.csv", "--force")
+    assert len(labels(".", "old.csv")) == 45
+
+
+def test_models_of_the_library_are_welcome(here, frame):
+    X = frame.drop(columns=["patient", "group"])
+    rskc.save(rskc.RobustSparseKMeans(3, random_state=0).fit(X.to_numpy()), "array.rskc")
+    X.to_csv("numbers.csv", index=False)
+    assert len(json.loads(run("predict", "array.rskc", "numbers.csv", "--json").stdout)["cases"])
+    X.iloc[:, :5].to_csv("few.csv", index=False)
+    assert "has 5 columns" in refused("predict", "array.rskc", "few.csv")
+
+
+# --- searches
+
+
+SEARCHES = {
+    "select-k": ("-k", "2-4", "--splits", "3", "--references", "19", "--n-init", "2"),
+    "select-l1": ("-k", "3", "--bounds", "3", "--permutations", "2", "--n-init", "2"),
+    "compare": ("-k", "2-3", "--bounds", "2,3", "--trims", "0,0.1", "--n-init", "2"),
+}
+
+
+# Of each search, the rule by which its table is read.
+RULES = {
+    "select-k": "A number of clusters is stable if the least stable one reaches 0.8, or 0.6 if any "
+    "two neighboring clusters are separated. The largest stable number is chosen whose clusters "
+    "are more compact than parts of a single one, in simulated data, would be (p at most 0.05",
+    "select-l1": "The least bound within one standard error of the largest gap is chosen.",
+    "compare": "over the cases that neither of two settings trims; 1 is the same partition. The "
+    "setting with the largest consensus is chosen.",
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches_say_what_they_found_and_by_which_rule(here, name):
+    result = run(name, "table.csv", "--label-column", "group", *SEARCHES[name])
+    assert ">" in result.stdout  # marks the choice
+    assert "suggest" in result.stdout or "agree" in result.stdout
+    assert RULES[name] in " ".join(result.stdout.split())
+    assert os.listdir() == ["table.csv"]
+
+
+def test_clest_names_its_rule_too(here):
+    given = ("-k", "2,3-4", "--splits", "2", "--references", "3", "--n-init", "2")
+    given += ("--method", "clest", "--label-column", "group")
+    text = " ".join(run("select-k", "table.csv", *given).stdout.split())
+    assert "A number passes if none of the 3 reference sets has a smaller error, and if" in text
+    search = json.loads(run("select-k", "table.csv", *given, "--json").stdout)["searches"][0]
+    assert [row["n_clusters"] for row in search["table"]] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches_leave_a_folder_if_asked(here, name):
+    given = ("--label-column", "group", "--out", "found", "--json", "--jobs", "1")
+    result = run(name, "table.csv", *SEARCHES[name], *given)
+    assert {file.name for file in Path("found").iterdir()} == FILES | {"table.csv"}
+    summary = json.loads(result.stdout)
+    assert len(summary["searches"][0]["table"]) == len(labels("found", "table.csv"))
+    assert summary["searches"][0]["found"] in Path("found/report.html").read_text("utf-8")
+
+
+def test_silhouettes_and_outliers_are_the_same_everywhere(here):
+    text = run("fit", "table.csv", "-k", "3", "--label-column", "group", "--out", "found").stdout
+    cases = pd.read_csv("found/labels.csv")
+    result = json.loads(Path("found/summary.json").read_text("utf-8"))["result"]
+    means = cases[~cases["outlier"]].groupby("cluster")["silhouette"].mean()
+    assert [row["silhouette"] for row in result["clusters"]] == pytest.approx(means.tolist())
+    page = Path("found/report.html").read_text("utf-8")
+    mean = cases["silhouette"][~cases["outlier"]].mean()
+    assert f"<dt>mean silhouette without outliers</dt><dd>{mean:.2f}</dd>" in page
+    for mean in means:
+        assert f"{mean:.2f}" in text
+        assert f'<td class="n" data-label="Silhouette">{mean:.2f}</td>' in page
+    by_either = cases["outlier_weighted"] | cases["outlier_unweighted"]
+    assert cases["outlier"].equals(by_either)
+    assert result["n_outliers"] == cases["outlier"].sum()
+    words = " ".join(text.split())
+    assert f"{result['n_features_different']} of" in words
+    assert "differ between the clusters" in words
+    assert "differ between the clusters" in page
+    assert "features matter" not in words + page
+
+
+def test_compare_says_what_changes_from_one_number_of_clusters_to_the_next(here):
+    given = ("--label-column", "group", "--jobs", "1", *SEARCHES["compare"])
+    text = " ".join(run("compare", "table.csv", *given).stdout.split())
+    assert "2 clusters -> 3; 15 of 45 cases moved, CER 0.227;" in text
+    assert re.search(r"cluster \d is new: 15 from the former \d\.", text)
+    facts = json.loads(run("compare", "table.csv", *given, "--json").stdout)
+    assert facts["searches"][0]["changes"][0].startswith("2 clusters -> 3; ")
+
+
+def test_changes_between_two_saved_results(here):
+    run(*QUICK, "--out", "three")
+    run(*QUICK, "--out", "two", "--clusters", "2", "--n-features", "4")
+    text = run("changes", "two", "three/model.rskc").stdout
+    assert text.startswith("2 clusters -> 3; 15 of 45 cases moved, CER 0.2")
+    assert "2 features gained, 0 lost" in text
+    assert "is new: " in text
+    assert "cases that moved: 15 (P" in text
+    assert "features kept: 4; gained: 2 (gene" in text
+    facts = json.loads(run("changes", "two", "three", "--json").stdout)
+    assert len(facts["cases"]) == 15
+    assert np.sum(facts["table"]) == 45
+    assert {row["change"] for row in facts["features"]} <= {"kept", "gained", "lost"}
+    same = run("changes", "three", "three").stdout
+    assert "0 of 45 cases moved, CER 0.000; 0 features gained, 0 lost" in same
+    assert "cases that moved: none" in same
+
+
+def test_changes_need_the_same_cases_and_features(here, frame):
+    run(*QUICK, "--out", "whole")
+    frame.iloc[:40].to_csv("table.csv", index=False)
+    run(*QUICK, "--out", "fewer")
+    told = "'whole' and 'fewer' were fitted to 45 and 40 cases; fit both to the same table."
+    assert told in refused("changes", "whole", "fewer")
+    frame.drop(columns="gene3").to_csv("table.csv", index=False)
+    run(*QUICK, "--out", "narrow")
+    told = "'whole' has 12 features and 'narrow' has 11; they must have the same."
+    assert told in refused("changes", "whole", "narrow")
+    frame.rename(columns={"gene3": "other"}).to_csv("table.csv", index=False)
+    run(*QUICK, "--out", "renamed")
+    told = "'whole' and 'renamed' have features with other names, or in another order; they must"
+    assert told in refused("changes", "whole", "renamed")
+    assert "no model.rskc" in refused("changes", "whole", ".")
+
+
+def test_checkpoints_go_on_and_are_not_mixed_up(here):
+    given = (
+        "compare",
+        "table.csv",
+        "--bounds",
+        "none",
+        *["--label-column", "group", "--n-init", "2", "--json"],
+    )
+    first = run(*given, "-k", "3", "--checkpoint", "c.db")
+    second = run(*given, "-k", "3", "--checkpoint", "c.db")
+    tables = [json.loads(each.stdout)["searches"][0]["table"] for each in (first, second)]
+    assert tables[0] == tables[1]
+    assert "was made with" in refused(*given, "-k", "2", "--checkpoint", "c.db")
+
+
+# --- report, demo, versions, help
+
+
+def test_report_from_a_saved_result(here):
+    run(*QUICK, "--standardize", "rows", "--no-report")
+    run("report", "table-rskc", "table.csv", "--title", "My page")
+    assert "My page" in Path("table-rskc/report.html").read_text("utf-8")
+    assert "--force" in refused("report", "table-rskc", "table.csv")
+    result = run("report", "table-rskc/model.rskc", "table.csv", "-o", "a/b.html", "--json")
+    assert json.loads(result.stdout)["warnings"] == []
+
+
+def test_report_of_a_saved_result_keeps_what_searches_found(here, few_repeats):
+    run("fit", "table.csv", "--no-report", "--drop", "gene3")
+    run("report", "table-rskc", "table.csv")
+    pages = [Path("table-rskc/report.html").read_text("utf-8")]
+    run("fit", "table.csv", "--drop", "gene3", "--force")
+    pages.append(Path("table-rskc/report.html").read_text("utf-8"))
+    for part in (r'id="sure">.*?</section>', r'id="searches">.*?</details>'):
+        again, first = (re.search(part, page, re.DOTALL)[0] for page in pages)
+        assert again == first
+
+
+def test_report_doubts_another_table(here, frame):
+    run(*QUICK, "--no-report")
+    frame.to_csv("same.csv", index=False, lineterminator="\r\n")
+    result = run("report", "table-rskc", "same.csv")
+    assert "not, byte by byte, the file of the fit" in result.stderr
+    frame.assign(gene0=0.0, gene1=-frame.gene1 * 9).to_csv("other.csv", index=False)
+    assert "is not the data" in refused("report", "table-rskc", "other.csv", "-o", "x.html")
+    assert not Path("x.html").exists()
+
+
+def test_the_demo_leaves_pages_and_can_be_repeated(here, few_repeats, monkeypatch):
+    few = ExploredSettings([2, 3], [5, 20], [0.05], 0)
+    monkeypatch.setattr(tour, "ExploredSettings", lambda: few)
+    result = run("demo", "--out", "tour")
+    assert "3 clusters of" in result.stdout
+    assert "Half-samples suggest 3 clusters" in result.stdout
+    told = " ".join(result.stdout.split())  # as many as the tour says it has made
+    assert "6 patients have an outlying cell" in told
+    assert "; 6 cases look like outliers." in told
+    assert "tour/expression-rskc/report.html" in result.stdout
+    page = Path("tour/expression-rskc/report.html").read_text("utf-8")
+    assert "How many clusters: half-samples" in page
+    assert "4 fits to 90 cases" in told
+    assert "A tour of rskc" in Path("tour/expression-rskc/explorer.html").read_text("utf-8")
+    Path("tour/expression.csv").write_text("mine", "utf-8")
+    assert "--force" in refused("demo", "--out", "tour")
+
+
+def test_versions(here):
+    assert rskc.__version__ in run("--version").stdout
+    assert "numpy" in run("versions").stdout
+    assert json.loads(run("versions", "--json").stdout)["rskc"] == rskc.__version__
+
+
+def test_help_has_examples_and_groups():
+    text = run("fit", "--help").stdout
+    for words in ("Examples", "rskc fit iris.csv", "Reading the table", "Model", "Results"):
+        assert words in text
+    for line in run("--help").stdout.splitlines():
+        assert len(line) <= 80
+
+
+# --- as a process
+
+
+def start(*args, **how):
+    command = [sys.executable, "-m", "rskc", *map(str, args)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, encoding="utf-8", **pipes, **how)
+
+
+def test_exit_codes_and_streams_of_a_process(here):
+    good = start(*FIT, "--no-report", "--json")
+    out, err = good.communicate(timeout=60)
+    assert (good.returncode, err) == (0, "")
+    assert json.loads(out)["result"]["n_clusters"] == 3
+    bad = start(*FIT)
+    out, err = bad.communicate(timeout=60)
+    assert (bad.returncode, out) == (1, "")
+    assert err.startswith("rskc: the folder 'table-rskc' is there already")
+
+
+def wait_for_workers(process, most=60):
+    """Wait until its worker processes have had a second of work: one that starts would talk."""
+    until, parent = time.monotonic() + most, psutil.Process(process.pid)
+    while time.monotonic() < until:
+        with contextlib.suppress(psutil.Error):
+            used = [sum(child.cpu_times()[:2]) for child in parent.children()]
+            if sum(seconds > 2 for seconds in used) >= 2:
+                return
+        time.sleep(0.1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_is_one_line_and_keeps_the_checkpoint(here):
+    given = ("--label-column", "group", "--splits", "2000", "--checkpoint", "c.db")
+    process = start("select-k", "table.csv", *given, "--out", "found", start_new_session=True)
+    wait_for_workers(process)
+    os.killpg(process.pid, signal.SIGINT)  # to its workers too, as a terminal does
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    # A stage that takes a while has a line of its own before.
+    last = err.splitlines()[-1]
+    assert last.startswith("rskc: interrupted; what was done is kept in 'c.db'")
+    assert "Traceback" not in err
+    assert sorted(set(os.listdir()) - {"c.db-journal"}) == ["c.db", "table.csv"]
+
+
+def test_ctrl_c_without_a_checkpoint_says_how_to_keep_the_work():
+    with pytest.raises(KeyboardInterrupt) as found, checkpoint_noted(None):
+        raise KeyboardInterrupt
+    assert "run it again with --checkpoint FILE" in found.value.__notes__[0]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="head")
+def test_a_reader_that_goes_away_is_no_error(here, frame):
+    run(*QUICK)
+    pd.concat([frame.drop(columns="patient")] * 400).to_csv("long.csv", index=False)
+    process = start("predict", "table-rskc", "long.csv", "--out", "-")
+    process.stdout.readline()
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 0
+    assert "Error" not in err
+
+
+def test_without_typer_one_sentence(here):
+    code = "import sys; sys.modules['typer'] = None; from rskc.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert 'pip install "rskc[cli]"' in done.stderr
+
+
+TWICE = """
+import sys
+from rskc.cli import main
+
+sys.argv = ["rskc", "--version"]
+for _ in range(2):
+    try:
+        main()
+    except SystemExit as end:
+        print("left with", end.code)
+"""
+
+
+def test_a_second_command_in_the_same_process():
+    done = subprocess.run([sys.executable, "-c", TWICE], capture_output=True, text=True, check=True)
+    assert done.stdout == f"rskc {rskc.__version__}\nleft with 0\n" * 2
+
+
+def test_help_loads_nothing_heavy():
+    heavy = ("sklearn", "pandas", "polars", "scipy", "matplotlib", "jinja2")
+    code = f"import sys, rskc.cli._commands; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+FEW_FEATURES = ("fit", "table.csv", "-k", "2", "--drop", "group", "--n-features", "3")
+
+
+@pytest.mark.parametrize("scaling", ["none", "columns"])
+def test_a_table_of_the_selected_features_will_do(here, scaling):
+    run(*FEW_FEATURES, "--standardize", scaling)
+    features = pd.read_csv("table-rskc/features.csv")
+    selected = features.feature[features.selected].tolist()
+    table = pd.read_csv("table.csv", index_col=0)
+    table[selected[::-1]].to_csv("panel.csv")
+    run("predict", "table-rskc/model.rskc", "panel.csv", "--out", "new.csv")
+    expected, found = pd.read_csv("table-rskc/labels.csv"), pd.read_csv("new.csv")
+    assert found.cluster.tolist() == expected.cluster.tolist()
+    assert_allclose(found.distance, expected.distance, rtol=1e-9)
+    table[selected[1:]].to_csv("less.csv")
+    assert selected[0] in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
+
+
+def test_rows_are_standardized_by_all_of_their_cells(here):
+    run(*FEW_FEATURES, "--standardize", "rows")
+    table = pd.read_csv("table.csv", index_col=0).drop(columns="group")
+    table.iloc[:, 1:].to_csv("less.csv")
+    assert "lacks 1 of" in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
+
+
+def test_half_samples_are_columns_where_they_chose_the_clusters(here, few_repeats):
+    run("fit", "table.csv", "--quiet", "--seed", "0")
+    cases, features = labels("table-rskc"), labels("table-rskc", "features.csv")
+    assert cases.stability.between(0, 1).all()
+    assert features.selection_probability.between(0, 1).all()
+    page = Path("table-rskc/report.html").read_text("utf-8")
+    n_stable = (cases.stability >= 0.9).sum()
+    assert f"{n_stable} of 45 cases keep their cluster" in page
+    markers = labels("table-rskc", "markers.csv").set_index("feature").selection_probability
+    known = features.set_index("feature").selection_probability
+    assert_allclose(markers, known[markers.index])
+    run("fit", "table.csv", "--clusters", "3", "--quiet", "--out", "given")
+    assert "stability" not in labels("given")
+    assert "selection_probability" not in labels("given", "features.csv")
+    assert 'id="sure"' not in Path("given/report.html").read_text("utf-8")

@@ -1,0 +1,602 @@
+"""The command line on tables that are read block by block: the same files as in memory."""
+
+import importlib.util
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import dask
+import distributed
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from commands import refused, run
+from rskc.cli import _blocks, _work
+from rskc.cli._results import Counts
+from rskc.files import TableError, _parquet, blocks, open_blocks, read_model, read_table
+
+FILES = {"labels.csv", "features.csv", "markers.csv", "summary.json", "model.rskc", "report.html"}
+N = 240
+FIT = ("--clusters", "3", "--label-column", "group", "--n-init", "2")
+QUICK = (*FIT, "--no-report", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    target = np.arange(N) % 3
+    data = rng.standard_normal((N, 8))
+    data[:, :3] += 6 * np.eye(3)[target]
+    data[::40] += rng.uniform(10, 30, (len(data[::40]), 8))
+    data[5, 2] = np.nan
+    frame = pd.DataFrame(data, columns=[f"gene{j}" for j in range(8)])
+    frame.insert(0, "patient", [f"P{i}" for i in range(N)])
+    frame.insert(4, "group", np.array(["a", "b", "c"])[target])
+    return frame
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, frame):
+    """A folder with a table in one file, and the same in a folder of twelve."""
+    monkeypatch.chdir(tmp_path)
+    frame.to_parquet("whole.parquet", index=False)
+    Path("big").mkdir()
+    for k in range(12):  # part.10 comes after part.9
+        frame.iloc[20 * k : 20 * (k + 1)].to_parquet(f"big/part.{k}.parquet", index=False)
+    Path("big/README.txt").write_text("not a table")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two worker processes, which are gone at the end."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        with distributed.Client(cluster, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=120)
+        pids = [worker.pid for worker in cluster.workers.values()]
+        yield cluster
+    assert len(pids) == 2
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def assert_same_results(folder, other):
+    """The same but for rounding."""
+    for name in ("labels.csv", "features.csv"):
+        found, known = (pd.read_csv(Path(each, name)) for each in (folder, other))
+        pd.testing.assert_frame_equal(found, known, rtol=1e-9, atol=1e-9)
+    found, known = (json.loads(Path(each, "summary.json").read_text()) for each in (folder, other))
+    assert_allclose(found["result"].pop("objective"), known["result"].pop("objective"))
+    for ours, theirs in zip(found["result"]["clusters"], known["result"]["clusters"], strict=True):
+        assert ours == pytest.approx(theirs)
+    assert found["result"]["n_outliers"] == known["result"]["n_outliers"]
+    assert found["result"]["n_trimmed"] == known["result"]["n_trimmed"]
+    assert found["truth"] == known["truth"]
+    same = ("n_cases", "n_features", "n_missing", "id_column", "dropped", "constant", "empty")
+    assert [found["table"][name] for name in same] == [known["table"][name] for name in same]
+    assert found["notes"] == known["notes"]
+
+
+# ---- fit
+
+
+def test_a_folder_gives_the_same_as_one_file(here):
+    run("fit", "whole.parquet", *FIT, "--engine", "memory")
+    result = run("fit", "big", *FIT)
+    assert "3 clusters of 240 cases" in result.stdout
+    assert {file.name for file in Path("big-rskc").iterdir()} == FILES
+    assert_same_results("big-rskc", "whole-rskc")
+    assert "Clusters of big" in Path("big-rskc/report.html").read_text("utf-8")
+    assert sorted(os.listdir()) == ["big", "big-rskc", "whole-rskc", "whole.parquet"]
+
+
+@pytest.mark.parametrize("of", ["none", "columns", "rows", "none, missing"])
+def test_results_are_written_from_the_features_that_have_weight(here, frame, monkeypatch, of):
+    """But rows are standardized by all of them. What is shown was noted when all were read."""
+    read, known = set(), blocks.BlockTable.read
+    monkeypatch.setattr(
+        blocks.BlockTable,
+        "read",
+        lambda table, piece, names: read.add(frozenset(names)) or known(table, piece, names),
+    )
+    if of != "none, missing":
+        frame.fillna(1.0).to_parquet("whole.parquet", index=False)
+        frame[:20].fillna(1.0).to_parquet("big/part.0.parquet", index=False)
+    how = (*QUICK, "--n-features", "3", "--standardize", of.split(",")[0])
+    run("fit", "whole.parquet", *how, "--engine", "memory")
+    run("fit", "big", *how)
+    assert_same_results("big-rskc", "whole-rskc")
+    features = pd.read_csv("big-rskc/features.csv")
+    own = features[features.weight > 0] if of in ("none", "columns") else features
+    assert read == {frozenset(own.feature)}
+    markers = (pd.read_csv(f"{name}-rskc/markers.csv") for name in ("big", "whole"))
+    pd.testing.assert_frame_equal(*markers)  # of all features of the cases that are shown
+
+
+def test_stability_of_cases_is_written_block_by_block(here, few_repeats):
+    how = ("--label-column", "group", "--quiet", "--max-samples", "60", "--n-init", "2")
+    run("fit", "whole.parquet", *how, "--engine", "memory")
+    run("fit", "big", *how)
+    whole, blocks = (pd.read_csv(f"{name}-rskc/labels.csv") for name in ("whole", "big"))
+    assert whole.stability.notna().sum() == 60
+    assert_allclose(blocks.stability, whole.stability)
+
+
+@pytest.mark.parametrize(
+    ("table", "folder"),
+    [
+        ("whole.parquet", "whole-rskc"),
+        ("big/part.*.parquet", "big-rskc"),
+        ("big/", "big-rskc"),
+        ("big/part.3.parquet", "part.3-rskc"),
+    ],
+)
+def test_files_and_patterns(here, table, folder):
+    run("fit", table, *QUICK, "--engine", "dask")
+    n = len(pd.read_csv(Path(folder, "labels.csv")))
+    assert n == (20 if "part.3" in table else N)
+
+
+def test_this_folder(here, monkeypatch):
+    monkeypatch.chdir(here / "big")
+    run("fit", ".", *QUICK, "--out", "../out")
+    assert Path("../out/labels.csv").exists()
+
+
+def test_a_matrix_of_numpy(here, frame):
+    np.save("matrix.npy", frame.drop(columns=["patient", "group"]).to_numpy())
+    for engine in ("memory", "dask"):
+        how = ("--clusters", "3", "--n-init", "5", "--no-report", "--quiet")
+        run("fit", "matrix.npy", *how, "--engine", engine, "--out", engine)
+    assert_same_results("dask", "memory")
+
+
+@pytest.mark.parametrize("of", ["rows", "columns"])
+@pytest.mark.parametrize("scale", ["robust", "classic"])
+def test_standardized_as_in_memory(here, of, scale):
+    plain = ("--trim", "0.1", "--l1-bound", "half")
+    how = (*QUICK, *plain, "--standardize", of, "--scale", scale)
+    run("fit", "whole.parquet", *how)
+    run("fit", "big", *how)
+    assert_same_results("big-rskc", "whole-rskc")
+
+
+def test_columns_as_in_memory(here, frame):
+    how = ("-k", "3", "--n-init", "5", "--no-report", "--text-columns", "drop", "--drop", "gene1")
+    run("fit", "whole.parquet", *how)
+    assert "group" in run("fit", "big", *how).stderr
+    assert_same_results("big-rskc", "whole-rskc")
+    assert list(pd.read_csv("big-rskc/labels.csv").case) == list(frame.patient)
+
+
+def test_cases_without_names_are_numbered(here, frame):
+    run("fit", "big", "-k", "3", "--drop", "group", "--drop", "patient", "--quiet", "--no-report")
+    assert list(pd.read_csv("big-rskc/labels.csv").case) == list(range(N))
+
+
+def test_json_is_nothing_but_json(here, cluster):
+    result = run("fit", "big", *FIT, "--json", "--scheduler", cluster.scheduler_address)
+    assert json.loads(result.stdout)["table"]["n_cases"] == N
+
+
+def test_a_cluster_gives_the_same(here, cluster):
+    run("fit", "whole.parquet", *QUICK)
+    result = run("fit", "big", *FIT, "--no-report", "--scheduler", cluster.scheduler_address)
+    assert f"Dask: 2 workers with 2 threads; dashboard: {cluster.dashboard_link}" in result.stdout
+    assert_same_results("big-rskc", "whole-rskc")
+    # What a command used is given back.
+    with distributed.Client(cluster) as client:
+        assert not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+
+
+def test_memory_is_passed_on(here, monkeypatch):
+    dask, asked = sys.modules["dask"], []
+    read = _blocks.read_blocks
+
+    def look(*args):
+        asked.append(dask.config.get("rskc.memory"))
+        return read(*args)
+
+    monkeypatch.setattr(_blocks, "read_blocks", look)
+    run("fit", "big", *QUICK, "--memory", "300MB", "--threads", "1")
+    assert asked == [300_000_000]
+    assert dask.config.get("rskc.memory", None) is None
+
+
+# ---- More cases than are shown
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(_blocks, "MOST_SHOWN", 50)
+
+
+def test_all_cases_are_written_and_some_shown(here, few):
+    run("fit", "whole.parquet", *QUICK, "--prepare", "none")
+    result = run("fit", "big", *FIT, "--prepare", "none")
+    assert "3 clusters of 240 cases" in result.stdout
+    assert "50 of the cases, drawn at random" in result.stdout
+    assert "among 50 cases drawn at random" in result.stdout.replace("\n", " ")
+    known = pd.read_csv("whole-rskc/labels.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("big-rskc/labels.csv"), known, rtol=1e-9)
+    found, whole = (
+        json.loads(Path(f"{name}-rskc/summary.json").read_text())["result"]
+        for name in ("big", "whole")
+    )
+    for name in ("n_outliers", "n_trimmed", "n_features", "n_clusters", "iterations"):
+        assert found[name] == whole[name]
+    assert found["silhouette"] == pytest.approx(whole["silhouette"])
+    assert [each["cases"] for each in found["clusters"]] == [
+        each["cases"] for each in whole["clusters"]
+    ]
+
+
+def test_the_page_says_that_it_shows_some(here, few):
+    run("fit", "big", *FIT, "--quiet")
+    page = Path("big-rskc/report.html").read_text("utf-8")
+    assert "3 clusters of 240 cases" in page
+    assert "Apart from the headline, this page is about 50 of them, drawn at random" in page
+
+
+def test_the_model_knows_which_cases_it_keeps(here, few):
+    run("fit", "big", *QUICK)
+    model = read_model("big-rskc/model.rskc").model
+    labels = pd.read_csv("big-rskc/labels.csv").set_index("case")
+    assert len(model.labels_) == 50
+    assert_array_equal(labels.loc[model.case_names_in_].cluster, model.labels_)
+    assert_allclose(labels.loc[model.case_names_in_].distance, model.distances_)
+
+
+def test_the_model_of_cases_without_names_predicts(here, few, frame):
+    frame.drop(columns=["patient", "group"]).to_parquet("plain.parquet", index=False)
+    how = ("--engine", "dask", "--quiet")
+    run("fit", "plain.parquet", "--clusters", "3", "--n-init", "5", "--no-report", *how)
+    labels = pd.read_csv("plain-rskc/labels.csv").set_index("case")
+    model = read_model("plain-rskc/model.rskc").model
+    assert_array_equal(labels.loc[model.case_names_in_].cluster, model.labels_)
+    run("predict", "plain-rskc", "plain.parquet", "--out", "again.csv", *how)
+    assert_array_equal(pd.read_csv("again.csv").cluster, labels.cluster)
+
+
+def test_standardizing_by_some_cases_is_said(here, few):
+    told = run("fit", "big", *FIT, "--no-report", "--standardize", "columns").stderr
+    assert "50 of the 240 cases" in told.replace("\n", " ")
+
+
+# ---- predict
+
+
+@pytest.mark.parametrize("scaling", ["none", "rows", "columns"])
+def test_predictions_are_those_of_the_fit(here, few, scaling):
+    run("fit", "big", *QUICK, "--standardize", scaling)
+    run("predict", "big-rskc", "big", "--out", "blocks.csv")
+    run("predict", "big-rskc", "whole.parquet", "--out", "memory.csv")
+    found, known = pd.read_csv("blocks.csv"), pd.read_csv("memory.csv")
+    pd.testing.assert_frame_equal(found, known, rtol=1e-12)
+    fitted = pd.read_csv("big-rskc/labels.csv")
+    pd.testing.assert_frame_equal(found, fitted[found.columns], rtol=1e-9)
+
+
+def test_predicting_on_a_cluster(here, cluster):
+    run("fit", "whole.parquet", *QUICK)
+    address = cluster.scheduler_address
+    told = run("predict", "whole-rskc", "big", "--out", "a.csv", "--scheduler", address, "--json")
+    assert json.loads(told.stdout)["n_cases"] == N
+    run("predict", "whole-rskc", "whole.parquet", "--out", "b.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv"), rtol=1e-12)
+
+
+def test_predict_notices_columns_that_are_missing(here, frame):
+    run("fit", "whole.parquet", *QUICK)
+    Path("less").mkdir()
+    frame.drop(columns="gene0").to_parquet("less/a.parquet", index=False)
+    assert "'gene0'" in refused("predict", "whole-rskc", "less", "--out", "new.csv")
+    assert "--out" in refused("predict", "whole-rskc", "big", "--out", "-")
+    assert not Path("new.csv").exists()
+
+
+# ---- Searches
+
+
+def test_clusters_are_chosen(few_repeats, here):
+    result = run("fit", "big", "--max-samples", "120", "--n-init", "2")
+    assert "Half-samples suggest 3 clusters" in result.stdout
+    assert len(pd.read_csv("big-rskc/labels.csv")) == N
+
+
+def test_searches_without_a_folder_say_what_they_found(here):
+    how = ("--label-column", "group", "-k", "2-4", "--n-init", "2", "--max-samples", "90")
+    result = run("select-k", "big", *how, "--splits", "4", "--jobs", "1")
+    assert "Searched on 90 of the 240 cases" in result.stdout
+    assert "of 240 cases" in result.stdout
+    assert sorted(os.listdir()) == ["big", "whole.parquet"]
+
+
+def test_a_part_is_searched_in_memory_too(here):
+    how = ("--label-column", "group", "-k", "3", "--bounds", "3", "--permutations", "2")
+    told = [
+        run("select-l1", table, *how, "--max-samples", "90", "--jobs", "1").stdout
+        for table in ("big", "whole.parquet")
+    ]
+    assert "Searched on 90 of the 240 cases" in told[0]
+    assert told[0].split("Time:")[0] == told[1].split("Time:")[0]
+
+
+# ---- What is refused
+
+
+def test_what_is_wrong_with_a_folder(here, frame):
+    Path("empty").mkdir()
+    assert "holds no Parquet file" in refused("fit", "empty", "-k", "3")
+    assert "stands for no Parquet file" in refused("fit", "big/x*.parquet", "-k", "3")
+    assert "no such file or folder; perhaps 'big'" in refused(
+        "fit", "bug", "-k", "3", "--engine", "dask"
+    )
+    assert "'group' (text, such as 'a'" in refused("fit", "big", "-k", "3", "--use-column", "group")
+    assert "no column 'x'" in refused("fit", "big", *FIT, "--id-column", "x")
+    Path("table.csv").write_text("a,b\n1,2\n")
+    assert "--engine memory" in refused("fit", "table.csv", "-k", "3", "--engine", "dask")
+    assert "features in rows" in refused("fit", "big", *FIT, "--features-in-rows")
+    frame.rename(columns={"gene1": "other"}).to_parquet("big/part.12.parquet")
+    assert "different columns: 'gene1' is in 'part.0.parquet' and not in" in refused(
+        "fit", "big", *FIT
+    )
+    Path("big/part.12.parquet").write_bytes(b"PAR1 nonsense")
+    assert "part.12.parquet" in refused("fit", "big", *FIT)
+    assert not any(name.startswith(("big-", ".big", "bug")) for name in os.listdir())
+
+
+def test_columns_that_are_numbers_in_the_first_file_only(here, frame):
+    frame.assign(gene1="many").to_parquet("big/part.12.parquet", index=False)
+    told = refused("fit", "big", *FIT)
+    assert "part.12.parquet" in told
+    assert "'gene1' holds" in told
+    assert not Path("big-rskc").exists()
+
+
+def test_infinite_cells_are_refused_and_nothing_is_left(here, frame):
+    frame.assign(gene1=np.inf).to_parquet("big/part.12.parquet", index=False)
+    assert "column 'gene1': a cell is infinite" in refused("fit", "big", *FIT)
+    assert sorted(os.listdir()) == ["big", "whole.parquet"]
+
+
+def test_no_scheduler_is_one_sentence_in_bounded_time(here, monkeypatch):
+    monkeypatch.setattr(_blocks, "PATIENCE", 1)
+    for address in ("tcp://127.0.0.1:1", "nonsense://x", "127.0.0.1:1", "tls://127.0.0.1:1"):
+        told = refused("fit", "big", *FIT, "--scheduler", address)
+        assert f"no Dask scheduler answers at {address!r}" in told
+        assert "scheduler" not in dask.config.config  # else the next computation wants a client
+        with pytest.raises(ValueError, match="No clients found"):
+            distributed.Client.current()
+    assert not Path("big-rskc").exists()
+
+
+def test_a_cluster_without_workers_is_one_sentence(here, monkeypatch):
+    monkeypatch.setattr(_blocks, "PATIENCE", 1)
+    with distributed.LocalCluster(
+        n_workers=0, processes=True, dashboard_address="127.0.0.1:0"
+    ) as empty:
+        told = refused("fit", "big", *FIT, "--scheduler", empty.scheduler_address)
+    assert "has no workers; start some" in told
+
+
+def test_wrong_usage(here):
+    assert "no amount of memory" in run("fit", "big", *FIT, "--memory", "lots", code=2).stderr
+    how = ("--engine", "memory", "--scheduler", "tcp://127.0.0.1:1")
+    assert "--engine dask" in run("fit", "big", *FIT, *how, code=2).stderr
+    assert "folder" in refused("fit", "big", *FIT, "--engine", "memory")
+
+
+def without(monkeypatch, *packages):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name in packages else found(name, *a)
+    )
+
+
+def test_without_dask_one_sentence(here, monkeypatch):
+    without(monkeypatch, "dask", "distributed")
+    told = refused("fit", "big", *FIT)
+    assert "dask and distributed are needed to read a table in blocks" in told
+    assert "pip install 'rskc[dask]'" in told
+    run("fit", "whole.parquet", *QUICK)  # what fits the memory needs no Dask
+
+
+@pytest.mark.parametrize("name", ["whole.parquet", "matrix.npy"])
+def test_large_files_are_read_in_blocks(here, frame, monkeypatch, name):
+    np.save("matrix.npy", frame.drop(columns=["patient", "group"]).to_numpy())
+    how = () if name == "matrix.npy" else ("--label-column", "group")
+    monkeypatch.setattr(_work, "free_memory", lambda: 2 * N * 8 * 8 - 2)
+    common = ("fit", name, "-k", "3", *how, "--no-report", "--quiet")
+    run(*common, "--out", "blocks")
+    run(*common, "--out", "memory", "--engine", "memory")
+    digests = [json.loads(Path(x, "summary.json").read_text()) for x in ("blocks", "memory")]
+    assert [each["table"]["sha256"] is None for each in digests] == [True, False]
+    without(monkeypatch, "dask")
+    told = refused(*common, "--out", "other")
+    assert f"{name!r} needs more than half of the memory" in told
+
+
+def unboxed(text):
+    """What is said in a box, in one line."""
+    return " ".join(text.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("amount", ["bogus", "0", "-1GB", "", "inf GB", "1e400GB"])
+@pytest.mark.parametrize("table", ["table.csv", "whole.parquet"])
+def test_an_amount_of_memory_is_checked_wherever_the_work_is_done(here, frame, table, amount):
+    frame.to_csv("table.csv", index=False)
+    told = unboxed(run("fit", table, *QUICK, "--memory", amount, code=2).stderr)
+    assert f"--memory {amount!r} is no amount of memory" in told
+    assert not any(name.endswith("-rskc") for name in os.listdir())
+
+
+def test_memory_goes_with_blocks_only(here):
+    run("fit", "whole.parquet", *QUICK)
+    how = ("--engine", "memory", "--memory", "1kB")
+    for command in (("fit", *QUICK, "--force"), ("predict", "whole-rskc", "--out", "new.csv")):
+        told = unboxed(run(*command, "whole.parquet", *how, code=2).stderr)
+        assert "--engine memory makes none" in told
+    assert not Path("new.csv").exists()
+
+
+def test_a_table_larger_than_the_memory_is_read_in_blocks(here, frame):
+    frame.to_csv("table.csv", index=False)
+    size, common = N * 10 * 8, (*QUICK, "--force", "--out", "out", "--memory")
+    for table, memory, in_blocks in (
+        ("whole.parquet", size, False),
+        ("whole.parquet", size - 1, True),
+        ("table.csv", size - 1, False),  # text is read as a whole
+    ):
+        run("fit", table, *common, memory)
+        found = json.loads(Path("out/summary.json").read_text())["table"]
+        assert (found["sha256"] is None) == in_blocks
+
+
+def test_memory_does_not_raise_what_is_free(here, monkeypatch):
+    monkeypatch.setattr(_work, "free_memory", lambda: N * 10 * 8)
+    run("fit", "whole.parquet", *QUICK, "--memory", "1GB")
+    assert json.loads(Path("whole-rskc/summary.json").read_text())["table"]["sha256"] is None
+
+
+def test_memory_without_dask_is_one_sentence(here, monkeypatch):
+    without(monkeypatch, "dask", "distributed")
+    told = refused("fit", "whole.parquet", *QUICK, "--memory", "1GB")
+    assert "needed to read a table in blocks, which --memory is about: pip install" in told
+
+
+def test_report_promises_files_only(here):
+    told = [unboxed(run(command, "--help").stdout) for command in ("fit", "predict", "report")]
+    assert ["folder of Parquet" in each for each in told] == [True, True, False]
+    assert "which must be one file: .csv" in told[2]
+    run("fit", "big", *QUICK)
+    assert "this is a folder, and a file is expected" in refused("report", "big-rskc", "big")
+
+
+# ---- Reading in blocks
+
+
+@pytest.mark.parametrize(
+    ("group", "sizes"),
+    [(25, [50, 50, 50, 50, 40]), (60, [60] * 4), (100, [50, 50, 50, 50, 40]), (240, [60] * 4)],
+)
+def test_blocks_are_small_row_groups_together_or_parts_of_large_ones(
+    here, frame, monkeypatch, group, sizes
+):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 60 * 10 * 8)
+    frame.to_parquet("groups.parquet", index=False, row_group_size=group)
+    table = open_blocks("groups.parquet", label_column="group")
+    assert [piece.n_cases for piece in table.pieces] == sizes
+    assert [piece.first for piece in table.pieces] == (np.cumsum(sizes) - sizes).tolist()
+    made = [table.read(piece) for piece in table.pieces]
+    whole = read_table("groups.parquet", label_column="group")
+    pd.testing.assert_frame_equal(pd.concat([block.data for block in made]), whole.data)
+    assert_array_equal(np.concatenate([block.labels for block in made]), whole.labels)
+
+
+def test_blocks_of_a_row_group_are_read_in_any_order_and_by_any_thread(here, frame, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * 10 * 8)
+    monkeypatch.setattr(_parquet, "ROWS_AT_A_TIME", 5)
+    frame.to_parquet("groups.parquet", index=False, row_group_size=100)
+    table = open_blocks("groups.parquet", label_column="group")
+    whole = read_table("groups.parquet", label_column="group").data.to_numpy()
+    rng = np.random.default_rng(0)
+    with ThreadPoolExecutor(4) as pool:
+        every = np.arange(len(table.pieces))
+        for numbers in (every, every[::-1], rng.permutation(every)):
+            pieces = [table.pieces[i] for i in numbers]
+            for piece, found in zip(pieces, pool.map(table.read_numbers, pieces), strict=True):
+                assert_array_equal(found, whole[piece.first : piece.first + piece.n_cases])
+
+
+def test_blocks_in_order_decode_a_row_group_once(here, frame, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * 10 * 8)
+    opened = []
+    start = _parquet._Stream.__init__
+    monkeypatch.setattr(_parquet._Stream, "__init__", count_opened(opened, start))
+    frame.to_parquet("groups.parquet", index=False, row_group_size=120)
+    table = open_blocks("groups.parquet", label_column="group")
+    for piece in table.pieces:
+        table.read_numbers(piece)
+    assert opened == [0, 120]
+    for piece in table.pieces:  # all columns and some in turns
+        table.read_numbers(piece)
+        table.read_numbers(piece, ["gene1"])
+    assert opened == [0, 120, 0, 0, 120, 120]
+
+
+def count_opened(opened, start):
+    def counted(stream, path, columns, begin):
+        opened.append(begin)
+        start(stream, path, columns, begin)
+
+    return counted
+
+
+def test_single_precision_whole_numbers_and_empty_cells(here):
+    frame = pd.DataFrame({"a": np.arange(6, dtype="f4"), "b": np.arange(6, dtype="f4")})
+    frame.loc[2, "a"] = np.nan
+    frame.to_parquet("single.parquet", index=False)
+    frame.assign(b=pd.array([1, None, 3, 4, 5, 2**40], "Int64")).to_parquet(
+        "mixed.parquet", index=False
+    )
+    for name, dtype in (("single.parquet", "f4"), ("mixed.parquet", "f8")):
+        table = open_blocks(name)
+        assert table.dtype == dtype
+        assert_array_equal(table.read_numbers(table.pieces[0]), read_table(name).data)
+
+
+def test_names_in_the_index_of_pandas(here, frame):
+    named = frame.drop(columns="group").set_index("patient").rename_axis(None)
+    named.to_parquet("named.parquet")
+    table = open_blocks("named.parquet")
+    pd.testing.assert_frame_equal(
+        table.read(table.pieces[0]).data, read_table("named.parquet").data
+    )
+
+
+def test_blocks_of_a_matrix(here, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 8 * 3 * 40)
+    matrix = np.arange(300).reshape(100, 3)
+    np.save("matrix.npy", matrix)
+    table = open_blocks("matrix.npy", drop=["x1"])
+    assert [piece.n_cases for piece in table.pieces] == [33, 33, 34]
+    made = np.concatenate([table.read_numbers(piece) for piece in table.pieces])
+    assert_array_equal(made, matrix[:, [0, 2]])
+    np.save("flat.npy", np.arange(3))
+    with pytest.raises(TableError, match="no table of numbers"):
+        open_blocks("flat.npy")
+
+
+def test_counts_do_not_depend_on_the_parts():
+    rng = np.random.default_rng(0)
+    cases = pd.DataFrame(
+        {
+            "case": np.arange(100),
+            "cluster": rng.integers(0, 3, 100),
+            "distance": rng.permutation(100).astype(float),
+            "outlier": rng.random(100) < 0.3,
+            "trimmed": rng.random(100) < 0.1,
+            "silhouette": np.where(rng.random(100) < 0.1, np.nan, rng.random(100)),
+            "observed": np.where(rng.random(100) < 0.05, 0.0, 1.0),
+        }
+    )
+    once, often = Counts(4), Counts(4)
+    once.add(cases)
+    for start in range(0, 100, 7):
+        often.add(cases.iloc[start : start + 7])
+    for ours, theirs in zip(often.clusters(), once.clusters(), strict=True):
+        assert ours == pytest.approx(theirs)
+    assert often.farthest.case.tolist() == once.farthest.case.tolist()
+    assert once.clusters()[0]["cases"] == (cases.cluster == 0).sum()
+    assert once.clusters()[3] == {"cluster": 3, "cases": 0, "outliers": 0, "silhouette": None}
+    assert often.n_blind == once.n_blind == (cases.observed == 0).sum() > 0
+    known = ~cases.outlier & (cases.observed > 0)
+    assert often.silhouette() == pytest.approx(np.nanmean(cases.silhouette[known]))

@@ -1,0 +1,29 @@
+"""The command line as someone types it: run a command, read what it wrote."""
+
+from pathlib import Path
+
+import pandas as pd
+from typer.testing import CliRunner
+
+from rskc.cli._commands import app
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    told = f"{result.stdout}\n{result.stderr}"
+    assert result.exit_code == code, told
+    return result
+
+
+def refused(*args, code=1):
+    """The one sentence that a command refuses something with."""
+    result = run(*args, code=code)
+    assert result.stdout == ""
+    assert result.stderr.startswith("rskc: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def labels(folder, name="labels.csv"):
+    return pd.read_csv(Path(folder) / name)

@@ -1,0 +1,260 @@
+"""Pictures of searches: what is drawn, where, and what the titles decide."""
+
+import builtins
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_figure1
+from rskc.displays import ConsensusDisplay, SearchDisplay, SelectionDisplay
+from rskc.pictures.palette import PALETTE
+from rskc.selection import Clest, GapL1, GridSearch, Stability
+from rskc.selection.findings import Curve, Line, describe
+
+pytestmark = pytest.mark.usefixtures("closed_figures")
+
+DATA = make_figure1(60, 8, random_state=0).data
+MODEL = RobustSparseKMeans(3, trim=0.02, l1_bound=1.6, n_init=3, random_state=0)
+HOW = {"random_state": 0, "n_jobs": 1, "progress": False}
+
+
+def make_stability(numbers=(2, 3, 4), **how):
+    return Stability(MODEL, list(numbers), n_splits=3, n_references=4, **HOW | how)
+
+
+MAKE = {
+    "clest": lambda: Clest(MODEL, [2, 3], n_splits=4, n_references=19, **HOW),
+    "gap_l1": lambda: GapL1(MODEL, 5, n_permutations=3, **HOW),
+    "stability": lambda: make_stability(),
+    "consensus": lambda: make_stability(),
+    "selected": lambda: make_stability(),
+    "grid": lambda: GridSearch(MODEL, [2, 3], [1.3, 1.6, 2.5], [0, 0.1], **HOW),
+}
+DISPLAYS = dict.fromkeys(MAKE, SearchDisplay)
+DISPLAYS |= {"consensus": ConsensusDisplay, "selected": SelectionDisplay}
+ALL = pytest.mark.parametrize("kind", DISPLAYS)
+SEARCHES = pytest.mark.parametrize("kind", MAKE)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    known = ("consensus", "selected")  # drawn from the search of "stability"
+    searches = {kind: make().fit(DATA) for kind, make in MAKE.items() if kind not in known}
+    searches |= dict.fromkeys(known, searches["stability"])
+    return searches
+
+
+def title_of(display):
+    return display.ax_.get_title(loc="left")
+
+
+def offsets(points):
+    return np.asarray(points.get_offsets())
+
+
+def texts_of(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def boxes_of(texts):
+    """Where texts are, without the lines that join annotations to their points."""
+    return [Text.get_window_extent(text) for text in texts]
+
+
+def overlaps(texts):
+    """Whether any two texts that are drawn share room."""
+    boxes = boxes_of(texts)
+    return any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+# All displays
+
+
+@ALL
+def test_sets_axes_and_figure(kind, fitted):
+    drawn = DISPLAYS[kind].from_estimator(fitted[kind])
+    assert drawn.ax_.figure is drawn.figure_
+    assert len(plt.get_fignums()) == 1
+    assert title_of(drawn)
+    drawn.figure_.canvas.draw()
+
+
+@ALL
+def test_draws_in_given_axes_and_again(kind, fitted):
+    figure, (one, other) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
+    drawn = DISPLAYS[kind].from_estimator(fitted[kind], ax=one)
+    assert drawn.ax_ is one
+    assert drawn.plot(ax=other) is drawn
+    assert drawn.ax_ is other
+    assert drawn.figure_ is figure
+    assert len(plt.get_fignums()) == 1
+
+
+@ALL
+def test_draws_in_a_subfigure(kind, fitted):
+    figure = plt.figure(figsize=(12, 5), layout="constrained")
+    ax = figure.subfigures(1, 2)[0].subplots()
+    assert DISPLAYS[kind].from_estimator(fitted[kind], ax=ax).ax_ is ax
+
+
+@SEARCHES
+def test_refuses_a_search_that_was_not_fitted(kind):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        DISPLAYS[kind].from_estimator(MAKE[kind]())
+    assert not plt.get_fignums()
+
+
+@ALL
+def test_refuses_models_in_a_sentence(kind, fitted):
+    for stranger in [MODEL, MODEL.fit(DATA), DATA, None]:
+        with pytest.raises(TypeError, match=r"(must be one of|draws a fitted) .*\.$"):
+            DISPLAYS[kind].from_estimator(stranger)
+    with pytest.raises(TypeError, match=r"draws a fitted Stability, and not a Clest.$"):
+        ConsensusDisplay.from_estimator(fitted["clest"])
+    assert not plt.get_fignums()
+
+
+@ALL
+def test_says_how_to_get_matplotlib(kind, fitted, monkeypatch):
+    known = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return known(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match=r'pip install "rskc\[plot\]"'):
+        DISPLAYS[kind].from_estimator(fitted[kind])
+
+
+# The curve of a search
+
+
+@pytest.mark.parametrize("kind", ["clest", "gap_l1", "stability", "grid"])
+def test_the_curve_is_drawn_as_the_search_describes_it(kind, fitted):
+    drawn, finding = SearchDisplay.from_estimator(fitted[kind]), describe(fitted[kind])
+    curve = finding.curve
+    for line, bars in zip(curve.lines, drawn.curves_, strict=True):
+        assert_allclose(bars.lines[0].get_ydata(), line.y)
+        assert_allclose(bars.lines[0].get_xdata(), curve.x)
+        if line.errors is not None:
+            ends = np.array([segment[:, 1] for segment in bars.lines[2][0].get_segments()])
+            assert_allclose(ends, np.column_stack([line.y - line.errors, line.y + line.errors]))
+    dots = [line.dots for line in curve.lines if line.dots is not None]
+    for points, values in zip(drawn.dots_, dots, strict=True):
+        assert_allclose(offsets(points)[:, 1], values.ravel())
+    assert (drawn.chosen_ is None) == (curve.chosen is None)
+    if curve.chosen is not None:
+        line, place = curve.chosen
+        assert_allclose(drawn.chosen_.get_xydata(), [[curve.x[place], curve.lines[line].y[place]]])
+    if curve.threshold is None:
+        assert drawn.threshold_ is None
+    else:
+        assert_allclose(drawn.threshold_.get_ydata(), curve.threshold[1])
+    title, *reason = title_of(drawn).splitlines()
+    assert title.lower() == finding.result.lower()
+    assert " ".join(reason).lower() == finding.reason.lower()
+
+
+def test_what_is_drawn_is_in_the_tables(fitted):
+    clest, gap, stability = (fitted[kind] for kind in ("clest", "gap_l1", "stability"))
+    first, second = describe(clest).curve.lines
+    assert_allclose(first.y, np.median(clest.observed_cers_, axis=0))
+    assert_allclose(second.y, clest.reference_cers_.mean(axis=0))
+    assert_array_equal(first.dots, clest.observed_cers_)
+    curve, table = describe(gap).curve, gap.table_
+    assert curve.x[curve.chosen[1]] == gap.l1_bound_1se_
+    assert curve.threshold[1] == (table.gap - table.standard_error)[table.gap.idxmax()]
+    assert describe(stability).curve.threshold[1] == stability.threshold
+
+
+def test_a_search_that_finds_no_clusters_has_no_ring():
+    search = Clest(MODEL, [2, 3], n_splits=2, n_references=4, **HOW).fit(
+        np.random.default_rng(0).normal(size=(60, 8))
+    )
+    assert search.n_clusters_ == 1
+    drawn = SearchDisplay.from_estimator(search)
+    assert drawn.chosen_ is None
+    assert title_of(drawn).startswith("No clusters: all cases are one group\n")
+
+
+@pytest.mark.parametrize("size", [(12, 5), (5, 3)])
+def test_words_along_the_axes_do_not_overlap(size):
+    x = np.geomspace(1.2, 20, 16)
+    line = Line("line", x)
+    curve = Curve("l1_bound", x, "y", [line], chosen=(0, 7), above=("features", ["10,000"] * 16))
+    ax = plt.subplots(figsize=size, layout="constrained")[1]
+    drawn = SearchDisplay(curve).plot(ax)
+    drawn.figure_.canvas.draw()
+    for axis in (drawn.ax_.xaxis, drawn.above_axis_.xaxis):
+        assert not overlaps(axis.get_ticklabels())
+    assert "6.49" in texts_of(drawn.ax_.xaxis)  # the chosen one is always written
+
+
+def test_labels_are_written_to_the_letter():
+    curve = Curve("trim", np.array([0.0, 0.1]), "y", [Line("_a", np.ones(2))])
+    drawn = SearchDisplay(curve).plot()
+    drawn.figure_.canvas.draw()
+    assert [text.get_text() for text in drawn.legend_.get_texts()] == [" _a"]
+    assert texts_of(drawn.ax_.xaxis) == ["0%", "10%"]
+
+
+@pytest.mark.parametrize("display", [SearchDisplay, ConsensusDisplay, SelectionDisplay])
+def test_too_few_cases_to_search_draw_all_the_same(display):
+    search = Stability(MODEL.set_params(l1_bound=None), **HOW).fit(DATA[:5])
+    assert search.table_.empty
+    display.from_estimator(search).figure_.canvas.draw()
+
+
+def test_consensus_is_sorted_by_cluster_and_stability(fitted):
+    search = fitted["consensus"]
+    drawn = ConsensusDisplay.from_estimator(search)
+    labels, firm = search.best_estimator_.labels_, search.case_stability_
+    cases = drawn.names[drawn.order_].astype(int)
+    assert sorted(cases) == list(range(len(DATA)))
+    assert np.all(np.diff(labels[cases]) >= 0)
+    for k in range(3):
+        assert np.all(np.diff(firm[cases[labels[cases] == k]]) <= 0)
+    whole = search.consensus_matrix()
+    assert_allclose(drawn.image_.get_array(), whole[np.ix_(cases, cases)])
+    assert title_of(drawn) == "60 cases in 3 clusters: together in half-samples"
+
+
+def test_consensus_of_many_cases_shows_some(fitted):
+    drawn = ConsensusDisplay.from_estimator(fitted["consensus"], max_cases=20)
+    assert drawn.image_.get_array().shape == (20, 20)
+    assert "rows: 20 of them" in title_of(drawn)
+    assert set(drawn.labels) == {0, 1, 2}
+
+
+def test_selection_bars_are_sorted_and_know_the_weights(fitted):
+    search = fitted["selected"]
+    drawn = SelectionDisplay.from_estimator(search, n_top=5)
+    expected = np.sort(search.selection_probabilities_)[::-1]
+    assert_allclose([bar.get_height() for bar in drawn.bars_], expected[:5])
+    weights = search.best_estimator_.feature_weights_
+    names = texts_of(drawn.ax_.xaxis)
+    for name, bar in zip(names, drawn.bars_, strict=True):
+        has_weight = weights[int(name[1:])] > 0
+        assert (to_hex(bar.get_facecolor()).upper() == PALETTE[0]) == has_weight
+    assert "and 3 more" in drawn.more_.get_text()
+    n = np.count_nonzero(expected >= 0.75)
+    assert title_of(drawn).startswith(f"{n} of 8 features selected by 75% of the half-samples")
+    assert f"{search.selection_bound(0.75):.2g}" in title_of(drawn)
+
+
+def test_selection_names_are_written_to_the_letter():
+    drawn = SelectionDisplay(np.array([1.0, 0.5]), ["$a_1$", "_b"]).plot()
+    assert texts_of(drawn.ax_.xaxis) == [r"\$a_1\$", "_b"]
+    assert drawn.more_ is None
+    drawn.figure_.canvas.draw()

@@ -1,0 +1,495 @@
+"""The passes, compiled and in NumPy, against definitions written down as plainly as can be.
+
+They are called as the solver calls them, through an engine whose frame leaves the data as they are.
+Where data are small whole numbers every sum and product is exact, in single precision too: then
+results must agree to the last bit, ties included.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_limits
+
+from definitions import (
+    LARGE,
+    own_columns,
+    partitions,
+    plain_sums,
+    squared_distances,
+    whole,
+    whole_weights,
+)
+from engine_kinds import threads_everywhere
+from rskc.engines import Assignment, Sums, engine_for, passes_numpy
+from rskc.engines.descent import descend_by_passes
+from rskc.engines.groups import labels_of as groups_of
+from rskc.engines.memory import engine as memory
+from rskc.engines.memory import tables
+
+try:
+    from rskc.engines import _passes
+except ImportError:
+    _passes = None
+
+needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
+BOTH = [
+    pytest.param(_passes, marks=needs_compiler, id="compiled"),
+    pytest.param(passes_numpy, id="numpy"),
+]
+each_pass = pytest.mark.parametrize("passes", BOTH)
+each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+seeds = st.integers(0, 2**32 - 1)
+
+# More cases than one block, one stripe of sums (2048) and the buckets of the selection (1024).
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """As in the estimator: passes call BLAS from threads of their own."""
+    with threadpool_limits(1, "blas"):
+        yield
+
+
+def engine_of(passes, X, location=None, threads=1, factor=1.0, limit=np.inf):
+    """An engine whose tables hold X - location as it is, unless they shall scale and cut it."""
+    location = np.zeros(X.shape[1]) if location is None else location
+    frame = memory.Frame(location, factor, np.full(X.shape[1], limit))
+    return memory.MemoryEngine(X, frame=frame, n_threads=threads, passes=passes)
+
+
+def table_of(passes, X, weights, threads=1):
+    return engine_of(passes, X, threads=threads)._columns_table(weights, X.dtype)
+
+
+# ---- Definitions
+
+
+def within_sum(X, weights, group, K):
+    total = 0.0
+    for k in range(K):
+        rows = X[group == k].astype(np.float64)
+        if len(rows):
+            total += ((rows - rows.mean(axis=0)) ** 2).sum(axis=0) @ weights
+    return total
+
+
+def assert_same_sums(found, expected):
+    assert_array_equal(found.totals, expected.totals)
+    assert_array_equal(found.counts, expected.counts)
+
+
+# ---- Tables
+
+
+@each_pass
+@each_dtype
+def test_a_table_holds_the_weighted_columns_centered_and_scaled(passes, dtype):
+    rng = np.random.default_rng(0)
+    X, location = whole(rng, (600, 5), dtype), whole(rng, 5)
+    engine = engine_of(passes, X, location, factor=0.25)
+    weights = np.array([[0, 1, 0, 2.0, 0], [0, 0, 0, 1, 3]])
+    expected = (X.astype(float) - location)[:, [1, 3, 4]] / 4
+    for table in (engine.table(weights), engine.search_table(weights)):
+        assert (table.n_cases, table.n_columns) == (600, 3)
+        assert_array_equal(table.cases(np.arange(600)), expected)
+        some = np.array([[7, 599], [255, 256]])
+        assert_array_equal(table.cases(some), expected[some])
+        assert_array_equal(table.norms(), weights[:, [1, 3, 4]] @ (expected**2).T)
+
+
+@each_pass
+@each_dtype
+def test_outlying_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype):
+    X = np.zeros((20, 3), dtype)
+    X[4, 1], X[5, 1] = np.finfo(dtype).max, -np.finfo(dtype).max
+    engine = engine_of(passes, X, limit=1e6)
+    for table in (engine.table(np.ones((1, 3))), engine.search_table(np.ones((1, 3)))):
+        assert_array_equal(table.cases(np.array([4, 5]))[:, 1], [1e6, -1e6])
+        assert np.isfinite(table.norms()).all()
+        assert np.isfinite(table.assign(np.zeros((1, 1, 3))).costs).all()
+
+
+# ---- assign
+
+
+def assigned(passes, X, scaled, threads=1):
+    """Labels and costs of cases (n, q), for factors (runs, K, q) and constants of 1."""
+    X, dtype, runs = np.ascontiguousarray(X), scaled.dtype, len(scaled)
+    blocks = tables.to_blocks(X, passes.BLOCK)
+    labels, costs = np.empty((runs, len(X)), np.int32), np.empty((runs, len(X)), dtype)
+    ones, norms = np.ones(scaled.shape[:2], dtype), np.full((1, len(X)), 1e4, dtype)
+    passes.assign(blocks, passes.BLOCK, scaled, ones, norms, threads, labels, costs)
+    return labels, costs
+
+
+@each_pass
+@pytest.mark.parametrize("shape", [(700, 77, 3, 4), (60, 33, 2, 7), (5, 3, 1, 2), (263, 65, 1, 9)])
+def test_cells_in_single_precision_are_multiplied_in_double(passes, shape):
+    n, q, runs, K = shape
+    rng = np.random.default_rng(0)
+    X, scaled = rng.standard_normal((n, q)).astype(np.float32), rng.standard_normal((runs, K, q))
+    single, double = (assigned(passes, cells, scaled) for cells in (X, X.astype(np.float64)))
+    assert_array_equal(single[0], double[0])
+    assert_allclose(single[1], double[1], rtol=1e-13)
+
+
+@needs_compiler
+def test_cells_in_double_precision_are_not_multiplied_in_single():
+    with pytest.raises(TypeError, match="double precision"):
+        assigned(_passes, np.ones((3, 2)), np.ones((1, 2, 2), np.float32))
+
+
+@needs_compiler
+@pytest.mark.skipif(not _passes or not _passes.has_products(), reason="needs AVX2 and FMA")
+@each_dtype
+def test_a_product_has_the_same_bits_in_any_company(dtype):
+    """Of fewer cases, fewer runs and more threads: no matrix product of a BLAS promises that."""
+    rng = np.random.default_rng(0)
+    X, scaled = rng.standard_normal((900, 70)), rng.standard_normal((9, 5, 70)).astype(dtype)
+    labels, costs = assigned(_passes, X.astype(dtype), scaled)
+    for cases, runs, threads in (
+        (slice(3, 200), slice(0, 1), 1),
+        (slice(250, 900), slice(2, 9), 2),
+    ):
+        some = assigned(_passes, X[cases].astype(dtype), scaled[runs], threads)
+        assert_array_equal(some[0], labels[runs, cases])
+        assert_array_equal(some[1], costs[runs, cases])
+
+
+@each_pass
+@each_dtype
+@pytest.mark.parametrize(
+    ("n", "q", "K", "runs"), [(3000, 11, 7, 3), (1025, 3, 40, 5), (70, 90, 2, 400)]
+)
+def test_assign_over_many_blocks(passes, dtype, n, q, K, runs):
+    rng = np.random.default_rng(n)
+    X, centers, ones = whole(rng, (n, q), dtype), whole(rng, (runs, K, q)), np.ones((1, q))
+    labels, costs = table_of(passes, X, ones).assign(centers)
+    for r in range(0, runs, 4):
+        expected = squared_distances(X, centers[r : r + 1], ones)[0]
+        assert_array_equal(labels[r], expected.argmin(axis=1))
+        assert_array_equal(costs[r], expected.min(axis=1))
+
+
+@each_pass
+@each_dtype
+def test_costs_are_near_the_truth_and_never_below_0(passes, dtype):
+    rng = np.random.default_rng(1)
+    X, weights = rng.normal(size=(500, 30)).astype(dtype), rng.random((3, 30))
+    centers = X[rng.integers(0, 500, (3, 8))].astype(float)
+    labels, costs = table_of(passes, X, weights).assign(centers)
+    expected = squared_distances(X, centers, weights)
+    rounding = 100 * np.finfo(dtype).eps
+    assert_allclose(own_columns(expected, labels), expected.min(axis=2), atol=rounding)
+    assert_allclose(costs, expected.min(axis=2), rtol=1e-6, atol=rounding)
+    assert (costs >= 0).all()
+
+
+# ---- trim
+
+
+def call_trim(passes, labels, costs, m, threads=1):
+    return table_of(passes, np.zeros((labels.shape[1], 1)), np.ones((1, 1)), threads).trim(
+        Assignment(labels, costs), m
+    )
+
+
+# ---- Sums and distances
+
+
+@each_pass
+@each_dtype
+def test_sums_over_several_stripes(passes, dtype):
+    rng = np.random.default_rng(5)
+    X, location = whole(rng, (2 * LARGE, 3), dtype), whole(rng, 3)
+    engine = engine_of(passes, X, location)
+    groups = rng.integers(-1, 4, (2, len(X)), np.int32)
+    for owner in (engine, engine.table(np.ones((1, 3)))):
+        assert_same_sums(owner.sums(groups, 4), plain_sums(X - location, groups, 4))
+
+
+@each_pass
+@each_dtype
+def test_duplicated_cases_count_twice(passes, dtype):
+    rng = np.random.default_rng(6)
+    X, groups = whole(rng, (40, 5), dtype), rng.integers(-1, 3, (2, 40), np.int32)
+    once = engine_of(passes, X).sums(groups, 3)
+    twice = engine_of(passes, X.repeat(2, axis=0)).sums(groups.repeat(2, axis=1), 3)
+    assert_same_sums(twice, Sums(2 * once.totals, 2 * once.counts))
+
+
+@each_pass
+def test_the_order_of_the_cases_does_not_matter(passes):
+    rng = np.random.default_rng(7)
+    X, weights, order = rng.normal(size=(600, 9)), rng.random((1, 9)), rng.permutation(600)
+    centers = rng.normal(size=(2, 4, 9))
+    table, mixed = table_of(passes, X, weights), table_of(passes, X[order], weights)
+    found, mixed_found = table.assign(centers), mixed.assign(centers)
+    assert_array_equal(mixed_found.labels, found.labels[:, order])
+    kept, mixed_kept = table.trim(found, 30), mixed.trim(mixed_found, 30)
+    assert_array_equal(mixed_kept.groups, kept.groups[:, order])
+    assert_allclose(mixed_kept.within, kept.within)
+
+
+# ---- Single moves
+
+
+def move(passes, X, weights, groups, K, threads=1):
+    """Groups, sums and number of moves after single moves."""
+    table = table_of(passes, X, weights, threads)
+    return table.single_moves(groups, K)
+
+
+def with_case(group, i, k):
+    changed = group.copy()
+    changed[i] = k
+    return changed
+
+
+def may_leave(group):
+    return [i for i in np.flatnonzero(group >= 0) if (group == group[i]).sum() > 1]
+
+
+def best_move(X, weights, group, K):
+    """Least within sum when one case goes to another cluster."""
+    tries = [with_case(group, i, k) for i in may_leave(group) for k in range(K)]
+    return min((within_sum(X, weights, trial, K) for trial in tries), default=np.inf)
+
+
+def best_exchange(X, weights, group, K):
+    """Least within sum when the case whose leaving gains most makes room for a trimmed one.
+
+    The two cases of a pair gain the same; then the one with which less can be had.
+    """
+    without = [with_case(group, i, -1) for i in may_leave(group)]
+    sums = np.array([within_sum(X, weights, trial, K) for trial in without])
+    out = np.flatnonzero(group < 0)
+    reached = [
+        min(within_sum(X, weights, with_case(trial, i, k), K) for i in out for k in range(K))
+        for trial, left in zip(without, sums, strict=True)
+        if left <= sums.min() + 1e-9 * sums.max() and len(out)
+    ]
+    return max(reached, default=np.inf)
+
+
+@each_pass
+@each_dtype
+@given(
+    seed=seeds,
+    n=st.integers(8, 18),
+    q=st.integers(1, 6),
+    K=st.integers(1, 4),
+    m=st.integers(0, 2),
+    own=st.booleans(),
+)
+def test_single_moves_lower_the_within_sum_until_none_can(passes, dtype, seed, n, q, K, m, own):
+    rng = np.random.default_rng(seed)
+    X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((2 if own else 1, q))
+    before = partitions(rng, 2, n, K, m)
+    groups, sums, moves = move(passes, X, weights, before, K)
+    expected = plain_sums(X, groups, K)
+    assert_allclose(sums.totals, expected.totals, atol=1e-12)
+    assert_array_equal(sums.counts, expected.counts)
+    assert (sums.counts > 0).all()
+    assert_array_equal((groups < 0).sum(axis=1), m)
+    for r, w in enumerate(np.broadcast_to(weights, (2, q))):
+        start, end = within_sum(X, w, before[r], K), within_sum(X, w, groups[r], K)
+        assert end < start if moves[r] else np.array_equal(groups[r], before[r])
+        assert best_move(X, w, groups[r], K) >= end * (1 - 1e-9)
+        assert best_exchange(X, w, groups[r], K) >= end * (1 - 1e-9)
+
+
+@each_pass
+def test_single_moves_fill_an_empty_cluster(passes):
+    X = np.array([[0.0], [0.1], [9.0]])
+    groups, sums, moves = move(passes, X, np.ones((1, 1)), np.zeros((1, 3), np.int32), 2)
+    assert moves[0] > 0
+    assert_array_equal(np.sort(sums.counts[0]), [1, 2])
+    assert groups[0, 0] == groups[0, 1] != groups[0, 2]
+
+
+@each_pass
+def test_cases_that_are_all_alike_stay(passes):
+    before = np.array([[0, 1, 2, 0, 1, -1]], np.int32)
+    groups, _, moves = move(passes, np.ones((6, 2)), np.ones((1, 2)), before, 3)
+    assert_array_equal(groups, before)
+    assert moves[0] == 0
+
+
+@needs_compiler
+@each_dtype
+@pytest.mark.parametrize(("n", "q", "K", "m"), [(60, 40, 3, 0), (60, 40, 3, 6), (300, 3, 5, 10)])
+def test_both_make_the_same_single_moves(dtype, n, q, K, m):
+    rng = np.random.default_rng(n + m)
+    X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((4, q))
+    before = partitions(rng, 4, n, K, m)
+    groups, sums, moves = move(_passes, X, weights, before, K)
+    twin, twin_sums, twin_moves = move(passes_numpy, X, weights, before, K)
+    assert_array_equal(groups, twin)
+    assert_array_equal(moves, twin_moves)
+    assert_allclose(sums.totals, twin_sums.totals, atol=1e-9)
+
+
+@needs_compiler
+@each_dtype
+@pytest.mark.parametrize("seed", range(4))
+def test_rounds_that_look_at_some_cases_only_miss_no_move(dtype, seed):
+    """Of clusters that lie apart most cases need not be screened again; the twin screens all."""
+    rng = np.random.default_rng(seed)
+    K, n, q = 4, 500, 40
+    labels = rng.integers(0, K, n)
+    X = (rng.normal(size=(n, q)) + 0.6 * rng.normal(size=(K, q))[labels]).astype(dtype)
+    mixed = np.where(rng.random(n) < 0.15, rng.integers(0, K, n), labels)
+    before = np.where(rng.random(n) < 0.05, -1, mixed)[None].astype(np.int32)
+    weights = rng.random((1, q))
+    groups, _, moves = move(_passes, X, weights, before, K)
+    twin, _, twin_moves = move(passes_numpy, X, weights, before, K)
+    assert_array_equal(groups, twin)
+    assert_array_equal(moves, twin_moves)
+    assert moves[0] > 40
+
+
+@needs_compiler
+@each_dtype
+def test_a_table_without_a_second_copy_row_by_row_is_the_same(dtype, monkeypatch):
+    """Large tables are kept in blocks only; single cases are read from these."""
+    rng = np.random.default_rng(11)
+    X, weights, groups = (
+        whole(rng, (700, 5), dtype),
+        rng.random((2, 5)),
+        partitions(rng, 2, 700, 3, 9),
+    )
+
+    def everything():
+        table = table_of(_passes, X, weights)
+        sums = table.sums(groups, 3)
+        table.shift(sums, groups, np.roll(groups, 3, axis=1))
+        moved, moved_sums, moves = move(_passes, X, weights, groups, 3)
+        cases = table.cases(np.arange(700)[::-1])
+        return cases, sums.totals, sums.counts, moved, moved_sums.totals, moves
+
+    expected = everything()
+    monkeypatch.setattr(memory.MemoryEngine, "rows_bytes", 0)
+    for found, value in zip(everything(), expected, strict=True):
+        assert_array_equal(found, value)
+
+
+# ---- Threads
+
+
+@needs_compiler
+@each_dtype
+def test_any_number_of_threads_gives_the_same_bits(dtype, monkeypatch):
+    threads_everywhere(monkeypatch)
+    rng = np.random.default_rng(10)
+    n, q, K, runs = LARGE + 8192, 7, 4, 3
+    X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((runs, q))
+    centers, location = rng.normal(size=(runs, K, q)), rng.normal(size=q)
+    few = partitions(rng, runs, 300, K, 9)
+
+    def everything(threads):
+        engine = engine_of(_passes, X, location, threads)
+        table = engine.table(weights)
+        assignment = table.assign(centers)
+        groups, within = table.trim(assignment, n // 9)
+        sums, all_sums = table.sums(groups, K), engine.sums(groups, K)
+        table.shift(sums, groups, np.roll(groups, 5, axis=1))
+        distances = engine.distances(assignment.labels, centers, weights)
+        moved, moved_sums, moves = move(_passes, X[:300], weights, few, K, threads)
+        return [
+            *(table.cases(np.arange(n)), table.norms(), *assignment, groups, within),
+            *(sums.totals, sums.counts, all_sums.totals, all_sums.counts),
+            *(distances, *engine.farthest(distances, n // 7)),
+            *(moved, moved_sums.totals, moved_sums.counts, moves),
+        ]
+
+    one = everything(1)
+    for threads in (2, 3):
+        for expected, found in zip(one, everything(threads), strict=True):
+            assert_array_equal(found, expected)
+
+
+# ---- Descents
+
+
+def descents(seed, masses, missing):
+    """A table of whole numbers in two threads, and where its runs begin; weights differ by run."""
+    rng = np.random.default_rng(seed)
+    n, q, K, runs = int(rng.integers(30, 600)), 5, int(rng.integers(1, 7)), 9
+    X, weights = whole(rng, (n, q), size=4), whole_weights(rng, runs if seed % 2 else 1, q)
+    X[rng.random(X.shape) < 0.2 * missing] = np.nan
+    own = rng.integers(1, 4, n) * (1.0 if seed % 3 else 0.9) if masses else None
+    engine = engine_for(X, masses=own, missing=missing, n_threads=2)
+    cases = rng.integers(0, n, (runs, K))
+    return engine, weights, cases, n // 7 + (0.5 if masses else 0)
+
+
+@needs_compiler
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
+@pytest.mark.parametrize("masses", [False, True], ids=["cases", "masses"])
+@pytest.mark.parametrize("ending", [(300, 0.0), (300, 0.02), (2, 0.0)])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_descent_is_the_loop_over_passes(seed, masses, missing, ending):
+    engine, weights, cases, m = descents(seed, masses, missing)
+    table = engine.table(weights)
+    centers = table.cases(cases)
+    found = table.descend(centers, m, *ending)
+    loop = descend_by_passes(table, centers, m, *ending)
+    assert_array_equal(groups_of(found.groups), groups_of(loop.groups))
+    assert not table.arrays.differ(found.groups, loop.groups).any()
+    assert_array_equal(found.labels, loop.labels)
+    assert_array_equal(found.converged, loop.converged)
+    assert_allclose(found.within, loop.within, rtol=1e-9)
+
+
+@needs_compiler
+@each_dtype
+def test_a_descent_is_the_same_for_any_number_of_threads_and_beside_any_others(dtype):
+    engine, weights, cases, m = descents(1, False, True)
+    table = engine._columns_table(weights, np.dtype(dtype))
+    centers = table.cases(cases).astype(np.float64)
+    found = table.descend(centers, m, 300)
+    table.n_threads = 1
+    alone = [table.of_runs([r]).descend(centers[[r]], m, 300) for r in range(len(cases))]
+    assert_array_equal(table.descend(centers, m, 300).within, found.within)
+    for r, each in enumerate(alone):
+        assert_array_equal(each.groups[0], found.groups[r])
+        assert each.within[0] == found.within[r]
+
+
+@needs_compiler
+@pytest.mark.parametrize("masses", [False, True], ids=["cases", "masses"])
+def test_a_descent_gives_empty_clusters_the_costliest_cases(masses):
+    X = np.repeat(whole(np.random.default_rng(0), (12, 3)), 4, axis=0)
+    engine = engine_for(X, masses=np.ones(48) if masses else None)
+    table = engine.table(np.ones((1, 3)))
+    centers = table.cases(np.array([[0, 0, 0, 0, 5], [0, 1, 2, 3, 3]]))
+    found = table.descend(centers, 3, 1)
+    loop = descend_by_passes(table, centers, 3, 1, 0.0)
+    assert_array_equal(groups_of(found.groups), groups_of(loop.groups))
+    assert (table.arrays.sizes(found.groups, 5) > 0).all()
+
+
+# ---- Groups and draws
+
+
+@each_pass
+def test_sums_over_groups_and_trimmed_cases(passes):
+    groups = np.array([[0, 2, -1, 2], [1, 1, 1, -1]], np.int32)
+    values, out = np.array([1.0, 2.0, 4.0, 8.0]), np.empty((2, 4))
+    passes.group_sums(groups, values, out)
+    assert_array_equal(out, [[4, 1, 0, 10], [8, 0, 7, 0]])
+    passes.group_sums(groups, None, out)
+    assert_array_equal(out, [[1, 1, 0, 2], [1, 0, 3, 0]])
+
+
+@each_pass
+@each_dtype
+def test_cases_are_drawn_in_proportion_to_their_chances(passes, dtype):
+    chances = np.array([[1, 0, 0, 3], [0, 0, 0, 0]], dtype)
+    uniforms = np.tile([0.0, 0.2, 0.25, 0.3, 0.99, 1.0], (2, 1))
+    cases = np.empty(uniforms.shape, np.int64)
+    passes.draw(chances, uniforms, cases)
+    assert_array_equal(cases, [[0, 0, 3, 3, 3, 3], [0, 0, 1, 1, 3, 3]])

@@ -1,0 +1,131 @@
+"""``rskc explore``, as someone types it."""
+
+import base64
+import json
+import re
+import shlex
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from rskc.cli._commands import app
+from rskc.metrics import classification_error_rate
+
+SMALL = ("-k", "2-3", "--n-features", "2,6", "--trims", "0,0.1", "--splits", "1", "--jobs", "1")
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
+    return result
+
+
+def words_of(path):
+    """What the page says, without its arrays."""
+    text = re.search(r'id="data">([^<]*)<', Path(path).read_text("utf-8"))[1]
+    content = zlib.decompress(base64.b64decode(text))
+    return json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(45, 6))
+    X[:, :2] += 6 * (np.arange(45) % 3 == np.array([[1], [2]])).T
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame.insert(0, "patient", [f"P{i}" for i in range(45)])
+    frame.insert(1, "group", np.array(["x", "y", "z"])[np.arange(45) % 3])
+    frame.to_csv("table.csv", index=False)
+    return tmp_path
+
+
+def test_explore_writes_one_page_and_says_what_it_did(here):
+    result = run("explore", "table.csv", *SMALL)
+    assert "2 numbers of clusters x 2 of features x 2 shares to trim: 8 fits to 45 cases, each" in (
+        " ".join(result.stdout.split())
+    )
+    assert "8 settings of 45 cases." in result.stdout
+    assert "table-explorer.html: open it in a browser" in result.stdout
+    words = words_of("table-explorer.html")
+    assert words["axes"] == [[2, 3], [2, 6], [0, 0.1]]
+    assert words["cases"][:2] == ["P0", "P1"]
+    assert words["classes"]["names"] == ["x", "y", "z"]
+    assert words["title"] == "Clusters of table.csv"
+    assert "read_table('table.csv'" in words["python"]
+    assert [file.name for file in here.iterdir() if "explorer" in file.name] == [
+        "table-explorer.html"
+    ]
+
+
+def test_the_commands_on_the_page_repeat_its_views(here):
+    run("explore", "table.csv", *SMALL, "--standardize", "columns", "--out", "page.html")
+    words = words_of("page.html")
+    assert words["commands"][0] == (
+        "rskc fit table.csv --standardize columns --clusters 2 --trim 0 --n-features 2"
+    )
+    last = shlex.split(words["commands"][-1])
+    run(*last[1:], "--out", "again", "--no-report", "--quiet")
+    found = pd.read_csv("again/labels.csv")
+    assert sorted(found.cluster.value_counts()) == sorted(words["sizes"][-1])
+    assert classification_error_rate(found.cluster, np.arange(45) % 3) < 0.1
+    names = {}
+    lines = f"{words['python']}\n{words['models'][-1]}\nmodel.fit(X)"
+    exec(lines, names)
+    assert sorted(np.bincount(names["model"].labels_)) == sorted(words["sizes"][-1])
+
+
+def test_a_mixed_table_with_groups(here):
+    frame = pd.read_csv("table.csv").assign(a=lambda f: f.a.map("{:.3f} kg".format))
+    kind = np.arange(45) % 3
+    frame["color"] = np.array(["red", "green", "blue"])[kind]
+    frame.to_csv("table.csv", index=False)
+    Path("pairs.gmt").write_text("ab\tx\ta\tb\nrest\tx\tc\td\te\tf\n")
+    few = ("-k", "3", "--n-features", "2,3", "--trims", "0", "--splits", "0", "--jobs", "1")
+    told = run("explore", "table.csv", *few, "--groups", "pairs.gmt", "--seed", "1")
+    words = words_of("table-explorer.html")
+    assert words["features"] == ["a", "b", "c", "d", "e", "f", "color"]
+    assert words["n_weights"] == [3, 7]  # a and b, which are one, and color; all
+    place = words["shown"].index(0)
+    assert words["spans"][place][1] == pytest.approx(frame.a.str[:-3].astype(float).max())
+    assert "Column 'color' was read as 3 categories" in told.output
+    again = shlex.split(words["commands"][0])
+    assert again[:4] == ["rskc", "fit", "table.csv", "--groups"]
+    run(*again[1:], "--out", "again", "--no-report", "--quiet")
+    found = pd.read_csv("again/labels.csv").cluster
+    assert sorted(found.value_counts()) == sorted(words["sizes"][0])
+
+
+def test_a_page_that_is_there_is_kept(here):
+    Path("table-explorer.html").write_text("mine")
+    result = run("explore", "table.csv", *SMALL, code=1)
+    assert "use --force" in result.stderr
+    assert Path("table-explorer.html").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("--trims", "0.7"), "--trims"),
+        (("--n-features", "2,9"), "--n-features"),
+        (("--splits", "-1"), "--splits"),
+        (("-k", "1-2"), "--clusters"),
+    ],
+)
+def test_refusals_name_the_option(here, wrong, words):
+    result = run("explore", "table.csv", *SMALL, *wrong, code=1)
+    assert result.stderr.startswith("rskc: ")
+    assert words in result.stderr
+    assert not Path("table-explorer.html").exists()
+
+
+def test_fit_names_the_explorer(here):
+    result = run("fit", "table.csv", "-k", "3", "--n-init", "2", "--no-report", "--drop", "f")
+    assert result.stdout.rstrip().endswith(
+        "All other settings on one page: rskc explore table.csv --drop f --out "
+        "table-rskc/explorer.html"
+    )

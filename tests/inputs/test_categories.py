@@ -1,0 +1,563 @@
+"""Columns of categories: the encoder, fits of frames, searches, files and the command line."""
+
+import json
+import warnings
+from datetime import datetime, time, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from typer.testing import CliRunner
+
+from model_files import refusal, rewritten, setting
+from rskc import ColumnStandardizer, RobustSparseKMeans, load, save
+from rskc.cli._commands import app
+from rskc.displays import ClusterDisplay, HeatmapDisplay, WeightsDisplay
+from rskc.exceptions import FitWarning
+from rskc.files import read_table, write_ranked_lists
+from rskc.inputs.categories import CategoryEncoder
+from rskc.metrics import classification_error_rate
+from rskc.report import make_report
+from rskc.selection import GapL1, GridSearch, Stability
+from rskc.selection.references import (
+    SteppedReference,
+    even_spread,
+    normal_spread,
+    permuted,
+)
+
+N = 120
+CLASS = np.repeat([0, 1, 2], N // 3)
+
+
+def mixed():
+    """Three clusters in a number, a category and a flag; a number and a category of noise."""
+    rng = np.random.default_rng(0)
+    colors = np.array(["red", "blue", "green"])
+    color = np.where(rng.random(N) < 0.9, colors[CLASS], rng.choice(colors, N)).astype(object)
+    color[[5, 50]] = None
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=N) + 5 * (CLASS == 1),
+            "noise": rng.normal(size=N),
+            "color": color,
+            "letter": rng.choice(list("uvwx"), N),
+            "flag": rng.random(N) < 0.1 + 0.8 * (CLASS == 2),
+        }
+    )
+    frame["size"] /= frame["size"].std()
+    return frame
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return mixed()
+
+
+def fitted(frame, K=3, **asked):
+    return RobustSparseKMeans(K, **({"random_state": 0, "n_init": 10} | asked)).fit(frame)
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return fitted(frame, trim=0.02)
+
+
+# ---- The encoder
+
+
+def test_a_column_of_categories_by_hand():
+    X = pd.DataFrame({"c": ["a", "b", "b", "c", "b", "a", "c", "b"]})  # shares 1/4, 1/2, 1/4
+    found = CategoryEncoder().fit(X).transform(X)
+    root = np.sqrt([1 / (0.25 * 2), 1 / (0.5 * 2), 1 / (0.25 * 2)])
+    assert_allclose(found, np.eye(3)[[0, 1, 1, 2, 1, 0, 2, 1]] * root * np.sqrt(2 / np.pi))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from("abcdé"), min_size=12, max_size=60), st.randoms())
+def test_a_column_of_categories_has_the_variance_of_a_number_in_halves(cells, random):
+    encoder = CategoryEncoder()
+    X = pd.DataFrame({"c": cells})
+    if len(set(cells)) > 2 and 2 * len(set(cells)) >= len(cells):
+        return
+    found = encoder.fit(X).transform(X)
+    assert found.var(axis=0).sum() == pytest.approx(2 / np.pi * (len(set(cells)) > 1))
+    order = list(range(len(cells)))
+    random.shuffle(order)
+    again = CategoryEncoder().fit(X.iloc[order]).transform(X.iloc[order])
+    assert_allclose(again, found[order])
+    assert encoder.masses.sum() == pytest.approx(1)
+
+
+def test_true_and_false_are_a_standardized_number_in_halves():
+    flags = np.array([True, False, False, True, False, False])
+    found = CategoryEncoder().fit_transform(pd.DataFrame({"f": flags}))
+    between = ((found[0] - found[1]) ** 2).sum()
+    assert between == pytest.approx(2 / np.pi / flags.var())
+
+
+def test_columns_of_two_values_do_not_lead_where_numbers_have_the_clusters():
+    """With variance 1, two clusters go by a column of noise: the error rate was 0.5."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(150) % 2
+    columns = {f"x{j}": rng.normal(size=150) + 2.5 * kind for j in range(3)}
+    columns |= {f"b{j}": rng.random(150) < 0.5 for j in range(4)}
+    X = ColumnStandardizer("mean", "std").fit_transform(pd.DataFrame(columns))
+    for bound in ("auto", None):
+        model = fitted(X, 2, l1_bound=bound)
+        assert classification_error_rate(model.labels_, kind) < 0.1
+
+
+def test_kinds_of_columns_of_pandas_and_polars():
+    text = ["a", "b", "a", None, "b", "a"]
+    columns = {
+        "text": pd.Series(text),
+        "object": pd.Series(text, dtype=object),
+        "category": pd.Categorical(text),
+        "numbers": pd.Categorical([1, 2, 1, None, 2, 1]),
+        "flag": pd.array([True, False, True, None, False, True], dtype="boolean"),
+    }
+    of_pandas = pd.DataFrame(columns)
+    of_polars = pl.DataFrame(
+        {
+            "text": pl.Series(text),
+            "object": pl.Series(text, dtype=pl.Categorical),
+            "category": pl.Series(text, dtype=pl.Enum(["a", "b"])),
+            "numbers": pl.Series(["1", "2", "1", None, "2", "1"], dtype=pl.Categorical),
+            "flag": pl.Series([True, False, True, None, False, True]),
+        }
+    )
+    one, other = (CategoryEncoder().fit(each) for each in (of_pandas, of_polars))
+    assert [code.kind for code in one.columns_] == ["category"] * 5
+    assert [code.categories for code in one.columns_] == [
+        code.categories for code in other.columns_
+    ]
+    Z = one.transform(of_pandas)
+    assert_array_equal(Z, other.transform(of_polars))
+    assert_array_equal(np.isnan(Z).all(axis=1), np.arange(6) == 3)
+    assert one.get_feature_names_out()[:2].tolist() == ["text = a", "text = b"]
+
+
+def test_numbers_that_stand_for_categories_and_arrays():
+    X = np.array([[1, 0.5], [2, 0.1], [1, 0.2], [3, 0.4], [2, 0.0], [3, 1.0], [1, 2.0], [2, 1.0]])
+    encoder = CategoryEncoder(categorical=[0]).fit(X)
+    assert encoder.columns_[0].categories == ("1", "2", "3")
+    assert_array_equal(encoder.transform(X)[:, 3], X[:, 1])
+    whole = pd.DataFrame({"a": X[:, 0].astype(int), "b": X[:, 1]})
+    assert_array_equal(CategoryEncoder("a").fit_transform(whole), encoder.transform(X))
+
+
+def test_ordered_categories_are_standardized_ranks():
+    levels = ["low", "middle", "high"]
+    cells = ["low", "high", "middle", "high", "low", None]
+    typed = pd.DataFrame({"g": pd.Categorical(cells, categories=levels, ordered=True)})
+    ranks = np.array([1, 3, 2, 3, 1, np.nan])
+    expected = (ranks - np.nanmean(ranks)) / np.nanstd(ranks)
+    for ordinal, X in (
+        (["g"], typed),
+        ({"g": levels}, pd.DataFrame({"g": cells})),
+        (0, pl.DataFrame({"g": pl.Series(cells, dtype=pl.Enum(levels))})),
+    ):
+        assert_allclose(CategoryEncoder(ordinal=ordinal).fit_transform(X)[:, 0], expected)
+    numbers = pd.DataFrame({"g": [10, 30, 20, 30, 10]})
+    assert_allclose(CategoryEncoder(ordinal=["g"]).fit_transform(numbers)[:, 0], expected[:5])
+
+
+def test_categories_of_two_cases_each_name_the_cases():
+    with pytest.raises(ValueError, match="3 categories in 6 cases: they name the cases"):
+        CategoryEncoder().fit(pd.DataFrame({"c": list("aabbcc")}))
+    CategoryEncoder().fit(pd.DataFrame({"c": list("aabbccc")}))
+
+
+def test_one_category_and_none_tell_nothing():
+    X = pd.DataFrame({"one": ["a"] * 6, "none": [None] * 6, "b": np.arange(6.0)})
+    Z = CategoryEncoder().fit_transform(X)
+    assert_array_equal(Z[:, 0], np.zeros(6))
+    assert np.isnan(Z[:, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "asked", "words"),
+    [
+        ({"c": list("abcdefgh")}, {}, "Column 'c' of X has 8 categories in 8 cases: they name"),
+        ({"c": ["a", 1.5] * 4}, {}, "Column 'c' of X holds both numbers and text"),
+        ({"c": pd.date_range("2024-01-01", periods=8)}, {}, "Column 'c' of X holds dates"),
+        ({"c": [1.0] * 8}, {"categorical": ["d"]}, "categorical names 'd', which is no column"),
+        ({"c": list("ab") * 4}, {"ordinal": ["c"]}, "have no order; give them in order"),
+        ({"c": list("ab") * 4}, {"ordinal": {"c": ["a"]}}, "ordinal does not have 'b' of column"),
+    ],
+)
+def test_what_is_refused(columns, asked, words):
+    with pytest.raises(ValueError, match=words):
+        RobustSparseKMeans(2, **asked).fit(pd.DataFrame(columns).assign(x=np.arange(8.0)))
+
+
+def test_tables_that_are_not_in_memory_have_no_categories(frame, model):
+    dask = pytest.importorskip("dask.dataframe")
+    blocks = dask.from_pandas(frame, npartitions=2)
+    with pytest.raises(ValueError, match=r"columns that are not numbers: color, letter"):
+        RobustSparseKMeans(2).fit(blocks)
+    with pytest.raises(ValueError, match="Categories need a table in memory"):
+        RobustSparseKMeans(2, categorical=["size"]).fit(blocks[["size", "noise"]])
+    with pytest.raises(ValueError, match="fitted to categories, which need a table in memory"):
+        model.predict(blocks)
+
+
+# ---- Fits
+
+
+def test_results_speak_of_columns(frame, model):
+    assert model.n_features_in_ == 5
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    assert model.feature_weights_.shape == model.feature_p_values_.shape == (5,)
+    assert set(np.flatnonzero(model.feature_weights_)) == {0, 2, 4}
+    assert model.n_features_different_ == 3
+    assert model.n_missing_ == 2
+    assert not hasattr(model, "group_names_")
+    assert (pd.crosstab(CLASS, model.labels_).max(axis=1) > 30).all()
+    assert model.cluster_centers_.shape == (3, 2 + 3 + 4 + 2)
+    table = model.features_frame().set_index("feature")
+    red = pd.crosstab(model.labels_, frame.color, normalize="index").red
+    k = int(red.argmax())
+    assert table.loc["color", f"center_{k}"].startswith("red ")
+    assert "color" in model.summary()
+    assert "2 of 600 cells missing" in model.summary()
+
+
+def test_a_table_of_numbers_has_no_encoder(frame):
+    numbers = frame[["size", "noise"]]
+    model = fitted(frame).fit(numbers)
+    assert not hasattr(model, "encoder_")
+    assert_array_equal(model.labels_, fitted(numbers.to_numpy()).labels_)
+
+
+def test_methods_take_frames_with_the_same_columns(frame, model):
+    assert_array_equal(model.predict(frame), model.labels_)
+    assert_allclose(model.transform(frame).min(axis=1) ** 2, model.distances_, atol=1e-9)
+    assert_array_equal(model.is_outlier(frame.iloc[:9]), model.outliers_[:9])
+    assert np.isfinite(model.score(frame))
+    of_polars = fitted(pl.from_pandas(frame), trim=0.02)
+    assert_array_equal(of_polars.labels_, model.labels_)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame.rename(columns={"color": "hue"}))
+
+
+def test_a_category_that_is_not_known(frame, model):
+    new = frame.iloc[[0]].assign(color="pink")
+    with pytest.warns(UserWarning, match="'pink' in 'color'"):
+        distance = model.transform(new)
+    Z = model.encoder_.transform(frame.iloc[[0]])
+    names = model.encoder_.get_feature_names_out().tolist()
+    Z[0, [names.index(f"color = {c}") for c in ("blue", "green", "red")]] = 0
+    weights = model.feature_weights_[model.encoder_.columns]
+    assert_allclose(distance**2, ((Z - model.cluster_centers_) ** 2 * weights).sum(1)[None])
+
+
+def test_groups_of_columns_hold_categories(frame):
+    groups = {"looks": ["size", "color"]}
+    model = fitted(frame, feature_groups=groups, trim=0.02)
+    assert model.group_names_.tolist() == ["looks", "noise", "letter", "flag"]
+    assert_array_equal(model.feature_group_, [0, 1, 0, 2, 3])
+    assert_allclose(model.feature_weights_[[0, 2]], model.group_weights_[0] / 2)
+
+
+def test_clones_and_pipelines(frame):
+    model = RobustSparseKMeans(
+        3, categorical=["letter"], ordinal={"color": ["red", "green", "blue"]}
+    )
+    assert clone(model).get_params() == model.get_params()
+    pipeline = make_pipeline(ColumnStandardizer(), RobustSparseKMeans(3, random_state=0, trim=0.02))
+    labels = pipeline.fit_predict(frame)
+    assert_array_equal(pipeline.predict(frame), labels)
+    standardized = ColumnStandardizer("mean", "std").fit(frame).transform(frame)
+    assert standardized["size"].std(ddof=0) == pytest.approx(1)
+    assert standardized.color.equals(frame.color)
+    of_polars = ColumnStandardizer("mean", "std").fit_transform(pl.from_pandas(frame))
+    assert_allclose(of_polars["size"].to_numpy(), standardized["size"])
+
+
+def test_numbers_that_are_not_standardized_are_named(frame):
+    raw = frame.assign(size=40 + 10 * frame["size"], noise=170 + 8 * frame["noise"])
+    with pytest.warns(FitWarning, match="2 columns of numbers vary far more .*: size, noise"):
+        model = fitted(raw, trim=0.02)
+    assert model.warning_kinds_ == ["numbers not standardized"]
+    assert model.feature_weights_[:2].sum() > 0.99 * model.feature_weights_.sum()
+    for how in (("median", "mad"), ("mean", "std")):  # a warning would be an error
+        fitted(ColumnStandardizer(*how).fit_transform(raw), trim=0.02)
+    fitted(raw[["size", "noise"]], trim=0.02)  # no categories
+    advice = {item["about"]: item["brief"] for item in make_report(model, raw).summary["advice"]}
+    assert "standardize them" in advice["Numbers not standardized"]
+    assert "Units differ" not in advice  # it would say the same
+
+
+def test_models_come_back_from_their_files(frame, model, tmp_path):
+    ordered = fitted(frame, ordinal={"color": ["red", "green", "blue"]}, categorical=["letter"])
+    for made in (model, ordered):
+        save(made, tmp_path / "m.rskc")
+        again = load(tmp_path / "m.rskc")
+        assert_array_equal(again.predict(frame), made.predict(frame))
+        assert_array_equal(again.score_samples(frame), made.score_samples(frame))
+        assert again.summary() == made.summary()
+        pd.testing.assert_frame_equal(again.features_frame(), made.features_frame())
+        assert_array_equal(again.fit(frame).labels_, made.labels_)
+    data = (tmp_path / "m.rskc").read_bytes()
+    for value in ({"list": []}, {"list": [{"list": ["x", {"list": []}, {"list": []}, 0.0]}]}):
+        wrong = setting("attributes", "encoder_", value=value)
+        assert "encoder_" in refusal(rewritten(data, tmp_path / "w.rskc", wrong))
+
+
+# ---- Searches, markers, pictures, pages
+
+
+def test_a_stepped_cloud_has_the_categories_of_the_data(frame):
+    encoder = CategoryEncoder().fit(frame)
+    X = encoder.transform(frame)
+    X[3, encoder.columns == 2] = np.nan
+    for spread in (normal_spread, even_spread):
+        cloud = SteppedReference.of(X, encoder.columns, spread)
+        drawn = cloud.draw(np.random.default_rng(0))
+        assert_array_equal(np.isnan(drawn), np.isnan(X))
+        for j in np.flatnonzero(np.bincount(encoder.columns) > 1):
+            own, other = X[:, encoder.columns == j], drawn[:, encoder.columns == j]
+            assert_allclose(np.sort(own, axis=0), np.sort(other, axis=0))  # as frequent
+            assert set((np.nan_to_num(other) > 0).sum(axis=1)) <= {0, 1}
+        numbers = np.bincount(encoder.columns)[encoder.columns] == 1
+        assert_allclose(drawn[:, numbers].std(axis=0), X[:, numbers].std(axis=0), rtol=0.3)
+
+
+def test_steps_of_one_cloud_keep_their_correlation():
+    rng = np.random.default_rng(0)
+    f = rng.normal(size=2000)
+    X = CategoryEncoder().fit_transform(pd.DataFrame({"x": f, "b": f + rng.normal(size=2000) > 0}))
+    drawn = SteppedReference.of(X, np.array([0, 1, 1]), normal_spread).draw(rng)
+    own, found = (np.corrcoef(cells[:, 0], cells[:, 2])[0, 1] for cells in (X, drawn))
+    assert 0.8 * own < found < 1.1 * own  # without the strengthening it is 0.8, the root of 2 / pi
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.9, 3)])
+def test_columns_in_clumps_are_no_clusters(share, expected):
+    rng = np.random.default_rng(1)
+    kind, n = np.arange(120) % 3, 120
+    other = rng.integers(0, 3, (n, 4))
+    letters = np.where(rng.random((n, 4)) < share, kind[:, None], other)
+    table = pd.DataFrame(np.array(list("abc"))[letters], columns=list("pqrs"))
+    table["x"] = rng.normal(size=n)
+    how = {"n_splits": 2, "n_references": 5, "n_jobs": 1, "progress": False, "random_state": 0}
+    assert Stability(RobustSparseKMeans(n_init=5), [2, 3], **how).fit(table).n_clusters_ == expected
+
+
+def test_searches_take_categories(frame):
+    model = RobustSparseKMeans(3, n_init=5, trim=0.02)
+    how = {"random_state": 0, "n_jobs": 1, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stable = Stability(model, [3], n_splits=2, n_references=2, **how).fit(frame)
+        sampled = Stability(model, [3], n_splits=2, n_references=0, max_samples=90, **how).fit(
+            frame
+        )
+        gap = GapL1(model, 3, n_permutations=2, **how).fit(frame)
+        grid = GridSearch(model, [2, 3], 2, [0], **how).fit(frame)
+    for search in (stable, sampled):
+        assert search.selection_probabilities_.shape == (5,)
+        assert_array_equal(search.predict(frame), search.best_estimator_.labels_)
+    assert gap.table_.l1_bound.max() == pytest.approx(np.sqrt(5))
+    assert gap.table_.n_features.max() <= 5
+    assert len(grid.changes_[0].features) <= 5
+    assert grid.weights_.shape == (4, 5)
+
+
+def test_indicators_of_a_category_are_permuted_together(frame):
+    encoder = CategoryEncoder().fit(frame)
+    groups, Z = encoder.groups(None, None), encoder.transform(frame)
+    made = permuted(Z, np.random.default_rng(0), groups)
+    own = groups.columns == 3
+    assert_array_equal((made[:, own] > 0).sum(axis=1), np.ones(N))
+    assert_allclose(np.sort(made, axis=0), np.sort(Z, axis=0))
+    assert not np.array_equal(made[:, own], Z[:, own])
+
+
+def test_markers_are_categories_with_their_shares(frame, model, tmp_path):
+    found = model.markers_frame(frame)
+    assert found.feature.str.startswith("color = ").sum() <= 3  # one of each cluster
+    regular = ~(model.trimmed_ | model.outliers_)
+    row = found[found.feature.str.startswith("color = ")].iloc[0]
+    color = row.feature.removeprefix("color = ")
+    mine = frame.color[regular & (model.labels_ == row.cluster)].dropna()
+    assert row["mean"] == pytest.approx((mine == color).mean())
+    write_ranked_lists(model, frame, tmp_path)
+    assert "color = red\t" in (tmp_path / "cluster-0.rnk").read_text()
+
+
+def test_pictures_and_pages(frame, model):
+    assert set(WeightsDisplay.from_estimator(model).names) == {"size", "color", "flag"}
+    names = [str(name) for name in HeatmapDisplay.from_estimator(model, frame).feature_names]
+    assert {"size", "color = red", "flag = True"} <= set(names)
+    ClusterDisplay.from_estimator(model, frame)
+    summary = make_report(model, frame).summary
+    assert "3 of 5 features differ" in summary["headline"]
+    assert set(summary["result"]["top_features"]) == {"size", "color", "flag"}
+    words = summary["features"]["words"]
+    assert any(word.startswith("red ") for k in range(3) for word in words[f"center_{k}"])
+    told = [marker["words"] for cluster in summary["markers"] for marker in cluster["top"]]
+    assert any("% of the cluster, " in words for words in told)
+
+
+# ---- Files and the command line
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch, frame):
+    monkeypatch.chdir(tmp_path)
+    made = frame.drop(columns="flag").assign(
+        smoker=np.where(frame.flag, "yes", "no"),
+        visit=[f"2024-01-{1 + i % 28:02d}" for i in range(N)],
+        comment=[f"note {i}" for i in range(N)],
+        code=np.arange(N) % 3,
+    )
+    made.insert(0, "patient", [f"P{i}" for i in range(N)])
+    made.loc[3, "noise"] = np.nan
+    made.to_csv("t.csv", index=False)
+    return made
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert done.exit_code == 0, done.output
+    return " ".join(done.output.split())
+
+
+COMMENT = "text that names cases: 120 values in 120 cases"
+FIT = ("fit", "t.csv", "-k", "3", "--n-init", "5", "--force")
+
+
+def test_read_table_has_categories_and_days(table):
+    found = read_table("t.csv", text_columns="categories")
+    assert list(found.data) == ["size", "noise", "color", "letter", "smoker", "code"]
+    assert found.categories["color"] == ("blue", "green", "red")
+    assert found.dropped == {"visit": "dates", "comment": COMMENT}
+    assert found.n_missing == 3
+    other = read_table("t.csv", text_columns="drop", date_columns="numbers", categorical=["code"])
+    assert list(other.data) == ["size", "noise", "visit", "code"]
+    assert other.data.visit.iloc[0] == 19723  # days from 1970 to 2024
+    assert other.categories == {"code": ("0", "1", "2")}
+    with pytest.raises(ValueError, match="these columns hold no numbers: 'color', 'letter'"):
+        read_table("t.csv")
+    with pytest.raises(ValueError, match="there is no column 'cod'"):
+        read_table("t.csv", categorical=["cod"])
+
+
+def test_tables_of_categories_alone_and_dates_of_other_formats(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = pd.DataFrame({"a": ["x", "y"] * 20, "b": ["u", "u", "v", "w"] * 10})
+    text.assign(day=["1.1.2024", "12/3/2024"] * 20).to_csv("t.csv", index=False)
+    assert "Column 'a' was read as 2 categories: x, y." in run("fit", "t.csv", "-k", "2")
+    hour = timedelta(hours=6)
+    frame = pl.DataFrame(
+        {
+            "x": np.arange(0, 8, 2.0) ** 2,
+            "when": [datetime(2024, 1, 1) + i * i * hour for i in range(4)],
+            "time": [time(6), time(12), time(18), time(0)],
+            "took": [i * hour for i in (1, 4, 2, 9)],
+        }
+    )
+    frame.write_parquet("t.parquet")
+    found = read_table("t.parquet", date_columns="numbers").data
+    assert found.when.tolist() == [19723, 19723.25, 19724, 19725.25]
+    assert found.time.tolist() == [0.25, 0.5, 0.75, 0]
+    assert found.took.tolist() == [0.25, 1, 0.5, 2.25]
+    text.assign(day="1/2/2024").to_csv("t.csv", index=False)
+    with pytest.raises(ValueError, match="not clear whether day or month comes first"):
+        read_table("t.csv", text_columns="categories", date_columns="numbers")
+
+
+@pytest.mark.parametrize(("n_values", "allowed"), [(59, True), (60, False)])
+def test_many_values_are_advised_to_be_categories_where_they_may_be(table, n_values, allowed):
+    table.assign(town=[f"town {i % n_values}" for i in range(N)]).to_csv("t.csv", index=False)
+    told = run(*FIT)
+    assert f"{n_values} values in 120 cases" in told
+    assert ("to cluster by text of many values, add --categorical NAME" in told) is allowed
+    done = CliRunner().invoke(app, [*FIT, "--categorical", "town"])
+    assert (done.exit_code == 0) is allowed
+
+
+def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
+    drinks = np.where(frame.flag, "None", np.where(CLASS == 1, "some", "much"))
+    some = np.where(np.arange(N) % 30 == 0, "None", frame["noise"].round(3).astype(str))
+    days = np.where(np.arange(N) % 40 == 0, "None", table["visit"])
+    region = np.where(CLASS == 0, "NA", np.where(CLASS == 1, "EU", "AS"))
+    made = pd.DataFrame({"size": frame["size"], "drinks": drinks, "some": some, "visit": days})
+    made.assign(region=region).to_csv("t.csv", index=False)
+    found = read_table("t.csv", text_columns="categories", date_columns="numbers")
+    assert found.categories["drinks"] == ("None", "much", "some")
+    assert found.data[["some", "visit"]].isna().sum().tolist() == [4, 3]
+    told = run(*FIT, "--no-report")
+    n = int((drinks == "None").sum())
+    assert "Column 'drinks' was read as 3 categories: None, much, some." in told
+    assert f"{n} cells of 'drinks' hold 'None', which is one of the categories" in told
+    assert "Column 'region' was read as 2 categories: AS, EU; 40 cells are missing." in told
+    told = run(*FIT, "--no-report", "--missing", "None")
+    assert f"read as 2 categories: much, some; {n} cells are missing." in told
+    assert "rskc explore t.csv --missing None" in told
+    model = load("t-rskc/model.rskc")
+    assert model.encoder_.columns_[1].categories == ("much", "some")
+
+
+def test_a_first_column_of_words_may_hold_none(table):
+    words = ["None", "some", "NA", "much"] * 30
+    pd.DataFrame({"drinks": words, "x": np.arange(N) % 7}).to_csv("t.csv", index=False)
+    found = read_table("t.csv", text_columns="categories")
+    assert found.categories["drinks"] == ("None", "much", "some")
+    assert found.n_missing == 30
+
+
+def test_a_mixed_table_without_an_option(table):
+    told = run(*FIT)
+    color = "Column 'color' was read as 3 categories: blue, green, red; 2 cells are missing."
+    assert color in told
+    assert "Column 'smoker' was read as 2 categories: no, yes." in told
+    assert f"'visit' (dates), 'comment' ({COMMENT})" in told
+    assert "--categorical" not in told  # it would refuse the comments
+    assert "to count dates in days, add --dates numbers" in told
+    assert "columns centered and divided by their spread" in told
+    features = pd.read_csv("t-rskc/features.csv")
+    assert features.feature.tolist() == ["size", "noise", "color", "letter", "smoker", "code"]
+    assert features.set_index("feature").loc["smoker", "center_0"].split()[0] in ("yes", "no")
+    size = pd.read_csv("t.csv")["size"]  # centers and means are in the units of the file
+    labels = pd.read_csv("t-rskc/labels.csv")
+    of_size = features.set_index("feature").loc["size", "center_0"]
+    kept = ~labels.trimmed & (labels.cluster == 0)
+    assert float(of_size) == pytest.approx(size[kept.to_numpy()].mean())
+    markers = pd.read_csv("t-rskc/markers.csv").query("cluster == 0").set_index("feature")
+    assert markers.loc["size", "mean"] == pytest.approx(float(of_size), rel=0.05)
+    assert labels.case[0] == "P0"
+    summary = json.loads(Path("t-rskc/summary.json").read_text())
+    assert summary["standardization"]["of"] == "columns"
+    run("predict", "t-rskc", "t.csv", "--out", "again.csv", "--force")
+    again = pd.read_csv("again.csv")
+    assert_array_equal(again.cluster, labels.cluster)
+    assert_array_equal(again.outlier, labels.outlier)
+    table.head(4).drop(columns="letter").to_csv("few.csv", index=False)  # a category without weight
+    run("predict", "t-rskc", "few.csv", "--out", "few-out.csv")
+    assert_array_equal(pd.read_csv("few-out.csv").cluster, labels.cluster[:4])
+    run("report", "t-rskc", "t.csv", "--out", "page.html")
+
+
+def test_options_on_columns(table):
+    told = run(*FIT, "--dates", "numbers", "--categorical", "code", "--standardize", "none")
+    assert "Column 'code' was read as 3 categories: 0, 1, 2." in told
+    assert "were standardized" not in told
+    assert "Numbers not standardized: Some numbers vary far more than categories" in told  # days
+    assert "visit" in pd.read_csv("t-rskc/features.csv").feature.tolist()
+    told = run(*FIT, "--text-columns", "drop", "--no-report")
+    assert "was read as" not in told
+    done = CliRunner().invoke(app, [*FIT, "--standardize", "rows"])
+    assert "--standardize rows compares cells along a row" in " ".join(done.output.split())
+    done = CliRunner().invoke(app, [*FIT, "--text-columns", "refuse"])
+    assert "these columns hold no numbers" in " ".join(done.output.split())

@@ -1,0 +1,523 @@
+"""Case weights: a case of weight 3 is three copies of it, on every engine and in every fit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from definitions import whole, whole_weights
+from engine_kinds import KINDS, to_strict
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_figure1
+from rskc.engines import Assignment, Frame
+from rskc.engines.contract.ops import weighted_median
+from rskc.inputs.arrays import to_numpy
+from rskc.inputs.case_weights import masses_of, unit_of
+from rskc.solver import search as search_module
+from rskc.solver.search import search_cases
+from skips import skip_without
+
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
+
+each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=6)
+K = 3
+
+
+def test_masses_are_weights_in_units():
+    assert_array_equal(masses_of(np.array([0.0, 0.5, 1.5, 0.0])), [0, 1, 3, 0])
+    assert_array_equal(masses_of(np.zeros(2)), [0, 0])
+
+
+# ---- Engines: whole masses are copies
+
+
+class Twins:
+    """The same data as cases with masses, and as copies."""
+
+    def __init__(self, kind, seed, missing=False, n=20, p=4):
+        self.kind, self.rng = kind, np.random.default_rng(seed)
+        self.masses = self.rng.integers(1, 4, n)
+        self.case_of = np.repeat(np.arange(n), self.masses)
+        X = whole(self.rng, (n, p), size=5)
+        X[:3] *= 4
+        if missing:
+            X[self.rng.random((n, p)) < 0.15] = np.nan
+            X[np.isnan(X).all(axis=1)] = 1.0
+        frame = Frame(np.zeros(p), 1.0, np.full(p, np.inf))
+        self.one = kind.engine(X, frame=frame, missing=missing, masses=self.masses.astype(float))
+        self.other = kind.engine(X[self.case_of], frame=frame, missing=missing)
+        self.weights = whole_weights(self.rng, 1, p)
+
+    def both(self, array):
+        """Bring an array (runs, n) to both engines."""
+        copies = np.ascontiguousarray(array[:, self.case_of])
+        return self.kind.brought(self.one, array), self.kind.brought(self.other, copies)
+
+    def trimmed(self, m, runs=2):
+        """Trim costs with ties by both engines; return tables and groupings."""
+        tables = [engine.table(self.weights) for engine in (self.one, self.other)]
+        n = len(self.masses)
+        labels = self.both(self.rng.integers(0, K, (runs, n), np.int32))
+        costs = self.both(self.rng.integers(0, 9, (runs, n)).astype(float))
+        pairs = zip(tables, map(Assignment, labels, costs), strict=True)
+        return tables, [table.trim(assignment, m) for table, assignment in pairs]
+
+
+def assert_same_sums(one, other):
+    assert_allclose(one.totals, other.totals, atol=1e-9)
+    assert_allclose(one.counts, other.counts, atol=1e-9)
+
+
+@each_kind
+@pytest.mark.parametrize("missing", [False, True])
+@few
+@given(seed=seeds, m=st.integers(0, 15))
+def test_trimming_by_mass_is_trimming_of_copies(kind, missing, seed, m):
+    twins = Twins(kind, seed, missing)
+    tables, (one, other) = twins.trimmed(m)
+    assert_allclose(one.within, other.within, rtol=1e-12)
+    sizes = [e.arrays.sizes(g.groups, K) for e, g in ((twins.one, one), (twins.other, other))]
+    assert_allclose(sizes[0], sizes[1])
+    for owners in (tables, (twins.one, twins.other)):
+        sums = [own.sums(each.groups, K) for own, each in zip(owners, (one, other), strict=True)]
+        assert_same_sums(*sums)
+
+
+@each_kind
+@pytest.mark.parametrize("missing", [False, True])
+@few
+@given(seed=seeds, m=st.integers(0, 9), far=st.integers(0, 9))
+def test_two_trimmed_sets_take_what_copies_would_lose(kind, missing, seed, m, far):
+    twins = Twins(kind, seed, missing)
+    engines = twins.one, twins.other
+    labels = twins.both(twins.rng.integers(0, K, (2, 20), np.int32))
+    groupings = twins.trimmed(m)[1]
+    found = []
+    for engine, own, grouping in zip(engines, labels, groupings, strict=True):
+        sums = engine.sums(grouping.groups, K)
+        remaining = engine.take_out_farthest(grouping.groups, own, sums, far)
+        weights = np.repeat(np.abs(twins.weights) + 0.0, 2, axis=0)
+        between = engine.between(remaining.sums, remaining.kept, weights)
+        found.append((remaining.sums, engine.sums(remaining.kept, K), between))
+    assert_same_sums(found[0][0], found[1][0])
+    assert_same_sums(found[0][1], found[1][1])
+    assert_allclose(found[0][2], found[1][2], rtol=1e-9, atol=1e-9)
+
+
+@each_kind
+@few
+@given(seed=seeds, m=st.integers(1, 12))
+def test_sums_follow_from_one_grouping_to_the_next(kind, seed, m):
+    twins = Twins(kind, seed)
+    tables, (one, other) = twins.trimmed(m)
+    fresh = twins.both(twins.rng.integers(-1, K, (2, 20), np.int32))
+    for table, grouping, after in zip(tables, (one, other), fresh, strict=True):
+        sums = table.sums(grouping.groups, K)
+        table.shift(sums, grouping.groups, after)
+        assert_same_sums(sums, table.sums(after, K))
+        table.shift(sums, after, grouping.groups)
+        assert_same_sums(sums, table.sums(grouping.groups, K))
+
+
+def for_seeds(table, array):
+    """Bring an array to where starts are drawn: blocks gather it."""
+    if table.seeding_table() is table:
+        return array
+    return getattr(table.arrays, "gathered", table.arrays.to_numpy)(array)
+
+
+@each_kind
+@few
+@given(seed=seeds, m=st.integers(0, 12))
+def test_totals_medians_and_draws_are_those_of_copies(kind, seed, m):
+    twins = Twins(kind, seed)
+    tables, groupings = twins.trimmed(m, runs=1)
+    costs = twins.both(twins.rng.integers(0, 9, (1, 20)).astype(float))
+    uniforms, found = np.array([[0.01, 0.3, 0.77, 0.999]]), []
+    for table, grouping, cost in zip(tables, groupings, costs, strict=True):
+        arrays, seeds = table.arrays, table.seeding_table()
+        own = arrays.only(cost)
+        out = arrays.only(arrays.trimmed(grouping.groups))
+        found.append((arrays.total(own, out), *arrays.spread(own), arrays.count(own > 4)))
+        assert table.mass == twins.masses.sum()
+        assert len(seeds.cases_at(uniforms)[0]) == 4
+    assert_allclose(found[0], found[1])
+    drawn = [
+        table.seeding_table().arrays.draw(
+            for_seeds(table, cost), for_seeds(table, grouping.groups), uniforms
+        )
+        for table, grouping, cost in zip(tables, groupings, costs, strict=True)
+    ]
+    assert_array_equal(drawn[0], twins.case_of[drawn[1]])
+    positions = np.arange(twins.masses.sum()) + 0.5
+    assert_array_equal(tables[0].seeding_table().cases_at(positions), twins.case_of)
+
+
+@each_kind
+@pytest.mark.parametrize("missing", [False, True])
+@few
+@given(seed=seeds, m=st.integers(0, 6))
+def test_single_moves_lower_the_within_sum_and_keep_their_sums(kind, missing, seed, m):
+    twins = Twins(kind, seed, missing)
+    (table, _), (grouping, _) = twins.trimmed(m)
+    before, after = table.sums(grouping.groups, K), table.single_moves(grouping.groups, K)
+    assert_same_sums(after.sums, table.sums(after.groups, K))
+    assert_allclose(after.sums.counts.sum(axis=1), before.counts.sum(axis=1))
+    if not missing and m == 0:
+        # Nothing is exchanged, and the total sum of squares stays: what lies between rises.
+        ends = [sums.between() @ table.weights[0] for sums in (before, after.sums)]
+        assert (ends[1] >= ends[0] - 1e-9).all()
+
+
+@each_kind
+def test_a_move_that_gains_is_made_by_mass(kind):
+    """At 0 and 4 one cluster, at 9 the other: with 5 cases at 0 the one at 4 is better off at 9."""
+    X, groups = np.array([[0.0], [4.0], [9.0]]), np.array([[0, 0, 1]], np.int32)
+    frame = Frame(np.zeros(1), 1.0, np.full(1, np.inf))
+    moved = {}
+    for name, masses in (("heavy", np.array([5.0, 1.0, 1.0])), ("alike", None)):
+        engine = kind.engine(X, frame=frame, **({} if masses is None else {"masses": masses}))
+        found = engine.table(np.ones((1, 1))).single_moves(kind.brought(engine, groups), 2)
+        moved[name] = engine.arrays.to_numpy(found.groups)[0]
+    assert_array_equal(moved["alike"], [0, 0, 1])
+    assert_array_equal(moved["heavy"], [0, 1, 1])
+
+
+# ---- Units and medians
+
+
+def test_the_unit_is_what_all_weights_are_multiples_of():
+    assert unit_of(np.array([1.0, 3.0, 2.0])) == (1.0, True)
+    assert unit_of(np.array([2.0, 3.0, 4.0])) == (1.0, True)
+    assert unit_of(np.array([0.5, 0.5])) == (0.5, True)
+    assert unit_of(np.array([0.3, 0.9, 2.1])) == (0.3, True)
+    unit, copies = unit_of(np.array([1.0, np.pi, 2.0]))
+    assert unit == pytest.approx((3 + np.pi) / 3)
+    assert not copies
+
+
+@given(seed=seeds, n=st.integers(1, 12))
+def test_weighted_median_is_that_of_copies(seed, n):
+    rng = np.random.default_rng(seed)
+    values, masses = rng.integers(0, 6, n).astype(float), rng.integers(1, 5, n)
+    expected = np.median(np.repeat(values, masses))
+    assert weighted_median(values, masses.astype(float)) == expected
+    assert weighted_median(values, masses * 0.1) == expected
+
+
+# ---- Fits
+
+METHODS = {
+    "K-means": {"trim": 0, "l1_bound": None},
+    "trimmed": {"trim": 0.1, "l1_bound": None},
+    "sparse": {"trim": 0, "l1_bound": 1.6},
+    "robust and sparse": {"trim": 0.1, "l1_bound": 1.6},
+    "reweighted": {"trim": 0.1, "l1_bound": 1.6, "reweight": True},
+}
+each_method = pytest.mark.parametrize("settings", METHODS.values(), ids=METHODS)
+RESULTS = ("labels_", "cluster_centers_", "feature_weights_", "trimmed_", "outliers_", "distances_")
+
+
+def table(seed, n=45, missing=0.0):
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % K
+    X = rng.normal(size=(n, 6))
+    X[:, :3] += 8 * np.eye(3)[labels]
+    X[-2:] += 30 * rng.normal(size=(2, 6))
+    start = np.stack([X[labels == k][:5].mean(axis=0) for k in range(K)])
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, start
+
+
+def fitted(X, start, weights=None, **settings):
+    model = RobustSparseKMeans(K, init=start, n_threads=1, **settings)
+    return model.fit(X, sample_weight=weights)
+
+
+def assert_close(one, other, factor=1.0):
+    assert_allclose(one.objective_, factor * other.objective_, rtol=1e-7)
+    assert_allclose(one.inertia_, factor * other.inertia_, rtol=1e-7)
+    assert_allclose(one.cluster_centers_, other.cluster_centers_, rtol=1e-7, atol=1e-8)
+    assert_allclose(one.feature_weights_, other.feature_weights_, rtol=1e-7, atol=1e-8)
+    assert_allclose(one.outlier_threshold_, other.outlier_threshold_, rtol=1e-7)
+    assert_allclose(one.trim_, other.trim_, atol=1e-12)
+
+
+@each_method
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_case_of_weight_3_is_three_copies(settings, missing, seed):
+    """With so many cases that none is moved alone: three copies may go three ways.
+
+    Of given seeds: where cells are missing, one in some hundreds ends in another optimum.
+    """
+    n = 1002
+    (X, start), weights = table(seed, n, missing), np.random.default_rng(seed).integers(1, 4, n)
+    one = fitted(X, start, weights, **settings)
+    other = fitted(np.repeat(X, weights, axis=0), start, **settings)
+    assert_close(one, other)
+    assert_array_equal(np.repeat(one.labels_, weights), other.labels_)
+    assert_array_equal(np.repeat(one.outliers_, weights), other.outliers_)
+    assert (np.repeat(one.trimmed_, weights) >= other.trimmed_).all()
+    assert_array_equal(one.sample_weight_, weights)
+
+
+@each_method
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_weights_of_1_change_nothing_bit_for_bit(settings, missing):
+    X, start = table(1, missing=missing)
+    one, other = fitted(X, start, np.ones(45), **settings), fitted(X, start, **settings)
+    for name in (*RESULTS, "objective_", "inertia_", "n_trim_", "trim_", "objective_path_"):
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@each_method
+@settings(max_examples=8)
+@given(seed=seeds, power=st.integers(-9, 9), factor=st.floats(0.1, 10))
+def test_scaling_all_weights_changes_nothing(settings, seed, power, factor):
+    (X, start), weights = table(seed), np.random.default_rng(seed).uniform(0.2, 3, 45)
+    one = fitted(X, start, weights, **settings)
+    other = fitted(X, start, weights * 2.0**power, **settings)
+    for name in (*RESULTS, "n_trim_", "trim_"):
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert other.objective_ == one.objective_ * 2.0**power
+    assert other.inertia_ == one.inertia_ * 2.0**power
+    assert_close(fitted(X, start, weights * factor, **settings), one, factor)
+
+
+@each_method
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_a_case_of_weight_0_is_absent_but_has_a_label(settings, missing):
+    (X, start), weights = table(2, missing=missing), np.random.default_rng(2).integers(0, 3, 45)
+    one, there = fitted(X, start, weights, **settings), weights > 0
+    other = fitted(X[there], start, weights[there], **settings)
+    for name in RESULTS:
+        own = getattr(one, name)
+        own = own[there] if len(own) == len(X) else own
+        assert_array_equal(own, getattr(other, name), err_msg=name)
+    assert one.objective_ == other.objective_
+    assert_array_equal(one.labels_, one.predict(X))
+    assert_array_equal(one.outliers_[~there], one.is_outlier(X)[~there])
+    assert not one.trimmed_[~there].any()
+
+
+def test_by_hand_the_last_case_is_trimmed_in_part():
+    """A weight of 1 at 0, 1, 2, 3 and 4, of 3 at 10, a quarter trimmed: 2 of the 3 go, 1 stays."""
+    x = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 10.0])
+    model = RobustSparseKMeans(1, trim=0.25, l1_bound=None)
+    model.fit(x[:, None], sample_weight=[1, 1, 1, 1, 1, 3])
+    assert_allclose(model.cluster_centers_, [[20 / 6]])
+    assert_allclose(model.inertia_, ((x - 20 / 6) ** 2).sum())
+    assert_array_equal(model.trimmed_, x == 10)
+    assert (model.n_trim_, model.trim_) == (1, 0.25)
+
+
+def test_what_is_trimmed_is_the_share_of_the_weight():
+    X, start = table(3)
+    weights = np.random.default_rng(3).uniform(0.2, 3, 45)
+    model = fitted(X, start, weights, trim=0.1, l1_bound=None)
+    gone = model.trimmed_
+    assert weights[gone].sum() >= 0.1 * weights.sum()
+    assert weights[gone].sum() - weights[gone].min() < 0.1 * weights.sum()
+    assert model.trim_ == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("init", ["random", "k-means++", "robust"])
+def test_starts_are_drawn_as_among_copies(init):
+    X, _ = table(4, 1002)
+    weights = np.random.default_rng(4).integers(1, 4, 1002)
+    model = RobustSparseKMeans(K, init=init, n_init=4, random_state=0, trim=0.1, l1_bound=1.6)
+    one = clone(model).fit(X, sample_weight=weights)
+    other = clone(model).fit(np.repeat(X, weights, axis=0))
+    assert_close(one, other)
+    assert_array_equal(np.repeat(one.labels_, weights), other.labels_)
+
+
+def test_the_data_decide_by_weight():
+    """What ``trim="auto"`` and ``l1_bound="auto"`` find does not depend on the kind of copies."""
+    data = make_figure1(n_samples=80, n_features=12, random_state=1)
+    X, weights = data.data.copy(), np.random.default_rng(5).integers(1, 4, 80)
+    X[:3] += 40
+    model = RobustSparseKMeans(3, n_init=10, random_state=0)
+    one = clone(model).fit(X, sample_weight=weights)
+    other = clone(model).fit(np.repeat(X, weights, axis=0))
+    assert one.n_features_different_ == other.n_features_different_
+    assert_allclose(one.feature_statistics_, other.feature_statistics_, rtol=1e-5)
+    assert_allclose(one.trim_, other.trim_)
+    assert_array_equal(np.repeat(one.outliers_, weights), other.outliers_)
+
+
+def test_many_clusters_with_weights():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(120, 3)) + 20 * rng.normal(size=(12, 3))[np.arange(120) % 12]
+    weights = rng.integers(1, 4, 120)
+    model = RobustSparseKMeans(12, trim=0, l1_bound=None, random_state=0)
+    one = clone(model).fit(X, sample_weight=weights)
+    other = clone(model).fit(np.repeat(X, weights, axis=0))
+    assert_allclose(one.inertia_, other.inertia_, rtol=1e-9)
+
+
+def test_a_sample_of_very_many_cases_goes_by_mass():
+    rng = np.random.default_rng(7)
+    labels = np.arange(33_000) % 3
+    X = rng.normal(size=(33_000, 2)) + 12 * np.eye(3, 2)[labels]
+    weights = np.where(labels == 0, 3.0, 1.0)
+    model = RobustSparseKMeans(3, trim=0.05, l1_bound=None, random_state=0)
+    found = clone(model).fit(X, sample_weight=weights)
+    sizes = np.bincount(found.labels_, weights)
+    assert_array_equal(np.sort(sizes), np.sort(np.bincount(labels, weights)))
+
+
+@each_kind
+def test_a_sample_is_drawn_in_proportion_to_mass(kind, monkeypatch):
+    monkeypatch.setattr(search_module, "SAMPLE_CELLS", 400)
+    monkeypatch.setattr(search_module, "FEWEST_CASES", 200)
+    rng = np.random.default_rng(0)
+    masses = np.where(np.arange(600) % 100 == 0, 60.0, rng.uniform(0.1, 1, 600))
+    engine = kind.engine(rng.normal(size=(600, 4)), masses=masses)
+    drawn = np.zeros(600)
+    for seed in range(60):
+        found = search_cases(engine, 2, np.random.RandomState(seed))
+        assert found.masses.sum() == 200
+        assert (np.diff(found.numbers) > 0).all()
+        drawn[found.numbers] += found.masses
+    expected = 60 * 200 * masses / masses.sum()
+    assert_allclose(drawn[::100], expected[::100], rtol=0.03)
+    light = np.arange(600) % 100 > 0
+    heavier = light & (masses > 0.55)
+    assert_allclose(drawn[heavier].sum(), expected[heavier].sum(), rtol=0.03)
+    assert_allclose(drawn[light & ~heavier].sum(), expected[light & ~heavier].sum(), rtol=0.06)
+    part = engine.part(*found)
+    assert part.mass == 200
+    assert engine.part(found.numbers).mass == pytest.approx(masses[found.numbers].sum())
+
+
+def in_blocks(X):
+    skip_without("dask")
+    import dask.array as da
+
+    return da.from_array(X, chunks=(17, X.shape[1]))
+
+
+PLACES = {"blocks": in_blocks, "device": to_strict, "sparse": csr_array}
+
+
+@pytest.mark.parametrize(
+    ("place", "missing"),
+    [("blocks", 0.0), ("blocks", 0.1), ("device", 0.0), ("device", 0.1), ("sparse", 0.0)],
+)
+@pytest.mark.parametrize("method", ["robust and sparse", "trimmed"])
+def test_fits_elsewhere_are_those_in_memory(place, missing, method, monkeypatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    (X, start), weights = table(11, missing=missing), np.random.default_rng(11).uniform(0.2, 3, 45)
+    X[::2, 3:] = 0  # so that a sparse matrix stays one
+    weights[[2, 9]] = 0
+    one = fitted(X, start, weights, **METHODS[method])
+    elsewhere = PLACES[place](X)
+    with config_context(array_api_dispatch=place == "device"):
+        other = fitted(elsewhere, start, weights, **METHODS[method])
+        found = {name: to_numpy(getattr(other, name)) for name in RESULTS}
+    for name in ("labels_", "trimmed_", "outliers_"):
+        assert_array_equal(found[name], getattr(one, name), err_msg=name)
+    assert_allclose(found["distances_"], one.distances_, rtol=1e-9)
+    assert_allclose(other.objective_, one.objective_, rtol=1e-9)
+    assert_array_equal(other.sample_weight_, weights)
+
+
+def test_a_table_too_large_for_one_block_is_searched_by_a_sample():
+    rng = np.random.default_rng(12)
+    labels = np.arange(33_000) % 3
+    X = rng.normal(size=(33_000, 2)) + 12 * np.eye(3, 2)[labels]
+    weights = rng.uniform(0.5, 2, len(X))
+    model = RobustSparseKMeans(3, trim=0.05, l1_bound=None, random_state=0)
+    one = clone(model).fit(X, sample_weight=weights)
+    skip_without("dask")
+    import dask.array as da
+
+    other = clone(model).fit(da.from_array(X, chunks=(9000, 2)), sample_weight=weights)
+    assert_array_equal(other.labels_.compute(), one.labels_)
+    assert_allclose(other.inertia_, one.inertia_, rtol=1e-9)
+
+
+def test_blocks_know_how_many_weights_they_need():
+    X, start = table(0)
+    blocks = in_blocks(X)[np.arange(45) < 40]
+    unknown = blocks[blocks[:, 0] > -1e9]  # lengths of its chunks are not known
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(45,\); it must have shape"):
+        fitted(unknown, start, np.arange(1.0, 46.0), trim=0.1)
+    with pytest.raises(ValueError, match=r"call X.compute_chunk_sizes\(\) first"):
+        fitted(unknown, start, np.arange(40.0), trim=0.1)
+
+
+# ---- scikit-learn
+
+
+def test_score_counts_by_weight():
+    X, start = table(8)
+    weights = np.random.default_rng(8).integers(0, 4, 45)
+    weights[0] = 1
+    model = fitted(X, start, trim=0.1, l1_bound=1.6)
+    copies = np.repeat(X, weights, axis=0)
+    assert_allclose(model.score(X, sample_weight=weights), model.score(copies))
+    assert_allclose(model.score(X, sample_weight=np.ones(45)), model.score(X))
+    assert_allclose(model.score(X, sample_weight=2.5 * weights), 2.5 * model.score(copies))
+
+
+def test_metadata_is_routed():
+    X, _ = table(9)
+    weights = np.random.default_rng(9).integers(1, 4, 45)
+    with config_context(enable_metadata_routing=True):
+        model = RobustSparseKMeans(K, trim=0.1, n_init=3, random_state=0)
+        model.set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, model).fit(X, sample_weight=weights)
+    assert_array_equal(pipeline[-1].sample_weight_, weights)
+
+
+def test_fit_predict_and_fit_transform_take_weights():
+    X, start = table(10)
+    weights = np.random.default_rng(10).integers(1, 4, 45)
+    model = fitted(X, start, weights, trim=0.1, l1_bound=1.6)
+    assert_array_equal(clone(model).fit_predict(X, sample_weight=weights), model.labels_)
+    assert_allclose(clone(model).fit_transform(X, sample_weight=weights), model.transform(X))
+    assert not hasattr(model.fit(X), "sample_weight_")
+
+
+BAD = {
+    "negative": (
+        lambda n: np.r_[-1.0, np.ones(n - 1)],
+        r"sample_weight is negative for case 0: -1;",
+    ),
+    "NaN": (lambda n: np.r_[np.ones(n - 1), np.nan], r"sample_weight contains NaN, first for case"),
+    "infinite": (lambda n: np.r_[np.inf, np.ones(n - 1)], r"sample_weight contains infinity"),
+    "all zero": (np.zeros, r"sample_weight is zero for all cases"),
+    "too short": (lambda n: np.ones(n - 1), r"sample_weight has shape \(44,\); it must have shape"),
+    "a table": (lambda n: np.ones((n, 1)), r"sample_weight has shape \(45, 1\)"),
+    "a number": (lambda n: 1.0, r"sample_weight has shape \(\)"),
+    "text": (lambda n: ["a"] * n, r"sample_weight must hold numbers"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_weights_are_refused_in_one_sentence(bad):
+    (X, start), (make, message) = table(0), BAD[bad]
+    model = fitted(X, start, trim=0.1)
+    for method in (model.fit, model.score):
+        with pytest.raises(ValueError, match=message) as error:
+            method(X, sample_weight=make(45))
+        assert "\n" not in str(error.value)
+        assert str(error.value).endswith(".")
+
+
+def test_too_few_cases_that_count():
+    X, _ = table(0)
+    with pytest.raises(ValueError, match="more than 2 cases"):
+        RobustSparseKMeans(3).fit(X, sample_weight=np.r_[1.0, 1.0, np.zeros(43)])

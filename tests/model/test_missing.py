@@ -1,0 +1,828 @@
+"""Missing values: laws, the definition in plain NumPy, R's RSKC, and what was decided on rows and
+columns of which nothing is known.
+"""
+
+import gzip
+import json
+import warnings
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import rand_score
+from sklearn.utils import get_tags
+
+from definitions import plain_between, plain_distances, plain_means
+from engine_kinds import threads_everywhere
+from rskc import RobustSparseKMeans
+from rskc.engines import Frame, MemoryEngine, engine_for, passes_numpy
+from rskc.metrics import classification_error_rate
+from rskc.solver import DrawnStarts, Problem, solve
+from rskc.solver.alternate import alternate, examine
+from rskc.solver.finish import finish
+from rskc.solver.partition import Partitions
+from rskc.solver.search import search
+from rskc.solver.weights import sparse_weights
+from skips import Optional
+
+pl = Optional("polars")
+try:
+    from rskc.engines import _passes
+except ImportError:
+    _passes = None
+
+incomplete_engine = partial(MemoryEngine, missing=True)
+needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
+each_pass = pytest.mark.parametrize("passes", [passes_numpy, *([_passes] if _passes else [])])
+# That a cluster may be outlying is no complaint about missing cells.
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+
+RSKC_PRECISION = 1e-4  # of its bisection, see test_reference.py
+FIT_OPTIONS = pytest.mark.parametrize(
+    "options",
+    [
+        {"trim": 0, "l1_bound": 2.0},
+        {"trim": 0.1, "l1_bound": 2.0},
+        {"trim": 0, "l1_bound": None},
+        {"trim": 0.1, "l1_bound": None},
+        {"trim": 0.1, "l1_bound": None, "n_features": 3},
+    ],
+    ids=["sparse", "robust-sparse", "plain", "trimmed", "counted"],
+)
+
+
+def clusters(n=60, p=12, K=3, n_active=4, gap=6.0, seed=0):
+    """Clear clusters that show in the first features, and which case is of which."""
+    rng = np.random.default_rng(seed)
+    target = np.arange(n) % K
+    X = rng.standard_normal((n, p))
+    # Along the corners of a simplex, so that no cluster lies between two others.
+    X[:, :n_active] += gap * rng.permuted(np.tile(np.arange(K), (n_active, 1)), axis=1)[:, target].T
+    return X, target
+
+
+def with_missing(X, share=0.08, seed=1):
+    """A copy with missing cells; each row and column keeps a cell."""
+    rng = np.random.default_rng(seed)
+    missing = rng.random(X.shape) < share
+    missing[np.arange(len(X)), rng.integers(0, X.shape[1], len(X))] = False
+    missing[rng.integers(0, len(X), X.shape[1]), np.arange(X.shape[1])] = False
+    return np.where(missing, X.dtype.type(np.nan), X)
+
+
+def make_model(n_clusters=3, **changes):
+    bound = {} if "n_features" in changes else {"l1_bound": "half"}
+    given = {"n_init": 8, "random_state": 0, "trim": 0.1, "outlier_rule": "paper"} | bound
+    return RobustSparseKMeans(n_clusters, **given | changes)
+
+
+def quiet_fit(model, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(X)
+
+
+# ---- The definition, in plain NumPy
+
+
+def plain_within(X, groups, K, weights):
+    """Weighted squares over the observed cells of kept cases, unscaled."""
+    kept = groups >= 0
+    return np.nansum(weights * (X[kept] - plain_means(X, groups, K)[groups[kept]]) ** 2)
+
+
+def incomplete_table(rng, n, p, share=0.25):
+    """Random numbers with missing cells: rows and columns without a cell included."""
+    X = rng.normal(size=(n, p))
+    X[rng.random(X.shape) < share] = np.nan
+    return X
+
+
+class Scene(NamedTuple):
+    X: np.ndarray
+    groups: np.ndarray  # (runs, n)
+    centers: np.ndarray  # (runs, K, p), some not observed in all features
+    weights: np.ndarray  # (runs, p), some 0
+
+
+def scene(seed, n=30, p=7, K=3, runs=2):
+    rng = np.random.default_rng(seed)
+    X, groups = incomplete_table(rng, n, p), rng.integers(-1, K, (runs, n), np.int32)
+    X[:2] = np.nan
+    X[2, 1:] = np.nan
+    centers = rng.normal(size=(runs, K, p))
+    centers[rng.random(centers.shape) < 0.2] = np.nan
+    weights = rng.random((runs, p)) * (rng.random((runs, p)) < 0.7)
+    weights[:, -1] = 0.5
+    return Scene(X, groups, centers, weights)
+
+
+def move(passes, X, weights, groups, K, max_rounds=10):
+    table = incomplete_engine(X, passes=passes).table(weights)
+    groups, sums, moves = table.single_moves(groups, K, max_rounds)
+    fresh = table.sums(groups, K)
+    assert_allclose(sums.totals, fresh.totals, atol=1e-9)
+    assert_array_equal(sums.counts, fresh.counts)
+    return groups, moves
+
+
+def observed_partitions(rng, X, K, m):
+    """Random groups of cases that are not unobserved, m of them trimmed."""
+    cases = np.flatnonzero(~np.isnan(X).all(axis=1))
+    groups = np.full((3, len(X)), -1, np.int32)
+    for group in groups:
+        mixed = rng.permutation(cases)[m:]
+        group[mixed] = np.arange(len(mixed)) % K
+    return groups
+
+
+@needs_compiler
+@pytest.mark.parametrize("m", [0, 3])
+@pytest.mark.parametrize("K", [1, 2, 4])
+@pytest.mark.parametrize("seed", range(20))
+def test_both_make_the_same_single_moves(seed, K, m):
+    rng = np.random.default_rng(seed)
+    X, weights = incomplete_table(rng, 20, 5), rng.random((3, 5))
+    before = observed_partitions(rng, X, K, m)
+    # One round: where moves and exchanges go round in circles, rounding decides where they stop.
+    groups, moves = move(_passes, X, weights, before, K, max_rounds=1)
+    twin, twin_moves = move(passes_numpy, X, weights, before, K, max_rounds=1)
+    assert_array_equal(groups, twin)
+    assert_array_equal(moves, twin_moves)
+    assert_array_equal((groups < 0).sum(axis=1), (before < 0).sum(axis=1))
+
+
+@each_pass
+@given(seed=st.integers(0, 10**6), K=st.integers(2, 4))
+def test_single_moves_lower_the_sum_over_observed_cells(passes, seed, K):
+    rng = np.random.default_rng(seed)
+    X, weights = incomplete_table(rng, 20, 5), rng.random((3, 5))
+    before = observed_partitions(rng, X, K, 0)
+    groups, moves = move(passes, X, weights, before, K)
+    for r, w in enumerate(weights):
+        start, end = (plain_within(X, group[r], K, w) for group in (before, groups))
+        assert end < start if moves[r] else np.array_equal(groups[r], before[r])
+
+
+@pytest.mark.parametrize("far", [1e6, 1e9])
+def test_what_lies_far_away_under_a_missing_cell_takes_no_digits_from_the_rest(far):
+    """A center far out where the case is missing, an outlying cell where the center has none."""
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    X[0, 2] = np.nan
+    X[1, 1] = far
+    centers = np.array([[0.5, np.nan, far], [np.nan, 0.5, 0.5]])
+    engine = incomplete_engine(X)
+    labels, weights = np.zeros((1, 20), np.int32), np.array([[1.0, 2.0, 0.5]])
+    found = engine.distances(labels, engine.place(centers[None]), weights)[0] * engine.unit
+    assert_allclose(found, plain_distances(X, centers, weights[0])[:, 0], rtol=1e-9)
+    table = engine.table(weights)
+    assigned, costs = table.assign(table.place(centers[None]))
+    plain = plain_distances(X, centers, weights[0])
+    assert_array_equal(assigned[0], plain.argmin(axis=1))
+    assert costs[0, 0] * engine.unit == pytest.approx(plain[0].min(), rel=1e-9)
+
+
+@each_pass
+@pytest.mark.parametrize("far", [1e6, 1e9])
+def test_an_outlying_cell_where_no_center_is_observed_takes_no_digits_from_a_cost(passes, far):
+    X = np.random.default_rng(1).normal(size=(20, 4))
+    X[3, 0] = far
+    centers = np.random.default_rng(2).normal(size=(1, 3, 4))
+    centers[0, :, 0] = np.nan
+    engine, weights = incomplete_engine(X, passes=passes), np.array([[2.0, 1.0, 0.5, 3.0]])
+    table = engine.table(weights)
+    labels, costs = table.assign(table.place(centers))
+    plain = plain_distances(X, centers[0], weights[0])
+    assert_array_equal(labels[0], plain.argmin(axis=1))
+    assert_allclose(costs[0] * engine.unit, plain.min(axis=1), rtol=1e-9)
+
+
+def partly_seen_scene(rng, n, q, K, runs, own):
+    """Cases, centers and weights: a center lacks every third feature, a run every center some."""
+    X = incomplete_table(rng, n, q, share=0.3)
+    centers = rng.normal(size=(runs, K, q))
+    centers[::2, 0, ::3] = np.nan
+    centers[1] = np.where(rng.random((K, q)) < 0.2, np.nan, centers[1])
+    weights = rng.random((runs if own else 1, q)) * (rng.random(q) < 0.8)
+    weights[:, -1] = 0.5
+    return X, centers, weights
+
+
+@needs_compiler
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(700, 9, 3, 4), (60, 80, 2, 3), (300, 20, 12, 20)])
+def test_both_find_the_same_nearest_centers_and_threads_the_same_bits(shape, dtype, own):
+    X, centers, weights = partly_seen_scene(np.random.default_rng(4), *shape, own)
+    X[:4] = np.nan
+    found = []
+    for passes, threads in ((passes_numpy, 1), (_passes, 1), (_passes, 2), (_passes, 3)):
+        engine = incomplete_engine(X, passes=passes, n_threads=threads)
+        table = engine._columns_table(weights, np.dtype(dtype))
+        table._threads = lambda work, threads=threads: threads
+        found.append(table.assign(table.place(centers)))
+    twin, one, *others = found
+    assert_allclose(one.costs, twin.costs, rtol=1e-4 if dtype == np.float32 else 1e-9, atol=1e-5)
+    assert (one.labels != twin.labels).mean() < (1e-3 if dtype == np.float32 else 1e-9)
+    for other in others:
+        assert_array_equal(other.labels, one.labels)
+        assert_array_equal(other.costs, one.costs)
+
+
+@needs_compiler
+@pytest.mark.parametrize("masses", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_both_sum_and_measure_alike_and_threads_give_the_same_bits(dtype, masses):
+    """More cases than one stripe of sums (2048), whole numbers: every sum is exact."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(-8, 9, (20_011, 3)).astype(dtype)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    groups = rng.integers(-1, 4, (2, len(X)), np.int32)
+    own = rng.integers(1, 4, len(X)).astype(float)
+    location, weights = np.full(3, float(masses)), np.array([[1.0, 2.0, 4.0]])
+    frame = Frame(location, 1.0, np.full(3, 1e9))
+    found = []
+    for passes, threads in ((passes_numpy, 1), (_passes, 1), (_passes, 3)):
+        options = {"frame": frame, "passes": passes, "n_threads": threads}
+        engine = incomplete_engine(X, masses=own if masses else None, **options)
+        engine._threads = lambda work, threads=threads: threads
+        sums = engine.sums(groups[::-1].copy(), 4)
+        engine.shift(sums, groups[::-1].copy(), groups)
+        centers = np.round(np.nan_to_num(sums.means()))
+        labels = np.maximum(groups, 0)
+        found.append((sums.totals, sums.counts, engine.factored(groups, np.ones((2, 3)), 4)))
+        found[-1] += (engine.distances(labels, centers, weights), engine._factors(weights))
+    for a, b in zip(found[0], found[1], strict=True):
+        assert_allclose(b, a, rtol=1e-12, atol=1e-12)
+    for a, b in zip(found[1], found[2], strict=True):
+        assert_array_equal(a, b)
+    members = groups[:, None, :] == np.arange(4)[:, None]
+    counted = members * (own if masses else 1.0)
+    assert_array_equal(found[0][0][:, :, 3:], counted @ ~np.isnan(X))
+    assert_array_equal(found[0][0][:, :, :3], counted @ np.nan_to_num(X.astype(float) - location))
+
+
+# ---- Laws
+
+
+def solve_with(engine, K, options, seed=0, starts=8):
+    trim = int(options["trim"] * engine.n_cases + 1e-9)
+    problem = Problem(K, trim, options["l1_bound"], options.get("n_features"), tol=1e-4)
+    draws = np.random.default_rng(seed).random((starts, K))
+    return solve(engine, problem, DrawnStarts(("random", "robust"), draws))
+
+
+@FIT_OPTIONS
+@pytest.mark.parametrize("shape", [(120, 8), (40, 100)], ids=["tall", "wide"])
+def test_without_missing_cells_it_is_the_fit_of_complete_data(shape, options):
+    X, _ = clusters(*shape, gap=3.0)
+    complete = solve_with(engine_for(X), 3, options)
+    incomplete = solve_with(engine_for(X, missing=True), 3, options)
+    assert not engine_for(X).missing
+    assert rand_score(incomplete.labels, complete.labels) == 1
+    assert_array_equal(incomplete.trimmed_weighted, complete.trimmed_weighted)
+    assert_array_equal(incomplete.trimmed_unweighted, complete.trimmed_unweighted)
+    assert_allclose(incomplete.weights, complete.weights, rtol=0, atol=1e-10)
+    assert incomplete.objective == pytest.approx(complete.objective, rel=1e-10)
+    assert incomplete.inertia == pytest.approx(complete.inertia, rel=1e-10)
+
+
+@pytest.mark.parametrize("base", ["complete", "incomplete"])
+@pytest.mark.parametrize("bound", [1.5, 1.7])
+def test_a_missing_cell_in_a_feature_without_weight_changes_no_label(base, bound):
+    """Weights move a little: the method scales cases by the weights that made the partition, and
+    in the first iteration every feature has one. At a fixed point nothing would move; the best
+    state need not be one, and a case between two clusters might change: so these are separated."""
+    X, _ = clusters(gap=4.0)
+    if base == "incomplete":
+        X = with_missing(X, 0.05)
+    one = quiet_fit(make_model(trim=0, l1_bound=bound, n_init=50), X)
+    assert one.feature_weights_[-1] == 0
+    pierced = X.copy()
+    pierced[::5, -1] = np.nan
+    other = quiet_fit(make_model(trim=0, l1_bound=bound, n_init=50), pierced)
+    assert rand_score(one.labels_, other.labels_) == 1
+    assert_allclose(other.feature_weights_, one.feature_weights_, rtol=0, atol=0.03)
+    assert other.objective_ == pytest.approx(one.objective_, rel=0.03)
+
+
+@pytest.mark.parametrize("method", ["predict", "transform", "score_samples", "is_outlier"])
+def test_a_missing_cell_in_a_feature_without_weight_moves_no_case(method):
+    X = with_missing(clusters(gap=2.5)[0])
+    model = quiet_fit(make_model(l1_bound=1.5), X)
+    idle = np.flatnonzero(model.feature_weights_ == 0)
+    pierced = X.copy()
+    pierced[np.ix_(np.arange(0, 60, 3), idle)] = np.nan
+    found, expected = getattr(model, method)(pierced), getattr(model, method)(X)
+    assert_allclose(found, expected, rtol=1e-10)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_a_missing_cell_in_a_feature_without_weight_changes_no_step(seed):
+    X, groups, _, weights = scene(seed)
+    weights[:, 0] = 0
+    pierced = X.copy()
+    pierced[::2, 0] = np.nan
+    steps = [
+        engine.between(engine.sums(groups, 3), groups, weights) * engine.unit
+        for engine in map(incomplete_engine, (X, pierced))
+    ]
+    assert_allclose(steps[1][:, 1:], steps[0][:, 1:], atol=1e-10)
+
+
+@FIT_OPTIONS
+def test_inertia_centers_and_labels_are_of_one_state(options):
+    X = with_missing(clusters(gap=2.5)[0], 0.15)
+    model = quiet_fit(make_model(**options), X)
+    kept = ~model.trimmed_weighted_
+    own = plain_distances(X, model.cluster_centers_, model.feature_weights_).min(axis=1)
+    assert model.inertia_ == pytest.approx(own[kept].sum(), rel=1e-9)
+    assert_array_equal(model.predict(X), model.labels_)
+    means = plain_means(X, np.where(kept, model.labels_, -1), 3)
+    assert_allclose(model.cluster_centers_, means, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.parametrize("n_trim", [0, 6])
+def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_trim):
+    X = with_missing(clusters(gap=2.5)[0], 0.15)
+    engine, problem = incomplete_engine(X), Problem(3, n_trim, 1.5)
+    starts = DrawnStarts(("random",), np.random.default_rng(0).random((10, 3)))
+    partitions = search(engine, problem, engine.equal_weights(), starts).partitions
+    states = [s for some, _ in alternate(engine, problem, partitions) for s in some]
+    assert any((state.made_with == 0).any() for state in states)
+    for state in states:
+        found = finish(engine, problem, state)
+        trimmed = found.trimmed_weighted | found.trimmed_unweighted
+        groups = np.where(trimmed, -1, found.labels)
+        between = plain_between(X, groups, 3, state.made_with)
+        assert found.objective == pytest.approx(found.weights @ between, rel=1e-9)
+
+
+@FIT_OPTIONS
+@pytest.mark.parametrize("axis", [0, 1], ids=["cases", "features"])
+def test_the_order_of_cases_and_features_does_not_matter(axis, options):
+    if axis == 0 and "n_features" in options:
+        pytest.skip("the order of cases changes the starts; with 3 of 4 features the end too")
+    X = with_missing(clusters()[0])
+    order = np.random.default_rng(3).permutation(X.shape[axis])
+    one = quiet_fit(make_model(**options), X)
+    other = quiet_fit(make_model(**options), np.take(X, order, axis=axis))
+    cases, features = (order, slice(None)) if axis == 0 else (slice(None), order)
+    assert rand_score(other.labels_, one.labels_[cases]) == 1
+    assert_array_equal(other.trimmed_, one.trimmed_[cases])
+    assert_array_equal(other.outliers_, one.outliers_[cases])
+    assert_allclose(other.feature_weights_, one.feature_weights_[features], atol=1e-10)
+    assert other.objective_ == pytest.approx(one.objective_, rel=1e-10)
+    assert other.inertia_ == pytest.approx(one.inertia_, rel=1e-10)
+
+
+def results(model):
+    names = ("labels_", "feature_weights_", "cluster_centers_", "trimmed_", "outliers_")
+    return [getattr(model, name) for name in names]
+
+
+def assert_same_bits(one, other):
+    for a, b in zip(results(one), results(other), strict=True):
+        assert_array_equal(a, b)
+    assert (one.objective_, one.inertia_) == (other.objective_, other.inertia_)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_all_nan_are_alike(dtype):
+    """There are many, by sign and payload; all of them are the same missing cell."""
+    X = with_missing(clusters()[0].astype(dtype))
+    missing = np.isnan(X)
+    bits = np.uint32 if dtype == np.float32 else np.uint64
+    other = X.copy()
+    other.view(bits)[missing] |= bits(1 << (8 * bits().itemsize - 1))  # the sign
+    other.view(bits)[missing] += np.arange(missing.sum()).astype(bits) + bits(1)
+    assert np.isnan(other[missing]).all()
+    assert_same_bits(make_model().fit(other), make_model().fit(X))
+    few = np.column_stack([np.ones(missing.sum(), dtype), other[missing]])
+    with pytest.raises(ValueError, match="the 1 distinct case among"):
+        make_model(2).fit(few)
+
+
+@given(seed=st.integers(0, 10**6), shift=st.sampled_from([-7.0, 0.25, 3.0]))
+def test_what_stands_in_a_missing_cell_does_not_leak(seed, shift):
+    """In tables, missing cells are at the frame's location: another frame is another place."""
+    X, groups, centers, weights = scene(seed)
+    engine = incomplete_engine(X)
+    moved = incomplete_engine(
+        X, frame=engine.frame._replace(location=engine.frame.location + shift)
+    )
+    labels = np.maximum(groups, 0)
+    sums, moved_sums = engine.sums(groups, 3), moved.sums(groups, 3)
+    for found, expected in [
+        (moved.restore(moved_sums.means()), engine.restore(sums.means())),
+        (moved.between(moved_sums, groups, weights), engine.between(sums, groups, weights)),
+        (
+            moved.distances(labels, moved.place(centers), weights),
+            engine.distances(labels, engine.place(centers), weights),
+        ),
+        (
+            moved.table(weights).assign(moved.table(weights).place(centers)).costs,
+            engine.table(weights).assign(engine.table(weights).place(centers)).costs,
+        ),
+    ]:
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@FIT_OPTIONS
+@pytest.mark.parametrize("power", [-20, 9])
+def test_a_power_of_two_as_scale_changes_no_bit(power, options):
+    X = with_missing(clusters(gap=2.5)[0])
+    one = quiet_fit(make_model(**options), X)
+    other = quiet_fit(make_model(**options), X * 2.0**power)
+    assert_array_equal(other.labels_, one.labels_)
+    assert_array_equal(other.trimmed_, one.trimmed_)
+    assert_array_equal(other.feature_weights_, one.feature_weights_)
+    assert_array_equal(other.cluster_centers_, one.cluster_centers_ * 2.0**power)
+    assert other.objective_ == one.objective_ * 4.0**power
+
+
+@FIT_OPTIONS
+def test_any_number_of_threads_gives_the_same_bits(options, monkeypatch):
+    threads_everywhere(monkeypatch)
+    X = with_missing(clusters(700, gap=2.5)[0])
+    one, *others = [solve_with(engine_for(X, n_threads=n), 3, options) for n in (1, 2, 4)]
+    for other in others:
+        for name in ("labels", "weights", "centers", "costs", "trimmed_weighted"):
+            assert_array_equal(getattr(other, name), getattr(one, name), err_msg=name)
+        assert other.objective == one.objective
+
+
+@needs_compiler
+@FIT_OPTIONS
+def test_numpy_finds_what_the_compiled_passes_find(options):
+    X = with_missing(clusters()[0])
+    one, other = (solve_with(engine_for(X, passes=p), 3, options) for p in (_passes, passes_numpy))
+    assert_array_equal(one.labels, other.labels)
+    assert_array_equal(one.trimmed_weighted, other.trimmed_weighted)
+    assert_allclose(one.weights, other.weights, atol=1e-10)
+    assert one.objective == pytest.approx(other.objective, rel=1e-10)
+
+
+@FIT_OPTIONS
+def test_float32_stays_float32(options):
+    X = with_missing(clusters()[0])
+    single = quiet_fit(make_model(**options), X.astype(np.float32))
+    double = quiet_fit(make_model(**options), X)
+    assert single.cluster_centers_.dtype == single.transform(X.astype(np.float32)).dtype
+    assert single.cluster_centers_.dtype == np.float32
+    assert rand_score(single.labels_, double.labels_) == 1
+    assert single.objective_ == pytest.approx(double.objective_, rel=1e-6)
+    assert_allclose(single.feature_weights_, double.feature_weights_, atol=1e-4)
+    assert_array_equal(single.predict(X.astype(np.float32)), single.labels_)
+
+
+@settings(max_examples=120)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(4, 30),
+    p=st.integers(1, 8),
+    share=st.sampled_from([0.05, 0.3, 0.7]),
+    trim=st.sampled_from([0, 0.1, 0.3]),
+    bound=st.sampled_from([None, "auto", 1.0]),
+    K=st.integers(1, 3),
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_any_missing_cells_give_a_sound_result(seed, n, p, share, trim, bound, K):
+    X = incomplete_table(np.random.default_rng(seed), n, p, share)
+    X[:K, 0] = np.arange(K)  # K distinct cases
+    unobserved = np.isnan(X).all(axis=1)
+    if (~unobserved).sum() * (1 - trim) < K:
+        return
+    model = make_model(K, trim=trim, l1_bound=bound, n_init=2).fit(X)
+    weights, dead = model.feature_weights_, np.isnan(X).all(axis=0)
+    assert set(model.labels_) <= set(range(K))
+    assert_array_equal(model.predict(X), model.labels_)
+    assert np.isfinite([model.objective_, model.inertia_, model.outlier_threshold_]).all()
+    assert (weights >= 0).all()
+    assert_array_equal(weights[dead], 0)
+    assert weights.sum() > 0
+    blind = ~(~np.isnan(X) & (weights > 0)).any(axis=1)
+    assert model.trimmed_[blind].all()
+    assert model.outliers_[blind].all()
+    assert_array_equal(model.labels_[blind], 0)
+    assert model.trimmed_weighted_.sum() <= model.n_trim_ + blind.sum()
+    plain = plain_distances(X, model.cluster_centers_, weights)
+    assert_allclose(model.transform(X) ** 2, plain, rtol=1e-7, atol=1e-9)
+    assert_array_equal(model.is_outlier(X), model.outliers_)
+
+
+# ---- R's RSKC
+
+
+class Golden(NamedTuple):
+    name: str
+    X: np.ndarray
+    K: int
+    runs: list
+
+    def mask(self, numbers):
+        mask = np.zeros(len(self.X), bool)
+        mask[np.array(numbers, int) - 1] = True
+        return mask
+
+
+@cache
+def goldens():
+    """The tables with missing cells, by name."""
+    files = sorted((Path(__file__).parents[1] / "reference").glob("golden*.json.gz"))
+    records = [json.loads(gzip.decompress(path.read_bytes())) for path in files]
+    return {
+        r["case"]: Golden(r["case"], np.array(r["data"], float), r["K"], r["runs"])
+        for r in records
+        if r["has_missing"]
+    }
+
+
+def each_run(wanted):
+    def name(value):
+        if isinstance(value, Golden):
+            return value.name
+        return f"L1={value['L1']}-alpha={value['alpha']}"
+
+    pairs = [(golden, run) for golden in goldens().values() for run in golden.runs if wanted(run)]
+    return pytest.mark.parametrize(("golden", "run"), pairs, ids=name)
+
+
+def sparse(run):
+    return run["L1"] is not None
+
+
+class Step(NamedTuple):
+    far: np.ndarray
+    between: np.ndarray
+    groups: np.ndarray  # -1 for a case in either trimmed set
+
+
+def step_like(golden, run, entry, made_with):
+    """Steps (b)-(e) from a partition of RSKC's, and B_j in the units of the data."""
+    engine, m = engine_for(golden.X), int(run["alpha"] * len(golden.X) + 1e-9)
+    labels = np.array([entry["labels"]], np.int32) - 1
+    groups = np.where(golden.mask(entry["oW"]), np.int32(-1), labels)
+    start = Partitions(groups, labels, np.zeros(1), np.ones(1, bool), engine.arrays)
+    far, _, sums = examine(engine, Problem(golden.K, m), start)
+    kept = np.where(far, np.int32(-1), groups)
+    between = engine.between(sums, kept, np.array([made_with]))[0] * engine.unit
+    return Step(far[0], between, kept[0])
+
+
+def steps_like(golden, run):
+    """Each entry of RSKC's path and what we make of it."""
+    made_with = np.ones(golden.X.shape[1])
+    for entry in run["path"]:
+        yield entry, step_like(golden, run, entry, made_with), made_with
+        made_with = np.array(entry["weights"])
+
+
+def test_all_goldens_with_missing_cells_are_here():
+    assert list(goldens()) == ["golden07", "golden10", "golden19"]
+    assert all(np.isnan(golden.X).sum() > 100 for golden in goldens().values())
+    assert sum(len(golden.runs) for golden in goldens().values()) == 36
+
+
+@each_run(sparse)
+def test_steps_of_rskc_agree(golden, run):
+    for entry, step, made_with in steps_like(golden, run):
+        assert_array_equal(step.far, golden.mask(entry["oE"]))
+        plain = plain_between(golden.X, step.groups, golden.K, made_with)
+        assert_allclose(step.between, plain, rtol=0, atol=1e-9 * plain.max())
+        assert entry["weights"] @ step.between == pytest.approx(entry["WBSS"], rel=1e-9)
+        weights = sparse_weights(step.between, run["L1"])
+        assert_allclose(weights, entry["weights"], rtol=0, atol=2 * RSKC_PRECISION)
+        assert weights @ step.between == pytest.approx(entry["WBSS"], rel=RSKC_PRECISION)
+
+
+@each_run(sparse)
+def test_between_sums_and_weights_of_rskc_agree(golden, run):
+    steps = [step for entry, step, _ in steps_like(golden, run) if entry["accepted"]]
+    theirs = np.array(run["bss_per_feature"])
+    assert_allclose(steps[-1].between, theirs, rtol=0, atol=1e-9 * theirs.max())
+    exact = sparse_weights(steps[-1].between, run["L1"])
+    assert_allclose(exact, run["weights_exact"], rtol=0, atol=1e-9)
+
+
+def fit_like(golden, run):
+    return make_model(golden.K, trim=run["alpha"], l1_bound=run["L1"], n_init=50).fit(golden.X)
+
+
+@each_run(lambda run: not sparse(run))
+def test_without_sparsity_the_fit_is_the_same(golden, run):
+    model = fit_like(golden, run)
+    assert classification_error_rate(model.labels_, run["labels"]) == 0
+    assert_array_equal(model.trimmed_, golden.mask(run["oW"]))
+    assert model.inertia_ == pytest.approx(run["WWSS"], rel=1e-9)
+
+
+@each_run(lambda run: sparse(run) and run["alpha"] == 0)
+def test_without_trimming_the_objective_is_at_least_as_large(golden, run):
+    model = fit_like(golden, run)
+    assert model.objective_ >= np.max(run["WBSS"]) * (1 - RSKC_PRECISION)
+    assert not model.trimmed_.any()
+
+
+@each_run(lambda run: sparse(run) and run["alpha"] > 0)
+def test_with_trimming_the_objective_per_kept_case_is_at_least_as_large(golden, run):
+    model = fit_like(golden, run)
+    kept = [len(golden.X) - len(set(entry["oW"]) | set(entry["oE"])) for entry in run["path"]]
+    theirs = max(entry["WBSS"] / n for entry, n in zip(run["path"], kept, strict=True))
+    assert model.objective_ / (~model.trimmed_).sum() >= theirs * (1 - RSKC_PRECISION)
+
+
+# ---- Decisions
+
+
+@FIT_OPTIONS
+def test_rows_without_a_cell_are_excluded(options):
+    X = with_missing(clusters()[0])
+    rows = [0, 17, 62]
+    unobserved = np.full((len(X) + 3, X.shape[1]), np.nan)
+    rest = np.setdiff1d(np.arange(len(unobserved)), rows)
+    unobserved[rest] = X
+    without = quiet_fit(make_model(**options), X)
+    model = quiet_fit(make_model(**options), unobserved)
+    assert_array_equal(model.labels_[rows], 0)
+    assert model.trimmed_[rows].all()
+    assert model.outliers_[rows].all()
+    assert_array_equal(model.labels_[rest], without.labels_)
+    assert_array_equal(model.trimmed_[rest], without.trimmed_)
+    assert_array_equal(model.feature_weights_, without.feature_weights_)
+    assert_array_equal(model.cluster_centers_, without.cluster_centers_)
+    assert (model.objective_, model.inertia_) == (without.objective_, without.inertia_)
+    assert model.n_trim_ == without.n_trim_
+    assert model.outlier_threshold_ == without.outlier_threshold_
+    assert model.n_missing_ == without.n_missing_ + 3 * X.shape[1]
+    assert_array_equal(model.predict(unobserved), model.labels_)
+    assert_array_equal(model.is_outlier(unobserved), model.outliers_)
+
+
+def test_a_row_that_shows_nothing_of_what_has_weight():
+    X, target = clusters()
+    X[5, :4] = np.nan
+    with pytest.warns(UserWarning, match=r"^1 case is judged by less than 10% .*: 5\."):
+        model = make_model(trim=0, l1_bound=1.8).fit(X)
+    assert model.get_support(indices=True).max() < 4
+    assert model.labels_[5] == 0
+    assert model.trimmed_[5]
+    assert model.outliers_[5]
+    others = np.arange(len(X)) != 5
+    assert not model.trimmed_[others].any()
+    assert rand_score(model.labels_[others], target[others]) == 1
+    assert np.isfinite(model.objective_)
+    assert np.isfinite(model.inertia_)
+    without = make_model(trim=0, l1_bound=1.8).fit(X[others])
+    assert_allclose(model.feature_weights_, without.feature_weights_, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["predict", "transform", "score_samples", "is_outlier"])
+@pytest.mark.parametrize("kind", ["unobserved", "blind"])
+def test_new_rows_that_miss_everything(method, kind):
+    model = make_model(l1_bound=1.8).fit(clusters()[0])
+    new = np.zeros((3, 12))
+    new[1, : 12 if kind == "unobserved" else 4] = np.nan
+    assert model.get_support(indices=True).max() < 4
+    expected = {"predict": 0, "transform": np.inf, "score_samples": -np.inf, "is_outlier": True}
+    found = getattr(model, method)(new)
+    assert_array_equal(found[1], expected[method])
+    assert_allclose(found[[0, 2]], getattr(model, method)(new[[0, 2]]), rtol=1e-12)
+    assert_array_equal(getattr(model, method)(new[1:2])[0], expected[method])
+
+
+@FIT_OPTIONS
+def test_a_column_without_a_cell_gets_no_weight(options):
+    X = with_missing(clusters()[0])
+    without = quiet_fit(make_model(**options), X)
+    dead = np.insert(X, [0, 7], np.nan, axis=1)
+    with pytest.warns(UserWarning, match="^2 features have no observed cell .* weight 0: 0, 8."):
+        model = make_model(**options).fit(dead)
+    assert_array_equal(model.feature_weights_[[0, 8]], 0)
+    assert np.isnan(model.cluster_centers_[:, [0, 8]]).all()
+    assert rand_score(model.labels_, without.labels_) == 1
+    assert_array_equal(model.trimmed_, without.trimmed_)
+    assert_allclose(np.delete(model.feature_weights_, [0, 8]), without.feature_weights_, atol=1e-10)
+    assert_array_equal(model.predict(dead), model.labels_)
+    assert not np.isnan(model.transform(dead)).any()
+    filled = np.nan_to_num(dead[~np.isnan(dead[:, 1:8]).any(axis=1)], nan=1e9)
+    assert np.isfinite(model.transform(filled)).all()
+
+
+@pytest.mark.filterwarnings("ignore:1 feature has no observed cell")
+@pytest.mark.parametrize("options", [{"l1_bound": 1.0}, {"l1_bound": "auto"}, {"l1_bound": None}])
+def test_one_cluster_gives_no_weight_to_a_column_without_a_cell(options):
+    """All B_j are 0 then: features tie, and the first of them must not be the dead one."""
+    X = np.insert(clusters()[0], 0, np.nan, axis=1)
+    model = make_model(1, **options).fit(X)
+    assert model.feature_weights_[0] == 0
+    assert model.feature_weights_.sum() > 0
+    assert_array_equal(model.labels_, 0)
+    assert model.trimmed_.sum() < len(X) / 2
+
+
+def test_a_column_without_a_cell_is_named():
+    frame = pd.DataFrame(clusters()[0], columns=list("abcdefghijkl")).assign(d=np.nan)
+    with pytest.warns(UserWarning, match="^1 feature has no observed cell .* weight 0: d."):
+        make_model().fit(frame)
+
+
+@FIT_OPTIONS
+def test_a_feature_observed_in_one_cluster_only(options):
+    """It separates no clusters: no weight where there is a choice, and NaN in other centers."""
+    X, target = clusters()
+    X[target != 1, 5] = np.nan
+    model = make_model(**options).fit(X)
+    assert rand_score(model.labels_, target) == 1
+    one = model.labels_[target == 1][0]
+    assert_array_equal(np.isnan(model.cluster_centers_[:, 5]), np.arange(3) != one)
+    assert not np.isnan(np.delete(model.cluster_centers_, 5, axis=1)).any()
+    if options["l1_bound"] is not None or "n_features" in options:
+        assert model.feature_weights_[5] == 0
+    new = np.random.default_rng(5).normal(3, 4, (40, 12))
+    new[::3, 2] = np.nan
+    plain = plain_distances(new, model.cluster_centers_, model.feature_weights_)
+    assert_allclose(model.transform(new) ** 2, plain, rtol=1e-9)
+    assert_array_equal(model.predict(new), plain.argmin(axis=1))
+    assert_allclose(model.score_samples(new), -plain.min(axis=1), rtol=1e-9)
+    assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("cell", [np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_infinity_is_not_missing(cell, dtype):
+    X = with_missing(clusters()[0]).astype(dtype)
+    model = make_model().fit(X)
+    X[3, 2] = cell
+    with pytest.raises(ValueError, match="infinity"):
+        make_model().fit(X)
+    for method in ("predict", "transform", "score_samples", "is_outlier"):
+        with pytest.raises(ValueError, match="infinity"):
+            getattr(model, method)(X)
+
+
+def test_nothing_but_missing_cells_is_refused():
+    with pytest.raises(ValueError, match=r"^X has no observed cell in any of its 20 cases.*\.$"):
+        make_model().fit(np.full((20, 3), np.nan))
+
+
+def test_cases_judged_by_little_are_named():
+    X, _ = clusters(p=30, n_active=30)
+    X[[4, 9], 1:] = np.nan
+    with pytest.warns(UserWarning, match=r"^2 cases .* less than 10% of the weight.*: 4, 9\."):
+        model = make_model(l1_bound=None).fit(X)
+    assert model.n_missing_ == 58
+
+
+def test_missing_cells_are_counted_and_allowed():
+    X = with_missing(clusters()[0])
+    assert get_tags(make_model()).input_tags.allow_nan
+    assert make_model().fit(X).n_missing_ == np.isnan(X).sum() > 0
+    assert make_model().fit(np.nan_to_num(X)).n_missing_ == 0
+    assert isinstance(make_model().fit(X).n_missing_, int)
+
+
+# ---- Data frames
+
+
+def cells(X):
+    """Rows with None for a missing cell."""
+    return [[None if np.isnan(cell) else cell for cell in row] for row in X.tolist()]
+
+
+FRAMES = {
+    "pandas NaN": pd.DataFrame,
+    "pandas None": lambda X: pd.DataFrame(cells(X), dtype=object),
+    "pandas NA": lambda X: pd.DataFrame(X).convert_dtypes(),
+    "pandas Int64": lambda X: pd.DataFrame(X).astype("Int64"),
+    "polars null": lambda X: pl.DataFrame(cells(X), orient="row"),
+    "polars NaN": lambda X: pl.DataFrame(X),
+    "polars integers": lambda X: pl.DataFrame(cells(X), orient="row").cast(pl.Int32),
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_frames_with_nulls_are_arrays_with_nan(make):
+    X = with_missing(np.round(10 * clusters()[0]))
+    frame, model = make(X), make_model().fit(X)
+    frame.columns = frame_names = [f"x{j}" for j in range(12)]
+    framed = make_model().fit(frame)
+    assert_same_bits(framed, model)
+    assert framed.n_missing_ == model.n_missing_ > 0
+    assert_array_equal(framed.feature_names_in_, frame_names)
+    for method in ("predict", "transform", "score_samples", "is_outlier"):
+        assert_array_equal(getattr(framed, method)(frame), getattr(model, method)(X))
+
+
+def test_the_summary_counts_missing_cells():
+    X = with_missing(clusters()[0])
+    model = quiet_fit(make_model(l1_bound=1.5), X)
+    assert f"{np.isnan(X).sum()} of {X.size} cells missing" in model.summary()
+    assert "3 clusters of 60 cases: 20, 20, 20" in model.summary()

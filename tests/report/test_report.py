@@ -1,0 +1,994 @@
+"""The report: the numbers it gives, the advice, and a page that is safe, small and the same."""
+
+import builtins
+import copy
+import html
+import json
+import os
+import re
+import stat
+import sys
+import textwrap
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import adjusted_rand_score
+
+import sentences
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_simulation
+from rskc.metrics import classification_error_rate, revised_silhouette
+from rskc.model.summary import count_features
+from rskc.model.warnings import KINDS
+from rskc.pictures.palette import PALETTE, contrast, readable_on
+from rskc.report import Report, make_report, summarize
+from rskc.report._charts import DARK_PAPER, charts_of
+from rskc.report._clusters import short_names
+from rskc.report._facts import plain_numbers
+from rskc.report._prose import advise
+from rskc.report._searches import curves_of
+from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
+from rskc.selection import (
+    Stability,
+)
+from rskc.utils.atomic import atomic_write
+from rskc.utils.wording import cleaned, number, percent, sentence_list
+from sentences import (
+    CHANGES,
+    OPTIONS,
+    SEARCHED,
+    UNITS,
+    WIDE,
+    clusters,
+    facts,
+    fit,
+    make_data,
+    search_stability,
+)
+
+NASTY = {
+    "script": "<script>alert(1)</script>",
+    "end of script": "</script><script>alert(2)</script><!--",
+    "attribute": '" onmouseover="alert(3)" x=\'',
+    "emoji": "gene 🧬🎉",
+    "right to left": "שלום עולם",
+    "override": "abc\u202edef",
+    "long": "a" * 5000 + "<b>" + "z" * 5000,
+    "formula": "=cmd()",
+    "template": "{{7*7919}} {% raw %}",
+    "surrogate": "bad\udc80byte",
+    "control": "nul\x00 bell\x07",
+    "separator": "line\u2028break",
+    "entity": "&lt;img src=x&gt;",
+    "signal": "datum.x + 1",
+}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return make_data()
+
+
+@pytest.fixture(scope="module")
+def model(X):
+    return fit(X)
+
+
+@pytest.fixture(scope="module")
+def summary(model, X):
+    return summarize(model, X, labels=np.repeat(["a", "b", "c"], 20))
+
+
+class Reader(HTMLParser):
+    """Collects what a browser would: elements, their attributes, and the text outside scripts."""
+
+    def __init__(self, page):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.texts, self.scripts, self.open = [], [], [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("script", "style"):
+            self.scripts.append(data)
+        else:
+            self.texts.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+
+# The summary
+
+
+def test_summary_is_plain(summary):
+    again = json.loads(json.dumps(summary, allow_nan=False))
+    assert again["headline"] == summary["headline"]
+    assert "<" not in json.dumps([summary[key] for key in ("headline", "meaning", "advice")])
+
+
+def test_counts_are_those_of_the_model(model, X, summary):
+    data, result = summary["data"], summary["result"]
+    assert (data["n_cases"], data["n_features"]) == X.shape
+    assert result["n_selected"] == np.count_nonzero(model.feature_weights_)
+    assert result["n_outliers"] == model.outliers_.sum()
+    assert result["n_trimmed"] == model.trimmed_.sum()
+    kept = revised_silhouette(model, X).values[~model.outliers_]
+    assert_allclose(result["silhouette"], kept.mean())
+    assert result["features"] == count_features(model).words
+    assert summary["headline"] == (
+        f"3 clusters found in 60 cases; {result['features']}; "
+        f"{result['n_outliers']} cases look like outliers."
+    )
+
+
+def test_clusters_have_sizes_outliers_and_silhouettes(model, X, summary):
+    for k, row in enumerate(summary["clusters"]):
+        mine = model.labels_ == k
+        assert row["size"] == mine.sum()
+        assert row["n_outliers"] == (mine & model.outliers_).sum()
+        kept = mine & ~model.outliers_
+        assert_allclose(row["silhouette"], revised_silhouette(model, X).values[kept].mean())
+
+
+def test_markers_of_the_page_are_those_of_the_frame(model, X, summary):
+    frame = model.markers_frame(X)
+    low, middle, high = np.argsort(model.cluster_centers_[:, 0])
+    for k, group in enumerate(summary["markers"]):
+        own = frame[frame.cluster == k]
+        assert group["n"] == len(own)
+        assert [row["feature"] for row in group["top"]] == list(own.feature[:5])
+        assert [row["mean"] for row in group["top"]] == list(own["mean"][:5])
+        assert {row["feature"] for row in group["top"][:2]} == {"x0", "x1"}
+    assert summary["markers"][high]["top"][0]["words"].endswith("SD above")
+    assert summary["markers"][low]["top"][0]["words"].endswith("SD below")
+    assert summary["markers"][middle]["top"][0]["words"].startswith("between the others, ")
+    page = Reader(Report(summary).html).text
+    assert "What sets each cluster apart" in page
+    assert summary["markers"][high]["top"][0]["words"] in page
+    assert "is no test" in page
+    assert "Selected" not in page
+
+
+def test_of_two_clusters_none_is_between():
+    """Effect and separation are then the same number, up to rounding."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X = rng.normal(size=(40, 5)) * rng.uniform(0.1, 100, 5)
+        X[:15] += rng.normal(size=5) * 300
+        markers = summarize(fit(X, 2, l1_bound=None), X)["markers"]
+        words = [row["words"] for group in markers for row in group["top"]]
+        assert words
+        assert all(text.endswith(("SD above", "SD below")) for text in words)
+
+
+def test_advice_names_an_option_where_there_is_one():
+    made = facts(result__top_share=0.97)
+    made["result"]["top_feature"] = "annual spend"
+    said = advise(made, {"drop": "--drop"})[0]["text"]
+    assert said.endswith("leave it out by --drop 'annual spend'")
+
+
+def test_alarms_stand_at_the_top(model, X):
+    made = summarize(model, X)
+    about = [item["about"] for item in made["advice"]]
+    assert about
+    calm = Report(made).html
+    assert 'class="advice alarms"' not in calm
+    made["advice"] = [item | {"alarm": item["about"] == about[0]} for item in made["advice"]]
+    page = Report(made).html
+    first = page.index('class="advice alarms"')
+    assert page.index('class="headline"') < first < page.index('class="tiles"')
+    assert page.count(f"<strong>{about[0]}.</strong>") == 1
+    assert page.index(f"<strong>{about[0]}.</strong>") > first
+
+
+def test_thousands_of_cases_are_not_called_outliers():
+    made = facts(data__n_cases=1_800_000, clusters=clusters(24_577, 1_775_423))
+    assert advise(made) == []
+
+
+def test_features_that_hardly_differ_are_no_markers():
+    X = make_data(6000, 8)
+    summary = summarize(fit(X, l1_bound=2.8, n_init=1), X)
+    assert summary["result"]["n_selected"] > 2
+    for group in summary["markers"]:
+        assert {row["feature"] for row in group["top"]} == {"x0", "x1"}
+
+
+def test_one_cluster_has_no_markers_and_the_page_says_so(X):
+    page = Reader(make_report(fit(X, 1, l1_bound=None), X).html).text
+    assert "There is one cluster and no other to compare it with." in page
+
+
+def test_a_cluster_without_markers_says_so(model, summary):
+    bare = copy.deepcopy(summary)
+    bare["markers"][1]["top"] = []
+    assert "no feature differs by half an SD or more" in Reader(Report(bare).html).text
+
+
+def test_profiles_of_two_clusters_mirror_each_other():
+    first, second = (row["profile"] for row in sentences.of_customers()["clusters"])
+    for one, other in zip(first, second, strict=True):
+        assert one["feature"] == other["feature"]
+        assert one["effect"] == pytest.approx(-other["effect"])
+
+
+def test_clusters_without_markers_have_numbers_for_names():
+    assert short_names([[], []]) == ["cluster 0", "cluster 1"]
+
+
+def test_a_sentence_says_how_stable_a_cluster_is(stable):
+    X, search = stable
+    made = summarize(search.best_estimator_, X, searches=search)["clusters"]
+    for row, value in zip(made, search.cluster_stability_, strict=True):
+        assert f"over the half-samples (median Jaccard index {value:.2f})" in row["sentence"]
+        assert row["stability"] == value
+
+
+def test_truth(model, summary):
+    true = np.repeat(["a", "b", "c"], 20)
+    assert_allclose(summary["truth"]["cer"], classification_error_rate(true, model.labels_))
+    kept = ~model.trimmed_
+    expected = classification_error_rate(true[kept], model.labels_[kept])
+    assert_allclose(summary["truth"]["cer_kept"], expected)
+    assert_allclose(summary["truth"]["ari"], adjusted_rand_score(true, model.labels_))
+    assert summary["truth"]["classes"]["class"] == ["a", "b", "c"]
+    assert sum(summary["truth"]["classes"]["size"]) == 60
+    words, codes = summary["cases"]["words"]["class"], summary["cases"]["data"]["class"]
+    assert [words[code] for code in codes] == true.tolist()
+
+
+def test_tables_hold_everything(model, X, summary):
+    cases, features = summary["cases"]["data"], summary["features"]["data"]
+    assert cases["case"] == [str(i) for i in range(60)]
+    assert_array_equal(cases["cluster"], model.labels_)
+    assert_allclose(cases["distance"], model.distances_, rtol=1e-3)
+    assert_allclose(cases["unweighted"], model.unweighted_distances_, rtol=1e-3)
+    words = np.array(summary["cases"]["words"]["outlier"])[cases["outlier"]]
+    assert_array_equal(words != "no", model.outliers_)
+    order = np.argsort(-model.feature_weights_, kind="stable")
+    assert features["feature"] == [f"x{j}" for j in order]
+    assert_allclose(features["weight"], model.feature_weights_[order], rtol=1e-3)
+    assert_allclose(features["center_1"], model.cluster_centers_[1, order], rtol=1e-3)
+    assert features["rank"] == list(range(1, 7))
+    assert summary["cases"]["note"] == summary["features"]["note"] == ""
+
+
+def test_figures_hold_the_numbers(model, X, summary):
+    figures = summary["figures"]
+    assert figures["clusters"]["points"]["cluster"] == model.labels_.tolist()
+    assert sum(figures["clusters"]["points"]["outlier"]) == model.outliers_.sum()
+    bars = figures["silhouettes"]["bars"]
+    values = revised_silhouette(model, X).values
+    assert_allclose(bars["value"], [values[int(name)] for name in bars["case"]], atol=1e-3)
+    assert bars["cluster"] == sorted(bars["cluster"])
+    drawn = figures["weights"]["bars"]["weight"]
+    assert drawn == sorted(drawn, reverse=True)
+    assert len(drawn) == np.count_nonzero(model.feature_weights_)
+    counts = figures["outliers"]["counts"]
+    assert sum(counts.values()) == 60
+    assert counts["none"] + counts["trimmed"] == (~model.outliers_).sum()
+    assert counts["trimmed"] == (model.trimmed_ & ~model.outliers_).sum()
+    assert [flag != "none" for flag in figures["outliers"]["points"]["flag"]] == (
+        model.outliers_.tolist()
+    )
+    shape = len(figures["cells"]["rows"]["row"]), len(figures["cells"]["features"])
+    assert len(figures["cells"]["cells"]["value"]) == shape[0] * shape[1]
+
+
+def test_words_for_charts_have_numbers(summary):
+    for chart in charts_of(summary):
+        assert len(chart["alt"]) > 40
+        assert re.search(r"\d", chart["alt"]), chart["alt"]
+    for row in summary["clusters"]:
+        words = f"cluster {row['cluster']} {row['silhouette']:.2f}"
+        assert words in summary["figures"]["silhouettes"]["alt"]
+
+
+def test_many_cases_are_sampled_and_outliers_kept():
+    X = make_data(9000, 5)
+    model = fit(X, n_init=1)
+    summary = summarize(model, X)
+    points = summary["figures"]["clusters"]["points"]
+    assert len(points["x"]) == 2000
+    assert sum(points["outlier"]) == model.outliers_.sum()
+    (note,) = (n for n in summary["figures"]["clusters"]["notes"] if n.startswith("Drawn"))
+    assert note.startswith("Drawn: 2,000 of 9,000 cases: all ")
+    assert "2,000" in Reader(render(summary)).text
+    assert len(summary["figures"]["silhouettes"]["bars"]["value"]) == 600
+    assert len(summary["cases"]["data"]["case"]) == 9000
+
+
+def test_too_many_outliers_to_draw_are_drawn_in_part():
+    X = np.random.default_rng(0).standard_t(1.2, size=(8000, 2))
+    model = fit(X, 2, n_init=1, outlier_rule="paper")
+    assert model.outliers_.sum() > 1000
+    figure = summarize(model, X)["figures"]["outliers"]
+    farthest = str(int(np.argmax(model.distances_)))
+    assert farthest in figure["points"]["case"]
+    assert any("the farthest among them" in note for note in figure["notes"])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "float32", "list"])
+def test_kinds_of_tables(kind, X):
+    names = [f"gene {j}" for j in range(6)]
+    table = {
+        "pandas": lambda: pd.DataFrame(X, index=[f"case {i}" for i in range(60)], columns=names),
+        "polars": lambda: pl.DataFrame(X, schema=names),
+        "float32": lambda: X.astype(np.float32),
+        "list": lambda: X.tolist(),
+    }[kind]()
+    summary = summarize(fit(table), table)
+    assert summary["cases"]["data"]["case"][1] == ("case 1" if kind == "pandas" else "1")
+    named = kind in ("pandas", "polars")
+    assert summary["result"]["top_feature"][:-1] == ("gene " if named else "x")
+
+
+def test_given_names_come_first(model, X):
+    summary = summarize(model, X, case_names=[f"N{i}" for i in range(60)], title="My data")
+    assert summary["cases"]["data"]["case"][0] == "N0"
+    assert summary["title"] == "My data"
+
+
+def test_one_cluster(X):
+    summary = summarize(fit(X, 1, l1_bound=None), X)
+    assert summary["result"]["silhouette"] is None
+    assert "silhouettes" not in summary["figures"]
+    assert summary["headline"].startswith("All 60 cases are one group; all 6 features count alike")
+    assert any(item["about"] == "One cluster" for item in summary["advice"])
+    assert "second" not in summary["cases"]["data"]
+    Reader(render(summary))
+
+
+def test_one_feature(X):
+    summary = summarize(fit(X[:, :1], l1_bound=None), X[:, :1])
+    assert "there is one feature" in summary["headline"]
+    Reader(render(summary))
+
+
+def test_missing_cells():
+    X = make_data()
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    X[7] = np.nan
+    model = fit(X, trim=0.05)
+    summary = summarize(model, X)
+    assert summary["data"]["n_missing"] == np.isnan(X).sum()
+    assert summary["data"]["n_blind"] >= 1
+    assert summary["cases"]["data"]["distance"][7] is None
+    assert summary["cases"]["data"]["silhouette"][7] is None
+    assert sum(summary["features"]["data"]["missing"]) == np.isnan(X).sum()
+    assert any("without an observed" in n for n in summary["figures"]["clusters"]["notes"])
+    assert "7" not in summary["figures"]["clusters"]["points"]["case"]
+    assert None in summary["figures"]["cells"]["cells"]["value"]
+    Reader(render(summary))
+
+
+def test_settings_and_snippet_repeat_the_run(model, X):
+    run = {"command": "rskc fit 'x.csv'", "file": "x.csv\nimport os", "sha256": "ab" * 32}
+    settings = summarize(model, X, run=run)["settings"]
+    assert {"label": "Command", "value": "rskc fit 'x.csv'"} in settings["run"]
+    snippet = settings["snippet"]
+    assert "RobustSparseKMeans(3, trim=0.1, l1_bound=1.4, random_state=0)" in snippet
+    compile(snippet, "snippet", "exec")
+    space = {}
+    lines = [line for line in snippet.splitlines() if line.startswith(("from", "model ="))]
+    exec("\n".join(lines), space)
+    assert_array_equal(space["model"].fit(X).labels_, model.labels_)
+    assert settings["seeded"]
+    assert "import os" not in snippet.splitlines()
+
+
+def test_snippet_of_arrays_and_functions(X):
+    model = fit(X, init=X[[0, 30, 50]], trim=10 / 60)
+    snippet = summarize(model, X)["settings"]["snippet"]
+    assert "init = ...  # an array of shape (3, 6)" in snippet
+    assert f"trim={10 / 60!r}" in snippet
+    assert "init=init" in snippet
+
+
+def test_wrong_input_is_refused(model, X):
+    with pytest.raises(TypeError, match="best_estimator_"):
+        make_report("model", X)
+    with pytest.raises(ValueError, match="fitted to 60"):
+        make_report(model, X[:50])
+    with pytest.raises(ValueError, match="not the data that the model was fitted to"):
+        make_report(model, 3 * X + 5)
+    with pytest.raises(ValueError, match="case_names has 2"):
+        make_report(model, X, case_names=["a", "b"])
+    with pytest.raises(ValueError, match="same cases"):
+        make_report(model, X, labels=[1, 2])
+    with pytest.raises(TypeError, match="Clest, GapL1"):
+        make_report(model, X, searches=[3])
+
+
+# Searches
+
+
+def test_searches_have_sections(model, X, searches):
+    summary = summarize(model, X, searches=searches)
+    json.dumps(summary, allow_nan=False)
+    kinds = [section["name"] for section in summary["searches"]]
+    assert kinds == [type(search).__name__ for search in searches]
+    clest, gap, *_ = summary["searches"]
+    assert clest["suggests"] == {"n_clusters": searches[0].n_clusters_}
+    assert f"Clest suggests {searches[0].n_clusters_} cluster" in clest["found"]
+    assert gap["suggests"]["l1_bound"] == searches[1].best_estimator_.l1_bound
+    assert len(clest["table"]["rows"]) == len(searches[0].table_)
+    page = Reader(render(summary))
+    for section in summary["searches"]:
+        assert section["found"] in page.text
+    assert len([a for a in page.all("div") if a.get("role") == "img"]) == 5 + len(searches)
+
+
+def test_one_search_need_not_be_in_a_list(model, X, searches):
+    for search in (searches[0], searches[-1]):
+        assert len(summarize(model, X, searches=search)["searches"]) == 1
+
+
+# How sure
+
+
+@pytest.fixture(scope="module")
+def stable():
+    return sentences.stable()
+
+
+def texts_of(summary):
+    return {point["about"]: point["text"] for point in summary["sure"]["points"]}
+
+
+def test_how_sure_says_what_the_search_found(stable):
+    X, search = stable
+    names = [f"case {i}" for i in range(len(X))]
+    model = search.best_estimator_
+    summary = summarize(model, X, searches=[search], case_names=names)
+    texts = texts_of(summary)
+    doubtful = np.flatnonzero(search.case_stability_ < 0.9)
+    assert texts["Cases"].startswith(f"{len(X) - len(doubtful)} of 90 cases ")
+    for i in doubtful[:5]:
+        assert f"case {i} (" in texts["Cases"]
+    n = np.count_nonzero(search.selection_probabilities_ >= 0.75)
+    assert texts["Features"].startswith(f"{n} of 6 features ")
+    rows = summary["sure"]["clusters"]
+    assert_allclose([row["stability"] for row in rows], search.cluster_stability_)
+    assert [row["size"] for row in rows] == np.bincount(model.labels_).tolist()
+    assert_allclose(summary["cases"]["data"]["stability"], search.case_stability_, atol=1e-3)
+    order = np.argsort(-model.feature_weights_, kind="stable")
+    found = summary["features"]["data"]["probability"]
+    assert_allclose(found, search.selection_probabilities_[order], atol=1e-3)
+
+
+def test_markers_say_how_often_half_samples_find_them(stable):
+    X, search = stable
+    report = make_report(search.best_estimator_, X, searches=[search])
+    first = report.summary["markers"][0]["top"][0]
+    assert first["probability"] == search.selection_probabilities_[int(first["feature"][1:])]
+    page = Reader(report.html).text
+    assert "Selected" in page
+    assert percent(first["probability"]) in page
+
+
+@pytest.mark.parametrize(
+    ("stability", "word"),
+    [(1, "stable"), (0.85, "stable"), (0.84, "fairly stable"), (0.59, "unstable")],
+)
+def test_each_cluster_has_a_word(stable, stability, word):
+    X, search = stable
+    search = copy.copy(search)
+    search.cluster_stability_ = np.full(3, stability)
+    page = make_report(search.best_estimator_, X, searches=search)
+    assert {row["word"] for row in page.summary["sure"]["clusters"]} == {word}
+    assert f"<td>{word}</td>" in page.html
+    assert "Stable: 0.85 or more. Fairly stable: 0.6 or more." in page.html
+
+
+def test_no_section_without_a_stability_search(model, X, searches):
+    report = make_report(model, X, searches=searches[0])
+    assert report.summary["sure"] is None
+    assert 'id="sure"' not in report.html
+    assert "stability" not in report.summary["cases"]["data"]
+
+
+def test_one_cluster_says_what_was_seen():
+    X = np.random.default_rng(1).normal(size=(60, 5))
+    search = search_stability(X)
+    assert search.n_clusters_ == 1
+    report = make_report(search.best_estimator_, X, searches=search)
+    texts = texts_of(report.summary)
+    assert texts["How many clusters"].startswith("No clusters were found.")
+    for row in search.table_.itertuples():
+        assert f"{row.stability:.2f} with {row.n_clusters}" in texts["How many clusters"]
+    assert report.summary["sure"]["clusters"] == []
+    assert 'id="sure"' in report.html
+
+
+def test_a_search_about_other_clusters_says_nothing_of_these(stable):
+    X, search = stable
+    summary = summarize(fit(X, 2), X, searches=search)
+    assert "another model, of 2 clusters" in texts_of(summary)["Another model"]
+    assert summary["sure"]["clusters"] == []
+    assert "stability" not in summary["cases"]["data"]
+
+
+def test_cases_that_were_not_searched_on_are_missing(stable):
+    X, _ = stable
+    search = search_stability(X, max_samples=60)
+    summary = summarize(search.best_estimator_, X, searches=search)
+    stability = np.array(summary["cases"]["data"]["stability"], float)
+    assert_array_equal(np.flatnonzero(~np.isnan(stability)), search.samples_used_)
+    assert "The other 30 cases were not searched on." in texts_of(summary)["Cases"]
+
+
+def test_too_few_cases_for_half_samples():
+    X = make_data(60)[::12]
+    search = Stability(RobustSparseKMeans(), progress=False, random_state=0).fit(X)
+    report = make_report(search.best_estimator_, X, searches=search)
+    assert "too few cases" in texts_of(report.summary)["How many clusters"]
+
+
+def test_names_of_doubtful_cases_are_harmless(stable):
+    X, search = stable
+    search = copy.copy(search)
+    search.case_stability_ = np.where(np.arange(len(X)) < len(NASTY), 0.5, 1.0)
+    names = [*NASTY.values(), *(f"c{i}" for i in range(len(X) - len(NASTY)))]
+    page = make_report(search.best_estimator_, X, searches=search, case_names=names).html
+    section = page[page.index('id="sure"') : page.index('id="groups"')]
+    assert "&lt;script&gt;alert(1)" in section
+    assert "<script" not in section
+    assert "\u202e" not in section
+
+
+def test_search_that_suggests_otherwise(searches):
+    data = make_simulation(model=1, random_state=0).data
+    model = fit(data, 2, l1_bound=6, trim=0.05)
+    advice = summarize(model, data, searches=searches[:1])["advice"]
+    assert any("Clest suggests n_clusters=3" in item["text"] for item in advice)
+
+
+# Advice
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_each_advice_has_two_lines_at_a_terminal(changes):
+    (item,) = advise(facts(**changes), OPTIONS)
+    for name in OPTIONS:
+        assert name not in re.sub("--l1-bound|--clusters|--trim|trims|trimmed", "", item["brief"])
+    assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
+
+
+def test_advice_that_was_followed_is_not_repeated():
+    standardized = {"ColumnStandardizer()": ""}
+    assert advise(facts(data__spreads=UNITS), standardized) == []
+    (item,) = advise(facts(data__spreads=WIDE, result__top_share=0.97), standardized)
+    assert "leave it out" in item["text"]
+    said = advise(facts(searches=[], result__silhouette=0.1))
+    assert [item["about"] for item in said] == ["Clusters overlap"]  # names Stability already
+
+
+def test_every_kind_of_warning_is_advice_in_two_lines():
+    for kind in KINDS:
+        said = f"12 cases have few cells: {'word ' * 100}"
+        (item,) = advise(facts(warnings=[said], warning_kinds=[kind]))
+        assert item["text"].startswith("12 cases have few cells: word word")
+        if kind in ("hardly observed cases", "unobserved features"):  # how many, and what to do
+            assert item["brief"].startswith("12 cases have few cells; leave them out")
+        assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
+
+
+def test_the_most_important_advice_comes_first():
+    made = facts(data__spreads=UNITS, result__n_outliers=0, result__n_selected=50)
+    found = [item["about"] for item in advise(made)]
+    assert found == ["Units differ", "Fewer outliers than trimmed", "Every feature has weight"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"result__l1_bound": None},  # no sparsity was asked for
+        {"result__n_units": 1, "result__l1_bound": 1.0, "result__top_share": 1.0},
+        {"result__n_trim": 0, "result__n_outliers": 2},
+        {"result__n_outliers": 8},
+        {"result__n_outliers": 14, "result__trim_given": False},
+        {"result__n_selected": 50, "result__n_different": 50, "result__n_enough": 50},
+        {"data__n_blind": 1},
+        {"data__spreads": {"largest": "a", "small": "b", "ratio": 99.0}},
+        {"clusters": clusters(70, 30)},
+        {"clusters": clusters(60, 40, 0)},  # an empty one is warned of by the fit
+        {"searches": [SEARCHED, {"name": "GapL1", "suggests": {"l1_bound": 3.2}}]},
+        {"searches": [SEARCHED, {"name": "GridSearch", "suggests": {"trim": 0.06}}]},
+    ],
+)
+def test_no_advice_without_need(changes):
+    assert advise(facts(**changes)) == []
+
+
+def test_advice_of_real_fits(X):
+    unsettled = fit(make_simulation(model=1, random_state=0).data, max_iter=1)
+    assert unsettled.warnings_
+    data = make_simulation(model=1, random_state=0).data
+    abouts = [item["about"] for item in summarize(unsettled, data)["advice"]]
+    assert "Not converged" in abouts
+    loose = fit(X, l1_bound=100)
+    assert "No sparsity" in [item["about"] for item in summarize(loose, X)["advice"]]
+
+
+# The page
+
+
+@pytest.fixture(scope="module")
+def page(model, X, searches):
+    return make_report(model, X, searches=searches, labels=np.repeat(["a", "b", "c"], 20)).html
+
+
+def test_page_says_what_the_summary_says(page, summary):
+    reader = Reader(page)
+    assert summary["headline"] in reader.text
+    for sentence in summary["meaning"]:
+        assert sentence in reader.text
+    assert "RobustSparseKMeans(3, trim=0.1, l1_bound=1.4, random_state=0)" in reader.text
+
+
+def test_page_is_the_same_every_time(model, X):
+    assert make_report(model, X).html == make_report(model, X).html
+
+
+def test_page_is_accessible(page):
+    reader = Reader(page)
+    assert reader.all("html")[0]["lang"] == "en"
+    assert len(reader.all("main")) == len(reader.all("h1")) == len(reader.all("footer")) == 1
+    levels = [int(tag[1]) for tag, _ in reader.elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for link in reader.all("a"):
+        assert link["href"][1:] in ids
+    for _, attributes in reader.elements:
+        for name in ("aria-labelledby", "for"):
+            assert attributes.get(name) in (None, *ids)
+    assert len(reader.all("caption")) == len(reader.all("table"))
+    assert all(a.get("aria-label") for a in reader.all("div") if a.get("role") == "img")
+    assert {a["for"] for a in reader.all("label")} == {a["id"] for a in reader.all("input")}
+
+
+def test_page_fetches_nothing(page):
+    reader = Reader(page)
+    for tag, attributes in reader.elements:
+        assert "src" not in attributes
+        if "href" in attributes:
+            assert attributes["href"].startswith("#"), (tag, attributes)
+        assert not any(name.startswith("on") for name in attributes)
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base", "form")
+    policy = {a.get("http-equiv"): a.get("content") for a in reader.all("meta")}[
+        "Content-Security-Policy"
+    ]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe-eval" not in policy
+    assert re.search(r"script-src ('sha256-[\w+/=]+' ?){2};", policy)
+    own = page.replace(make_scripts()["vega"], "")
+    assert not re.findall(r"https?://|url\(|@import", own)
+
+
+def make_scripts():
+    return {"vega": vega_script(), "page": (TEMPLATES / "page.js").read_text("utf-8")}
+
+
+def test_scripts_cannot_end_early():
+    for script in make_scripts().values():
+        assert "</script" not in script.lower()
+        assert "<!--" not in script
+        assert "\r" not in script
+
+
+@pytest.mark.parametrize("place", ["cases", "features", "title", "labels", "run"])
+def test_names_are_harmless(place):
+    names = list(NASTY.values())
+    X = make_data(42, len(names))
+    table = pd.DataFrame(X, columns=[f"f{j}" for j in range(len(names))])
+    given = {}
+    if place == "features":
+        table.columns = pd.Index(names, dtype=object)  # text of Arrow holds no half characters
+    if place == "cases":
+        given["case_names"] = names * 3
+    if place == "labels":
+        given["labels"] = names * 3
+    if place == "title":
+        given["title"] = " ".join(names)
+    if place == "run":
+        given["run"] = {name: name for name in names}
+    page = make_report(fit(table, l1_bound=3.5), table, **given).html
+    page.encode("utf-8")
+    reader, plain = Reader(page), Reader(make_report(fit(X), X).html)
+    # Nothing that was given became an element or an attribute.
+    assert {tag for tag, _ in reader.elements} <= {tag for tag, _ in plain.elements} | {
+        "code",
+        "strong",
+    }
+    assert len(reader.all("script")) == 5
+    assert not any(n.startswith("on") for _, a in reader.elements for n in a)
+    assert "55433" not in reader.text
+    for index in ("chart-data", "table-data"):
+        (text,) = re.findall(rf'id="{index}">(.*?)</script>', page, flags=re.S)
+        assert "<" not in text
+        json.loads(text)
+    assert max(map(len, re.findall(r"a+", page.replace(make_scripts()["vega"], "")))) <= 2000
+
+
+def test_names_are_shown_as_they_are():
+    X = pd.DataFrame(make_data(), columns=["<b>", "שלום", "{{7*7}}", "🧬", "=cmd()", "a&b"])
+    report = make_report(fit(X, l1_bound=2.4), X)
+    assert set(report.summary["features"]["data"]["feature"]) == set(X.columns)
+    tables = json.loads(re.findall(r'id="table-data">(.*?)</script>', report.html, flags=re.S)[0])
+    assert set(tables["features"]["data"]["feature"]) == set(X.columns)
+    assert "&lt;b&gt;" in report.html
+
+
+def test_embedded_json_is_json():
+    value = {"</script>": ["<!--", "&amp;", "\u2028", 1.5, None, "🧬"]}
+    text = embedded_json(value)
+    assert json.loads(text) == value
+    assert not set("<>&\u2028") & set(text)
+    with pytest.raises(ValueError, match="Out of range"):
+        embedded_json(float("nan"))
+
+
+def test_templates_escape_by_themselves():
+    for template in TEMPLATES.glob("*.html"):
+        text = template.read_text("utf-8")
+        assert "|safe" not in text.replace(" ", "")
+        assert "autoescape" not in text
+
+
+# Size
+
+
+@pytest.mark.parametrize("long_names", [False, True])
+def test_many_cases_stay_small(long_names):
+    X = make_data(100_000, 50).astype(np.float32)
+    model = fit(X, n_init=1, max_iter=20)
+    names = [f"a sample with a name & a number {i}" for i in range(100_000)] if long_names else None
+    report = make_report(model, X, case_names=names)
+    assert len(report.html.encode()) < 5e6
+    if not long_names:
+        assert len(report.summary["cases"]["data"]["case"]) == 100_000
+    else:
+        held = len(report.summary["cases"]["data"]["case"])
+        assert f"Of 100,000, the table holds the {held:,} cases farthest" in report.html
+
+
+@pytest.mark.parametrize("bound", [10, None])
+def test_many_features_stay_small(bound):
+    X = np.random.default_rng(0).normal(size=(78, 24_000))
+    X[:40, :60] += 2
+    table = pd.DataFrame(X, columns=[f"ENSG{j:011d}" for j in range(24_000)])
+    report = make_report(fit(table, 2, l1_bound=bound, n_init=2), table)
+    assert len(report.html.encode()) < 5e6
+    assert len(report.html.encode()) < 2.2e6
+
+
+def test_usual_page_is_small(page):
+    assert len(page.encode()) < 2e6
+
+
+# Charts
+
+
+def all_specs(model, X, searches):
+    summary = summarize(model, X, searches=searches)
+    return charts_of(summary) + curves_of(summary)
+
+
+def test_specs_are_vega_lite(model, X, searches):
+    import altair as alt
+
+    for chart in all_specs(model, X, searches):
+        frames = {name: pd.DataFrame(columns) for name, columns in chart["data"].items()}
+        datasets = {name: frame.to_dict("records") for name, frame in frames.items()}
+        alt.LayerChart.from_dict({**chart["spec"], "datasets": datasets}, validate=True)
+
+
+def test_specs_compile(model, X, searches):
+    import vl_convert
+
+    for chart in all_specs(model, X, searches):
+        made = vl_convert.vegalite_to_vega(json.dumps(chart["spec"]))
+        titles = [axis.get("title") for axis in made.get("axes", [])]
+        assert any(titles) or chart["id"] == "cells", chart["id"]
+
+
+def test_keys_have_shapes_that_the_page_knows(model, X, searches):
+    known = (TEMPLATES / "macros.html").read_text("utf-8")
+    for chart in all_specs(model, X, searches):
+        for entry in chart["key"]:
+            assert f'"{entry["shape"]}"' in known or entry["shape"] == "line"
+            assert re.fullmatch(r"var\(--\w+\)", entry["color"])
+
+
+@pytest.mark.parametrize("color", PALETTE)
+def test_colors_show_in_the_dark(color):
+    assert contrast(readable_on(DARK_PAPER, color), DARK_PAPER) >= 3
+
+
+def test_text_has_contrast():
+    style = (TEMPLATES / "style.css").read_text("utf-8")
+    blocks = re.findall(r":root \{(.*?)\}", style, flags=re.S)
+    assert len(blocks) == 3
+    found = []
+    for block in blocks:
+        colors = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+        found.append(colors)
+        for paper in ("paper", "raised", "warn", "chosen"):
+            for ink in ("ink", "muted", "accent"):
+                assert contrast(colors[ink], colors[paper]) >= 4.5, (ink, paper)
+        assert contrast(colors["soft"], colors["paper"]) >= 3
+    assert found[0] == found[2]  # print is light
+
+
+# Files and notebooks
+
+
+def test_save_replaces_whole(tmp_path, model, X):
+    report = make_report(model, X)
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    assert report.save(path) == path
+    assert path.read_text("utf-8") == report.html
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x.html"
+    path.write_text("old")
+    with pytest.raises(TypeError), atomic_write(path, "w") as file:
+        file.writelines(["half", None])
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x.html"]
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6, 1e150])
+def test_any_scale(X, factor):
+    summary = summarize(fit(factor * X), factor * X)
+    json.dumps(summary, allow_nan=False)
+    for chart in charts_of(summary):
+        json.dumps(chart, allow_nan=False)
+
+
+@pytest.mark.parametrize("K", [25, 45])
+def test_many_clusters(K):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    summary = summarize(fit(X, K, trim=0, n_init=1), X)
+    assert len(summary["clusters"]) == K
+    assert "center_0" not in summary["features"]["data"]  # a table of so many columns is no use
+    keys = {chart["id"]: len(chart["key"]) for chart in charts_of(summary)}
+    assert keys["clusters"] >= K if K <= 40 else keys["clusters"] <= 1
+    assert keys["silhouettes"] <= 2
+    Reader(render(summary))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links of POSIX")
+def test_permissions_and_links_stay(tmp_path):
+    path, link = tmp_path / "x.html", tmp_path / "link.html"
+    path.write_text("old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    with atomic_write(link, "w") as file:
+        file.write("new")
+    assert path.read_text() == "new"
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    with atomic_write(tmp_path / "new.html", "w") as file:
+        file.write("new")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "new.html").stat().st_mode) == 0o666 & ~mask
+
+
+def test_folder_is_refused(tmp_path, model, X):
+    with pytest.raises(IsADirectoryError, match="Is a directory"):
+        make_report(model, X).save(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no such folder.report\.html"):
+        make_report(model, X).save(tmp_path / "no such folder" / "report.html")
+
+
+def test_notebook_gets_a_frame(model, X):
+    report = make_report(model, X, title='A "title" <b>')
+    frame = report._repr_html_()
+    assert frame.startswith("<iframe ")
+    (attributes,) = (dict(a) for tag, a in Reader(frame).elements if tag == "iframe")
+    assert attributes["srcdoc"] == report.html
+    assert attributes["title"] == 'A "title" <b>'
+    assert html.escape("<script>") in frame
+    assert "3 clusters" in repr(report)
+    assert isinstance(report, Report)
+
+
+@pytest.mark.parametrize("package", ["jinja2", "vl_convert"])
+def test_missing_package_is_named(monkeypatch, package, model, X):
+    from rskc.report import page
+
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.split(".")[0] == package:
+            raise ImportError(f"No module named {name!r}", name=name)
+        return real(name, *args, **kwargs)
+
+    page._templates.cache_clear()
+    vega_script.cache_clear()
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    with pytest.raises(ImportError, match=r'pip install "rskc\[report\]"'):
+        make_report(model, X)
+
+
+# Words
+
+
+def test_sentences_are_those_that_were_reviewed():
+    """After a change: ``python tests/sentences.py``, and read what changed."""
+    assert sentences.written().splitlines() == sentences.KEPT.read_text("utf-8").splitlines()
+
+
+def test_words():
+    assert [number(x) for x in (3.0, 1234567, 0.01234, 1e-9, None, np.nan)] == (
+        ["3", "1,234,567", "0.0123", "1e-09", "–", "–"]
+    )
+    assert [percent(x) for x in (0, 0.001, 0.5, 0.9999, 1)] == [
+        "0%",
+        "0.1%",
+        "50%",
+        "99.9%",
+        "100%",
+    ]
+    assert sentence_list(["a"]) == "a"
+    assert sentence_list(["a", "b"]) == "a and b"
+    assert sentence_list(list("abcde")) == "a, b, c and 2 more"
+    assert plain_numbers([1.23456, np.nan, np.inf]) == [1.235, None, None]
+    assert plain_numbers(np.array([True, False])) == [1, 0]
+
+
+def test_shown_names():
+    assert cleaned("a\n b\x00c") == "a b c"
+    assert cleaned("x" * 10**6) == "x" * 60 + "…" + "x" * 59
+    assert cleaned("abc\u202edef") == "abc def"
+    assert cleaned(("a", 1)) == "('a', 1)"
+    assert cleaned("👩‍🔬") != ""
+
+
+def test_the_script_is_kept_and_mended(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    make = vega_script.__wrapped__
+    script = make()
+    (kept,) = (tmp_path / "rskc").iterdir()
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "made again")
+    assert make() == script
+    kept.write_text(kept.read_text("utf-8")[:-1], "utf-8")
+    assert make() == "made again"
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "rskc").write_text("a file where the folder should be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: "made")
+    assert vega_script.__wrapped__() == "made"

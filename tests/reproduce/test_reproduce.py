@@ -1,0 +1,427 @@
+"""The paper's experiments: what they find, the files they leave, and the command that runs them."""
+
+import gzip
+import io
+import json
+import re
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+from rskc import RobustSparseKMeans
+from rskc.cli._commands import app
+from rskc.datasets import make_masking, make_simulation
+from rskc.metrics import classification_error_rate
+from rskc.reproduce import (
+    EXPERIMENTS,
+    Reproduction,
+    breast_cancer,
+    digits,
+    figure1,
+    masking,
+    simulation,
+)
+from rskc.reproduce.plain import naive_method, plain_method
+from rskc.solver import Problem
+
+REFERENCE = Path(__file__).parents[1] / "reference"
+MODELS = ("clean", "model 1", "model 2")
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_stays_open():
+    yield
+    plt = sys.modules.get("matplotlib.pyplot")
+    assert plt is None or plt.get_fignums() == []
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(app, ["reproduce", *map(str, args)])
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
+    return result
+
+
+def refused(*args):
+    result = run(*args, code=1)
+    assert result.stdout == ""
+    assert result.stderr.startswith("rskc: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def module(name):
+    """A module of rskc.reproduce; the package's attribute of that name may be the function."""
+    return sys.modules[f"rskc.reproduce.{name}"]
+
+
+def tables(found):
+    return list(found.tables.values())
+
+
+# ---- What they find
+
+
+@pytest.fixture(scope="module")
+def masked():
+    return masking(seed=0)
+
+
+def test_masking_misleads_all_but_the_robust_and_sparse(masked):
+    (table,) = tables(masked)
+    table = table.set_index("method")
+    squared = table.filter(like="weight") ** 2
+    for method in ("naive", "sparse"):
+        assert squared.loc[method, ["weight 4", "weight 5"]].sum() > 0.99
+        assert table.loc[method, "CER"] > 0.3
+    assert squared.loc["robust and sparse", ["weight 1", "weight 2"]].sum() > 0.99
+    assert table.loc["robust and sparse", "CER"] <= 0.1
+    assert masked.verdict.startswith("As in the paper")
+
+
+def test_figure_1_has_two_weights():
+    found = figure1()
+    (table,) = tables(found)
+    sparse = table.iloc[-1]
+    assert sparse["weight 1"] > 0
+    assert sparse["weight 2"] > 0
+    assert sparse["others above 0"] == 0
+    assert sparse["CER"] < 0.06
+    assert table["CER"].iloc[0] > 0.2
+    assert found.verdict.startswith("As in the paper")
+    assert "weight to 2 of 1,000 features, the right ones" in found.verdict
+
+
+def test_digits_are_as_good_as_those_of_rskc():
+    found = digits()
+    numbers = tables(found)[0].set_index("what")["rskc"]
+    assert numbers["CER"] <= 0.052
+    assert abs(numbers["features with weight"] - 45) <= 1
+    assert found.verdict.startswith("As good as RSKC")
+
+
+def test_a_verdict_can_be_bad():
+    rows = [{"CER": 0.1, "weight 4": 0.0, "weight 5": 0.0}] * 3
+    assert module("masking")._verdict(rows, 0.1).startswith("Unlike in the paper")
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    return simulation(3, n_jobs=1, progress=False)
+
+
+def test_the_simulation_in_short(simulated):
+    cer, weights, bounds, harder = tables(simulated)
+    assert list(cer["method"]) == ["K", "SK", "TK", "RSK"]
+    cer = cer.set_index("method")
+    assert (cer.loc["RSK", list(MODELS)] <= 0.02).all()
+    assert (cer.loc["SK", ["model 1", "model 2"]] > 0.2).all()
+    assert len(weights) == 6
+    assert weights["non-zero"].str.fullmatch(r"\d+\.\d \(\d+\.\d\d\)").all()
+    assert bounds["non-zero"].is_monotonic_increasing
+    assert (harder["rskc"] <= harder["as published"]).all()
+    assert harder["rskc"].max() < 0.1
+
+
+def test_the_boxplots_are_in_the_order_of_the_paper(simulated):
+    for ax in simulated.figure.axes[3:]:  # all columns share their labels
+        assert [label.get_text() for label in ax.get_xticklabels()] == ["K", "SK", "TK", "RSK"]
+
+
+@pytest.mark.parametrize(("task", "key"), [("_fit_methods", (2, 0)), ("_fit_hard", (1, 0))])
+def test_another_seed_gives_other_data_sets(task, key):
+    one, again, other = (getattr(module("simulation"), task)(seed, key) for seed in (0, 0, 1))
+    assert all(np.array_equal(one[name], again[name]) for name in one)
+    assert not all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.slow
+def test_the_simulation_at_full_length():
+    found = simulation(progress=False)
+    cer, weights, bounds, _ = tables(found)
+    robust = weights[weights.method == "RSK"]
+    means = {c: robust[c].str.split(" ").str[0].astype(float) for c in ("non-zero", "true of 50")}
+    assert ((means["non-zero"] - 49.2).abs() <= 0.5).all()
+    assert means["true of 50"].mean() >= 48.9
+    cer = cer.set_index("method")[list(MODELS)]
+    assert (cer.loc["RSK"] <= np.array([0.0068, 0.0081, 0.0180]) + 1e-4).all()
+    assert (cer.loc["SK", ["model 1", "model 2"]] > 0.2).all()
+    assert abs(bounds.set_index("l1_bound")["non-zero"][6.2] - 49.2) <= 0.5
+    assert found.verdict.startswith("As in the paper")
+
+
+# ---- The method as published, and the naive one
+
+
+def golden(name):
+    record = json.loads(gzip.decompress((REFERENCE / f"{name}.json.gz").read_bytes()))
+    return np.array(record["data"], float), record["K"], record["runs"]
+
+
+@pytest.mark.parametrize("name", ["golden02", "golden15", "golden21"])
+def test_the_plain_method_gives_what_rskc_gives(name):
+    """Its labels are of the iteration after that of its weights: both as in RSKC."""
+    X, K, runs = golden(name)
+    for record in runs:
+        if record["L1"] is None:
+            continue
+        problem = Problem(K, int(record["alpha"] * len(X) + 1e-9), l1_bound=record["L1"])
+        plain = plain_method(X, problem, 100, seed=0)
+        assert_allclose(plain.weights, record["weights"], atol=1e-4)
+        assert classification_error_rate(plain.labels, record["labels"]) == 0
+
+
+@pytest.mark.parametrize("method", [plain_method, naive_method])
+def test_without_trimming_or_noise_all_agree(method):
+    made = make_simulation(random_state=0, n_samples=45, n_features=8, n_informative=8)
+    X = made.data + 5.0 * made.target[:, None] * np.arange(1, 9)
+    model = RobustSparseKMeans(3, trim=0, l1_bound=2.0, random_state=0).fit(X)
+    found = method(X, Problem(3, 0, l1_bound=2.0), 50, seed=0)
+    assert classification_error_rate(found.labels, model.labels_) == 0
+    assert_allclose(found.weights, model.feature_weights_, atol=1e-9)
+
+
+def test_the_plain_method_takes_wide_tables():
+    """So wide that the restarts do not fit into one batch."""
+    X = np.random.default_rng(0).normal(size=(60, 5000))
+    X[:30, :20] += 3
+    found = plain_method(X, Problem(2, 3, l1_bound=4.0), 100, seed=0)
+    assert classification_error_rate(found.labels, np.arange(60) < 30) == 0
+    assert (found.weights[:20] > 0).all()
+
+
+def test_only_the_naive_method_is_misled():
+    data, problem = make_masking(random_state=1), Problem(3, 3, l1_bound=1.4)
+    plain, naive = (f(data.data, problem, 100, seed=0) for f in (plain_method, naive_method))
+    assert (plain.weights[:2] > 0).all()
+    assert (naive.weights[3:] > 0).all()
+    assert (naive.weights[:3] == 0).all()
+
+
+# ---- Breast cancer, on data made up for it
+
+
+N_CASES, N_GENES = 30, 80
+
+
+@pytest.fixture(scope="module")
+def tumours():
+    rng = np.random.default_rng(0)
+    positive = np.arange(N_CASES) % 15 < 8
+    X = rng.normal(size=(N_CASES, N_GENES))
+    X[:, :40] += np.where(positive, 1.5, -1.5)[:, None] * np.resize([1, -1], 40)
+    frame = pd.DataFrame(X.round(4), columns=[f"gene{j}" for j in range(N_GENES)])
+    frame.index = pd.Index([str(i) for i in range(1, N_CASES + 1)], name="sample")
+    return frame, np.where(positive, "pos", "neg")
+
+
+@pytest.fixture
+def files(tumours, tmp_path):
+    data, labels = tmp_path / "tumours.csv", tmp_path / "receptor.csv"
+    tumours[0].to_csv(data)
+    frame = {"row": range(N_CASES), "sample_id": "x", "ER": tumours[1], "age": 50}
+    pd.DataFrame(frame).to_csv(labels, index=False)
+    return data, labels
+
+
+@pytest.fixture(scope="module")
+def cancer(tumours):
+    """From arrays; the command reads data frames."""
+    frame, labels = tumours
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module("breast_cancer"), "NUMBERS", range(2, 4))
+        found = breast_cancer(frame.to_numpy(), list(labels), 0, 2, n_jobs=1, progress=False)
+    return found
+
+
+def test_breast_cancer_beside_the_paper(cancer):
+    errors, genes, silhouettes = tables(cancer)
+    assert list(errors["trimmed"]) == [0, 1, 5, 10]
+    assert list(errors["CER, paper"]) == ["0.10", "0.08", "0.08", "0.06"]
+    assert list(errors["CER"]) == ["0.00"] * 4
+    assert genes["shared"].iloc[0].endswith("= 100%")
+    assert (genes["K, paper's rule"] == 2).all()
+    assert list(silhouettes["mean, paper"]) == ["0.85", "0.79", "0.91", "0.91"]
+    assert (silhouettes.groupby("trimmed")["cases"].sum() == N_CASES).all()
+    assert list(silhouettes["cases"]) == sorted(silhouettes["cases"][:2], reverse=True) * 2
+    assert cancer.title == "Breast cancer: 30 tumours, 80 genes"
+    assert cancer.verdict.startswith("Not all as in the paper")
+
+
+def test_breast_cancer_says_what_it_needs(tumours):
+    with pytest.raises(ValueError, match=r"needs data and labels.*Nature 415"):
+        breast_cancer()
+    with pytest.raises(ValueError, match="30 rows and labels 29"):
+        breast_cancer(tumours[0], tumours[1][1:])
+
+
+# ---- Files
+
+
+def check_files(found, files):
+    names = {file.name for file in files}
+    assert {f"{found.name}{suffix}" for suffix in (".png", ".svg", ".md")} <= names
+    for file in files:
+        CHECKS[file.suffix](found, file.read_bytes())
+    csvs = sorted(file for file in files if file.suffix == ".csv")
+    assert len(csvs) == len(found.tables)
+    for file, table in zip(csvs, found.tables.values(), strict=True):
+        again = pd.read_csv(file)
+        assert list(again.columns) == list(table.columns)
+        assert len(again) == len(table)
+
+
+def check_png(found, content):
+    import matplotlib.image
+
+    assert matplotlib.image.imread(io.BytesIO(content)).ndim == 3
+    assert len(content) < 200_000
+
+
+def check_svg(found, content):
+    assert ET.fromstring(content).tag.endswith("svg")
+
+
+def check_page(found, content):
+    page = content.decode("utf-8")
+    assert page.startswith(f"## {found.title}\n")
+    assert f"]({found.name}.png)" in page
+    for caption, table in found.tables.items():
+        assert f"**{caption}**\n\n| {' | '.join(table.columns)} |\n| ---" in page
+    assert page.endswith(f"{found.verdict}\n")
+    assert re.search(r"\bnan\b", page) is None
+
+
+CHECKS = {
+    ".png": check_png,
+    ".svg": check_svg,
+    ".md": check_page,
+    ".csv": lambda found, content: None,
+}
+
+
+@pytest.mark.parametrize("name", ["masked", "simulated", "cancer"])
+def test_the_files_are_whole(name, request, tmp_path):
+    found = request.getfixturevalue(name)
+    files = found.save(tmp_path / "new" / "folder")
+    assert sorted(files) == sorted((tmp_path / "new" / "folder").iterdir())
+    check_files(found, files)
+
+
+def test_the_same_seed_gives_the_same_bytes(masked, simulated, tmp_path, in_processes):
+    again = simulation(3, n_jobs=2, progress=False)
+    for first, second in [(masked, masking(seed=0)), (simulated, again)]:
+        one, two = first.save(tmp_path / "one"), second.save(tmp_path / "two")
+        for a, b in zip(one, two, strict=True):
+            # Of a figure drawn before, the layout differs in the last digits.
+            assert a.suffix in (".png", ".svg") or a.read_bytes() == b.read_bytes()
+
+
+def test_numbers_are_shown_short_and_kept_long():
+    table = pd.DataFrame({"x": [1 / 3, np.nan, 0.0, 1354.94], "n": [1, 2, 3, 4]})
+    found = Reproduction("any", "Any", None, {"T": table}, "Fine.")
+    rows = [line for line in found.markdown().splitlines() if line.startswith("|")]
+    assert rows[2:] == ["| 0.3333 | 1 |", "|  | 2 |", "| 0 | 3 |", "| 1355 | 4 |"]
+
+
+# ---- The command
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_command_shows_and_writes(here):
+    result = run("masking")
+    assert "As in the paper" in result.stdout
+    assert "weight 5" in result.stdout
+    assert "Warning" not in result.stdout + result.stderr
+    written = {file.name for file in Path("rskc-reproduce").iterdir()}
+    assert written == {"masking.png", "masking.svg", "masking.csv", "masking.md"}
+    for name in written:
+        assert str(Path("rskc-reproduce", name)) in result.stdout
+
+
+def test_the_help_names_the_experiments():
+    told = run("--help").stdout
+    for name in EXPERIMENTS:
+        assert f"{name}:" in told
+
+
+def test_experiments_share_a_folder_but_nothing_is_overwritten(here):
+    Path("all").mkdir()
+    Path("all/figure-1.md").write_text("earlier")
+    run("masking", "--out", "all", "--quiet")
+    assert "--force" in refused("masking", "--out", "all")
+    run("masking", "--out", "all", "--quiet", "--force")
+    assert Path("all/figure-1.md").read_text() == "earlier"
+    Path("file").write_text("mine")
+    assert "is a file" in refused("masking", "--out", "file")
+    assert Path("file").read_text() == "mine"
+
+
+def test_json_and_quiet(here):
+    told = json.loads(run("masking", "--json", "--seed", "3").stdout)
+    assert told["experiment"] == "masking"
+    assert told["seed"] == 3
+    assert all(Path(file).is_file() for file in told["files"])
+    assert next(iter(told["tables"].values()))[0]["method"] == "naive"
+    assert run("masking", "--quiet", "--force").output == ""
+
+
+def test_options_of_other_experiments_are_refused(here):
+    assert "is for simulation, and not for masking" in refused("masking", "--replicates", "5")
+    assert "simulation and breast-cancer" in refused("digits", "--jobs", "1")
+    run("simulation", "--replicates", "1", code=2)
+    run("no-such", code=2)
+    assert list(here.iterdir()) == []
+
+
+def test_a_checkpoint_is_resumed_and_may_grow(here, monkeypatch):
+    quick = ("--jobs", "1", "--quiet", "--checkpoint", "done.db")
+    run("simulation", "--replicates", "2", "--out", "two", *quick)
+    calls = []
+    for name in ("_fit_methods", "_count_features", "_fit_hard"):
+        whole = getattr(module("simulation"), name)
+
+        def counted(seed, key, whole=whole):
+            calls.append(key)
+            return whole(seed, key)
+
+        monkeypatch.setattr(module("simulation"), name, counted)
+    run("simulation", "--replicates", "2", "--out", "again", *quick)
+    assert calls == []
+    for file in Path("two").glob("*.csv"):
+        assert file.read_bytes() == Path("again", file.name).read_bytes()
+    run("simulation", "--replicates", "3", "--out", "three", *quick)
+    assert sorted(calls) == [(0, 2), (0, 2), (1, 2), (1, 2), (2,), (2, 2), (2, 2), (3, 2)]
+    assert "seed" in refused("simulation", "--replicates", "2", "--seed", "1", *quick)
+
+
+def test_breast_cancer_from_files(here, files, monkeypatch):
+    monkeypatch.setattr(module("breast_cancer"), "NUMBERS", range(2, 3))
+    data, labels = files
+    result = run("breast-cancer", "--data", data, "--labels", labels, "--jobs", 1)
+    assert "Breast cancer: 30 tumours, 80 genes" in result.stdout
+    assert len(list(Path("rskc-reproduce").glob("breast-cancer-?.csv"))) == 3
+
+
+def test_breast_cancer_without_what_it_needs(here, files):
+    data, labels = files
+    told = refused("breast-cancer")
+    for words in ("--data", "--labels", "van 't Veer", "Nature 415", "ER (pos or neg)"):
+        assert words in told
+    given = ("breast-cancer", "--data", data, "--labels", labels)
+    told = refused(*given, "--label-column", "receptor")
+    assert "no column 'receptor'" in told
+    assert "'sample_id', 'ER', 'age'" in told
+    assert "'patient'" in refused(*given, "--id-column", "patient")
+    assert "no such file" in refused("breast-cancer", "--data", data, "--labels", "none.csv")
+    assert not Path("rskc-reproduce").exists()

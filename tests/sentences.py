@@ -1,0 +1,260 @@
+"""The sentences of reports: several results, and all that their pages say of them.
+
+``python tests/sentences.py`` rewrites ``sentences.txt``; read the difference as a reader of a page
+would before it is committed.
+"""
+
+import copy
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rskc import RobustSparseKMeans
+from rskc.report import summarize
+from rskc.report._charts import charts_of
+from rskc.report._prose import advise
+from rskc.report._searches import curves_of
+from rskc.selection import Stability
+
+KEPT = Path(__file__).with_name("sentences.txt")
+
+
+def make_data(n=60, p=6):
+    """Three clusters in two of the features, an outlying case, and one outlying in noise."""
+    X = np.random.default_rng(0).normal(size=(n, p))
+    X[: n // 3, :2] += 8
+    X[-n // 3 :, :2] -= 8
+    X[3, 0], X[n - 5, 4] = 60, 40
+    return X
+
+
+def fit(X, K=3, sample_weight=None, **params):
+    params = {"l1_bound": 1.4, "random_state": 0, "trim": 0.1} | params
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return RobustSparseKMeans(K, **params).fit(X, sample_weight=sample_weight)
+
+
+def search_stability(X, numbers=(2, 3), **how):
+    how = {"n_splits": 3, "n_references": 4, "random_state": 0, "n_jobs": 1, **how}
+    model = RobustSparseKMeans(n_init=5, random_state=0)
+    return Stability(model, list(numbers), progress=False, **how).fit(X)
+
+
+@cache
+def stable():
+    """Return a table with cases between the clusters, and a search."""
+    X = make_data(90)
+    X[::15, :2] *= 0.5
+    return X, search_stability(X)
+
+
+# Numbers that call for no advice, and changes to them
+
+
+UNITS = {"largest": "salary", "small": "height", "ratio": 12345.0}
+WIDE = {"largest": "x1", "small": "height", "ratio": 4.0}
+SEARCHED = {"name": "Stability", "suggests": {"n_clusters": 2}, "table": {"rows": [["2"]]}}
+NONE = SEARCHED | {"suggests": {"n_clusters": 1}}
+
+
+def facts(**changes):
+    """Numbers that call for no advice, and changes to them: ``result__n_trim=3`` and the like."""
+    made = {
+        "data": {"n_cases": 100, "n_features": 50, "n_missing": 0, "share_missing": 0.0}
+        | {"n_blind": 0, "n_empty": 0, "n_infinite": 0, "spreads": None, "skewness": 0.0},
+        "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
+        | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4, "n_units": 50}
+        | {"n_different": None, "n_enough": None, "trim_given": True, "automatic": False},
+        "clusters": [
+            {"cluster": 0, "size": 60, "silhouette": 0.6},
+            {"cluster": 1, "size": 40, "silhouette": 0.6},
+        ],
+        "warnings": [],
+        "warning_kinds": [],
+        "searches": [SEARCHED],
+        "stability": None,
+    }
+    made = copy.deepcopy(made)
+    for name, value in changes.items():
+        part, _, key = name.partition("__")
+        if key:
+            made[part][key] = value
+        else:
+            made[part] = value
+    made["result"]["outlier_share"] = made["result"]["n_outliers"] / made["data"]["n_cases"]
+    return made
+
+
+def clusters(*sizes, silhouette=0.6):
+    return [{"cluster": k, "size": s, "silhouette": silhouette} for k, s in enumerate(sizes)]
+
+
+ONE = {"result__n_clusters": 1, "clusters": clusters(100)}
+CHANGES = [
+    {"warnings": ["Not converged; raise it."], "warning_kinds": ["not converged"]},
+    {"warnings": ["Of an old file."], "warning_kinds": [""]},
+    {**ONE, "searches": []},
+    {**ONE, "searches": [NONE]},
+    {**ONE, "searches": [NONE | {"table": {"rows": []}}]},
+    {"searches": []},
+    {"result__n_selected": 50},
+    {"result__n_different": 0, "result__n_enough": 1},
+    {"result__n_selected": 50, "result__n_different": 50, "result__n_enough": 7},
+    {"clusters": clusters(97, 3)},
+    {"clusters": clusters(99, 1)},
+    {"result__l1_bound": 50**0.5},
+    {"result__l1_bound": 1.0, "result__top_share": 1.0},
+    {"result__top_share": 0.97},
+    {"result__top_share": 0.97, "data__spreads": WIDE},
+    {"result__l1_bound": 1.0, "result__top_share": 1.0, "result__automatic": True},
+    {"result__silhouette": 0.1},
+    {"clusters": clusters(50, 50, silhouette=0.1)},
+    {"result__n_outliers": 14},
+    {"result__n_outliers": 15, "result__n_trim": 15},
+    {"stability": [0.9, 0.4]},
+    {**ONE, "searches": [SEARCHED | {"suggests": {}, "n_slices": 3}]},
+    {"result__n_outliers": 1},
+    {"result__n_outliers": 0},
+    {"data__share_missing": 0.5},
+    {"data__n_blind": 4},
+    {"data__n_blind": 4, "data__n_empty": 4},
+    {"data__n_infinite": 1},
+    {"data__spreads": UNITS},
+    {"data__spreads": UNITS, "result__top_share": 0.97},
+    {"data__skewness": 0.3},
+    {"searches": [SEARCHED | {"name": "Clest", "suggests": {"n_clusters": 4}}]},
+    {"searches": [SEARCHED, {"name": "GapL1", "suggests": {"l1_bound": 5.0}}]},
+]
+OPTIONS = {
+    "trim": "--trim",
+    "l1_bound": "--l1-bound",
+    "n_clusters": "--clusters",
+    "Stability": "rskc select-k",
+    "Clest": "rskc select-k --method clest",
+    "GapL1": "rskc select-l1",
+}
+
+
+# Results
+
+
+def with_outliers():
+    X = make_data()
+    return summarize(fit(X), X, labels=np.repeat(["a", "b", "c"], 20))
+
+
+def of_customers():
+    rng = np.random.default_rng(0)
+    is_big = np.arange(100) < 40
+    table = pd.DataFrame(
+        {
+            "annual spend": np.where(is_big, 84.0, 12.0) + rng.normal(0, 0.9, 100),
+            "returns": np.where(is_big, 0.2, 3.0) + rng.normal(0, 0.1, 100),
+            "city": np.where(is_big, "Vienna", "Graz"),
+        },
+        index=[f"customer {i}" for i in range(100)],
+    )
+    units = {"annual spend": (0.0, 100.0), "returns": (0.0, 10.0)}
+    return summarize(fit(table, 2, l1_bound=None), table, units=units)
+
+
+def with_outlying_cells():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 30))
+    X[:, :10] += 4.0 * (np.arange(80)[:, None] % 2)
+    X.flat[rng.choice(80 * 30, 40, replace=False)] += 20.0
+    table = pd.DataFrame(X, columns=[f"gene {j}" for j in range(30)])
+    return summarize(RobustSparseKMeans(2, random_state=0).fit(table), table)
+
+
+def of_a_search():
+    X, search = stable()
+    return summarize(search.best_estimator_, X, searches=search)
+
+
+def of_a_gradient():
+    X, search = stable()
+    search = copy.copy(search)
+    search.n_clusters_, search.n_slices_ = 1, 3
+    search.table_ = search.table_.assign(chosen=False, p_value=0.4)
+    search.best_estimator_ = fit(X, 1)
+    return summarize(search.best_estimator_, X, searches=search)
+
+
+def with_weights():
+    X = make_data()
+    return summarize(fit(X, sample_weight=np.arange(60) % 4), X)
+
+
+def with_missing_cells():
+    X = make_data()
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    X[7] = np.nan
+    return summarize(fit(X, trim=0.05), X)
+
+
+def of_one_cluster():
+    X = make_data()
+    return summarize(fit(X, 1, l1_bound=None), X)
+
+
+RESULTS = {
+    "Three clusters, with outliers and known classes": with_outliers,
+    "Two clusters, in units and with a category": of_customers,
+    "Outlying cells": with_outlying_cells,
+    "A stability search": of_a_search,
+    "A gradient": of_a_gradient,
+    "Case weights": with_weights,
+    "Missing cells": with_missing_cells,
+    "One cluster": of_one_cluster,
+}
+
+
+def lines_of(summary) -> Iterator[str]:
+    """Yield what the page says, one fact per line."""
+    yield summary["headline"]
+    yield from summary["meaning"]
+    for item in summary["advice"]:
+        yield f"{'ALARM' if item['alarm'] else 'advice'} {item['about']}: {item['text']}"
+    for row, group in zip(summary["clusters"], summary["markers"], strict=True):
+        yield f"cluster {row['cluster']}, {row['name']}: {row['sentence']}"
+        for marker in group["top"][:2]:
+            yield f"  marker {marker['feature']}: {marker['words']}"
+    if summary["sure"]:
+        for point in summary["sure"]["points"]:
+            yield f"sure, {point['about']}: {point['text']}"
+        for row in summary["sure"]["clusters"]:
+            yield f"  cluster {row['cluster']} is {row['word']}"
+        yield f"  {summary['sure']['key']}"
+    for section in summary["searches"]:
+        yield f"search: {section['found']}"
+    for chart in charts_of(summary) + curves_of(summary):
+        yield f"chart {chart['title']}: {chart['caption']}"
+        yield f"  in words: {chart['alt']}"
+        yield from (f"  key: {entry['label']}" for entry in chart["key"] if "cluster" not in entry)
+        yield from (f"  note: {note}" for note in chart["notes"])
+
+
+def written() -> str:
+    """Return all sentences."""
+    parts, known = [], set()
+    for title, make in RESULTS.items():
+        new = [line for line in lines_of(make()) if line not in known]
+        known.update(line for line in new if line.startswith("chart "))
+        parts += [f"# {title}", "", *new, ""]
+    parts += ["# Advice, in Python and at a terminal", ""]
+    for changes in CHANGES:
+        for item in advise(facts(**changes)):
+            parts.append(f"{item['about']}: {item['text']}")
+        parts += [f"  {item['brief']}" for item in advise(facts(**changes), OPTIONS)]
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    KEPT.write_text(written(), "utf-8")
+    print(f"{KEPT} has {len(KEPT.read_text('utf-8').splitlines())} lines; read what changed.")
