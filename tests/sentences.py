@@ -56,7 +56,13 @@ def stable():
 # Numbers that call for no advice, and changes to them
 
 
-UNITS = {"largest": "salary", "small": "height", "ratio": 12345.0}
+UNITS = {
+    "warnings": [
+        "salary spreads 12,000 times as far as height: the weight of a feature follows its "
+        "variance, so if units differ, prepare the features first, by Preparer() in a pipeline."
+    ],
+    "warning_kinds": ["units differ"],
+}
 WIDE = {"largest": "x1", "small": "height", "ratio": 4.0}
 SEARCHED = {"name": "Stability", "suggests": {"n_clusters": 2}, "table": {"rows": [["2"]]}}
 NONE = SEARCHED | {"suggests": {"n_clusters": 1}}
@@ -124,8 +130,8 @@ CHANGES = [
     {"data__n_blind": 4},
     {"data__n_blind": 4, "data__n_empty": 4},
     {"data__n_infinite": 1},
-    {"data__spreads": UNITS},
-    {"data__spreads": UNITS, "result__top_share": 0.97},
+    UNITS,
+    UNITS | {"result__top_share": 0.97},
     {"data__skewness": 0.3},
     {"searches": [SEARCHED | {"name": "Clest", "suggests": {"n_clusters": 4}}]},
     {"searches": [SEARCHED, {"name": "GapL1", "suggests": {"l1_bound": 5.0}}]},

@@ -529,6 +529,7 @@ def test_outlying_cases_cost_little(kind):
     assert outlying <= 0.03 or kind != "shared_cell"
 
 
+@pytest.mark.filterwarnings("ignore:.* times as far as")
 def test_far_clusters_in_a_column_that_is_mostly_constant():
     rng = np.random.default_rng(0)
     cases = rng.normal(0, 1e-3, (1000, 3))
@@ -547,6 +548,7 @@ def test_close_clusters_far_away_in_single_precision():
     assert sorted(np.bincount(model.labels_)) == [50, 50, 200]
 
 
+@pytest.mark.filterwarnings("ignore:.* times as far as")
 def test_columns_of_very_different_scale():
     rng = np.random.default_rng(0)
     cases = (rng.normal(0, 1, (100, 3)) + 8 * (np.arange(100) < 50)[:, None]) * [1, 1, 1e25]

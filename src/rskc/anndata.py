@@ -13,13 +13,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from rskc.estimator import RobustSparseKMeans
+from rskc.exceptions import warn_user
 from rskc.inputs.arrays import NamedMatrix, model_to_numpy
 from rskc.inputs.validation import check_choice
 from rskc.markers import MarkerEffects, effects_between, regular_clusters
@@ -236,7 +236,7 @@ def _own(adata: Any, copy: bool) -> Any:
     if copy:
         return adata.copy()
     if adata.is_view:  # as scanpy does: results cannot be added to a view
-        warnings.warn("adata is a view; it is made a copy of its own.", UserWarning, stacklevel=3)
+        warn_user("adata is a view; it is made a copy of its own.")
         adata._init_as_actual(adata.copy())
     return adata
 

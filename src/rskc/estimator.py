@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 import rskc.model.fitting as fitting
+from rskc.exceptions import warn_user
 from rskc.inputs.arrays import model_to_numpy, to_numpy, to_numpy_pair
 from rskc.markers import LEAST_EFFECT, marker_effects, markers_frame
 from rskc.model.prediction import PredictionMixin
@@ -308,7 +308,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self : RobustSparseKMeans
         """
         for warning in fitting.fit(self, X, sample_weight=sample_weight):
-            warnings.warn(warning, stacklevel=2)
+            warn_user(warning)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:

@@ -6,6 +6,8 @@ one to expect, ValueError and UserWarning, with fields.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +16,8 @@ from rskc.utils.wording import shortened
 
 LONGEST_VALUE = 200
 NO_OTHER_NAMES: Mapping[str, str] = MappingProxyType({})
+# A call may pass through these on its way from the user's line to ours.
+ON_THE_WAY = ("rskc", "sklearn", "joblib")
 
 
 class Phrased(Exception):
@@ -101,6 +105,17 @@ class KnownNames(dict):
 
     def __missing__(self, name: str) -> str:
         return name
+
+
+def warn_user(warning: Warning | str) -> None:
+    """Warn at the line that called rskc, however many functions of its own lie between."""
+    frame, level = sys._getframe(1), 2
+    while (
+        frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] in ON_THE_WAY
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)
 
 
 def _again(kind: type[Phrased], fields: dict[str, Any], args: tuple) -> Phrased:

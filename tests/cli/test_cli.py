@@ -920,3 +920,36 @@ def test_half_samples_are_columns_where_they_chose_the_clusters(here, few_repeat
     assert "stability" not in labels("given")
     assert "selection_probability" not in labels("given", "features.csv")
     assert 'id="sure"' not in Path("given/report.html").read_text("utf-8")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="permissions and links of POSIX")
+def test_a_file_whose_name_is_no_utf_8(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, out = os.fsdecode(b"t\xff.csv"), os.fsdecode(b"o\xff")
+    clustered().to_csv(table, index=False)
+    for words in (["fit", table, "-k", "2", "-o", out, "--title", out], ["predict", out, table]):
+        done = subprocess.run([sys.executable, "-m", "rskc", *words], capture_output=True)
+        assert done.returncode == 0, done.stderr
+    run("predict", out, table, "-o", os.fsdecode(b"l\xff.csv"), "--quiet")
+    assert len(labels(".", os.fsdecode(b"l\xff.csv"))) == len(clustered())
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_too_little_memory_is_said_with_a_remedy(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    clustered().to_csv("t.csv", index=False)
+    run("fit", "t.csv", "-k", 2, "--no-report", "-o", "o")
+
+    def fail(*_args, **_kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr("rskc.files.read_table", fail)
+    words = {"fit": ("t.csv", "-k", 2, "-o", "p"), "predict": ("o", "t.csv")}[command]
+    told = refused(command, *words)
+    assert "not enough memory" in told
+    assert "--engine dask" in told
+
+
+def clustered():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(rng.normal(size=(40, 3)) + 8 * (np.arange(40) % 2)[:, None])

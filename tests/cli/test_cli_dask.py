@@ -15,7 +15,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from commands import refused, run
-from rskc.cli import _blocks, _work
+from rskc import load
+from rskc.cli import _blocks, _where
 from rskc.cli._results import Counts
 from rskc.files import TableError, _parquet, blocks, open_blocks, read_model, read_table
 
@@ -82,6 +83,11 @@ def assert_same_results(folder, other):
     same = ("n_cases", "n_features", "n_missing", "id_column", "dropped", "constant", "empty")
     assert [found["table"][name] for name in same] == [known["table"][name] for name in same]
     assert found["notes"] == known["notes"]
+
+
+def joined(text):
+    """Return what a terminal shows as one line."""
+    return " ".join(text.split())
 
 
 # ---- fit
@@ -174,6 +180,62 @@ def test_columns_as_in_memory(here, frame):
     assert "group" in run("fit", "big", *how).stderr
     assert_same_results("big-rskc", "whole-rskc")
     assert list(pd.read_csv("big-rskc/labels.csv").case) == list(frame.patient)
+
+
+def with_text(frame):
+    """The table with categories, of which some are in later files only, and text of many values."""
+    rng = np.random.default_rng(1)
+    color = np.array(["red", " green", "blue", "NA"])[rng.integers(0, 4, N)].astype(object)
+    color[:60], color[::11] = "red", None
+    return frame.assign(
+        color=color,
+        flag=rng.random(N) < 0.3,
+        kind=pd.Categorical(np.array(list("xyz"))[np.arange(N) % 3]),
+        street=[f"s{i % 50}" for i in range(N)],
+        ward=rng.integers(1, 4, N),
+    )
+
+
+def test_text_columns_as_in_memory(here, frame):
+    whole = with_text(frame)
+    whole.to_parquet("whole.parquet", index=False, row_group_size=100)
+    for k in range(12):
+        whole.iloc[20 * k : 20 * (k + 1)].to_parquet(f"big/part.{k}.parquet", index=False)
+    asked = (*FIT, "--categorical", "ward", "--missing", "3", "--no-report")
+    run("fit", "whole.parquet", *asked, "--engine", "memory")
+    for name in ("big", "whole.parquet"):
+        told = run("fit", name, *asked, "--engine", "dask", "--out", "blocks", "--force").stderr
+        known = (Path(folder, "labels.csv").read_bytes() for folder in ("blocks", "whole-rskc"))
+        assert len(set(known)) == 1
+        found, expected = (load(f"{each}/model.rskc") for each in ("blocks", "whole-rskc"))
+        assert found.encoder_.columns_ == expected.encoder_.columns_
+        assert_allclose(found.feature_weights_, expected.feature_weights_, atol=1e-9)
+        assert found.n_missing_ == expected.n_missing_
+        assert "Column 'color' was read as 3 categories: blue, green, red" in joined(told)
+        assert "'street' (text with more than 30 values)" in joined(told)
+    run("predict", "blocks", "big", "--out", "new.csv")
+    pd.testing.assert_series_equal(
+        pd.read_csv("new.csv").cluster, pd.read_csv("blocks/labels.csv").cluster
+    )
+
+
+def test_a_sample_of_text_columns_is_shown(here, frame, few):
+    with_text(frame).to_parquet("text.parquet", index=False)
+    told = joined(run("fit", "text.parquet", *FIT, "--engine", "dask").stderr)
+    assert "Column 'color' was read as 3 categories: blue, green, red." in told  # no count of holes
+    assert Path("text-rskc/report.html").stat().st_size > 10_000
+
+
+def test_categories_that_blocks_cannot_hold(here, frame, monkeypatch):
+    monkeypatch.setattr("rskc.files.blocks.MOST_IN_BLOCKS", 5)
+    with_text(frame).to_parquet("big/part.0.parquet", index=False)
+    for k in range(1, 12):
+        Path(f"big/part.{k}.parquet").unlink()
+    told = refused("fit", "big", *FIT, "--categorical", "street")
+    assert "column 'street' has more than 5 categories; leave it out by --drop" in told
+    np.save("m.npy", np.zeros((5, 2)))
+    told = refused("fit", "m.npy", "-k", "2", "--categorical", "x1", "--engine", "dask")
+    assert "cannot be categories in blocks; use --engine memory" in told
 
 
 def test_cases_without_names_are_numbered(here, frame):
@@ -339,7 +401,8 @@ def test_what_is_wrong_with_a_folder(here, frame):
     assert "no such file or folder; perhaps 'big'" in refused(
         "fit", "bug", "-k", "3", "--engine", "dask"
     )
-    assert "'group' (text, such as 'a'" in refused("fit", "big", "-k", "3", "--use-column", "group")
+    refusing = ("--use-column", "group", "--text-columns", "refuse")
+    assert "'group' (text, such as 'a'" in refused("fit", "big", "-k", "3", *refusing)
     assert "no column 'x'" in refused("fit", "big", *FIT, "--id-column", "x")
     Path("table.csv").write_text("a,b\n1,2\n")
     assert "--engine memory" in refused("fit", "table.csv", "-k", "3", "--engine", "dask")
@@ -413,7 +476,7 @@ def test_without_dask_one_sentence(here, monkeypatch):
 def test_large_files_are_read_in_blocks(here, frame, monkeypatch, name):
     np.save("matrix.npy", frame.drop(columns=["patient", "group"]).to_numpy())
     how = () if name == "matrix.npy" else ("--label-column", "group")
-    monkeypatch.setattr(_work, "free_memory", lambda: 2 * N * 8 * 8 - 2)
+    monkeypatch.setattr(_where, "free_memory", lambda: 2 * N * 8 * 8 - 2)
     common = ("fit", name, "-k", "3", *how, "--no-report", "--quiet")
     run(*common, "--out", "blocks")
     run(*common, "--out", "memory", "--engine", "memory")
@@ -461,7 +524,7 @@ def test_a_table_larger_than_the_memory_is_read_in_blocks(here, frame):
 
 
 def test_memory_does_not_raise_what_is_free(here, monkeypatch):
-    monkeypatch.setattr(_work, "free_memory", lambda: N * 10 * 8)
+    monkeypatch.setattr(_where, "free_memory", lambda: N * 10 * 8)
     run("fit", "whole.parquet", *QUICK, "--memory", "1GB")
     assert json.loads(Path("whole-rskc/summary.json").read_text())["table"]["sha256"] is None
 
@@ -512,7 +575,7 @@ def test_blocks_of_a_row_group_are_read_in_any_order_and_by_any_thread(here, fra
         every = np.arange(len(table.pieces))
         for numbers in (every, every[::-1], rng.permutation(every)):
             pieces = [table.pieces[i] for i in numbers]
-            for piece, found in zip(pieces, pool.map(table.read_numbers, pieces), strict=True):
+            for piece, found in zip(pieces, pool.map(table.read_features, pieces), strict=True):
                 assert_array_equal(found, whole[piece.first : piece.first + piece.n_cases])
 
 
@@ -524,18 +587,18 @@ def test_blocks_in_order_decode_a_row_group_once(here, frame, monkeypatch):
     frame.to_parquet("groups.parquet", index=False, row_group_size=120)
     table = open_blocks("groups.parquet", label_column="group")
     for piece in table.pieces:
-        table.read_numbers(piece)
+        table.read_features(piece)
     assert opened == [0, 120]
     for piece in table.pieces:  # all columns and some in turns
-        table.read_numbers(piece)
-        table.read_numbers(piece, ["gene1"])
+        table.read_features(piece)
+        table.read_features(piece, ["gene1"])
     assert opened == [0, 120, 0, 0, 120, 120]
 
 
 def count_opened(opened, start):
-    def counted(stream, path, columns, begin):
+    def counted(stream, path, columns, begin, texts):
         opened.append(begin)
-        start(stream, path, columns, begin)
+        start(stream, path, columns, begin, texts)
 
     return counted
 
@@ -550,7 +613,7 @@ def test_single_precision_whole_numbers_and_empty_cells(here):
     for name, dtype in (("single.parquet", "f4"), ("mixed.parquet", "f8")):
         table = open_blocks(name)
         assert table.dtype == dtype
-        assert_array_equal(table.read_numbers(table.pieces[0]), read_table(name).data)
+        assert_array_equal(table.read_features(table.pieces[0]), read_table(name).data)
 
 
 def test_names_in_the_index_of_pandas(here, frame):
@@ -568,7 +631,7 @@ def test_blocks_of_a_matrix(here, monkeypatch):
     np.save("matrix.npy", matrix)
     table = open_blocks("matrix.npy", drop=["x1"])
     assert [piece.n_cases for piece in table.pieces] == [33, 33, 34]
-    made = np.concatenate([table.read_numbers(piece) for piece in table.pieces])
+    made = np.concatenate([table.read_features(piece) for piece in table.pieces])
     assert_array_equal(made, matrix[:, [0, 2]])
     np.save("flat.npy", np.arange(3))
     with pytest.raises(TableError, match="no table of numbers"):

@@ -363,3 +363,11 @@ def test_dates_of_one_country_or_another_are_days(tmp_path, cells, first):
     path.write_text("a,day\n1,1/2/2024\n2,3/4/2024\n")
     with pytest.raises(TableError, match="not clear whether day or month comes first in 'day'"):
         read_table(path, date_columns="numbers")
+
+
+def test_an_archive_with_another_file_in_it(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez(path, X=np.eye(3))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("notes.txt", "no array")
+    assert read_table(path).data.shape == (3, 3)

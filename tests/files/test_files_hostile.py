@@ -84,6 +84,7 @@ def test_values_that_no_fit_makes_are_refused(good, path, name, value):
 NUMBERS = [
     ("outlier_threshold_", {"float": "nan"}),
     ("outlier_threshold_", -1.0),
+    ("unweighted_outlier_threshold_", 0.0),
     ("objective_", {"float": "inf"}),
     ("inertia_", {"float": "nan"}),
     ("n_trim_", 61),
@@ -100,6 +101,10 @@ NUMBERS = [
 @pytest.mark.parametrize(("name", "value"), NUMBERS)
 def test_numbers_that_no_fit_makes_are_refused(good, path, name, value):
     refusal(rewritten(good, path, setting("attributes", name, value=value)))
+
+
+def test_parameters_that_no_summary_can_show_are_refused(good, path):
+    refusal(rewritten(good, path, setting("params", "n_init", value=None)))
 
 
 @pytest.mark.parametrize("value", [0, -1, "all", 1.5])

@@ -15,9 +15,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from counting import count_calls
-from rskc import files
+from rskc import RobustSparseKMeans, files
 from rskc.files import atomic_write, write_json
 from skips import skip_without
+
+RNG = np.random.default_rng(0)
 
 # --- Whole or not at all --------------------------------------------------------------------------
 
@@ -163,6 +165,45 @@ def test_formulas_are_made_harmless(tmp_path, begin):
     assert rows[0] == ["'" + text, "x"]
     assert rows[1] == ["'" + text, "-1.5"]
     assert rows[2] == ["safe", "2.0"]
+
+
+def test_ranked_lists_have_no_formulas(tmp_path):
+    names = ["=1+1", "@SUM(A1)", "-5", "+x", " =2", "plain"]
+    X = RNG.normal(size=(30, 6)) + 9 * (np.arange(30) % 2)[:, None]
+    frame = pd.DataFrame(X, columns=names)
+    model = RobustSparseKMeans(2, random_state=0).fit(frame)
+    (first, _) = files.write_ranked_lists(model, frame, tmp_path)
+    written = {line.split("\t")[0] for line in first.read_text().splitlines()}
+    assert written == {"'=1+1", "'@SUM(A1)", "-5", "'+x", "'=2", "plain"}
+
+
+def test_half_characters_are_written_as_escapes(tmp_path):
+    """Names of files that are no UTF-8, and broken text, have them; UTF-8 does not."""
+    half = "\ud800"
+    X = RNG.normal(size=(30, 3)) / 5 + 2 * (np.arange(30) % 2)[:, None]
+    frame = pd.DataFrame(X, columns=[f"a{half}", f"={half}", "c"]).set_axis(
+        [f"{half}{i}" for i in range(30)]
+    )
+    frame["kind"] = pd.Categorical(np.where(X[:, 0] > 1, half, "y"))
+    model = RobustSparseKMeans(2, random_state=0).fit(frame)
+    path = tmp_path / "model.rskc"
+    files.save(model, path, extra={"title": half})
+    again = files.load(path)
+    assert list(again.feature_names_in_) == list(frame.columns)
+    assert again.summary() == model.summary()
+    for table in (model.features_frame(), model.cases_frame(frame), model.markers_frame(frame)):
+        files.write_csv(table, tmp_path / "table.csv")
+        assert "\\ud800" in (tmp_path / "table.csv").read_text("utf-8")
+    files.write_ranked_lists(model, frame, tmp_path)
+    write_json({half: half}, tmp_path / "facts.json")
+    with atomic_write(tmp_path / "page.html", "w") as file:
+        file.write(half)
+    assert (tmp_path / "page.html").read_text("utf-8") == "\\ud800"
+    for refused in (lambda: files.save(model, half), lambda: write_json({}, half)):
+        with pytest.raises(ValueError, match=r"'\\ud800' cannot be the name of a file"):
+            refused()
+    with pytest.raises(files.ModelFileError, match="no file can have such a name"):
+        files.load(half)
 
 
 def test_text_that_is_a_number_is_left_alone(tmp_path):

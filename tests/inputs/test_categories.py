@@ -22,15 +22,15 @@ from rskc.cli._commands import app
 from rskc.displays import ClusterDisplay, HeatmapDisplay, WeightsDisplay
 from rskc.exceptions import FitWarning
 from rskc.files import read_table, write_ranked_lists
-from rskc.inputs.categories import CategoryEncoder
+from rskc.inputs.categories import CategoryEncoder, encoded_blocks
 from rskc.metrics import classification_error_rate
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.selection.references import (
-    SteppedReference,
-    even_spread,
-    normal_spread,
+    EVEN,
+    NORMAL,
     permuted,
+    stepped_reference,
 )
 
 N = 120
@@ -199,15 +199,58 @@ def test_what_is_refused(columns, asked, words):
         RobustSparseKMeans(2, **asked).fit(pd.DataFrame(columns).assign(x=np.arange(8.0)))
 
 
-def test_tables_that_are_not_in_memory_have_no_categories(frame, model):
+@pytest.mark.parametrize("n_blocks", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_fit_is_the_same_in_blocks(frame, n_blocks, weighted):
+    dask = pytest.importorskip("dask.dataframe")
+    frame = frame.assign(letter=frame.letter.where(np.arange(len(frame)) % 7 > 0))
+    weights = np.random.default_rng(0).integers(1, 4, len(frame)) if weighted else None
+    blocks = dask.from_pandas(frame, npartitions=n_blocks)
+    expected = RobustSparseKMeans(2, random_state=0).fit(frame, sample_weight=weights)
+    model = RobustSparseKMeans(2, random_state=0).fit(blocks, sample_weight=weights)
+    assert model.encoder_.columns_ == expected.encoder_.columns_
+    assert_array_equal(model.labels_, expected.labels_)
+    assert_allclose(model.feature_weights_, expected.feature_weights_, rtol=1e-9, atol=1e-12)
+    assert_allclose(model.cluster_centers_, expected.cluster_centers_, rtol=1e-9, atol=1e-12)
+    assert model.n_missing_ == expected.n_missing_
+    assert_array_equal(model.predict(blocks), expected.predict(frame))
+    assert_allclose(expected.transform(blocks), expected.transform(frame))
+
+
+def test_blocks_of_numbers_that_stand_for_categories(frame):
+    dask = pytest.importorskip("dask.dataframe")
+    grades = frame.assign(grade=np.arange(len(frame)) % 3, ward=np.arange(len(frame)) // 3 % 2)
+    asked = {"categorical": ["ward"], "ordinal": ["grade"], "random_state": 0}
+    expected = RobustSparseKMeans(2, **asked).fit(grades)
+    model = RobustSparseKMeans(2, **asked).fit(dask.from_pandas(grades, npartitions=2))
+    assert model.encoder_.columns_ == expected.encoder_.columns_
+    assert_array_equal(model.labels_, expected.labels_)
+
+
+def test_of_blocks_only_columns_that_are_wanted_are_read(frame):
     dask = pytest.importorskip("dask.dataframe")
     blocks = dask.from_pandas(frame, npartitions=2)
-    with pytest.raises(ValueError, match=r"columns that are not numbers: color, letter"):
-        RobustSparseKMeans(2).fit(blocks)
-    with pytest.raises(ValueError, match="Categories need a table in memory"):
-        RobustSparseKMeans(2, categorical=["size"]).fit(blocks[["size", "noise"]])
-    with pytest.raises(ValueError, match="fitted to categories, which need a table in memory"):
-        model.predict(blocks)
+    encoder = CategoryEncoder().fit(blocks)
+    expected = encoder.transform(frame)
+    rows = encoded_blocks(blocks, encoder)
+    assert_array_equal(rows, expected)
+    for wanted in (np.array([0]), np.array([1, expected.shape[1] - 1]), np.array([2, 0])):
+        assert_array_equal(rows.of_columns(wanted), expected[:, wanted])
+
+
+def test_what_blocks_cannot_hold(frame, model, monkeypatch):
+    dask = pytest.importorskip("dask.dataframe")
+    array = dask.from_pandas(frame[["size", "noise"]], npartitions=2).to_dask_array()
+    with pytest.raises(ValueError, match="Categories need a data frame"):
+        RobustSparseKMeans(2, categorical=[0]).fit(array)
+    with pytest.raises(ValueError, match="fitted to categories, which need a data frame"):
+        model.predict(array)
+    days = frame.assign(day=pd.Timestamp("2026-01-01"))
+    with pytest.raises(ValueError, match="Column 'day' of X holds dates"):
+        RobustSparseKMeans(2).fit(dask.from_pandas(days, npartitions=2))
+    monkeypatch.setattr("rskc.inputs.categories.MOST_IN_BLOCKS", 2)
+    with pytest.raises(ValueError, match="more than 2 categories; leave the column out"):
+        RobustSparseKMeans(2).fit(dask.from_pandas(frame, npartitions=2))
 
 
 # ---- Fits
@@ -320,8 +363,8 @@ def test_a_stepped_cloud_has_the_categories_of_the_data(frame):
     encoder = CategoryEncoder().fit(frame)
     X = encoder.transform(frame)
     X[3, encoder.columns == 2] = np.nan
-    for spread in (normal_spread, even_spread):
-        cloud = SteppedReference.of(X, encoder.columns, spread)
+    for spread in (NORMAL, EVEN):
+        cloud = stepped_reference(X, encoder.columns, spread)
         drawn = cloud.draw(np.random.default_rng(0))
         assert_array_equal(np.isnan(drawn), np.isnan(X))
         for j in np.flatnonzero(np.bincount(encoder.columns) > 1):
@@ -336,7 +379,7 @@ def test_steps_of_one_cloud_keep_their_correlation():
     rng = np.random.default_rng(0)
     f = rng.normal(size=2000)
     X = CategoryEncoder().fit_transform(pd.DataFrame({"x": f, "b": f + rng.normal(size=2000) > 0}))
-    drawn = SteppedReference.of(X, np.array([0, 1, 1]), normal_spread).draw(rng)
+    drawn = stepped_reference(X, np.array([0, 1, 1]), NORMAL).draw(rng)
     own, found = (np.corrcoef(cells[:, 0], cells[:, 2])[0, 1] for cells in (X, drawn))
     assert 0.8 * own < found < 1.1 * own  # without the strengthening it is 0.8, the root of 2 / pi
 

@@ -365,7 +365,7 @@ def test_a_cluster_of_six_beside_large_ones_is_not_trimmed_away(seed):
     assert model.outliers_.mean() < 0.02
 
 
-@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning", "ignore:.* times as far as")
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
 def test_of_cases_that_are_alike_another_is_outlying_and_rounding_is_not(unit):
     X = np.repeat([[0.1, 0.7], [10.3, 0.7]], 20, axis=0)

@@ -173,6 +173,16 @@ def test_wrapped_cells_are_as_they_were_bent_or_in_the_middle():
     assert np.abs(columns.clip(X) - columns.medians).max() <= 3 * columns.scales[0] * (1 + 1e-12)
 
 
+def test_removed_cells_are_missing_and_no_case_is_empty():
+    X = np.array([[-1.0, 1], [0, 2], [1, 3], [-0.5, 4], [0.5, 90], [1e9, 5], [-7, -80]])
+    columns = Columns.of(X)
+    out = columns.remove(X)
+    far = np.abs((X - columns.medians) / columns.scales) > 2.5
+    assert_array_equal(np.isnan(out)[:6], far[:6])
+    assert_array_equal(out[~far], X[~far])
+    assert_array_equal(out[6], columns.clip(X)[6])  # of which both cells are far
+
+
 def test_columns_of_few_values_have_no_outlying_cells():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 5))

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1
@@ -333,13 +334,22 @@ def test_a_cell_too_large_is_not_called_missing():
     assert "nothing known" not in fit(X).summary()
 
 
+@pytest.mark.parametrize("method", ["fit", "fit_predict", "fit_transform"])
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_warning_names_the_line_of_the_user(method, piped):
+    model = RobustSparseKMeans(3, n_init=4, random_state=0, l1_bound=9, max_iter=1)
+    model = make_pipeline(model) if piped else model
+    with pytest.warns(UserWarning, match=r"\.$") as said:
+        getattr(model, method)(incomplete())
+    assert {warning.filename for warning in said} == {__file__}
+
+
 def test_warnings_are_kept():
     model = RobustSparseKMeans(3, n_init=4, random_state=0, l1_bound=9, max_iter=1)
     with pytest.warns(UserWarning, match=r"\.$") as said:
         model.fit(incomplete())
     assert model.warnings_ == [str(warning.message) for warning in said]
     assert len(model.warnings_) >= 3
-    assert all(warning.filename == __file__ for warning in said)
     text = model.summary()
     assert "Warnings:" in text
     for message in model.warnings_:

@@ -1,14 +1,20 @@
 """Preparer: what the data say of logarithms, counts, levels and scales, and the way back."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rskc import ColumnStandardizer, Preparer, RobustSparseKMeans
+from rskc.datasets import make_contaminated, make_simulation
+from rskc.exceptions import FitWarning
 from rskc.preprocessing.preparer import FLOORED, FROM_ZERO
 
 rng = np.random.default_rng(0)
@@ -32,7 +38,7 @@ def test_amounts_get_logarithms_and_columns_one_scale():
     assert_array_equal(made.log_ > 0, [False, True, False])
     assert made.standardize_ == "columns"
     Z = made.transform(frame)
-    assert_allclose(Z.std(axis=0), 1, atol=0.1)
+    assert_allclose(Z.std(axis=0), [1, 1, np.sqrt(2 / np.pi)], atol=0.1)
     assert made.describe().startswith("logarithms of 1 of 3 columns (amount); columns centered")
     assert_allclose(made.inverse_transform(Z), frame, rtol=1e-9)
 
@@ -113,7 +119,7 @@ def test_a_scale_of_floors_zeros_and_two_values_is_never_tiny():
     X = np.column_stack([floored, rare, outlying, rng.normal(size=1000)])
     made = Preparer(log=None, standardize="columns").fit(X)
     spread = made.transform(X).std(axis=0)
-    assert_allclose(spread[[1, 3]], 1, atol=0.1)
+    assert_allclose(spread[[1, 3]], [np.sqrt(2 / np.pi), 1], atol=0.1)  # two values: a category
     assert 1 < spread[0] < 1.6
     assert 0.9 < made.scale_[2] < 1.3
     assert_allclose(ColumnStandardizer(scale="clipped").fit(X).scale_, made.scale_)
@@ -176,3 +182,64 @@ def test_the_state_comes_back_from_plain_values():
     assert_allclose(again.transform(X), made.transform(X))
     with pytest.raises(ValueError, match="does not fit the model"):
         Preparer.from_plain(made.to_plain(), 3)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_two_values_count_like_a_category_whatever_they_are(as_sparse):
+    flags = rng.random((N, 3)) < [0.5, 0.2, 0.05]
+    X = flags * np.array([1.0, 7.0, 0.01])
+    scaler = ColumnStandardizer("mean", "clipped").fit(sparse.csr_matrix(X) if as_sparse else X)
+    assert_allclose((X / scaler.scale_).var(axis=0), 2 / np.pi)
+    X[::5] = np.nan
+    Z = ColumnStandardizer("mean", "clipped").fit_transform(X)
+    assert_allclose(np.nanvar(Z, axis=0), 2 / np.pi)
+
+
+def test_flags_that_tell_nothing_do_not_lead():
+    groups, made = np.repeat([0, 1, 2], 50), np.random.default_rng(4)
+    means = np.array([[0, 0, 0, 0], [2.5, 0, 2.5, 0], [0, 2.5, 2.5, 0]])
+    X = np.column_stack([means[groups] + made.normal(size=(150, 4)), made.random((150, 3)) < 0.4])
+    model = RobustSparseKMeans(3, random_state=0)
+    right = [
+        adjusted_rand_score(groups, model.fit(preparer.fit_transform(X)).labels_)
+        for preparer in (Preparer(), ColumnStandardizer("mean", "std"))
+    ]
+    assert right[0] > 0.8 > 0.3 > right[1]
+
+
+# ---- A fit warns of units that differ
+
+
+WINE, CANCER = load_wine().data, load_breast_cancer().data
+CELLS = np.log1p(COUNTS / DEPTHS[:, None])
+CODES = pd.DataFrame({"color": list("abc") * 40, "size": AGES / 12})
+ALIKE = {
+    "iris": load_iris().data,
+    "digits": load_digits().data[:300],
+    "diabetes": load_diabetes(scaled=False).data,
+    "prepared wine": Preparer().fit_transform(WINE),
+    "standardized": ColumnStandardizer().fit_transform(CANCER),
+    "prepared counts": Preparer().fit_transform(COUNTS),
+    "counts in logarithms": CELLS,
+    "ratios": RATIOS,
+    "prepared intensities": Preparer().fit_transform(INTENSITIES),
+    "simulated": make_simulation(1, 0).data,
+    "outlying cells": make_contaminated("shared_cell", random_state=0).data,
+    "categories": CODES,
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_no_warning_where_features_are_alike(name):
+    model = RobustSparseKMeans(2, n_init=1, max_iter=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of other kinds
+        assert "units differ" not in model.fit(ALIKE[name]).warning_kinds_
+
+
+@pytest.mark.parametrize("X", [WINE, CANCER, np.column_stack([AGES, AMOUNTS])])
+def test_units_that_differ_are_named_with_the_remedy(X):
+    with pytest.warns(FitWarning, match=r"x\d+ spreads [\d,]+ times .* by Preparer\(\) in a pipe"):
+        model = RobustSparseKMeans(2, random_state=0).fit(X)
+    assert "units differ" in model.warning_kinds_
+    make_pipeline(Preparer(), RobustSparseKMeans(2, random_state=0)).fit(X)

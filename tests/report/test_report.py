@@ -575,8 +575,7 @@ def test_each_advice_has_two_lines_at_a_terminal(changes):
 
 
 def test_advice_that_was_followed_is_not_repeated():
-    standardized = {"ColumnStandardizer()": ""}
-    assert advise(facts(data__spreads=UNITS), standardized) == []
+    standardized = {"Preparer() in a pipeline": ""}
     (item,) = advise(facts(data__spreads=WIDE, result__top_share=0.97), standardized)
     assert "leave it out" in item["text"]
     said = advise(facts(searches=[], result__silhouette=0.1))
@@ -594,7 +593,7 @@ def test_every_kind_of_warning_is_advice_in_two_lines():
 
 
 def test_the_most_important_advice_comes_first():
-    made = facts(data__spreads=UNITS, result__n_outliers=0, result__n_selected=50)
+    made = facts(**UNITS, result__n_outliers=0, result__n_selected=50)
     found = [item["about"] for item in advise(made)]
     assert found == ["Units differ", "Fewer outliers than trimmed", "Every feature has weight"]
 

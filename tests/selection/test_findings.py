@@ -59,10 +59,10 @@ def test_gap_l1_describes_its_rule():
 
 
 @pytest.mark.parametrize(
-    ("p", "text"), [(np.nan, "–"), (0.0009, "< 0.001"), (0.001, "0.001"), (0.25, "0.250")]
+    ("p", "text"), [(np.nan, "–"), (0.0009, "< 0.001"), (0.001, "= 0.001"), (0.25, "= 0.250")]
 )
 def test_p_values_in_words(p, text):
-    assert findings._p_value(p) == text
+    assert findings.p_value(p) == text
 
 
 def test_the_grid_does_not_choose_the_number_of_clusters():

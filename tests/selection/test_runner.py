@@ -33,7 +33,7 @@ from rskc.datasets import make_simulation
 from rskc.selection import Clest, GapL1, GridSearch
 from rskc.selection import runner as runner_module
 from rskc.selection.checkpoint import Checkpoint, NoCheckpoint
-from rskc.selection.references import PcaReference, UniformReference, permuted
+from rskc.selection.references import REFERENCES, pca_reference, permuted, uniform_reference
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample
 
@@ -783,16 +783,15 @@ def test_reference_sets_have_the_type_of_the_data(dtype, reference):
 
 # ---- Reference sets
 
-KINDS = {"pca": PcaReference, "uniform": UniformReference}
-each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+each_kind = pytest.mark.parametrize("kind", REFERENCES.values(), ids=REFERENCES)
 
 
 def draw(kind, X, seed=0):
-    return kind.of(X).draw(np.random.default_rng(seed))
+    return kind(X).draw(np.random.default_rng(seed))
 
 
 def draw_many(kind, X, times=200):
-    box, rng = kind.of(X), np.random.default_rng(0)
+    box, rng = kind(X), np.random.default_rng(0)
     return np.vstack([box.draw(rng) for _ in range(times)])
 
 
@@ -807,7 +806,7 @@ def test_wide_data_need_nothing_as_large_as_the_square_of_their_features():
     X = np.random.default_rng(0).standard_normal((50, 3000))
     tracemalloc.start()
     try:
-        draw(PcaReference, X)
+        draw(pca_reference, X)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -818,7 +817,7 @@ def test_draws_stay_in_the_box_along_the_axes():
     X = rotated_box()
     _, _, axes = np.linalg.svd(X - X.mean(axis=0))
     scores = (X - X.mean(axis=0)) @ axes.T
-    drawn = (draw_many(PcaReference, X, 20) - X.mean(axis=0)) @ axes.T
+    drawn = (draw_many(pca_reference, X, 20) - X.mean(axis=0)) @ axes.T
     size = np.ptp(scores, axis=0)
     assert (drawn >= scores.min(axis=0) - 1e-9 * size).all()
     assert (drawn <= scores.max(axis=0) + 1e-9 * size).all()
@@ -827,7 +826,7 @@ def test_draws_stay_in_the_box_along_the_axes():
 
 def test_draws_stay_between_the_ends_of_each_column():
     X = np.random.default_rng(0).uniform(-1, 3, (100, 5))
-    drawn = draw_many(UniformReference, X, 50)
+    drawn = draw_many(uniform_reference, X, 50)
     assert (drawn >= X.min(axis=0)).all()
     assert (drawn <= X.max(axis=0)).all()
     assert_allclose(np.ptp(drawn, axis=0), np.ptp(X, axis=0), rtol=0.01)
@@ -836,7 +835,7 @@ def test_draws_stay_between_the_ends_of_each_column():
 
 def test_draws_have_the_mean_and_the_spread_of_evenly_spread_data():
     X = rotated_box(2000)
-    drawn = draw_many(PcaReference, X, 20)
+    drawn = draw_many(pca_reference, X, 20)
     spread = np.sqrt(np.linalg.eigvalsh(np.cov(X.T)))
     assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.05 * spread.max())
     assert_allclose(np.sqrt(np.linalg.eigvalsh(np.cov(drawn.T))), spread, rtol=0.08)

@@ -18,7 +18,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from rskc import RobustSparseKMeans
+from rskc import RobustSparseKMeans, selection
 from rskc.datasets import make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.selection import (
@@ -656,6 +656,19 @@ def test_squares_that_overflow_are_reported_as_in_a_fit():
 def test_sums_that_overflow_are_reported_as_in_a_fit():
     with pytest.raises(ValueError, match="The squares of X overflow"):
         quick_clest().fit(corners(3) * 1e307)
+
+
+def test_a_name_that_is_gone_is_no_attribute():
+    assert not hasattr(selection, "GapK")
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_predict"])
+def test_a_warning_of_the_chosen_model_names_the_users_line(method, few_repeats):
+    model = RobustSparseKMeans(2, max_iter=1, tol=0, n_init=1, random_state=0)
+    found = GapL1(model, n_jobs=1, progress=False, random_state=0)
+    with pytest.warns(UserWarning, match="Not converged") as said:
+        getattr(found, method)(make_simulation(model=1, random_state=0).data)
+    assert {warning.filename for warning in said} == {__file__}
 
 
 # ---- The grid

@@ -13,7 +13,7 @@ from rskc.metrics import classification_error_rate
 from rskc.selection import Stability
 from rskc.selection.cloud import _p_value, cluster_index, nearest_pairs
 from rskc.selection.halves import best_match, jaccard_indices
-from rskc.selection.references import NormalReference
+from rskc.selection.references import normal_reference
 
 
 def _search(X, numbers=range(2, 6), **how):
@@ -80,7 +80,7 @@ def test_normal_reference_has_mean_axes_and_missing_cells_of_the_data():
     X = rng.normal(size=(4000, 3)) * [1, 3, 0.2] + [5, 0, -1]
     X[:, 2] += X[:, 1]
     X[7, 0] = np.nan
-    drawn = NormalReference.of(X).draw(np.random.default_rng(1))
+    drawn = normal_reference(X).draw(np.random.default_rng(1))
     assert_array_equal(np.isnan(drawn), np.isnan(X))
     assert_allclose(np.nanmean(drawn, axis=0), np.nanmean(X, axis=0), atol=0.15)
     complete = np.delete(np.arange(4000), 7)

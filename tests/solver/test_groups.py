@@ -1,5 +1,6 @@
 """Features that share a weight: the weights step, laws, searches, files and the command line."""
 
+import gzip
 import json
 
 import numpy as np
@@ -348,6 +349,10 @@ def test_what_is_no_gmt_file(tmp_path, text, words):
         read_gmt(path, ["A", "B"])
     with pytest.raises(TableError, match="there is no such file"):
         read_gmt(tmp_path / "none.gmt", ["A"])
+    packed = tmp_path / "damaged.gmt.gz"
+    packed.write_bytes(gzip.compress(b"a\tb\tA")[:14] + b"\xff" * 20)
+    with pytest.raises(TableError, match="cannot be read"):
+        read_gmt(packed, ["A"])
 
 
 def test_groups_in_the_command_line(X, tmp_path, monkeypatch):

@@ -194,7 +194,7 @@ def _drawn(table: Any) -> Any:
     from dask import delayed
 
     def read_rows(piece: Any, rows: np.ndarray) -> Any:
-        return table.read_numbers(piece).iloc[rows]
+        return table.read_features(piece).iloc[rows]
 
     pairs = zip(table.pieces, _shown_rows(table), strict=True)
     tasks = [delayed(read_rows)(piece, rows) for piece, rows in pairs if len(rows)]
@@ -205,15 +205,13 @@ def _lazy_frame(table: Any, preparer: Any) -> Any:
     """Make a Dask dataframe of what is clustered."""
     import dask
     import dask.dataframe as dd
-    import pandas as pd
 
-    meta = pd.DataFrame({name: pd.Series(dtype=table.dtype) for name in table.features})
     firsts = (piece.first for piece in table.pieces)
     noted = Noted(dict(zip(firsts, _shown_rows(table), strict=True)))
     read = _Prepared(replace(table, pieces=[]), preparer, noted)
     # There is no text in it, and looking for some would copy every block.
     with dask.config.set({"dataframe.convert-string": False}):
-        frame = dd.from_map(read, table.pieces, meta=meta, label="rskc-table")
+        frame = dd.from_map(read, table.pieces, meta=table.head().data, label="rskc-table")
     frame.part_lengths, frame.noted = [piece.n_cases for piece in table.pieces], noted
     return frame
 
@@ -250,14 +248,14 @@ class _Prepared:
     def __call__(self, piece: Any, columns: list[str] | None = None) -> Any:
         wanted = self.table.features if columns is None else list(columns)
         if wanted == self.table.features:
-            block = self.table.read_numbers(piece)
+            block = self.table.read_features(piece)
             self.noted.note(piece, block)
             return prepared(self.preparer, block)
         if self.preparer.needs_all:
-            return prepared(self.preparer, self.table.read_numbers(piece))[wanted]
+            return prepared(self.preparer, self.table.read_features(piece))[wanted]
         places = [self.table.features.index(name) for name in wanted]
         preparer = self.preparer.of_columns(places)
-        return prepared(preparer, self.table.read_numbers(piece, wanted))
+        return prepared(preparer, self.table.read_features(piece, wanted))
 
 
 # ---- Results
@@ -375,10 +373,12 @@ def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
     """Return the result with what is shown of its data in memory, and counts over all cases."""
     from rskc.files import Table
 
-    data, blocks, values = result.data, result.data.table, shown.data.to_numpy()
-    is_sample = len(values) < counts.n_cases
+    data, blocks, numbers = result.data, result.data.table, shown.data.select_dtypes("number")
+    is_sample = len(shown.data) < counts.n_cases
+    values = numbers.to_numpy()
     low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-    of_all = [] if is_sample else blocks.features  # a sample does not show what all cases are like
+    of_all = [] if is_sample else numbers  # a sample does not show what all cases are like
+    alone = [] if is_sample else [name for name, own in blocks.categories.items() if len(own) == 1]
     table = Table(
         data=shown.data,
         labels=shown.labels,
@@ -386,11 +386,12 @@ def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
         label_column=blocks.label_column,
         dropped=blocks.dropped,
         set_aside=blocks.set_aside,
-        constant=[name for name, same in zip(of_all, low == high, strict=False) if same],
+        constant=[name for name, same in zip(of_all, low == high, strict=False) if same] + alone,
         empty=[name for name, gone in zip(of_all, np.isnan(low), strict=False) if gone],
         n_missing=int(result.model.n_missing_),
         path=Path(blocks.path),
         sha256=None,
+        categories=blocks.categories,
     )
     X = prepared(data.preparer, shown.data)
     notes = [*notes_of(table, is_sample), *sideways_note(table, counts.n_cases, in_rows=False)]
@@ -413,7 +414,7 @@ def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     if is_sample or X.index.dtype == object:
         of_cases["case_names_in_"] = X.index.to_numpy(object)  # numbers are names too
     if is_sample:
-        of_cases["n_missing_"] = int(np.isnan(X.to_numpy()).sum())
+        of_cases["n_missing_"] = int(X.isna().sum().sum())
         of_cases["n_trim_"] = count_of(model.trim_, len(cases))
     return with_cases(model, **of_cases)
 

@@ -173,7 +173,9 @@ def sentence_of(error: BaseException) -> str:
         name = "" if error.filename is None else f"{os.fspath(error.filename)!r}: "
         text = f"{name}{error.strerror[0].lower()}{error.strerror[1:]}"
     elif isinstance(error, MemoryError):
-        text = f"there is not enough memory for this table{f' ({error})' if str(error) else ''}"
+        why = f" ({error})" if str(error) else ""
+        text = f"there is not enough memory for this table{why}"
+        text = "; ".join([text, *getattr(error, "__notes__", [])])
     else:
         text = in_options(error) or type(error).__name__
     text = " ".join(text.split())

@@ -68,6 +68,7 @@ NAMES = {
     "GapL1": "rskc select-l1",
     "ColumnStandardizer()": "--standardize columns",
     "Preparer()": "--prepare auto",
+    "Preparer() in a pipeline": "--standardize columns",
     "RowStandardizer()": "--standardize rows",
 }
 

@@ -184,7 +184,7 @@ class Result:
         preparer = self.data.preparer
         known = NAMES | ({"Preparer()": ""} if preparer.log == "auto" else {})
         if preparer.standardize_ == "columns":
-            return known | {"ColumnStandardizer()": ""}
+            return known | {"Preparer() in a pipeline": ""}
         force = [] if "--force" in self.command else ["--force"]
         asked, remedy = shlex.join(self.command), ["--standardize", "columns"]
         if " --prepare none" in asked:
@@ -192,7 +192,7 @@ class Result:
         standardized = shlex.join([*shlex.split(asked), *remedy, *force])
         if len(standardized) > LONGEST_COMMAND or self.command[1:2] != ["fit"]:
             return known
-        return known | {"ColumnStandardizer()": standardized}
+        return known | {"Preparer() in a pipeline": standardized}
 
     @cached_property
     def advice(self) -> list[dict[str, str]]:

@@ -200,7 +200,7 @@ def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
             (f"{shortened(name, 60)!r} ({how})" for name, how in table.written.items()), 8
         )
         yield f"Read as numbers: {which}."
-    yield from _on_categories(table)
+    yield from _on_categories(table, is_sample)
     yield from left_out(table)
     yield from _on_targets(table)
     if is_sample:
@@ -241,14 +241,16 @@ def _on_targets(table: Any) -> Iterator[str]:
             )
 
 
-def _on_categories(table: Any) -> Iterator[str]:
-    """Say which categories columns have, and how many cells are missing or look so."""
+def _on_categories(table: Any, is_sample: bool) -> Iterator[str]:
+    """Say which categories columns have, and how many of all cells are missing or look so."""
     for name, values in table.categories.items():
         if len(values) == 1:
             continue  # named with the constants
         column, cells = repr(shortened(name, 60)), table.data[name]
         known = listed([shortened(value, 24) for value in values], 4)
         n_missing, n_none = int(cells.isna().sum()), int((cells == NONE).sum())
+        if is_sample:
+            n_missing = n_none = 0
         read_as = f"{count(len(values), 'category', 'categories')}: {known}"
         if n_missing:
             read_as += f"; {count(n_missing, 'cell is', 'cells are')} missing"

@@ -43,12 +43,23 @@ def work_on(
 ) -> Iterator[Work]:
     """Work on a table in memory or, if it is too large or asked for, block by block."""
     if not is_read_in_blocks(table, engine):
-        yield Work(read, _write)
+        with blocks_suggested():
+            yield Work(read, _write)
         return
     from rskc.cli import _blocks
 
     with _blocks.dask_configured(engine, n_threads, console):
         yield Work(_blocks.read_blocks, _blocks.write_results)
+
+
+@contextmanager
+def blocks_suggested() -> Iterator[None]:
+    """Add to an error about memory that tables need not be in it as a whole."""
+    try:
+        yield
+    except MemoryError as error:
+        error.add_note("of a Parquet or .npy file, --engine dask has only some blocks in memory")
+        raise
 
 
 def _write(folder: Path | None, result: Result, *, report: bool, title: str | None) -> Result:

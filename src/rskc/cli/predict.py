@@ -25,6 +25,7 @@ from rskc.cli._options import (
 from rskc.cli._output import check_no_file, open_model, preparer_of, stem_of
 from rskc.cli._tables import is_sparse, prepared
 from rskc.cli._where import is_read_in_blocks
+from rskc.cli._work import blocks_suggested
 from rskc.utils.wording import cleaned, count, on_outliers, quoted
 
 
@@ -62,7 +63,8 @@ def predict(
     if not is_printed:
         check_no_file(out, file.force, table)
     if not is_read_in_blocks(table, engine):
-        _predict_table(model, table, rereading, None if is_printed else out, console)
+        with blocks_suggested():
+            _predict_table(model, table, rereading, None if is_printed else out, console)
         return
     from rskc.cli._blocks import dask_configured
 

@@ -11,10 +11,7 @@ from rskc.displays import style
 from rskc.inputs.arrays import to_numpy
 from rskc.inputs.validation import check_integer
 from rskc.model.fitted import case_names
-from rskc.pictures.palette import cluster_colors
 from rskc.utils.wording import count
-
-_CASE_POINTS, _CLUSTER_POINTS = 6.5, 10.0  # heights of a line of text
 
 
 @dataclass(eq=False, repr=False)
@@ -112,29 +109,15 @@ class ConsensusDisplay:
             extent=(0, n, n, 0),
             interpolation="nearest",
         )
-        self.colorbar_ = self.figure_.colorbar(
-            self.image_, ax=self.ax_, shrink=0.5, aspect=25, pad=0.02
-        )
-        self.colorbar_.set_label("share of half-samples together", size=8)
-        self.colorbar_.ax.tick_params(labelsize=8)
-        self._draw_strip()
-        self._write_title()
-        self._write_names()
-        return self
-
-    def _draw_strip(self) -> None:
-        """Draw the clusters on the left, with their numbers."""
-        n, sizes = len(self.labels), np.bincount(self.labels)
-        starts, width, used = np.cumsum(sizes) - sizes, 0.025 * n, np.flatnonzero(sizes)
-        self.strip_ = self.ax_.barh(
-            starts, width, sizes, -1.5 * width, align="edge", color=cluster_colors(len(sizes))
-        )
-        self.ax_.set(xlim=(-1.5 * width, n), ylim=(n, 0), xticks=[], ylabel="cluster")
+        self.colorbar_ = style.color_bar(self.ax_, self.image_, "share of half-samples together")
+        width = 0.025 * n
+        self.strip_ = style.cluster_strip(self.ax_, self.labels, width)
+        self.ax_.set(xlim=(-1.5 * width, n), ylim=(n, 0), xticks=[])
         self.ax_.spines[:].set_visible(False)
-        line = _CLUSTER_POINTS * n / style.size_in_points(self.ax_)[1]
-        middles = style.spread_out((starts + sizes / 2)[used], line)
-        self.ax_.set_yticks(middles, [str(k) for k in used], fontsize=8)
-        self.ax_.tick_params(axis="y", length=0)
+        style.name_clusters(self.ax_, self.labels, [str(k) for k in range(max(self.labels) + 1)])
+        self._write_title()
+        self.case_axis_ = style.name_cases(self.ax_, self.names, self.order_)
+        return self
 
     def _write_title(self) -> None:
         n, n_cases = len(self.labels), self.n_cases or len(self.labels)
@@ -142,12 +125,3 @@ class ConsensusDisplay:
         some = f"rows: {n:,} of them, evenly spaced" if n < n_cases else ""
         title = f"{count(n_cases, 'case')} in {count(K, 'cluster')}: together in half-samples"
         style.headline(self.ax_, title, some)
-
-    def _write_names(self) -> None:
-        n = len(self.order_)
-        shown = style.thinned(n, style.size_in_points(self.ax_)[1] / _CASE_POINTS)
-        names = self.order_ if self.names is None else np.asarray(self.names, object)[self.order_]
-        self.case_axis_ = self.ax_.secondary_yaxis("right")
-        self.case_axis_.set_yticks(shown + 0.5, style.plain_names(names[shown]), fontsize=5.5)
-        self.case_axis_.tick_params(length=2)
-        self.case_axis_.spines[:].set_visible(False)

@@ -23,11 +23,11 @@ from rskc.pictures.models import (
     table_of,
     weights_of_fit,
 )
-from rskc.pictures.palette import GRAY, INK, cluster_colors
+from rskc.pictures.palette import GRAY, INK
 from rskc.utils.wording import count
 
 _MOST_ROWS = 2000  # of the image; of more cases, evenly spaced ones are drawn
-_CASE_POINTS, _FEATURE_POINTS, _CLUSTER_POINTS = 6.5, 8.0, 10.0  # heights of a line of text
+_FEATURE_POINTS = 8.0  # height of a line of text
 
 
 @dataclass(eq=False, repr=False)
@@ -141,10 +141,10 @@ class HeatmapDisplay:
         self._draw_cells()
         self._draw_margins(order)
         self._write_title()
-        width, height = style.size_in_points(self.ax_)
-        self._write_features(width)
-        self._write_cases(order, height)
-        self._write_clusters(height)
+        self._write_features(style.size_in_points(self.ax_)[0])
+        self.case_axis_ = style.name_cases(self.ax_, self.names, order)
+        words = sizes_in_words(self.labels, np.max(self.labels) + 1, self.weights)
+        style.name_clusters(self.ax_, self.labels, [f"{k} ({w})" for k, w in enumerate(words)])
         return self
 
     def _draw_cells(self) -> None:
@@ -162,20 +162,15 @@ class HeatmapDisplay:
             extent=(0, m, n, 0),
             interpolation="nearest",
         )
-        self.colorbar_ = self.figure_.colorbar(
-            self.image_, ax=self.ax_, extend="both", shrink=0.5, aspect=25, pad=0.02
-        )
-        self.colorbar_.set_label("standardized value" if self.standardized else "value", size=8)
-        self.colorbar_.ax.tick_params(labelsize=8)
+        label = "standardized value" if self.standardized else "value"
+        self.colorbar_ = style.color_bar(self.ax_, self.image_, label, extend="both")
 
     def _draw_margins(self, order: np.ndarray) -> None:
         """Draw a strip of clusters on the left and marks of outliers on the right."""
         n, m = self.values.shape
         sizes = np.bincount(self.labels)
         starts, width = np.cumsum(sizes) - sizes, 0.025 * m
-        self.strip_ = self.ax_.barh(
-            starts, width, sizes, -1.5 * width, align="edge", color=cluster_colors(len(sizes))
-        )
+        self.strip_ = style.cluster_strip(self.ax_, self.labels, width)
         outlying = np.flatnonzero(self.outliers[order]) + 0.5
         (self.marks_,) = self.ax_.plot(
             np.full(len(outlying), m + 0.6 * width),
@@ -212,22 +207,3 @@ class HeatmapDisplay:
         labels = style.plain_names(np.asarray(names, object)[shown])
         self.ax_.set_xticks(shown + 0.5, labels, rotation=90, fontsize=6.5)
         self.ax_.tick_params(axis="x", length=2)
-
-    def _write_cases(self, order: np.ndarray, height: float) -> None:
-        shown = style.thinned(len(order), height / _CASE_POINTS)
-        names = order if self.names is None else np.asarray(self.names, object)[order]
-        self.case_axis_ = self.ax_.secondary_yaxis("right")
-        self.case_axis_.set_yticks(shown + 0.5, style.plain_names(names[shown]), fontsize=5.5)
-        self.case_axis_.tick_params(length=2)
-        self.case_axis_.spines[:].set_visible(False)
-
-    def _write_clusters(self, height: float) -> None:
-        sizes = np.bincount(self.labels)
-        used = np.flatnonzero(sizes)
-        middles = (np.cumsum(sizes) - sizes / 2)[used]
-        line = _CLUSTER_POINTS * len(self.labels) / height
-        words = sizes_in_words(self.labels, len(sizes), self.weights)
-        labels = [f"{k} ({words[k]})" for k in used]
-        self.ax_.set_yticks(style.spread_out(middles, line), labels, fontsize=8)
-        self.ax_.tick_params(axis="y", length=0)
-        self.ax_.set_ylabel("cluster")

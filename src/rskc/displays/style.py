@@ -13,11 +13,12 @@ import numpy as np
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.pictures.palette import GRAY, INK
+from rskc.pictures.palette import GRAY, INK, cluster_colors
 from rskc.utils.wording import cleaned
 
 DASHED = {"color": INK, "lw": 0.8, "ls": (0, (4, 3)), "zorder": 1.5}
 MANY_CASES = 20_000  # beyond this, points are small and rasterized
+_CASE_POINTS, _CLUSTER_POINTS = 6.5, 10.0  # heights of a line of text
 NAME_WIDTH = 22  # characters of a name that are shown
 
 
@@ -105,6 +106,47 @@ def backing(**shape: Any) -> dict[str, Any]:
     """Return a white box behind text that stands on colors, for ``bbox``."""
     look = {"boxstyle": "round,pad=0.2", "facecolor": "white", "alpha": 0.85, "linewidth": 0}
     return look | shape
+
+
+# Tables in colors, a row for each case, sorted by cluster
+
+
+def color_bar(ax: Any, image: Any, label: str, **how: Any) -> Any:
+    """Draw what the colors of an image mean, to the right of the axes."""
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.5, aspect=25, pad=0.02, **how)
+    bar.set_label(label, size=8)
+    bar.ax.tick_params(labelsize=8)
+    return bar
+
+
+def cluster_strip(ax: Any, labels: np.ndarray, width: float) -> Any:
+    """Draw the clusters of the rows in their colors, on the left."""
+    sizes = np.bincount(labels)
+    colors = cluster_colors(len(sizes))
+    starts = np.cumsum(sizes) - sizes
+    return ax.barh(starts, width, sizes, -1.5 * width, align="edge", color=colors)
+
+
+def name_clusters(ax: Any, labels: np.ndarray, names: Sequence[str]) -> None:
+    """Write the names of the clusters on the left, below one another."""
+    sizes = np.bincount(labels)
+    used = np.flatnonzero(sizes)
+    line = _CLUSTER_POINTS * len(labels) / size_in_points(ax)[1]
+    middles = spread_out((np.cumsum(sizes) - sizes / 2)[used], line)
+    ax.set_yticks(middles, np.asarray(names)[used], fontsize=8)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylabel("cluster")
+
+
+def name_cases(ax: Any, names: Any, order: np.ndarray) -> Any:
+    """Write the names of the cases on the right, where there is room; None for their numbers."""
+    shown = thinned(len(order), size_in_points(ax)[1] / _CASE_POINTS)
+    named = order if names is None else np.asarray(names, object)[order]
+    axis = ax.secondary_yaxis("right")
+    axis.set_yticks(shown + 0.5, plain_names(named[shown]), fontsize=5.5)
+    axis.tick_params(length=2)
+    axis.spines[:].set_visible(False)
+    return axis
 
 
 # Names beside points

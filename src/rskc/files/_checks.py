@@ -60,6 +60,8 @@ def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustS
 def _check_params(params: dict[str, Any]) -> None:
     """Refuse what no parameter can be; a fit refuses the rest in one sentence."""
     check_n_threads(params["n_threads"])  # which predictions read
+    if params["n_init"] is None:
+        raise ValueError("n_init is missing")
     for name, value in params.items():
         kinds = OTHER_KINDS.get(name, ())
         if value is not None and not isinstance(value, (bool, int, float, str, np.generic, *kinds)):
@@ -144,6 +146,8 @@ def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:
         least = -math.inf if name in ("objective_", "inertia_") else 0
         if not number >= least or (math.isinf(number) and "threshold" not in name):
             raise ValueError(f"{name} is {number:.6g}")
+        if number == 0 and "threshold" in name:  # by which distances are divided
+            raise ValueError(f"{name} is 0")
     n, p = axes["n"], axes["p"]
     most = {"n_trim_": n, "n_iter_": axes["i"], "n_missing_": n * p, "trim_": 1}
     most |= dict.fromkeys(("n_features_different_", "n_features_enough_"), p)

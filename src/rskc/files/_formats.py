@@ -20,7 +20,17 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse, load_npz
 
 from rskc.files._claims import check_market, check_workbook
-from rskc.files._source import Layout, Source, TableError, near, needed, polars, row_number, shown
+from rskc.files._source import (
+    Layout,
+    Source,
+    TableError,
+    for_polars,
+    near,
+    needed,
+    polars,
+    row_number,
+    shown,
+)
 from rskc.utils.wording import count, quoted
 
 MOST_TITLES = 10  # rows above the names of the columns
@@ -32,10 +42,10 @@ PANDAS_INDEX = "__index_level_0__"
 def of_columns(layout: Layout, reader: str) -> Source:
     """Read Parquet or Arrow, by the name of the function of polars."""
     pl = polars()
-    source: Any = layout.path.read_bytes() if reader == "read_ipc" else str(layout.path.absolute())
-    options = {} if reader == "read_ipc" else {"glob": False}
     with damage_named(layout):
-        return _of_frame(getattr(pl, reader)(source, **options))
+        if reader == "read_ipc":
+            return _of_frame(pl.read_ipc(layout.path.read_bytes()))
+        return _of_frame(pl.read_parquet(for_polars(layout.path), glob=False))
 
 
 def of_arrow(batches: Sequence[Any]) -> Source:
@@ -64,7 +74,7 @@ def read_npz(layout: Layout) -> Source:
         open(layout.path, "rb") as file,  # here: NumPy leaves that of a damaged archive open
         np.load(file, allow_pickle=False) as archive,
     ):
-        arrays = {name: archive[name] for name in archive.files}
+        arrays = {name: np.asarray(archive[name]) for name in archive.files}  # may be bytes
     if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
         return _of_scipy(layout)
     main = _main_array(layout, arrays)
@@ -172,7 +182,7 @@ def read_excel(layout: Layout) -> Source:
     pl = polars()
     with damage_named(layout):
         check_workbook(layout.path)
-        book = calamine.CalamineWorkbook.from_path(str(layout.path))
+        book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(layout.path.read_bytes()))
         sheet = book.get_sheet_by_name(_sheet_name(layout, book.sheet_names))
         rows = enumerate(sheet.to_python(skip_empty_area=False), 1)
     kept = [(number, row) for number, row in rows if any(cell != "" for cell in row)]

@@ -34,11 +34,20 @@ def are_dates(cells: Any) -> bool:
 def observed(series: Any, missing_values: tuple[str, ...]) -> Any:
     """Return cells of any type as text, null where missing."""
     pl = polars()
-    if series.dtype.is_float() and (series == series.floor()).all():
-        series = series.cast(pl.Int64)
-    cells = series.cast(pl.String).str.strip_chars()
+    cells = as_text(series).str.strip_chars()
     missing = cells.is_in(list(missing_values)).fill_null(True)
     return pl.select(pl.when(~missing).then(cells)).to_series()
+
+
+def as_text(series: Any) -> Any:
+    """Return cells as text, whole numbers without a point."""
+    pl = polars()
+    texts = series.cast(pl.String)
+    if not series.dtype.is_float():
+        return texts
+    is_whole = (series == series.floor()) & (series.abs() < 2**63)
+    whole = series.cast(pl.Int64, strict=False).cast(pl.String)
+    return pl.select(pl.when(is_whole).then(whole).otherwise(texts)).to_series()
 
 
 def sort_others(

@@ -42,8 +42,8 @@ def release_memory() -> None:
 class _Stream:
     """Columns of the rows of a file, from the row group of a row on."""
 
-    def __init__(self, path: str, columns: tuple[str, ...], begin: int):
-        file = parquet().ParquetFile(path, **STREAMED)
+    def __init__(self, path: str, columns: tuple[str, ...], begin: int, texts: tuple[str, ...]):
+        file = parquet().ParquetFile(path, read_dictionary=list(texts), **STREAMED)
         found = file.metadata
         sizes = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
         self.ends = np.cumsum(sizes)
@@ -80,9 +80,14 @@ class _Reader:
         # By file, columns and next row; one of the same columns at most, the one used last is last.
         self._streams: dict[tuple, _Stream] = {}
 
-    def read(self, path: str, columns: Sequence[str], begin: int, end: int) -> list[Any]:
-        """Return columns of the rows from ``begin`` to before ``end`` of a file, in batches."""
-        wanted = (path, tuple(columns), begin)
+    def read(
+        self, path: str, columns: Sequence[str], begin: int, end: int, texts: Sequence[str] = ()
+    ) -> list[Any]:
+        """Return columns of the rows from ``begin`` to before ``end`` of a file, in batches.
+
+        Those of ``texts`` are of few values, and read as numbers of these.
+        """
+        wanted = (path, tuple(columns), begin, tuple(texts))
         with self._turn:
             self._waiting.append(wanted)
             self._turn.wait_for(lambda: self._may_go_on(wanted))
@@ -101,14 +106,14 @@ class _Reader:
         return not self._busy and (wanted in going_on or not going_on)
 
     def _read(self, wanted: tuple, end: int) -> list[Any]:
-        path, columns, begin = wanted
+        path, columns, begin, texts = wanted
         stream = self._streams.pop(wanted, None)
         others = [place for place in self._streams if place[1] != columns][1 - MOST_STREAMS :]
         self._streams = {place: self._streams[place] for place in others}
-        stream = stream or _Stream(path, columns, begin)
+        stream = stream or _Stream(*wanted)
         parts = stream.read(begin, end)
         if end not in stream.ends:
-            self._streams[path, columns, end] = stream
+            self._streams[path, columns, end, texts] = stream
         elif not self._streams:
             del stream
             release_memory()

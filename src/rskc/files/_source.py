@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -11,7 +12,7 @@ from typing import Any
 
 from rskc.exceptions import Phrased
 from rskc.inputs.columns import NONE
-from rskc.utils.wording import quoted, shortened
+from rskc.utils.wording import as_utf8, quoted, shortened
 
 LONGEST_NAME = 60
 
@@ -43,6 +44,12 @@ def needed(package: str, purpose: str, extra: str) -> Any:
 def polars() -> Any:
     """Import polars."""
     return needed("polars", "to read tables", "tables")
+
+
+def for_polars(path: Path) -> str | bytes:
+    """Return the name of a file, or its bytes where the name is no UTF-8, which polars expects."""
+    name = os.path.abspath(path)
+    return name if as_utf8(name) == name else path.read_bytes()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,7 +20,7 @@ from functools import cached_property
 from itertools import islice
 from typing import IO, Any, NamedTuple
 
-from rskc.files._source import Layout, Source, TableError, polars, shown
+from rskc.files._source import Layout, Source, TableError, for_polars, polars, shown
 from rskc.inputs.columns import NONE, is_feature_name
 
 SEPARATORS = {".csv": ",;\t", ".txt": "\t,;", ".tsv": "\t"}
@@ -264,7 +263,7 @@ def numbers(pl: Any, cells: Any, decimal: str) -> Any:
 
 def _read(pl: Any, text: Text, schema: dict[str, Any], **options: Any) -> Any:
     return pl.read_csv(
-        os.path.abspath(text.layout.path) if text.data is None else text.data,
+        for_polars(text.layout.path) if text.data is None else text.data,
         has_header=False,
         skip_rows=text.skip,
         schema=schema,

@@ -11,19 +11,24 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rskc.files._formats import damaged, of_arrow, of_matrix
-from rskc.files._parquet import STREAMED, parquet, reader, release_memory
-from rskc.files._roles import SetAside, Wanted, find_roles
-from rskc.files._source import Layout, Source, TableError, shown
-from rskc.files.tables import PARQUET, is_pattern, similar
+from rskc.files._others import observed
+from rskc.files._parquet import ROWS_AT_A_TIME, STREAMED, parquet, reader, release_memory
+from rskc.files._roles import Roles, SetAside, Wanted, find_roles
+from rskc.files._source import Layout, Source, TableError, polars, shown
+from rskc.files.tables import MISSING_VALUES, PARQUET, as_number, is_pattern, similar
+from rskc.inputs.categories import MOST_IN_BLOCKS
+from rskc.inputs.columns import MOST_CLASSES, are_classes
 from rskc.inputs.validation import check_choice
+from rskc.utils.wording import count
 
 __all__ = ["BlockTable", "Piece", "open_blocks"]
 
@@ -31,6 +36,7 @@ __all__ = ["BlockTable", "Piece", "open_blocks"]
 # (about a millisecond), small enough that each thread may hold some.
 BLOCK_BYTES = 2**25
 HEAD = 1000  # rows by which columns are judged
+TEXT = ("text", "true and false")  # what columns hold that may be categories
 
 
 class Piece(NamedTuple):
@@ -61,6 +67,10 @@ class BlockTable:
         Columns that are left out, and why.
     set_aside : tuple
         Columns that were recognized as ids or classes, by the first rows.
+    categories : dict
+        Columns of categories, and their values, of all cases.
+    missing_values : tuple of str
+        What stands for a missing category.
     """
 
     path: Path
@@ -72,6 +82,8 @@ class BlockTable:
     dropped: Mapping[str, str]
     set_aside: tuple[SetAside, ...]
     weight_column: str | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing_values: tuple[str, ...] = ()
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -82,7 +94,7 @@ class BlockTable:
             _read_piece(piece, [self.weight_column], [], np.dtype(np.float64))
             for piece in self.pieces
         )
-        return np.concatenate([cells[:, 0] for cells, _ in parts])
+        return np.concatenate([part.cells[:, 0] for part in parts])
 
     @property
     def n_cases(self) -> int:
@@ -93,30 +105,43 @@ class BlockTable:
         """Return what the columns are, without a case."""
         import pandas as pd
 
-        return BlockHead(pd.DataFrame(columns=self.features), self.dropped, self.path)
+        kinds = {name: pd.CategoricalDtype(values) for name, values in self.categories.items()}
+        columns = {name: pd.Series(dtype=kinds.get(name, self.dtype)) for name in self.features}
+        return BlockHead(pd.DataFrame(columns), self.dropped, self.path)
 
-    def read_numbers(self, piece: Piece, features: list[str] | None = None) -> Any:
+    def read_features(self, piece: Piece, features: list[str] | None = None) -> Any:
         """Read the features of a block, or some of them, and no other column."""
-        import pandas as pd
-
-        names = self.features if features is None else features
-        cells, _ = _read_piece(piece, names, [], self.dtype)
-        self._check_finite(piece, names, cells)
-        return pd.DataFrame(cells, columns=names, copy=False)
+        return self._read(piece, features, [])[0]
 
     def read(self, piece: Piece, features: list[str] | None = None) -> Block:
         """Read a block, or some features of it, with names and classes of its cases."""
         import pandas as pd
 
-        names = self.features if features is None else features
         wanted = [name for name in (self.id_column, self.label_column) if name is not None]
-        cells, sides = _read_piece(piece, names, wanted, self.dtype)
-        self._check_finite(piece, names, cells)
-        index: Any = pd.RangeIndex(piece.first, piece.first + piece.n_cases)
+        frame, sides = self._read(piece, features, wanted)
+        frame.index = pd.RangeIndex(piece.first, piece.first + piece.n_cases)
         if self.id_column is not None:
-            index = pd.Index([str(each) for each in sides[self.id_column]], dtype=object)
-        labels = None if self.label_column is None else sides[self.label_column]
-        return Block(pd.DataFrame(cells, index=index, columns=names, copy=False), labels)
+            frame.index = pd.Index([str(each) for each in sides[self.id_column]], dtype=object)
+        return Block(frame, None if self.label_column is None else sides[self.label_column])
+
+    def _read(self, piece: Piece, features: list[str] | None, sides: list[str]) -> tuple[Any, dict]:
+        """Return features as a frame, and other columns as text."""
+        import pandas as pd
+
+        features = self.features if features is None else features
+        names = [name for name in features if name not in self.categories]
+        texts = {name: self.categories[name] for name in features if name in self.categories}
+        cells, codes, others = _read_piece(
+            piece, names, sides, self.dtype, texts, self.missing_values
+        )
+        for value in filter(None, map(as_number, self.missing_values)):
+            cells[cells == value] = np.nan
+        self._check_finite(piece, names, cells)
+        frame = pd.DataFrame(cells, columns=names, copy=False)
+        for name, values in texts.items():
+            column = pd.Categorical.from_codes(codes[name], categories=list(values))
+            frame.insert(features.index(name), name, column)
+        return frame, others
 
     def close(self) -> None:
         """Close files that are open where a block ended, and give freed memory back."""
@@ -159,7 +184,7 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
         A folder of Parquet files, a pattern such as ``"part-*.parquet"``, one Parquet file, or an
         .npy.
     **how
-        As in ``read_table``; what is about text is not used.
+        As in ``read_table``; what is about CSV and Excel is not used.
 
     Returns
     -------
@@ -175,8 +200,8 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
     layout = _layout(Path(path), how)
     choices = ("refuse", "drop", "categories")
     check_choice("text_columns", how.get("text_columns", "refuse"), choices)
-    if how.get("categorical"):
-        raise layout.error("categories cannot be read in blocks; use {read_table}")
+    if how.get("categorical") and layout.path.suffix == ".npy":
+        raise layout.error("numbers of an .npy cannot be categories in blocks; use {read_table}")
     if how.get("features_in_rows") is True:
         raise layout.error(
             "features in rows cannot be read in blocks, of which each needs them all"
@@ -184,27 +209,98 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
     pieces, source = (_open_npy if layout.path.suffix == ".npy" else _open_parquet)(layout)
     asked = {"ids": "id_column", "labels": "label_column", "drop": "drop", "use": "use_columns"}
     asked |= {"text_columns": "text_columns", "weights": "weight_column"}
-    given = {field: how[name] for field, name in asked.items() if name in how}
-    if given.get("text_columns") == "categories":
-        given["text_columns"] = "refuse"  # a block does not know the categories of the others
-    roles = find_roles(layout, source, Wanted(**given))
-    names = source.names
+    given = {parameter: how[name] for parameter, name in asked.items() if name in how}
+    wanted = Wanted(**given, categorical=how.get("categorical") or ())
+    roles, names = find_roles(layout, source, wanted), source.names
+    categories, left_out = _categories_of(layout, pieces, roles, names, wanted)
+    features = {names[j] for j in roles.features} | set(categories)
     return BlockTable(
         path=layout.path,
         pieces=pieces,
-        features=[names[j] for j in roles.features],
+        features=[name for name in names if name in features],
         dtype=roles.matrix.dtype,
         id_column=None if roles.ids is None else names[roles.ids],
         label_column=None if roles.labels is None else names[roles.labels],
-        dropped=roles.dropped,
+        dropped={name: why for name, why in roles.dropped.items() if name not in features}
+        | left_out,
         set_aside=roles.set_aside,
         weight_column=how.get("weight_column"),
+        categories=categories,
+        missing_values=layout.missing_values,
     )
+
+
+def _categories_of(
+    layout: Layout, pieces: list[Piece], roles: Roles, names: list[str], wanted: Wanted
+) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return the columns of categories and their values, and the text that is left out, and why.
+
+    The first rows show which columns hold text; all rows are read for how many values.
+    """
+    text = [names[j] for j in roles.categories]
+    if wanted.text_columns == "categories":
+        text += [name for name, why in roles.dropped.items() if why.startswith(TEXT)]
+    found = {name: _Values(name in wanted.categorical) for name in text}
+    for path in dict.fromkeys(piece.path for piece in pieces if text):
+        with parquet().ParquetFile(path, read_dictionary=text, **STREAMED) as file:
+            for batch in file.iter_batches(ROWS_AT_A_TIME, columns=text):
+                for name, values in found.items():
+                    values.add(*_coded(batch[name], layout.missing_values))
+    release_memory()
+    for name in wanted.categorical:
+        if found[name].are_many:
+            raise layout.error(
+                "column {name} has more than {most:,} categories; leave it out by {drop}",
+                name=shown(name),
+                most=MOST_IN_BLOCKS,
+            )
+    kept = {name: tuple(sorted(own.texts)) for name, own in found.items() if own.are_categories}
+    left_out = {name: own.why for name, own in found.items() if name not in kept}
+    return kept, left_out
+
+
+class _Values:
+    """The values of a column of text, and how many cells have one."""
+
+    def __init__(self, is_forced: bool):
+        self.is_forced, self.texts, self.n = is_forced, set[str](), 0
+
+    def add(self, codes: np.ndarray, texts: list[str]) -> None:
+        if not self.are_many:
+            self.texts.update(texts)
+            self.n += int(np.count_nonzero(codes >= 0))
+
+    @property
+    def are_many(self) -> bool:
+        return len(self.texts) > (MOST_IN_BLOCKS if self.is_forced else MOST_CLASSES)
+
+    @property
+    def are_categories(self) -> bool:
+        n_distinct = len(self.texts)
+        return self.is_forced or n_distinct == 1 or are_classes(self.n, n_distinct)
+
+    @property
+    def why(self) -> str:
+        """Why they are no categories."""
+        if self.are_many:
+            return f"text with more than {MOST_CLASSES} values"
+        return f"text with {count(len(self.texts), 'value')} in {count(self.n, 'case')}"
+
+
+def _coded(column: Any, missing_values: tuple[str, ...]) -> tuple[np.ndarray, list[str]]:
+    """Return a column of Arrow as numbers of texts, -1 where missing, and these texts."""
+    column = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    texts = observed(polars().Series(column.dictionary), missing_values).to_list()
+    places = {text: i for i, text in enumerate(dict.fromkeys(t for t in texts if t is not None))}
+    numbers = np.array([*(places.get(text, -1) for text in texts), -1])
+    return numbers[column.indices.fill_null(len(texts)).to_numpy()], list(places)
 
 
 def _layout(path: Path, how: Mapping[str, Any]) -> Layout:
     as_text = [how[name] for name in ("id_column", "label_column") if how.get(name) is not None]
-    return Layout(path, (), ".", None, "utf-8", True, None, how.get("id_column"), tuple(as_text))
+    markers = tuple(dict.fromkeys(["", *how.get("missing_values", MISSING_VALUES)]))
+    ids = how.get("id_column")
+    return Layout(path, markers, ".", None, "utf-8", True, None, ids, tuple(as_text))
 
 
 # ---- Parquet
@@ -322,27 +418,47 @@ def _open_npy(layout: Layout) -> tuple[list[Piece], Source]:
 # ---- Reading a piece
 
 
+class ReadPiece(NamedTuple):
+    """Columns of a piece."""
+
+    cells: np.ndarray  # numbers, NaN where missing
+    codes: dict[str, np.ndarray]  # numbers of categories, -1 where missing
+    sides: dict[str, np.ndarray]  # text
+
+
 def _read_piece(
-    piece: Piece, features: list[str], sides: list[str], dtype: np.dtype
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Read features of a piece as a matrix, NaN for a missing cell, and other columns as text."""
+    piece: Piece,
+    features: list[str],
+    sides: list[str],
+    dtype: np.dtype,
+    categories: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    missing_values: tuple[str, ...] = (),
+) -> ReadPiece:
+    """Read features of a piece, and other columns as text."""
     if piece.path.endswith(".npy"):
         rows = np.load(piece.path, mmap_mode="r")[piece.begin : piece.end]
         known = {name: rows[:, _number(name)].astype(str).astype(object) for name in sides}
-        return rows[:, list(map(_number, features))].astype(dtype, order="C"), known
-    parts = reader.read(piece.path, [*features, *sides], piece.begin, piece.end)[::-1]
+        return ReadPiece(rows[:, list(map(_number, features))].astype(dtype, order="C"), {}, known)
+    wanted = [*features, *categories, *sides]
+    parts = reader.read(piece.path, wanted, piece.begin, piece.end, list(categories))[::-1]
     cells = np.empty((piece.n_cases, len(features)), dtype)
-    texts = [np.empty(piece.n_cases, object) for _ in sides]
+    codes = {name: np.empty(piece.n_cases, np.int32) for name in categories}
+    places = {name: {text: i for i, text in enumerate(own)} for name, own in categories.items()}
+    texts = {name: np.empty(piece.n_cases, object) for name in sides}
     first = 0
     while parts:  # each is let go when it has been copied
         batch = parts.pop()
         own = slice(first, first + batch.num_rows)
         columns = [_numbers(piece, name, batch[name]) for name in features]
-        np.stack(columns, axis=1, out=cells[own], casting="same_kind")
-        for name, text in zip(sides, texts, strict=True):
-            text[own] = batch[name].to_pylist()
+        if columns:
+            np.stack(columns, axis=1, out=cells[own], casting="same_kind")
+        for name, known in places.items():
+            numbers, values = _coded(batch[name], missing_values)
+            codes[name][own] = np.array([*(known[value] for value in values), -1])[numbers]
+        for name in sides:
+            texts[name][own] = batch[name].to_pylist()
         first = own.stop
-    return cells, dict(zip(sides, texts, strict=True))
+    return ReadPiece(cells, codes, texts)
 
 
 def _number(name: str) -> int:

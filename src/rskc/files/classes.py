@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.files._others import as_text
 from rskc.files._source import Layout, shown
-from rskc.files.tables import MISSING_VALUES, as_text, read_source
+from rskc.files.tables import MISSING_VALUES, read_source
 from rskc.inputs.columns import are_classes, is_class_name
 from rskc.utils.wording import count, quoted
 

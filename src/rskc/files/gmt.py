@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,8 +101,8 @@ def _lines(path: Path) -> Iterable[tuple[str, list[str]]]:
         text = data.decode("utf-8-sig")
     except FileNotFoundError as error:
         raise TableError("{file}: there is no such file", file=_file(path)) from error
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        words = getattr(error, "strerror", None) or "it is no text in UTF-8"
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        words = getattr(error, "strerror", None) or "it is no text in UTF-8, or damaged"
         message = "{file}: the file cannot be read ({words})"
         raise TableError(message, file=_file(path), words=words) from error
     for number, line in enumerate(text.splitlines(), 1):

@@ -218,12 +218,14 @@ def _zipped(files: dict[str, bytes]) -> bytes:
 
 def _bytes_of(path: str | os.PathLike) -> bytes:
     """Read the file."""
-    if Path(path).exists() and not Path(path).is_file():
-        raise _refusal(path, "is not a file")
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise _refusal(path, "is not a file")
         return Path(path).read_bytes()
     except FileNotFoundError as error:
         raise _refusal(path, "is not there") from error
+    except UnicodeEncodeError as error:
+        raise _refusal(path, "is not there: no file can have such a name") from error
     except OSError as error:
         raise _refusal(path, f"cannot be opened ({error.strerror})") from error
 

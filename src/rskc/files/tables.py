@@ -23,7 +23,7 @@ from scipy.sparse import issparse
 
 from rskc.files._formats import of_columns, read_excel, read_h5ad, read_mtx, read_npy, read_npz
 from rskc.files._numbers import all_are_numbers, cell_error
-from rskc.files._others import observed
+from rskc.files._others import as_text, observed
 from rskc.files._roles import Roles, SetAside, Wanted, find_roles
 from rskc.files._side import Side, find_side, names_of_cases, unique_names
 from rskc.files._source import Layout, Source, TableError, near, polars, row_number, shown
@@ -277,7 +277,7 @@ def without_markers(layout: Layout, source: Source) -> Source:
     if source.cells is not None or not markers:
         return source
     pl = polars()
-    numbers = [value for value in map(_as_number, markers) if value is not None]
+    numbers = [value for value in map(as_number, markers) if value is not None]
     made = []
     for series in source.frame.iter_columns():
         column = pl.col(series.name)
@@ -291,7 +291,8 @@ def without_markers(layout: Layout, source: Source) -> Source:
     return replace(source, frame=source.frame.with_columns(made))
 
 
-def _as_number(marker: str) -> float | None:
+def as_number(marker: str) -> float | None:
+    """Return a marker of missing cells as a number, if it is one."""
     try:
         return float(marker)
     except ValueError:
@@ -482,14 +483,6 @@ def _features(source: Source, roles: Roles, matrix: Any) -> list[str]:
     if roles.ids is None:
         return [f"x{j}" for j in range(matrix.shape[1])]
     return unique_names(as_text(source.frame[str(roles.ids)]).to_list())
-
-
-def as_text(series: Any) -> Any:
-    """Return cells as text, whole numbers without a point."""
-    pl = polars()
-    if series.dtype.is_float() and (series == series.floor()).all() and series.is_finite().all():
-        series = series.cast(pl.Int64)
-    return series.cast(pl.String)
 
 
 def _ids(layout: Layout, source: Source, j: int) -> list[str]:

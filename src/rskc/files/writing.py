@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from rskc.files._source import needed
 from rskc.markers import marker_effects
 from rskc.model.fitted import number_names
 from rskc.utils.atomic import atomic_write
+from rskc.utils.wording import as_utf8
 
 # Text that begins so is run as a formula by spreadsheets (OWASP, "CSV injection"); some of them
 # drop spaces in front of it first.
@@ -63,7 +65,7 @@ def write_csv_parts(frames: Iterable[Any], path: str | os.PathLike) -> None:
 
 
 def _header(pl: Any, frame: Any) -> bytes:
-    names = pl.Series([str(name) for name in frame.columns], dtype=pl.String)
+    names = pl.Series([as_utf8(str(name)) for name in frame.columns], dtype=pl.String)
     header = names.to_frame("0").select(_harmless(pl, pl.all())).transpose()
     return header.write_csv(include_header=False).encode()
 
@@ -79,7 +81,10 @@ def _column(pl: Any, series: Any) -> Any:
         return pl.Series(numbers).set(pl.Series(missing), None)
     texts = series.to_numpy(object)  # text of pandas 3 takes a call for each that is asked for
     cells = [None if gone else str(x) for x, gone in zip(texts, missing, strict=True)]
-    return pl.Series(cells, dtype=pl.String)
+    try:
+        return pl.Series(cells, dtype=pl.String)
+    except UnicodeEncodeError:  # seldom: a call for each cell takes longer than all the rest
+        return pl.Series([cell and as_utf8(cell) for cell in cells], dtype=pl.String)
 
 
 def _harmless(pl: Any, text: Any) -> Any:
@@ -88,13 +93,23 @@ def _harmless(pl: Any, text: Any) -> Any:
     return pl.when(formula).then(pl.lit("'") + text).otherwise(text).name.keep()
 
 
+def harmless(text: str) -> str:
+    """Return a text with an apostrophe in front if spreadsheets would run it as a formula."""
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}" if re.match(FORMULA, text) else text
+    return text
+
+
 def write_ranked_lists(model: Any, X: Any, folder: str | os.PathLike) -> list[Path]:
     """Write for each cluster all features, ranked by their effect, as enrichment tools read them.
 
     The file ``cluster-0.rnk`` has a line for each feature: its name, a tab, and how far cluster 0
     is above the others in it, or below; see :func:`rskc.markers.marker_effects`. The largest is
     first. All features are in it, with weight or without, because such tools need the others for
-    comparison. Features that are not observed in the cluster or outside it are left out.
+    comparison. Features that are not observed in the cluster or outside it are left out. Names that
+    spreadsheets would run as formulas get an apostrophe, as in ``write_csv``.
 
     Parameters
     ----------
@@ -116,7 +131,7 @@ def write_ranked_lists(model: Any, X: Any, folder: str | os.PathLike) -> list[Pa
             "One cluster has nothing to be compared with, so no features can be ranked for it."
         )
     # A tab or a line end in a name would be one of the file.
-    words = [" ".join(str(name).split()) for name in names]
+    words = [harmless(" ".join(as_utf8(str(name)).split())) for name in names]
     paths = []
     for k, scores in enumerate(effects):
         order = np.argsort(-scores, kind="stable")
@@ -126,7 +141,7 @@ def write_ranked_lists(model: Any, X: Any, folder: str | os.PathLike) -> list[Pa
         path = Path(folder) / f"cluster-{k}.rnk"
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:
-            file.write("".join(lines).encode("utf-8", "backslashreplace"))
+            file.write("".join(lines).encode())
         paths.append(path)
     return paths
 
@@ -146,7 +161,7 @@ def write_json(obj: Any, path: str | os.PathLike) -> None:
     """
     with atomic_write(path) as file:
         # A lone surrogate, from a file name that is no UTF-8, is no text.
-        file.write(json_text(obj).encode("utf-8", "backslashreplace") + b"\n")
+        file.write(as_utf8(json_text(obj)).encode() + b"\n")
 
 
 def json_text(obj: Any) -> str:

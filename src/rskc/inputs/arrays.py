@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import sys
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
 
-from rskc.exceptions import ColumnWarning, not_numpy
+from rskc.exceptions import ColumnWarning, not_numpy, warn_user
 from rskc.inputs.columns import recognize
 
 
@@ -167,12 +166,10 @@ def warn_of_columns(X: Any) -> None:
     """Warn, at the line that called rskc, of columns that every pass has to put together."""
     n_chunks = len(X.chunks[1]) if hasattr(X, "chunks") and X.ndim == 2 else 1
     if n_chunks > 1:
-        warnings.warn(
+        warn_user(
             f"X has {n_chunks} chunks of columns; they are put together anew whenever its blocks "
             "are read, which copies all of it. Better give chunks with all columns: "
-            "X.rechunk({1: -1}).persist().",
-            UserWarning,
-            stacklevel=_callers_level(),
+            "X.rechunk({1: -1}).persist()."
         )
 
 
@@ -185,24 +182,15 @@ def warn_of_numbers(X: Any, checked: Any) -> None:
         remedy = "X.drop(...)"
         if hasattr(X, "set_index"):  # of pandas
             remedy = "X.set_index(...)" if column.kind == "id" else "X.drop(columns=...)"
-        warnings.warn(
+        warn_user(
             ColumnWarning(
                 "Column {name} of X {why}, and is clustered as a measurement; if it is none, leave "
                 "it out: {remedy}.",
                 name=repr(column.name),
                 why=column.why,
                 remedy=remedy.replace("...", repr(column.name)),
-            ),
-            stacklevel=_callers_level(),
+            )
         )
-
-
-def _callers_level() -> int:
-    """Return the ``stacklevel`` with which the caller warns at the first line outside rskc."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rskc."):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def merged_blocks(own: Any, out: np.ndarray, values: np.ndarray, chunks: tuple) -> Any:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-import warnings
+import copy
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -15,13 +17,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rskc.inputs.arrays import to_numpy
+from rskc.exceptions import warn_user
+from rskc.inputs.arrays import is_dask, to_numpy
 from rskc.inputs.case_weights import check_sample_weight
-from rskc.inputs.category_codes import ORDINAL, ColumnCode
+from rskc.inputs.category_codes import ORDINAL, ColumnCode, Tally
 from rskc.inputs.frames import (
     CATEGORY,
     NUMBERS,
     cells_of,
+    codes_of,
     column,
     column_names,
     is_missing,
@@ -29,12 +33,13 @@ from rskc.inputs.frames import (
     numbers_of,
     refusal,
     text_of,
-    texts_of,
 )
 from rskc.solver.feature_groups import FeatureGroups, check_groups
-from rskc.utils.wording import quoted
+from rskc.utils.wording import quoted, shortened
 
 __all__ = ["CategoryEncoder"]
+
+MOST_IN_BLOCKS = 10_000  # categories of a column that is read in blocks
 
 
 class CategoryEncoder(TransformerMixin, BaseEstimator):
@@ -106,29 +111,26 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         self : CategoryEncoder
         """
         X = X if hasattr(X, "columns") else to_numpy(X)
-        validate_data(self, X, reset=True, skip_check_array=True)
+        head = X._meta if is_dask(X) else X
+        validate_data(self, head, reset=True, skip_check_array=True)
         names = column_names(X)
         orders = _orders(self.ordinal, names)
         asked = {*_places("categorical", self.categorical, names), *orders}
-        kinds = kinds_of(X)
-        n = X.shape[0]
-        weights = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight, n)
-        self.columns_ = []
+        kinds = kinds_of(head)
         for j, name in enumerate(names):
-            kind = kinds[j]
-            if kind in ("dates", "mixed") and j not in asked:
-                raise ValueError(refusal({name: kind}))
-            if j not in asked and kind == NUMBERS:
-                self.columns_.append(ColumnCode(NUMBERS))
-                continue
-            texts = texts_of(column(X, j))
-            counted = np.array([text is not None for text in texts]) & (weights > 0)
-            seen = texts[counted].tolist(), weights[counted]
+            if kinds[j] not in (NUMBERS, CATEGORY) and j not in asked:
+                raise ValueError(refusal({name: kinds[j]}))
+        places = [j for j in range(len(names)) if j in asked or kinds[j] != NUMBERS]
+        tallies = dict(zip(places, tallies_of(X, places, sample_weight), strict=True))
+        self.columns_ = [ColumnCode(NUMBERS)] * len(names)
+        for j, tally in tallies.items():
             if j in orders:
-                order = orders[j] or _order_of_type(column(X, j))
-                self.columns_.append(ColumnCode.of_ranks(name, *seen, order))
+                order = orders[j] or _order_of_type(column(head, j))
+                if order is None and kinds[j] == NUMBERS:
+                    order = sorted(tally.masses, key=float)
+                self.columns_[j] = ColumnCode.of_ranks(names[j], tally, order)
             else:
-                self.columns_.append(ColumnCode.of_categories(name, *seen))
+                self.columns_[j] = ColumnCode.of_categories(names[j], tally)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -147,24 +149,27 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "columns_")
         X = X if hasattr(X, "columns") else to_numpy(X)
         validate_data(self, X, reset=False, skip_check_array=True)
+        made, unknown = self.coded(X)
+        if unknown:
+            which = "; ".join(f"{quoted(new, 3, 40)} in {name!r}" for name, new in unknown.items())
+            warn_user(
+                f"X has categories that the fit has not seen, and that are treated as none of the "
+                f"known ones: {which}."
+            )
+        return made
+
+    def coded(self, X: Any) -> tuple[np.ndarray, dict[str, list[str]]]:
+        """Return a table as numbers, and the categories that are not known, by column."""
         parts, unknown = [], {}
         for j, (name, code) in enumerate(zip(column_names(X), self.columns_, strict=True)):
             if code.kind == NUMBERS:
                 parts.append(numbers_of(name, column(X, j))[:, None])
                 continue
-            part, new = code.coded(texts_of(column(X, j)))
+            part, new = code.coded(*codes_of(column(X, j)))
             parts.append(part)
             if new:
                 unknown[name] = new
-        if unknown:
-            which = "; ".join(f"{quoted(new, 3, 40)} in {name!r}" for name, new in unknown.items())
-            warnings.warn(
-                f"X has categories that the fit has not seen, and that are treated as none of the "
-                f"known ones: {which}.",
-                UserWarning,
-                stacklevel=2,
-            )
-        return np.hstack(parts)
+        return np.hstack(parts), unknown
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the features: of a category, "column = category"."""
@@ -253,6 +258,83 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         return encoder
 
 
+def tallies_of(X: Any, places: Sequence[int], sample_weight: Any) -> list[Tally]:
+    """Return what columns of a table hold, without the cases of weight 0."""
+    if is_dask(X):
+        return _tallies_of_blocks(X, places, sample_weight)
+    n = X.shape[0]
+    weights = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight, n)
+    return [_tally(column(X, j), weights) for j in places]
+
+
+def _tally(values: Any, weights: np.ndarray) -> Tally:
+    codes, texts = codes_of(values)
+    counted = (codes >= 0) & (weights > 0)
+    masses = np.bincount(codes[counted], weights[counted], len(texts)).tolist()
+    seen = {text: mass for text, mass in zip(texts, masses, strict=True) if mass > 0}
+    return Tally(seen, int(counted.sum()))
+
+
+def _tallies_of_blocks(X: Any, places: Sequence[int], sample_weight: Any) -> list[Tally]:
+    """Read these columns of a Dask dataframe once."""
+    import dask
+
+    parts = X[[X.columns[j] for j in places]].to_delayed()
+    weights: list[Any] = [None] * len(parts)
+    if sample_weight is not None:
+        lengths = getattr(X, "part_lengths", None) or dask.compute(*map(dask.delayed(len), parts))
+        given = check_sample_weight(sample_weight, int(np.sum(lengths)))
+        weights = np.split(given, np.cumsum(lengths)[:-1])
+    read = dask.delayed(_tallies_of_block, pure=False)
+    blocks = dask.compute(*(read(part, own) for part, own in zip(parts, weights, strict=True)))
+    totals = []
+    for tallies in zip(*blocks, strict=True):
+        masses: Counter[str] = Counter()
+        for tally in tallies:
+            masses.update(tally.masses)
+        totals.append(Tally(dict(masses), sum(tally.n for tally in tallies)))
+    return totals
+
+
+def _tallies_of_block(part: Any, weights: np.ndarray | None) -> list[Tally]:
+    tallies = tallies_of(part, range(part.shape[1]), weights)
+    for name, tally in zip(part.columns, tallies, strict=True):
+        if len(tally.masses) > MOST_IN_BLOCKS:
+            raise ValueError(
+                f"Column {shortened(name, 60)!r} of X has more than {MOST_IN_BLOCKS:,} categories; "
+                "leave the column out."
+            )
+    return tallies
+
+
+def encoded_blocks(X: Any, encoder: CategoryEncoder) -> Any:
+    """Return a Dask dataframe as an array of numbers, coded whenever its blocks are read."""
+    import pandas as pd
+
+    width = len(encoder.columns)
+    meta = pd.DataFrame(np.empty((0, width)), columns=range(width))
+    lengths = getattr(X, "part_lengths", None)
+    rows = X.map_partitions(_encoded_block, encoder, meta=meta).to_dask_array(lengths=lengths)
+    rows.of_columns = partial(_encoded_columns, X, encoder)
+    return rows
+
+
+def _encoded_block(part: Any, encoder: CategoryEncoder) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(encoder.coded(part)[0], index=part.index, copy=False)
+
+
+def _encoded_columns(X: Any, encoder: CategoryEncoder, features: np.ndarray) -> Any:
+    """Return an array of some features, of which only the columns are read."""
+    places = np.unique(encoder.columns[features])
+    some = copy.copy(encoder)
+    some.columns_ = [encoder.columns_[j] for j in places]
+    rows = encoded_blocks(X[[X.columns[j] for j in places]], some)
+    found = np.flatnonzero(np.isin(encoder.columns, places))
+    return rows[:, np.searchsorted(found, features)]
+
+
 def as_plain(given: Any) -> Any:
     """Return columns as a user gives them, in lists and dictionaries of text and numbers."""
     if given is None:
@@ -305,7 +387,8 @@ def find_encoder(
     """Return the fitted encoder of a table in memory, None if all its columns are numbers."""
     given = categorical is not None or ordinal is not None
     is_frame = getattr(X, "columns", None) is not None and hasattr(X, "dtypes")
-    if not given and not (is_frame and set(kinds_of(X)) - {NUMBERS}):
+    head = X._meta if is_dask(X) else X
+    if not given and not (is_frame and set(kinds_of(head)) - {NUMBERS}):
         return None
     encoder = CategoryEncoder(categorical, ordinal).fit(X, sample_weight=sample_weight)
     return encoder if any(code.kind != NUMBERS for code in encoder.columns_) else None

@@ -24,6 +24,13 @@ MOST_SHARES = 4  # of the categories of a center that are written
 VARIANCE = 2 / np.pi
 
 
+class Tally(NamedTuple):
+    """What the cells of a column hold that are not missing: what each text counts, and how many."""
+
+    masses: dict[str, float]
+    n: int
+
+
 class ColumnCode(NamedTuple):
     """How a column becomes numbers."""
 
@@ -33,25 +40,21 @@ class ColumnCode(NamedTuple):
     center: float = 0.0  # of ranks
 
     @classmethod
-    def of_categories(cls, name: str, seen: list[str], weights: np.ndarray) -> ColumnCode:
-        """Make indicators of a column, given its cells that are not missing, and their weights."""
-        found = dict.fromkeys(sorted(set(seen)), 0.0)
-        if are_names(len(seen), len(found)):
+    def of_categories(cls, name: str, tally: Tally) -> ColumnCode:
+        """Make indicators of a column."""
+        found = dict(sorted(tally.masses.items()))
+        if are_names(tally.n, len(found)):
             raise ValueError(
                 f"Column {shortened(name, 60)!r} of X has "
-                f"{count(len(found), 'category', 'categories')} in {count(len(seen), 'case')}: "
+                f"{count(len(found), 'category', 'categories')} in {count(tally.n, 'case')}: "
                 "they name the cases rather than group them; leave the column out."
             )
-        for text, weight in zip(seen, weights.tolist(), strict=True):
-            found[text] += weight
         total, spread = sum(found.values()), max(len(found) - 1, 1)
         scales = tuple(float(np.sqrt(VARIANCE * total / (own * spread))) for own in found.values())
         return cls(CATEGORY, tuple(found), scales)
 
     @classmethod
-    def of_ranks(
-        cls, name: str, seen: list[str], weights: np.ndarray, order: list[str] | None
-    ) -> ColumnCode:
+    def of_ranks(cls, name: str, tally: Tally, order: list[str] | None) -> ColumnCode:
         """Make standardized ranks of a column; ``order`` has its categories, None if not known."""
         short = shortened(name, 60)
         if order is None:
@@ -59,10 +62,11 @@ class ColumnCode(NamedTuple):
                 f"ordinal has column {short!r}, whose categories have no order; give them in "
                 f"order: ordinal={{{short!r}: [...]}}."
             )
-        if extra := sorted(set(seen) - set(order)):
+        if extra := sorted(set(tally.masses) - set(order)):
             raise ValueError(f"ordinal does not have {quoted(extra)} of column {short!r}.")
         places = {text: i + 1 for i, text in enumerate(order)}
-        ranks = np.array([places[text] for text in seen], float)
+        ranks = np.array([places[text] for text in tally.masses], float)
+        weights = np.array(list(tally.masses.values()))
         center = float(np.average(ranks, weights=weights)) if len(ranks) else 0.0
         spread = np.average((ranks - center) ** 2, weights=weights) if len(ranks) else 0.0
         deviation = np.sqrt(spread)
@@ -105,15 +109,18 @@ class ColumnCode(NamedTuple):
             return [str(name)]
         return [f"{name} = {category}" for category in self.categories]
 
-    def coded(self, texts: np.ndarray) -> tuple[np.ndarray, list[str]]:
-        """Return the features (n, width) of a column, and the categories that are not known."""
+    def coded(self, codes: np.ndarray, texts: list[str]) -> tuple[np.ndarray, list[str]]:
+        """Return the features (n, width) of a column, and the categories that are not known.
+
+        Its cells are numbers of the texts, -1 where missing.
+        """
         places = {text: i for i, text in enumerate(self.categories)}
-        found = np.array([-2 if text is None else places.get(text, -1) for text in texts], int)
-        unknown = list(dict.fromkeys(texts[found == -1]))
+        found = np.array([*(places.get(text, -1) for text in texts), -2])[codes]
+        unknown = [texts[i] for i in dict.fromkeys(codes[found == -1].tolist())]
         if self.kind == ORDINAL:
             ranks = np.where(found < 0, np.nan, found + 1.0)
             return ((ranks - self.center) * self.scales[0])[:, None], unknown
-        part = np.zeros((len(texts), self.width))
+        part = np.zeros((len(codes), self.width))
         if len(self.categories) > 1:  # one category alone tells nothing
             rows = np.flatnonzero(found >= 0)
             part[rows, found[rows]] = np.array(self.scales)[found[rows]]

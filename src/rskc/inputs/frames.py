@@ -43,6 +43,8 @@ def _kind(dtype: str, X: Any, j: int) -> str:
         return CATEGORY
     if not dtype.startswith(TEXT):
         return NUMBERS
+    if len(X) == 0:  # the head of a Dask dataframe
+        return CATEGORY if dtype.startswith("str") else "cells of any type"
     seen = [value for value in cells_of(column(X, j)) if not is_missing(value)]
     if seen and all(isinstance(value, bool | np.bool_) for value in seen):
         return CATEGORY
@@ -93,17 +95,22 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
-def texts_of(values: Any) -> np.ndarray:
-    """Return the cells of a column as text, None where missing."""
-    known: dict[Any, str | None] = {}
-    cells = np.empty(len(values), object)
+def codes_of(values: Any) -> tuple[np.ndarray, list[str]]:
+    """Return the cells of a column as numbers of texts, -1 where missing, and these texts."""
+    places: dict[str, int] = {}
+    known: dict[Any, int] = {}
+    if hasattr(getattr(values, "cat", None), "codes"):  # of pandas: few values, and their numbers
+        numbers = [places.setdefault(text_of(each), len(places)) for each in values.cat.categories]
+        return np.array([*numbers, -1])[values.cat.codes], list(places)
+    codes = np.empty(len(values), np.int64)
     for i, value in enumerate(cells_of(values)):
         missing = is_missing(value)
         key = None if missing else (type(value) is bool, value)
         if key not in known:
-            known[key] = None if missing else text_of(value)
-        cells[i] = known[key]
-    return cells
+            text = None if missing else text_of(value)
+            known[key] = -1 if text is None else places.setdefault(text, len(places))
+        codes[i] = known[key]
+    return codes, list(places)
 
 
 def text_of(value: Any) -> str:

@@ -26,7 +26,7 @@ from rskc.inputs.arrays import (
     to_numpy,
     without_mask,
 )
-from rskc.inputs.categories import find_encoder
+from rskc.inputs.categories import encoded_blocks, find_encoder
 from rskc.inputs.frames import NUMBERS, kinds_of, refusal
 from rskc.utils.wording import short_repr
 
@@ -224,9 +224,10 @@ def _find_encoder(estimator: Any, asked: Any, X: Any, sample_weight: Any) -> Non
     vars(estimator).pop("encoder_", None)  # of an earlier fit
     if not hasattr(asked, "categorical"):
         return
-    if is_elsewhere(X) or issparse(X) or isinstance(X, NamedMatrix):
+    is_frame_of_dask = is_dask(X) and hasattr(X, "columns")
+    if (is_elsewhere(X) and not is_frame_of_dask) or issparse(X) or isinstance(X, NamedMatrix):
         if asked.categorical is not None or asked.ordinal is not None:
-            raise ValueError("Categories need a table in memory that is dense: a data frame.")
+            raise ValueError("Categories need a data frame, of pandas, polars or Dask.")
         return
     encoder = find_encoder(X, asked.categorical, asked.ordinal, sample_weight)
     if encoder is not None:
@@ -236,7 +237,10 @@ def _find_encoder(estimator: Any, asked: Any, X: Any, sample_weight: Any) -> Non
 def _encoded(estimator: Any, encoder: Any, X: Any, reset: bool, dtype: Any) -> np.ndarray:
     """Check a table with categories, and return it as numbers."""
     if is_elsewhere(X):
-        raise ValueError("The model was fitted to categories, which need a table in memory.")
+        if not (is_dask(X) and hasattr(X, "columns")):
+            raise ValueError("The model was fitted to categories, which need a data frame.")
+        validate_data(estimator, X._meta, reset=reset, skip_check_array=True)
+        return encoded_blocks(X, encoder)
     X = X if hasattr(X, "columns") else np.asarray(X)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     kind = np.float64 if isinstance(dtype, list) else dtype

@@ -1,10 +1,10 @@
 """Clusters of tables with outlying cells: two starts, each followed with bounded errors (internal).
 
 Restarts need a table without extreme cells, on which all of ``automatic`` works as it is: one that
-is clipped, and one that is wrapped. From the clusters found there, scales of errors, the features
-that differ, flagged cells, centers and weights are made anew on the table as it is, where the
-squared error of a cell counts no more than a limit, until clusters and features stand. The one of
-the two with the smaller bounded within sum is the solution.
+is clipped, and one in which these cells are missing. From the clusters found there, scales of
+errors, the features that differ, flagged cells, centers and weights are made anew on the table as
+it is, where the squared error of a cell counts no more than a limit, until clusters and features
+stand. The one of the two with the smaller bounded within sum is the solution.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from rskc.solver.solve import carry
 
 log = logging.getLogger(__name__)
 
-# Rounds in which clusters and features come to stand: 2 to 5, but for near ties. After the first
-# few it shows which of two ways is better.
-FIRST_ROUNDS, MOST_ROUNDS = 3, 10
+# Rounds in which clusters and features come to stand: 2 to 5, but for near ties. The first shows
+# which of two ways is better: after three the same ones were chosen, at a tenth more time.
+MOST_ROUNDS = 10
 # Restarts of the quick clusters that show whether extreme cells are those of clusters far apart.
 QUICK_STARTS = 4
 
@@ -77,8 +77,11 @@ def solve_with_cells(
         more = wishes, cutoff, unscaled
         return solve_gathered(solve_with_cells, engine, problem, starts, *more)
     table = _Table.of(few, wishes, cutoff, unscaled)
-    ways = [table.follow(table.first(look), FIRST_ROUNDS) for look in LOOKS]
-    best = table.follow(table.best(ways), MOST_ROUNDS)
+    best = table.best([table.advanced(table.first(look)) for look in LOOKS])
+    for _ in range(MOST_ROUNDS):
+        if best.stands:
+            break
+        best = table.advanced(best)
     clusters, features, bounds = best.found, None, best.bounds
     assert clusters is not None
     assert bounds is not None
@@ -174,15 +177,8 @@ class _Table:
         shares, centers = np.ones(engine.n_cases), engine.restore(medians)[0]
         return _Way(replace(found.problem, n_trim=problem.n_trim), warm, centers, members, shares)
 
-    def follow(self, way: _Way, most: int) -> _Way:
-        """Repeat scales, features, flags, centers and weights until clusters and features stand."""
-        for _ in range(most):
-            if way.stands:
-                break
-            way = self._advanced(way)
-        return way
-
-    def _advanced(self, way: _Way) -> _Way:
+    def advanced(self, way: _Way) -> _Way:
+        """Make scales, features, flags, centers and weights anew."""
         clusters, problem, tests = way.members[self.numbers], way.problem, None
         bounds = self._bounds(clusters, way)
         if self.wishes.bound:

@@ -46,7 +46,7 @@ from rskc.model.automatic import Found, Wishes, mass_of, solve_automatically
 from rskc.model.bounding import shows_outlying_cells, solve_with_cells
 from rskc.model.cells import CUTOFF, FEW_CASES, CellBounds
 from rskc.model.fitted import by_column, number_names, outlying_cells, predictor_of
-from rskc.model.warnings import on_cells, on_units, warnings_of
+from rskc.model.warnings import on_cells, on_scales, warnings_of
 from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
 from rskc.solver.feature_groups import FeatureGroups, check_groups
 from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
@@ -91,9 +91,9 @@ def fit(
         judged = _judge(model, engine, made.solution)
         found = list(warnings_of(model, engine, made, judged.out, names))
         _store(model, engine, made, judged, counting)
-        if hasattr(model, "encoder_"):
-            found += on_units(model, own)
-            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())  # a category is one cell
+        found += on_scales(model, own)
+        if hasattr(model, "encoder_") and model.n_missing_:  # a category is one cell
+            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())
     if counting.weights is not None:
         model.sample_weight_ = counting.weights
         _judge_others(model, X, engine, counting.weights == 0)

@@ -205,7 +205,9 @@ REACH = 3.5
 # are from one another, shows outlying cells and not clusters.
 OUTLYING = 5.0
 # Of more suspect cases some evenly spaced ones are looked at; of the clusters, their first cases.
-MOST_SUSPECTS, MOST_MEMBERS = 600, 500
+# Up to 4,000 cases these are all, where that is no more than 4 million cells: with 500, it was the
+# order of the cases that decided whether one of 2,500 was set aside, and then what was found.
+MOST_SUSPECTS, FEWEST_MEMBERS, MOST_MEMBERS, MEMBER_CELLS = 600, 500, 4000, 2**22
 
 
 class _Places(NamedTuple):
@@ -228,7 +230,7 @@ class _Places(NamedTuple):
             return frame.place(engine.columns_of(cases, columns)) * roots
 
         centers = frame.place(solution.centers[:, columns]) * roots
-        members, labels = _members(engine, solution)
+        members, labels = _members(engine, solution, len(columns))
         points = cells(members)
         errors = (points - centers[labels]) * np.sqrt(pulls(solution.kept_sizes))[labels, None]
         deviations = MAD_FACTOR * np.nan_to_num(column_medians(np.abs(errors)))
@@ -296,11 +298,14 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     return none
 
 
-def _members(engine: Engine, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers, upwards, and the labels of the first cases of each cluster."""
+def _members(engine: Engine, solution: Solution, q: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers, upwards, and the labels of the first cases of each cluster.
+
+    ``q`` columns of them will be read.
+    """
     arrays, K = engine.arrays, len(solution.kept_sizes)
     groups = arrays.as_run(arrays.without(solution.labels, solution.trimmed_weighted))
-    most = -(-MOST_MEMBERS // K)
+    most = -(-int(np.clip(MEMBER_CELLS // q, FEWEST_MEMBERS, MOST_MEMBERS)) // K)
     each = [_copies(engine, arrays.first_members(groups, k, most))[:most] for k in range(K)]
     members, labels = np.concatenate(each), np.repeat(np.arange(K), [len(own) for own in each])
     order = np.argsort(members)

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from rskc.engines import Engine
 from rskc.exceptions import FitWarning, SmallClusterWarning
+from rskc.inputs.arrays import is_dask, to_numpy
+from rskc.inputs.columns import differing_spreads
 from rskc.inputs.frames import NUMBERS
 from rskc.inputs.medians import MAD_FACTOR, column_medians
 from rskc.model import outliers
@@ -20,7 +23,7 @@ from rskc.solver import Solution
 from rskc.solver.feature_groups import count_active
 from rskc.solver.finish import RIVAL_CASES
 from rskc.solver.problem import Rival
-from rskc.utils.wording import count, listed
+from rskc.utils.wording import cleaned, count, listed
 
 # Numbers beside categories that have a larger robust standard deviation count more than 14 times as
 # much as a category, whose variance is 2 / pi. They are looked at in this many cases.
@@ -93,6 +96,13 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
         "{names}. Such columns take most of the weight; standardize them first: "
         "{ColumnStandardizer()}.",
     ),
+    "units differ": (
+        FitWarning,
+        None,
+        "{largest} spreads {ratio:,.0f} times as far as {small}: the weight of a feature follows "
+        "its variance, so if units differ, prepare the features first, by {Preparer() in a "
+        "pipeline}.",
+    ),
     "unobserved features": (
         FitWarning,
         None,
@@ -108,12 +118,27 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
 }
 
 
-def on_units(model: Any, X: np.ndarray) -> Iterator[FitWarning]:
+def on_scales(model: Any, X: Any) -> Iterator[FitWarning]:
+    """Warn of features that differ in scale; of a sparse table they do not, or nobody knows."""
+    if is_dask(X) or issparse(X):
+        return
+    rows = to_numpy(X[:: X.shape[0] // SAMPLE + 1, :])  # as the array API wants it
+    if hasattr(model, "encoder_"):
+        yield from _on_units(model, rows)
+    elif (found := differing_spreads(rows)) is not None:
+        largest, small = (
+            cleaned(feature_names(model)[j], 24) for j in (found.largest, found.small)
+        )
+        ratio = float(f"{found.ratio:.2g}")
+        yield fit_warning("units differ", largest=largest, small=small, ratio=ratio)
+
+
+def _on_units(model: Any, rows: np.ndarray) -> Iterator[FitWarning]:
     """Warn of numbers beside categories that vary far more than these."""
     encoder = model.encoder_
     places = [code.kind == NUMBERS for code in encoder.columns_]
     numbers = encoder.first[places]
-    rows = X[:: len(X) // SAMPLE + 1, numbers]
+    rows = rows[:, numbers]
     # By the MAD: columns in units of their MAD or standard deviation do not count as wide.
     deviations = MAD_FACTOR * column_medians(np.abs(rows - column_medians(rows)))
     wide = numbers[deviations > MOST_DEVIATION]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import to_dense
-from rskc.inputs.columns import spreads_of
+from rskc.inputs.columns import MANY, SPARSE, spreads_of
 from rskc.inputs.frames import CATEGORY, NUMBERS, column_names, kinds_of
 from rskc.inputs.validation import check_choice
 from rskc.preprocessing.standardizers import SCALES, ColumnStandardizer, standardize_rows
@@ -21,8 +21,9 @@ from rskc.utils.wording import count, listed, shortened
 
 # Rows by which a table is judged; at most, evenly spaced.
 SAMPLE = 2000
-# A table of so many columns may be one of many features in one unit, such as genes.
-MANY, VERY_MANY = 100, 1000
+# From MANY columns on a table may be one of many features in one unit, such as genes. Cases are
+# standardized without logarithms from VERY_MANY on.
+VERY_MANY = 1000
 # Natural logarithms of the medians of such features vary by less: 2.4 in bulk counts of RNA.
 LEVELS = 3.5
 # Of few features in one unit the spreads do not differ by more; of many, nine in ten from the
@@ -43,8 +44,6 @@ MOST_AT_END = 0.01
 MOST_OF_ALL = 0.05
 # Scale of a feature of which 2 in 100 cases have one: rarer ones are not made larger.
 LEAST_OF_COUNTS = 0.1
-# Share of zeros from which many features are taken for counts that somebody has transformed.
-SPARSE = 0.3
 # Largest cells, over the least ones, where those below 0 are noise.
 MUCH_MORE = 3.0
 AS_IT_IS, FLOORED, FROM_ZERO = 0, 1, 2

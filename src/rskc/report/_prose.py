@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
-from rskc.inputs.columns import MUCH, SKEWED
+from rskc.inputs.columns import SKEWED
 from rskc.report._meaning import LOW_SILHOUETTE
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
@@ -43,8 +43,8 @@ ALARMS = frozenset(
 
 
 Names = Mapping[str, str]
-STANDARDIZE = "ColumnStandardizer()"  # a name that is empty where this was done already
-UNSTANDARDIZED = "numbers not standardized"  # a kind of warning
+STANDARDIZE = "Preparer() in a pipeline"  # a name that is empty where this was done already
+ON_UNITS = {"numbers not standardized", "units differ"}  # kinds of warnings
 # Of each kind of warning, what to do about it, where there is no room for all of it. {start} is the
 # warning itself up to the list of names.
 IN_BRIEF = {
@@ -63,6 +63,7 @@ IN_BRIEF = {
     "many outlying cells": "{start}; try a larger {n_clusters}.",
     "numbers not standardized": "Some numbers vary far more than categories do, and take most of "
     "the weight; standardize them.",
+    "units differ": "{start}; if units differ, try {Preparer() in a pipeline}",
     "unobserved features": "{start}; leave them out.",
     "hardly observed cases": "{start}; leave them out, or find the missing cells.",
 }
@@ -80,7 +81,6 @@ def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[st
         _gradient,
         _many_outliers,
         _unstable,
-        _units,
         _warned,
         _one_cluster,
         _skewed,
@@ -151,20 +151,6 @@ def _unstable(facts: dict[str, Any]) -> Pairs:
             f"{count(len(low), one, many)} a low median Jaccard index over half-samples: "
             f"{sentence_list(low, 3)}. Other cases would give other clusters; {remedy}.",
         )
-
-
-def _units(facts: dict[str, Any]) -> Pairs:
-    spreads, remedy = facts["data"]["spreads"], facts["names"][STANDARDIZE]
-    if spreads is None or spreads["ratio"] < MUCH or not remedy:
-        return
-    if UNSTANDARDIZED in facts["warning_kinds"]:  # which says so already
-        return
-    largest, small = (cleaned(spreads[name], 24) for name in ("largest", "small"))
-    times = number(float(f"{spreads['ratio']:.2g}"))
-    yield (
-        "Units differ",
-        f"{largest} spreads {times} times as far as {small}; if units differ, try {remedy}",
-    )
 
 
 def _warned(facts: dict[str, Any]) -> Pairs:
@@ -264,7 +250,7 @@ def _one_feature(facts: dict[str, Any]) -> Pairs:
         return
     if bound <= 1 + 1e-9 and not result["automatic"]:  # it was asked for
         return
-    if any(_units(facts)) or UNSTANDARDIZED in facts["warning_kinds"]:  # which say so already
+    if ON_UNITS & set(facts["warning_kinds"]):  # which say so already
         return
     spreads, remedy = facts["data"]["spreads"], "leave it out to see whether there are others."
     if "drop" in facts["names"]:

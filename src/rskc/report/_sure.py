@@ -8,6 +8,7 @@ import numpy as np
 
 from rskc.report._facts import Facts
 from rskc.report._searches import sections_of
+from rskc.selection.findings import p_value
 from rskc.selection.firmness import (
     is_about,
     stability_among,
@@ -22,7 +23,6 @@ FOUND_AGAIN = 0.75  # share of the half-samples that select a feature
 # From which stability on a cluster is called so.
 WORDS = {0.85: "stable", 0.6: "fairly stable", 0.0: "unstable"}
 MOST_NAMES = 12
-LEAST_P = 0.001  # smaller ones are not told apart: references are few
 
 
 class Searched(NamedTuple):
@@ -97,7 +97,7 @@ def _cloud(search: Stability) -> str:
         return f"{question} This was not tested: no reference sets were drawn."
     if shown.empty:
         return f"{question} This was not tested: no number was stable enough to be compared."
-    figures = [f"p {_p_value(row.p_value)} for {row.n_clusters}" for row in shown.itertuples()]
+    figures = [f"p {p_value(row.p_value)} for {row.n_clusters}" for row in shown.itertuples()]
     asked = f"{search.level:g} or less is required{' once' if len(figures) > 1 else ''}"
     if (shown.p_value <= search.level).any():
         answer = "These are not: simulated data without clusters split into less compact parts"
@@ -107,10 +107,6 @@ def _cloud(search: Stability) -> str:
         f"{question} {answer} ({listed(figures, 4)}; {asked}). Take p as a guide and not as proof: "
         "it does not account for the choice of the number and of the features."
     )
-
-
-def _p_value(p: float) -> str:
-    return f"below {LEAST_P:g}" if p < LEAST_P else f"= {number(p, 2)}"
 
 
 def _other(search: Stability, facts: Facts) -> str:

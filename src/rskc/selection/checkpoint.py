@@ -22,7 +22,7 @@ Result = Mapping[str, Any]  # numbers and arrays
 
 FORMAT = "rskc checkpoint 2"
 # Known only when the seed is, for of a large table the seed draws the cases: see ``claim``.
-LATER = ("data",)
+SET_WITH_SEED = ("data",)
 TABLES = """
 create table if not exists identity (name text primary key, value text not null);
 create table if not exists results (key text primary key, value blob not null);
@@ -78,7 +78,7 @@ class Checkpoint(NoCheckpoint):
         """Turn errors of SQLite into one sentence."""
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
             raise ParameterError(
                 "checkpoint",
                 self.path,
@@ -88,16 +88,13 @@ class Checkpoint(NoCheckpoint):
             ) from error
 
     def _prepare(self) -> None:
-        if self._is_foreign():
+        tables = {name for (name,) in self._connection.execute("select name from sqlite_master")}
+        if tables and "identity" not in tables:
             raise sqlite3.DatabaseError("it is a database of something else")
         # A write-ahead log makes a commit cheap enough for every task: 0.1 ms instead of 5.
         self._connection.execute("pragma journal_mode = wal")
         self._connection.execute("pragma synchronous = normal")
         self._connection.executescript(TABLES)
-
-    def _is_foreign(self) -> bool:
-        tables = {name for (name,) in self._connection.execute("select name from sqlite_master")}
-        return bool(tables) and "identity" not in tables
 
     def _identify(self, asked: dict[str, str | None]) -> dict[str, str]:
         with self._connection:
@@ -109,7 +106,7 @@ class Checkpoint(NoCheckpoint):
                 self._connection.executemany("insert into identity values (?, ?)", rows)
         if not str(found.get("seed")).isdecimal():
             raise sqlite3.DatabaseError("it has no seed")
-        for name in [*asked, *(name for name in found if name not in LATER)]:
+        for name in [*asked, *(name for name in found if name not in SET_WITH_SEED)]:
             if (
                 name not in asked
                 or name not in found
@@ -145,8 +142,11 @@ class Checkpoint(NoCheckpoint):
 
     def add(self, key: str, result: Result) -> None:
         """Keep a result: it is safe as soon as this returns."""
+        buffer = BytesIO()
+        np.savez(buffer, **result)
+        data = buffer.getvalue()
         with self._or_refuse(), self._connection:
-            row = (key, _packed(key, result))
+            row = (key, _digest(key, data) + data)
             self._connection.execute("insert or replace into results values (?, ?)", row)
 
     def close(self) -> None:
@@ -173,12 +173,6 @@ def _completed(identity: Mapping[str, str | None]) -> dict[str, str]:
     """Draw a seed where none was given."""
     fresh = str(np.random.SeedSequence().generate_state(1)[0])
     return {name: fresh if value is None else value for name, value in identity.items()}
-
-
-def _packed(key: str, result: Result) -> bytes:
-    buffer = BytesIO()
-    np.savez(buffer, **result)
-    return _digest(key, buffer.getvalue()) + buffer.getvalue()
 
 
 def _unpacked(key: str, value: Any) -> dict[str, Any]:

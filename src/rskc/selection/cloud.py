@@ -12,12 +12,11 @@ from rskc.exceptions import ParameterError
 from rskc.inputs.validation import is_word
 from rskc.selection.checkpoint import Result
 from rskc.selection.references import (
-    NormalReference,
-    PcaReference,
-    Reference,
-    SteppedReference,
-    even_spread,
-    normal_spread,
+    EVEN,
+    NORMAL,
+    normal_reference,
+    pca_reference,
+    stepped_reference,
 )
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
@@ -27,7 +26,7 @@ from rskc.selection.subsample import Sample
 STARTS = 25
 # Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
 # even spread are more compact than those of a normal one. And how they spread in steps.
-CLOUDS, SPREADS, DATA = (NormalReference, PcaReference), (normal_spread, even_spread), 2
+CLOUDS, SPREADS, DATA = (normal_reference, pca_reference), (NORMAL, EVEN), 2
 # Sums of squares of all features, or in the plane of the centers: see cluster_index.
 INDICES = ("all", "plane")
 # Of pairs with fewer cases in a cluster the comparison knows too little.
@@ -114,11 +113,10 @@ def _cluster_index(
     if first != second:
         K, sample = 2, sample.take((labels == first) | (labels == second))
     if kind != DATA:
-        cloud: Reference
         if _has_categories(columns):
-            cloud = SteppedReference.of(sample.X, columns, SPREADS[kind], sample.masses)
+            cloud = stepped_reference(sample.X, columns, SPREADS[kind], sample.masses)
         else:
-            cloud = CLOUDS[kind].of(sample.X, sample.masses)
+            cloud = CLOUDS[kind](sample.X, sample.masses)
         sample = sample.replaced(cloud.draw(rng_of(seed, *key)))
     try:
         model = configured(estimator, seed_of(seed, *key), n_clusters=K)

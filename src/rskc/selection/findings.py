@@ -5,8 +5,8 @@ The curve of a search is here too, once: what it measured, as displays and repor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import singledispatch
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,36 @@ from rskc.selection.settings import GridSearch
 from rskc.selection.stability import Stability
 from rskc.utils.wording import count, number
 
+# Columns of the tables of searches, as people read them, and how their cells are written.
+LABELS = {
+    "n_clusters": "Clusters",
+    "l1_bound": "L1 bound",
+    "trim": "Trim",
+    "n_features": "Features",
+    "n_outliers": "Outliers",
+    "silhouette": "Silhouette",
+    "consensus": "Consensus",
+    "observed_cer": "Error",
+    "reference_cer": "Error without clusters",
+    "n_below": "Reference sets below",
+    "passed": "Passes",
+    "stability": "Least stable cluster",
+    "agreement": "Agreement",
+    "p_value": "p, single cluster",
+    "features_different": "Features that differ",
+    "features_enough": "Features enough",
+    "stable": "Stable",
+    "gap": "Gap",
+    "standard_error": "Standard error",
+    "objective": "Objective per case",
+}
+WRITTEN: dict[str, Callable[[float], str]] = {
+    "stability": "{:.2f}".format,
+    "agreement": "{:.2f}".format,
+    "p_value": lambda p: p_value(p).removeprefix("= "),
+    "passed": lambda value: "yes" if value else "no",
+    "stable": lambda value: "yes" if value else "no",
+}
 # What x may be, a column of the table of a search, and how the axis calls it.
 AXES = {
     "n_clusters": "number of clusters",
@@ -79,7 +109,6 @@ class Finding:
         return " ".join(filter(None, (self.rule, self.sample, self.next_step)))
 
 
-@singledispatch
 def describe(search: Any) -> Finding:
     """Describe what a fitted search found.
 
@@ -99,22 +128,17 @@ def describe(search: Any) -> Finding:
     NotFittedError
         If the search was not fitted.
     """
-    known = ", ".join(kind.__name__ for kind in describe.registry if kind is not object)
-    kind = type(search).__name__
-    raise TypeError(f"search is of type {kind}; it must be one of {known}.")
+    describers = {Clest: _clest, GapL1: _gap, Stability: _stability, GridSearch: _grid}
+    for kind, describer in describers.items():
+        if isinstance(search, kind):
+            check_is_fitted(search, "table_")
+            return replace(describer(search, search.table_), sample=_sample(search))
+    known = ", ".join(kind.__name__ for kind in describers)
+    raise TypeError(f"search is of type {type(search).__name__}; it must be one of {known}.")
 
 
-@describe.register
-def _(search: Clest) -> Finding:
-    columns = {
-        "n_clusters": "Clusters",
-        "observed_cer": "Error",
-        "reference_cer": "Error without clusters",
-        "agreement": "Agreement",
-        "n_below": "Reference sets below",
-        "passed": "Passes",
-    }
-    table, K = _table(search, columns), search.n_clusters_
+def _clest(search: Clest, frame: Any) -> Finding:
+    K = search.n_clusters_
     most = most_below(search.rule, search.level, search.n_references)
     limit = _limit_of_references(most, search.n_references)
     if search.rule == "paper":
@@ -127,7 +151,7 @@ def _(search: Clest) -> Finding:
             "whose agreement is nearly that of the best: less than half of what one cluster too "
             f"many would cost, and {NEARLY_AS_GOOD:g} at most."
         )
-    frame, references = search.table_, count(search.n_references, "reference set")
+    references = count(search.n_references, "reference set")
     reason = "no number of them is predicted well enough"
     for n_below in frame.n_below[frame.chosen]:
         reason = f"predicted better than {search.n_references - n_below:,} of {references}"
@@ -156,9 +180,10 @@ def _(search: Clest) -> Finding:
         rule="Part of the cases predicts the clusters of the rest, again and again. The error "
         f"should be small, and much smaller than in made-up data without clusters. {choice} If "
         "there is none, there are no clusters.",
-        sample=_sample(search),
         suggests={"n_clusters": K},
-        table=table,
+        table=_table(
+            frame, ["n_clusters", "observed_cer", "reference_cer", "agreement", "n_below", "passed"]
+        ),
         curve=curve,
     )
 
@@ -172,21 +197,11 @@ def _limit_of_references(most: int, n_references: int) -> str:
     return f"no more than {most:,} of the {n_references:,} reference sets have a smaller error"
 
 
-@describe.register
-def _(search: GapL1) -> Finding:
-    columns = {
-        "l1_bound": "L1 bound",
-        "n_features": "Features",
-        "gap": "Gap",
-        "standard_error": "Standard error",
-        "objective": "Objective per case",
-    }
-    table = _table(search, columns)
+def _gap(search: GapL1, frame: Any) -> Finding:
     bound = search.l1_bound_1se_ if search.rule == "1se" else search.l1_bound_
     n_features = int(search.best_estimator_.get_support().sum())
     result = f"an L1 bound of {number(bound)}, which gives weight to {count(n_features, 'feature')}"
     choice = "least bound within one standard error of" if search.rule == "1se" else "bound with"
-    frame = search.table_
     largest, place = frame.gap.idxmax(), _place_of(frame)
     curve = Curve(
         by="l1_bound",
@@ -208,35 +223,17 @@ def _(search: GapL1) -> Finding:
         reason="the largest gap" if place == (0, largest) else "within one standard error",
         rule="The gap is how much better the clusters are separated than in the same data with "
         f"each column shuffled. The {choice} the largest gap is chosen.",
-        sample=_sample(search),
         suggests={"l1_bound": float(bound)},
-        table=table,
+        table=_table(frame, ["l1_bound", "n_features", "gap", "standard_error", "objective"]),
         curve=curve,
     )
 
 
-@describe.register
-def _(search: Stability) -> Finding:
-    columns = {
-        "n_clusters": "Clusters",
-        "stability": "Least stable cluster",
-        "agreement": "Halves agree",
-        "p_value": "p, single cluster",
-        "features_different": "Features that differ",
-        "features_enough": "Features enough",
-        "stable": "Stable",
-    }
-    check_is_fitted(search, "table_")
-    known = {name: label for name, label in columns.items() if name in search.table_}
-    table, K = _table(search, known), search.n_clusters_
-    written = {"stability": "{:.2f}".format, "agreement": "{:.2f}".format, "p_value": _p_value}
-    for name, write in written.items():
-        place = list(known).index(name)
-        for row, value in zip(table.rows, search.table_[name], strict=True):
-            row[place] = write(value)
-    suggestion = f"Half-samples suggest {clusters(K)}. " if table.rows else ""
+def _stability(search: Stability, frame: Any) -> Finding:
+    K = search.n_clusters_
+    columns = "n_clusters stability agreement p_value features_different features_enough stable"
+    suggestion = f"Half-samples suggest {clusters(K)}. " if len(frame) else ""
     nearly = f", or {search.nearly:g} if any two neighboring clusters are separated"
-    frame = search.table_
     curve = Curve(
         by="n_clusters",
         x=frame.n_clusters.to_numpy(int),
@@ -268,32 +265,23 @@ def _(search: Stability) -> Finding:
         f"simulated data, would be (p at most {search.level:g}; – where not compared), unless "
         "cases that did not make them show no gap between neighbors: slices of a gradient. A "
         "stable cluster is not necessarily a meaningful one: check what its cases have in common.",
-        sample=_sample(search),
         suggests={"n_clusters": K},
-        table=table,
+        table=_table(frame, columns.split()),
         curve=curve,
     )
 
 
-def _p_value(p: float) -> str:
-    return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+def p_value(p: float) -> str:
+    """Write a p-value after its name: p = 0.250; smaller ones than 0.001 are not told apart."""
+    return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
-@describe.register
-def _(search: GridSearch) -> Finding:
-    columns = {
-        "n_clusters": "Clusters",
-        "l1_bound": "L1 bound",
-        "trim": "Trim",
-        "n_features": "Features",
-        "n_outliers": "Outliers",
-        "silhouette": "Silhouette",
-        "consensus": "Consensus",
-    }
-    table, best = _table(search, columns), search.best_params_
+def _grid(search: GridSearch, frame: Any) -> Finding:
+    best = search.best_params_
+    columns = "n_clusters l1_bound trim n_features n_outliers silhouette consensus"
     bound = f"an L1 bound of {number(best['l1_bound'])} and " if "l1_bound" in best else ""
     result = f"{bound}trim {number(best['trim'])}"
-    consensus = search.table_.consensus[table.chosen.index(True)]
+    consensus = frame.consensus[frame.chosen].item()
     return Finding(
         title="Settings side by side: the grid",
         headline=f"Of the settings for {count(best['n_clusters'], 'cluster')}, the others agree "
@@ -304,26 +292,23 @@ def _(search: GridSearch) -> Finding:
         "is the mean agreement (adjusted Rand index) with the partitions of all other settings "
         "with as many clusters, over the cases that neither of two settings trims; 1 is the same "
         "partition. The setting with the largest consensus is chosen.",
-        sample=_sample(search),
         next_step=""
-        if search.table_.n_clusters.nunique() == 1
+        if frame.n_clusters.nunique() == 1
         else "The number of clusters is not chosen by this, for a wrong one may be found with "
         f"every setting too. The model is that of {best['n_clusters']} clusters, the number of the "
         "estimator or else the least. Half-samples can choose it.",
         suggests={name: best[name] for name in ("trim", "l1_bound") if name in best},
         changes=[f"{'; '.join([step.headline, *step.unmatched()])}." for step in search.changes_],
-        table=table,
-        curve=_curve_of_grid(search),
+        table=_table(frame, columns.split()),
+        curve=_curve_of_grid(frame, search.l1_bounds is None),
     )
 
 
-def _curve_of_grid(search: GridSearch) -> Curve:
+def _curve_of_grid(frame: Any, has_own_bound: bool) -> Curve:
     """Return the consensus along the bounds or, if there is only one, along the shares."""
-    frame, of_trims = (
-        search.table_,
-        search.l1_bounds is None or search.table_.l1_bound.nunique() == 1,
-    )
-    by, others = ("trim", ["n_clusters"]) if of_trims else ("l1_bound", ["n_clusters", "trim"])
+    by, others = "l1_bound", ["n_clusters", "trim"]
+    if has_own_bound or frame.l1_bound.nunique() == 1:
+        by, others = "trim", ["n_clusters"]
     numbers, trims = (frame[name].unique().tolist() for name in ("n_clusters", "trim"))
     lines: list[Line] = []
     chosen = None
@@ -361,15 +346,9 @@ def _sample(search: Any) -> str:
     return f"{which}Cases count by their weights."
 
 
-def _table(search: Any, columns: dict[str, str]) -> TextTable:
-    check_is_fitted(search, "table_")
-    frame = search.table_
-    cells = [_cells(frame[name].to_numpy()) for name in columns]
+def _table(frame: Any, names: Iterable[str]) -> TextTable:
+    """Write the columns that the table of a search has."""
+    shown = [name for name in names if name in frame]
+    cells = [map(WRITTEN.get(name, number), frame[name].tolist()) for name in shown]
     rows = [list(row) for row in zip(*cells, strict=True)]
-    return TextTable(list(columns.values()), rows, frame["chosen"].tolist())
-
-
-def _cells(values: np.ndarray) -> list[str]:
-    if values.dtype.kind == "b":
-        return ["yes" if value else "no" for value in values]
-    return [number(None if value is None else float(value)) for value in values.tolist()]
+    return TextTable([LABELS[name] for name in shown], rows, frame["chosen"].tolist())

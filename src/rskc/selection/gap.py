@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 
 from rskc.estimator import RobustSparseKMeans
+from rskc.exceptions import warn_user
 from rskc.inputs.validation import check_choice, check_integer, is_integer
 from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
@@ -149,7 +149,7 @@ class GapL1(Search):
         warm = [self._warm] if searched_all and not self._partial else []
         del self._warm, self._partial
         for warning in fit(self.best_estimator_, X, warm, **counted):
-            warnings.warn(warning, stacklevel=3)
+            warn_user(warning)
 
     def _chosen(self) -> dict[str, Any]:
         bound = self.l1_bound_1se_ if self.rule == "1se" else self.l1_bound_

@@ -60,10 +60,11 @@ def _fit_path(
 
     It is that of the estimator, if it has one, so that a fit with the same settings repeats it.
     """
-    own = estimator.random_state
-    own_seed = own if is_integer(own) else seed_of(seed)
-    models = models_along(paths[key[0]], sample, estimator, own_seed)
-    return _stacked([described(model, sample) for model in models])
+    given = estimator.random_state
+    seed = given if is_integer(given) else seed_of(seed)
+    models = models_along(paths[key[0]], sample, estimator, seed)
+    results = [described(model, sample) for model in models]
+    return {name: np.array([result[name] for result in results]) for name in results[0]}
 
 
 def models_along(path: Path, sample: Sample, estimator: Any, seed: int) -> list[Any]:
@@ -74,14 +75,13 @@ def models_along(path: Path, sample: Sample, estimator: Any, seed: int) -> list[
     models: list[Any] = []
     for setting in path:
         model = configured(estimator, seed, **setting)
-        warm = [_as_warm(before, observed) for before in models[-1:]]
+        warm = [
+            Warm(m.labels_[observed], m.trimmed_weighted_[observed], m.feature_weights_)
+            for m in models[-1:]
+        ]
         fit(model, X, warm, sample.weights)
         models.append(model)
     return models
-
-
-def _as_warm(model: Any, observed: np.ndarray) -> Warm:
-    return Warm(model.labels_[observed], model.trimmed_weighted_[observed], model.feature_weights_)
 
 
 def describe_fit(model: Any, sample: Sample) -> Result:
@@ -183,10 +183,6 @@ def _fit_halves(
             halves.append([nothing] * len(paths[i]))
     labels, selected = (np.array([[one[k] for one in half] for half in halves]) for k in (0, 1))
     return {"labels": labels.swapaxes(0, 1), "selected": selected.swapaxes(0, 1)}
-
-
-def _stacked(results: Sequence[Result]) -> Result:
-    return {name: np.array([result[name] for result in results]) for name in results[0]}
 
 
 def _unstacked(result: Result, n: int) -> list[Result]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -26,66 +27,77 @@ OUTLYING_MADS = 3.5
 STRENGTHENED, STRONGEST = 0.3, 0.7
 
 
-class Reference(Protocol):
-    """A box in which cases are drawn evenly."""
-
-    def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw a data set as large as the one it stands for, with its missing cells."""
-        ...
+Spread = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
 
 @dataclass(frozen=True)
-class UniformReference:
-    """Each column on its own, evenly between its ends."""
+class Reference:
+    """One cloud of cases without clusters, as large as the data and with their missing cells."""
 
-    low: np.ndarray
-    high: np.ndarray
+    spread: Spread  # draws the places of cases along the axes
+    axes: np.ndarray | None  # (rank, p) from the mean; None for the columns themselves
+    mean: np.ndarray  # (p,)
     missing: np.ndarray | None  # (n, p) mask
     n_cases: int
-
-    @classmethod
-    def of(cls, X: np.ndarray, masses: np.ndarray | None = None) -> UniformReference:
-        """Measure the box of some data."""
-        filled, missing = _filled(X, masses)
-        return cls(filled.min(axis=0), filled.max(axis=0), missing, X.shape[0])
+    steps: list[Steps] = field(default_factory=list)
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
-        return _with_missing(
-            rng.uniform(self.low, self.high, (self.n_cases, len(self.low))), self.missing
-        )
+        rank = len(self.mean if self.axes is None else self.axes)
+        drawn = self.spread(rng, (self.n_cases, rank))
+        if self.axes is not None:
+            drawn = drawn @ self.axes + self.mean
+        if self.missing is not None:
+            drawn[self.missing] = np.nan
+        for steps in self.steps:
+            drawn[:, steps.features] = steps.taken(drawn[:, steps.features])
+        return drawn
 
 
-@dataclass(frozen=True)
-class PcaReference:
-    """Evenly in a box along the principal axes, so that correlations stay.
+def even_between(
+    low: Any, high: Any, rng: np.random.Generator, shape: tuple[int, int]
+) -> np.ndarray:
+    """Draw numbers evenly between two ends."""
+    return rng.uniform(low, high, shape)
+
+
+def normal(deviations: Any, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Draw normal numbers."""
+    return rng.normal(size=shape) * deviations
+
+
+NORMAL, EVEN = partial(normal, 1.0), partial(even_between, -np.sqrt(3), np.sqrt(3))  # variance 1
+
+
+def uniform_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
+    """Let each column be drawn on its own, evenly between its ends."""
+    filled, missing = _filled(X, masses)
+    low, high = filled.min(axis=0), filled.max(axis=0)
+    return Reference(partial(even_between, low, high), None, low, missing, len(filled))
+
+
+def pca_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
+    """Let cases be drawn evenly in a box along the principal axes, so that correlations stay.
 
     The axes come from the singular values of the n x p data: nothing is p x p.
     """
+    filled, missing = _filled(X, masses)
+    mean, scores, _, axes = _principal(filled, masses)
+    box = partial(even_between, scores.min(axis=0), scores.max(axis=0))
+    return Reference(box, axes, mean, missing, len(filled))
 
-    mean: np.ndarray  # (p,)
-    axes: np.ndarray  # (rank, p)
-    low: np.ndarray  # (rank,)
-    high: np.ndarray
-    missing: np.ndarray | None
-    n_cases: int
 
-    @classmethod
-    def of(cls, X: np.ndarray, masses: np.ndarray | None = None) -> PcaReference:
-        """Measure the box of some data."""
-        filled, missing = _filled(X, masses)
-        mean, scores, _, axes = _principal(filled, masses)
-        return cls(mean, axes, scores.min(axis=0), scores.max(axis=0), missing, X.shape[0])
-
-    def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw a data set."""
-        scores = rng.uniform(self.low, self.high, (self.n_cases, len(self.low)))
-        return _with_missing(scores @ self.axes + self.mean, self.missing)
+def normal_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
+    """Let cases be drawn from a normal cloud with the principal axes of the data."""
+    filled, missing = _filled(X, masses)
+    mean, _, sizes, axes = _principal(filled, masses)
+    deviations = sizes / np.sqrt(max(len(filled) - 1, 1))
+    return Reference(partial(normal, deviations), axes, mean, missing, len(filled))
 
 
 REFERENCES: dict[str, Callable[[np.ndarray, np.ndarray | None], Reference]] = {
-    "pca": PcaReference.of,
-    "uniform": UniformReference.of,
+    "pca": pca_reference,
+    "uniform": uniform_reference,
 }
 
 
@@ -131,89 +143,33 @@ def _copies(n: int, weights: np.ndarray | None, rng: np.random.Generator) -> np.
     return np.ones(n, int) if weights is None else evenly_drawn(weights, n, rng)
 
 
-@dataclass(frozen=True)
-class NormalReference:
-    """One normal cloud with the principal axes of the data, and their standard deviations."""
+def stepped_reference(
+    X: np.ndarray, columns: np.ndarray, spread: Spread, masses: np.ndarray | None = None
+) -> Reference:
+    """Let cases be drawn from one cloud, seen in steps where the data have categories.
 
-    mean: np.ndarray  # (p,)
-    axes: np.ndarray  # (rank, p)
-    deviations: np.ndarray  # (rank,)
-    missing: np.ndarray | None
-    n_cases: int
-
-    @classmethod
-    def of(cls, X: np.ndarray, masses: np.ndarray | None = None) -> NormalReference:
-        """Measure the axes of some data."""
-        filled, missing = _filled(X, masses)
-        mean, _, sizes, axes = _principal(filled, masses)
-        return cls(mean, axes, sizes / np.sqrt(max(X.shape[0] - 1, 1)), missing, X.shape[0])
-
-    def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw a data set."""
-        scores = rng.normal(size=(self.n_cases, len(self.deviations))) * self.deviations
-        return _with_missing(scores @ self.axes + self.mean, self.missing)
-
-
-Spread = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]  # numbers of variance 1
-
-
-def normal_spread(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Draw normal numbers."""
-    return rng.normal(size=shape)
-
-
-def even_spread(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Draw numbers evenly between two ends."""
-    return rng.uniform(-np.sqrt(3), np.sqrt(3), shape)
-
-
-@dataclass(frozen=True)
-class SteppedReference:
-    """One cloud, normal or even along its axes, seen in steps where the data have categories.
-
-    Each indicator is drawn as a number. A category is then given to the cases in which its
-    indicator is largest, the rarest category first, so that it is as frequent as in the data. Steps
-    weaken correlations; those of the numbers that are drawn are larger by a part of that.
+    ``columns`` (p,) are the columns of the table; a category has several features. Each of its
+    indicators is drawn as a number. A category is then given to the cases in which its indicator is
+    largest, the rarest category first, so that it is as frequent as in the data. Steps weaken
+    correlations; those of the numbers that are drawn are larger by a part of that.
     """
-
-    cloud: NormalReference
-    spread: Spread
-    steps: list[Steps]
-
-    @classmethod
-    def of(
-        cls, X: np.ndarray, columns: np.ndarray, spread: Spread, masses: np.ndarray | None = None
-    ) -> SteppedReference:
-        """Measure some data, of which ``columns`` (p,) are the columns; a category has several."""
-        filled, missing = _filled(X, masses)
-        own = np.ones(len(X)) if masses is None else masses
-        mean = own @ filled / own.sum()
-        covariance = np.cov(filled.T, aweights=own, ddof=0).reshape(len(mean), -1)
-        several = np.bincount(columns)[columns] > 1
-        shares = np.clip(own @ (filled > 0) / own.sum(), 1e-6, 1 - 1e-6)
-        kept = norm.pdf(norm.ppf(shares)) / np.sqrt(shares * (1 - shares))
-        kept = np.where(several, kept, 1.0)  # of a correlation, when a number becomes two steps
-        stepped = (columns[:, None] != columns) & (several[:, None] | several)
-        deviations = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
-        most = STRONGEST * deviations
-        stronger = np.clip(covariance / np.outer(kept, kept) ** STRENGTHENED, -most, most)
-        sizes, axes = np.linalg.eigh(np.where(stepped, stronger, covariance))
-        axes = np.maximum(sizes, 0) ** 0.5 * axes  # the nearest that is a covariance
-        scale = np.sqrt(np.diag(covariance) / np.maximum((axes**2).sum(axis=1), 1e-300))
-        cloud = NormalReference(
-            mean, (axes * scale[:, None]).T, np.ones(len(mean)), missing, len(X)
-        )
-        steps = [Steps.of(X, np.flatnonzero(columns == j), own) for j in set(columns[several])]
-        return cls(cloud, spread, steps)
-
-    def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw a data set."""
-        cloud = self.cloud
-        drawn = self.spread(rng, (cloud.n_cases, len(cloud.axes))) @ cloud.axes + cloud.mean
-        drawn = _with_missing(drawn, cloud.missing)
-        for steps in self.steps:
-            drawn[:, steps.features] = steps.taken(drawn[:, steps.features])
-        return drawn
+    filled, missing = _filled(X, masses)
+    own = np.ones(len(X)) if masses is None else masses
+    mean = own @ filled / own.sum()
+    covariance = np.cov(filled.T, aweights=own, ddof=0).reshape(len(mean), -1)
+    several = np.bincount(columns)[columns] > 1
+    shares = np.clip(own @ (filled > 0) / own.sum(), 1e-6, 1 - 1e-6)
+    kept = norm.pdf(norm.ppf(shares)) / np.sqrt(shares * (1 - shares))
+    kept = np.where(several, kept, 1.0)  # of a correlation, when a number becomes two steps
+    stepped = (columns[:, None] != columns) & (several[:, None] | several)
+    deviations = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    most = STRONGEST * deviations
+    stronger = np.clip(covariance / np.outer(kept, kept) ** STRENGTHENED, -most, most)
+    sizes, axes = np.linalg.eigh(np.where(stepped, stronger, covariance))
+    axes = np.maximum(sizes, 0) ** 0.5 * axes  # the nearest that is a covariance
+    scale = np.sqrt(np.diag(covariance) / np.maximum((axes**2).sum(axis=1), 1e-300))
+    steps = [Steps.of(X, np.flatnonzero(columns == j), own) for j in set(columns[several])]
+    return Reference(spread, (axes * scale[:, None]).T, mean, missing, len(X), steps)
 
 
 class Steps(NamedTuple):
@@ -277,9 +233,3 @@ def _filled(X: np.ndarray, masses: np.ndarray | None) -> tuple[np.ndarray, np.nd
     reach = np.where(mad > 0, OUTLYING_MADS * mad, np.inf)
     drawn_in = np.clip(known, median - reach, median + reach)
     return np.where(np.isnan(drawn_in), median, drawn_in), missing
-
-
-def _with_missing(X: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
-    if missing is not None:
-        X[missing] = np.nan
-    return X

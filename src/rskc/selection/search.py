@@ -54,10 +54,10 @@ MAX_SAMPLES = 5000
 # Clusters that show whether extreme cells are those of clusters far apart; as many as are tried.
 QUICK_CLUSTERS = 10
 # Parameters that change how a search runs and not what it finds.
-HOW = ("n_jobs", "progress", "checkpoint", "random_state")
-HOW_TO_FIT = ("n_threads", "verbose", "random_state")
+RUNTIME_PARAMS = ("n_jobs", "progress", "checkpoint", "random_state")
+RUNTIME_FIT_PARAMS = ("n_threads", "verbose", "random_state")
 # Settings of the fits that tasks compare, where the estimator asks for "auto".
-FOR_TASKS = {"trim": 0.1, "l1_bound": "half"}
+TASK_SETTINGS = {"trim": 0.1, "l1_bound": "half"}
 
 
 @dataclass(eq=False, repr=False)
@@ -227,10 +227,10 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         """
         model = self._for_arrays()
         asked = model.get_params()
-        automatic = [name for name in FOR_TASKS if is_word(asked.get(name), "auto")]
+        automatic = [name for name in TASK_SETTINGS if is_word(asked.get(name), "auto")]
         if asked.get("n_features") is not None and "l1_bound" in automatic:
             automatic.remove("l1_bound")
-        model.set_params(**{name: FOR_TASKS[name] for name in automatic})
+        model.set_params(**{name: TASK_SETTINGS[name] for name in automatic})
         return self._on_one_thread(model)
 
     def _groups_of(self, p: int) -> FeatureGroups | None:
@@ -261,9 +261,9 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         """Return what results depend on, data aside; without a seed, a checkpoint's is taken."""
         given = self.random_state
         seed = None if given is None else str(check_seed(given).randint(2**31))
-        asked = {k: v for k, v in self.get_params(deep=False).items() if k not in HOW}
+        asked = {k: v for k, v in self.get_params(deep=False).items() if k not in RUNTIME_PARAMS}
         model = asked.pop("estimator")
-        fitted = {k: v for k, v in model.get_params().items() if k not in HOW_TO_FIT}
+        fitted = {k: v for k, v in model.get_params().items() if k not in RUNTIME_FIT_PARAMS}
         return {
             "rskc": version("rskc"),
             "search": type(self).__name__,

@@ -42,6 +42,7 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
     OSError
         With ``path`` as its file name, if it cannot be written.
     """
+    check_path(path)
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file() and not target.is_dir():
@@ -75,6 +76,16 @@ def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
     _sync(target.parent)
 
 
+def check_path(path: str | os.PathLike) -> None:
+    """Refuse a path that no file can have."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{os.fspath(path)!r} cannot be the name of a file: it holds half of a character."
+        ) from None
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove temporary files and folders that a killed process left behind a day ago or more."""
     names: list[str] = []
@@ -96,8 +107,10 @@ def _remove(path: Path, found: os.stat_result) -> None:
 
 
 def _opened(target: int | Path, mode: str) -> IO[Any]:
-    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
-    return open(target, mode, **text)
+    if "b" in mode:
+        return open(target, mode)
+    # Half of a character, as in names of files that are no UTF-8, becomes an escape.
+    return open(target, mode, encoding="utf-8", errors="backslashreplace", newline="")
 
 
 def _permissions(target: Path) -> int:

@@ -78,6 +78,11 @@ def cleaned(name: Any, width: int = 120) -> str:
     return _ends(" ".join(text.split()), width)
 
 
+def as_utf8(text: str) -> str:
+    """Return a text that UTF-8 can hold: lone surrogates, as of broken file names, as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def shortened(text: Any, width: int) -> str:
     """Return a text, or its beginning and three dots."""
     text = str(text)
