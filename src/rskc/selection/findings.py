@@ -233,7 +233,7 @@ def _stability(search: Stability, frame: Any) -> Finding:
     K = search.n_clusters_
     columns = "n_clusters stability agreement p_value features_different features_enough stable"
     suggestion = f"Half-samples suggest {clusters(K)}. " if len(frame) else ""
-    nearly = f", or {search.nearly:g} if any two neighboring clusters are separated"
+    nearly = f", or {search.near_threshold:g} if any two neighboring clusters are separated"
     curve = Curve(
         by="n_clusters",
         x=frame.n_clusters.to_numpy(int),
@@ -260,11 +260,12 @@ def _stability(search: Stability, frame: Any) -> Finding:
         rule="All cases are clustered, and so are random halves of them. The stability of a "
         "cluster is its median Jaccard index over the halves: 1 if they find the same cases, 0 if "
         "none of them. A number of clusters is stable if the least stable one reaches "
-        f"{search.threshold:g}{nearly if search.nearly < search.threshold else ''}. The largest "
-        "stable number is chosen whose clusters are more compact than parts of a single one, in "
-        f"simulated data, would be (p at most {search.level:g}; – where not compared), unless "
-        "cases that did not make them show no gap between neighbors: slices of a gradient. A "
-        "stable cluster is not necessarily a meaningful one: check what its cases have in common.",
+        f"{search.threshold:g}{nearly if search.near_threshold < search.threshold else ''}. The "
+        "largest stable number is chosen whose clusters are more compact than parts of a single "
+        f"one, in simulated data, would be (p at most {search.level:g}; – where not compared), "
+        "unless cases that did not make them show no gap between neighbors: slices of a gradient. "
+        "A stable cluster is not necessarily a meaningful one: check what its cases have in "
+        "common.",
         suggests={"n_clusters": K},
         table=_table(frame, columns.split()),
         curve=curve,

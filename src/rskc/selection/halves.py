@@ -12,7 +12,7 @@ from rskc.exceptions import ParameterError
 from rskc.inputs.labels import adjusted_rand_index, count_shared, match_clusters
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import NOT_COMPARED, with_few_starts
-from rskc.selection.dips import largest_dip, places_of
+from rskc.selection.gaps import density_between, places_of
 from rskc.selection.runner import Key, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
 from rskc.selection.subsample import Sample
@@ -71,8 +71,8 @@ class Fits:
         return float(self.cluster_stability.min())
 
     @cached_property
-    def dip(self) -> float:
-        """The largest p-value of a dip between neighbors, among cases that did not make them."""
+    def density_between(self) -> float:
+        """The density midway between neighbors, as a share of that on both sides."""
         own, K, places = self.full["labels"], self.n_clusters, []
         for half in self.halves:
             order = np.argsort(best_match(own, half["labels"], K, self.weights))
@@ -85,7 +85,7 @@ class Fits:
                         "gaps": half["gaps"][np.ix_(order, order)],
                     }
                 )
-        return largest_dip(len(own), K, places)
+        return density_between(places, len(own), K, self.weights)
 
     def matched_labels(self) -> np.ndarray:
         """Return the labels of the halves, numbered as those of the fit to all cases."""
@@ -106,7 +106,7 @@ class Fits:
             float(self.full["n_enough"]),
             self.cloud.p_value,
             self.cloud.pair,
-            self.dip,
+            self.density_between,
         )
 
 
@@ -120,7 +120,7 @@ COLUMNS = (
     "features_enough",
     "p_value",
     "pair_p_value",
-    "dip_p_value",
+    "density_between",
 )
 
 

@@ -1,4 +1,4 @@
-"""Stability: how many clusters come back when half of the cases is clustered again."""
+"""Stability: how many clusters are found again in half of the cases."""
 
 from __future__ import annotations
 
@@ -14,40 +14,35 @@ from rskc.inputs.validation import check_integer, check_real, is_word
 from rskc.model.fitted import by_column, predictor_of
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import compare_with_cloud
+from rskc.selection.gaps import is_a_sequence
 from rskc.selection.halves import COLUMNS, Fits, best_match, fit_all, fit_halves
 from rskc.selection.runner import Key, Runner
 from rskc.selection.search import Search, check_clusters, with_clusters
 from rskc.selection.subsample import Sample
 
 # "auto" tries up to this number of clusters first. It goes on, to twice as many, while one of the
-# last two numbers is stable. It also goes on where the halves agree by more than HIGH at the last,
-# and hardly less than at a stable number: too few clusters join true ones, not always the same,
+# last two numbers is stable, or the halves agree by MIN_AGREEMENT at the last number and lose less
+# than MAX_AGREEMENT_LOSS from a stable one: too few clusters join true ones, not always the same,
 # yet most pairs of cases are together or apart in both halves. With 13 or 14 clusters of 6 to 12
-# cases these agree by .47 to .63 at 10 clusters; a HIGH of .6 ended there in 4 of 7 tables.
-FIRST_NUMBERS, HIGH, LITTLE = 10, 0.4, 0.1
-# A number that is below by more than this after the first splits is not stable; others see all
-# splits. Most numbers are wrong, and far below: that halves the work.
-FIRST_SPLITS, FAR_BELOW = 2, 0.1
-# Clusters that nearly come back do count if every two neighboring ones are told from one cloud, by
-# a p-value of at most this. One cluster too many has two of which the p-value is .5 or more.
-NEARLY, APART = 0.6, 0.2
-# Where two large neighbors have a larger p-value than this, they are halves of a single cluster: of
-# one that is long, or of few features, the halves come back.
-HALVES = 0.5
+# cases these agree by .47 to .63 at 10 clusters; with .6 it ended there in 4 of 7 tables.
+FIRST_NUMBERS, MIN_AGREEMENT, MAX_AGREEMENT_LOSS = 10, 0.4, 0.1
+# Numbers whose stability is lower by more than this after the first splits get no more splits. Most
+# numbers are wrong, and far below: that halves the work.
+FIRST_SPLITS, STABILITY_MARGIN = 2, 0.1
+# From this stability on, clusters count if the p-value of any two neighbors is at most the second
+# number. One cluster too many has two neighbors of which it is .5 or more.
+MIN_NEAR_STABILITY, MAX_PAIR_P_VALUE = 0.6, 0.2
+# Two large neighbors with a larger p-value than this are halves of a single cluster: of one that is
+# long, or of few features, the same halves are found again.
+MAX_LARGE_PAIR_P_VALUE = 0.5
 # Whether there are clusters at all is decided by the level; if there are, a stable number counts up
 # to this p-value.
-LIKELY = 0.1
-# Where the dip between two neighbors has a larger p-value than this, they are slices of a gradient.
-# At the true number of the designs of benchmarks/number.py it is .1 at most, but .6 to .7 where a
-# cluster is small or hardly stable (seeds 100, 400 and 401); of slices of lines, curves and planes
-# .7 to .99. The second holds where more clusters come nearly back too and have no dip: slices may
-# be thinner. Where fewer clusters are stable and have a dip for certain, nothing is refused: halves
-# that make more of them need not find the same ones. A ring or a horseshoe, whose halves have a dip
-# as they bend, is taken for clusters therefore.
-SLICES, THINNER = 0.6, 0.25
-# Two neighbors with a p-value of one cloud of at most this are no slices: a half of the cases may
-# miss a small cluster, whose cases then show no dip. Of slices it is .04 and more.
-SURE = 0.01
+WEAK_LEVEL = 0.1
+# Clusters are slices of a gradient if the density between neighbors is a larger share of that on
+# both sides. Settled on seeds 400 to 404: at the true number of the designs with clusters it was 0
+# to .62, at the number of slices of lines, curves, rings and planes .77 to 1.3. Stretches of random
+# walks have .3 to .8, as halves share their jumps.
+MAX_DENSITY, MAX_DENSITY_OF_SEQUENCES = 0.65, 0.2
 # A half has at least this number of cases for each cluster.
 CASES_A_CLUSTER = 3
 
@@ -62,25 +57,26 @@ class Choice(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class Stability(Search):
-    """Number of clusters by half-samples: the largest number of which every cluster comes back.
+    """Number of clusters by half-samples: the largest number of which all clusters are stable.
 
-    All cases are clustered, and again and again the two halves of a random split of them. Each of
-    these fits predicts the clusters of all cases. A cluster of the first fit *comes back* in
-    another one to the extent of its Jaccard index: the cases that it shares with the cluster there
-    that resembles it most, divided by the cases of either. The stability of a cluster is the median
-    of that over the halves, and the stability of a number of clusters is that of its worst cluster.
-    One cluster too many splits a true one, each time in another way; one too few joins two.
+    All cases are clustered, and so are the two halves of several random splits. Each of these fits
+    predicts the clusters of all cases. The stability of a cluster is its median Jaccard index over
+    the halves: the cases that it shares with the most similar cluster of a half, divided by the
+    cases of either. A number of clusters is as stable as its least stable cluster. One cluster too
+    many splits a true one, each time in another way; one too few joins two.
 
-    The largest stable number is then compared with one cloud: reference sets, drawn from one normal
-    or one even distribution along the principal axes of the data, are clustered as well. If
-    clusters of the data are no more compact than those of the references, one cloud explains them.
-    Where the data have categories, the numbers drawn become categories that are as frequent.
+    Stable clusters must also be more compact than parts of a single one. Reference sets, drawn from
+    one normal or one even distribution along the principal axes of the data, are clustered in the
+    same way, and the sums of squares compared. Where the data have categories, the numbers drawn
+    become categories that are as frequent.
 
-    Cases along a gradient are cut into slices that are stable, and no cloud of these kinds explains
-    them. But there is no gap between slices. So the cases of each half are projected on the lines
-    between the centers that the other half made, and the dip test says whether two neighbors are
-    two groups. If some are not (a p-value above 0.6, or 0.25 where more clusters nearly come back
-    as well), the number is refused: ``n_slices_`` keeps it, and one cluster is chosen.
+    And there must be gaps between them. Cases along a gradient are cut into slices that are stable,
+    and more compact than parts of a normal distribution, but with cases all the way from one center
+    to the next. So the cases of each half are placed between the centers that the other half made.
+    If the middle third of the way between neighbors holds more than 65% of the cases of the thirds
+    beside it, the number is refused, and ``n_slices_`` keeps it if no other one has gaps. Of a
+    sequence, where clusters are stretches of the table and each case resembles the one before, 20%
+    are too many: halves of it agree whatever its course.
 
     Parameters
     ----------
@@ -94,7 +90,7 @@ class Stability(Search):
     threshold : float, default=0.8
         What the stability of a number must reach.
     n_references : int, default=20
-        Reference sets of each of the two kinds. 0: no comparison with one cloud.
+        Reference sets of each of the two kinds. 0: no comparison with a single cluster.
     level : float, default=0.05
         Level of that comparison.
     max_samples, random_state, n_jobs, checkpoint, progress
@@ -103,8 +99,9 @@ class Stability(Search):
     Attributes
     ----------
     n_clusters_ : int
-        The number chosen: the largest stable one that one cloud does not explain (its p-value is at
-        most 0.1, and that of a stable number at most ``level``); 1 if there is none.
+        The number chosen: the largest stable one whose clusters have gaps between them and are more
+        compact than parts of a single one (p-value at most 0.1, and at most ``level`` for some
+        stable number); 1 if there is none.
     n_slices_ : int or None
         Where the cases lie along a gradient, and therefore in one cluster, the number of clusters
         that are stable slices of it; ``set_params(n_clusters=...)`` of the estimator gives these.
@@ -116,13 +113,14 @@ class Stability(Search):
         the median adjusted Rand index of the two halves of a split, and ``agreement_spread``, half
         of its interquartile range; for RobustSparseKMeans with ``l1_bound="auto"`` the features
         that differ and those that are enough, with all cases, ``features_different`` and
-        ``features_enough``; ``stable``; ``p_value`` of the comparison with one cloud, and
-        ``pair_p_value`` of that of two neighboring clusters with one, the largest of all pairs;
-        missing where it was not made; ``dip_p_value``, of a dip between neighbors; ``chosen``.
+        ``features_enough``; ``stable``; ``p_value`` of the comparison with a single
+        cluster, and ``pair_p_value`` of that of two neighbors, the largest of all pairs, missing
+        where it was not made; ``density_between``, the density midway between
+        neighbors as a share of that on both sides; ``chosen``.
     agreements_ : ndarray of shape (n_splits, numbers)
         Adjusted Rand index of the halves of each split; missing where none was made.
     cluster_stability_ : ndarray of shape (n_clusters_,)
-        How far each cluster of ``best_estimator_`` came back: the median Jaccard index.
+        The stability of each cluster of ``best_estimator_``: its median Jaccard index.
     case_stability_ : ndarray of shape (n_samples_used_,)
         For each case that was searched on, the share of the half-sample fits that give it the
         cluster that it has with all cases.
@@ -141,20 +139,21 @@ class Stability(Search):
 
     Notes
     -----
-    "Stable" and "not explained by one cloud" are two things. A single long cloud is halved in the
-    same way each time, so that two clusters are stable; and clusters that are real may be too close
-    together to be found again in half of the cases. Neither says that clusters are real.
+    A single long cluster is halved in the same way each time, so that two clusters are stable; and
+    clusters that are real may be too close together to be found again in half of the cases.
+    Clusters that pass all three conditions need not mean anything: factors in the noise, such as
+    batches, make clusters too.
 
-    The comparison with one cloud is in the features that have weight, times the roots of their
-    weights, of the cases that are no outliers. The ``p_value`` is of the sum of squares within
-    clusters over that in total (the cluster index of SigClust), in the plane of the centers, for a
-    number of clusters and for features that are given; it does not know that both were looked for.
+    The comparison with a single cluster is in the features that have weight, times the roots of
+    their weights, of the cases that are no outliers. The ``p_value`` is of the sum of squares
+    within clusters over that in total (the cluster index of SigClust), in the plane of the centers,
+    for a number of clusters and for features that are given; it does not know that both were looked
+    for.
 
     References
     ----------
     Hennig, "Cluster-wise assessment of cluster stability", Computational Statistics and Data
-    Analysis 52, 2007. Hartigan and Hartigan, "The dip test of unimodality", Annals of Statistics
-    13, 1985. Liu, Hayes, Nobel and Marron, "Statistical significance of clustering for
+    Analysis 52, 2007. Liu, Hayes, Nobel and Marron, "Statistical significance of clustering for
     high-dimension, low-sample size data", Journal of the American Statistical Association 103,
     2008. Shah and Samworth, "Variable selection with error control: another look at stability
     selection", Journal of the Royal Statistical Society B 75, 2013.
@@ -178,9 +177,9 @@ class Stability(Search):
     level: float = 0.05
 
     @property
-    def nearly(self) -> float:
+    def near_threshold(self) -> float:
         """The stability below which a number is out of the question."""
-        return min(NEARLY, self.threshold)
+        return min(MIN_NEAR_STABILITY, self.threshold)
 
     def selection_bound(self, threshold: float = 0.75) -> float:
         """Return how many false features to expect among those of a selection probability.
@@ -253,7 +252,11 @@ class Stability(Search):
                 later -= len(keys)
                 for key, result in zip(keys, runner.run("Halves", work, keys, later), strict=True):
                     fits[key[0]].splits.append(result)
-                numbers = [K for K in numbers if fits[K].stability >= self.nearly - FAR_BELOW]
+                numbers = [
+                    K
+                    for K in numbers
+                    if fits[K].stability >= self.near_threshold - STABILITY_MARGIN
+                ]
             numbers = self._more(fits, n)
         self._decide(sample, fits, runner)
 
@@ -264,7 +267,9 @@ class Stability(Search):
         last = max(fits)
         stable = max((K for K in fits if fits[K].stability >= self.threshold), default=1)
         agreement = {K: np.median(fits[K].agreements) for K in fits}
-        too_few = agreement[last] >= max(HIGH, agreement.get(stable, 0) - LITTLE)
+        too_few = agreement[last] >= max(
+            MIN_AGREEMENT, agreement.get(stable, 0) - MAX_AGREEMENT_LOSS
+        )
         if stable < last - 1 and not too_few:
             return []
         return list(range(last + 1, min(2 * last, n // 2 // CASES_A_CLUSTER) + 1))
@@ -279,20 +284,25 @@ class Stability(Search):
     def _decide(self, sample: Sample, fits: dict[int, Fits], runner: Runner) -> None:
         import pandas as pd
 
-        self.n_clusters_, self._sample = 1, sample
-        candidates = [K for K in sorted(fits, reverse=True) if fits[K].stability >= self.nearly]
-        likely = []  # stable numbers, of which the largest is chosen if there are clusters at all
+        self.n_clusters_, self.n_slices_, self._sample = 1, None, sample
+        candidates = [
+            K for K in sorted(fits, reverse=True) if fits[K].stability >= self.near_threshold
+        ]
+        likely: list[int] = []  # of which the largest is chosen if one of them passes the level
+        slices: list[int] = []
         for K in candidates:
+            fit = fits[K]
             if self.n_references:
-                self._compare(sample, fits[K], runner)
-            if self._is_stable(fits[K]) and not fits[K].cloud.p_value > max(LIKELY, self.level):
-                likely.append(K)
-                if not fits[K].cloud.p_value > self.level:
-                    self.n_clusters_ = likely[0]
+                self._compare(sample, fit, runner)
+            if not self._is_stable(fit) or fit.cloud.p_value > max(WEAK_LEVEL, self.level):
+                continue
+            numbers = likely if self._has_gaps(sample, fit) else slices
+            numbers.append(K)
+            if not fit.cloud.p_value > self.level:
+                if numbers is likely:
+                    self.n_clusters_, self.n_slices_ = likely[0], None
                     break
-        self.n_slices_ = None
-        if self._are_slices(fits):
-            self.n_clusters_, self.n_slices_ = 1, self.n_clusters_
+                self.n_slices_ = slices[0]
         table = pd.DataFrame([fit.figures() for fit in fits.values()], columns=COLUMNS)
         if table.features_different.isna().any():  # features are not chosen by a test
             table = table.drop(columns=["features_different", "features_enough"])
@@ -304,38 +314,37 @@ class Stability(Search):
         self.reason_ = self._reason(fits)
         self._fits = fits.get(self.n_clusters_)
 
-    def _are_slices(self, fits: dict[int, Fits]) -> bool:
-        """Whether the clusters chosen are slices of a gradient."""
-        K = self.n_clusters_
-        more = (fit for k, fit in fits.items() if k > K and fit.stability >= self.nearly)
-        thinner = any(fit.dip > SLICES for fit in more)
-        if K == 1 or (K > 2 and fits[K].cloud.pair <= SURE):
-            return False
-        fewer = (fit for k, fit in fits.items() if k < K and fit.stability >= self.threshold)
-        if any(fit.dip <= self.level for fit in fewer):
-            return False
-        return fits[K].dip > (THINNER if thinner else SLICES)
+    def _has_gaps(self, sample: Sample, fit: Fits) -> bool:
+        """Whether there are gaps between neighbors, and clear ones if the cases are a sequence."""
+        sequence = is_a_sequence(*self._cells(sample, fit))
+        return not fit.density_between > (MAX_DENSITY_OF_SEQUENCES if sequence else MAX_DENSITY)
 
     def _is_stable(self, fit: Fits) -> bool:
-        """Whether clusters come back, and two large ones are not halves of one cloud.
+        """Whether clusters are stable, and no two large neighbors are halves of one cluster.
 
-        Or nearly come back, and every two neighboring ones are told from one cloud.
+        Or nearly stable, and any two neighbors are separated.
         """
-        if fit.stability >= self.threshold and not fit.cloud.large_pair > HALVES:
+        if fit.stability >= self.threshold and not fit.cloud.large_pair > MAX_LARGE_PAIR_P_VALUE:
             return True
-        return fit.stability >= self.nearly and fit.cloud.pair <= APART
+        return fit.stability >= self.near_threshold and fit.cloud.pair <= MAX_PAIR_P_VALUE
 
     def _compare(self, sample: Sample, fit: Fits, runner: Runner) -> None:
-        """Compare the clusters, and each with its nearest one, with one cloud."""
-        weights, clean = fit.full["weights"], ~fit.full["outliers"]
-        used, regular = np.flatnonzero(weights > 0), sample.take(clean)
-        cells = regular.replaced(to_dense(regular.X[:, used]) * np.sqrt(weights[used]))
-        labels = fit.full["labels"][clean]
+        """Compare the clusters, and each with its nearest one, with parts of a single one."""
+        weights = fit.full["weights"]
+        cells, labels = self._cells(sample, fit)
         model = self._without_choices(runner.seed)
         columns = np.arange(len(weights)) if self._groups is None else self._groups.columns
+        regular = sample.take(~fit.full["outliers"]).replaced(cells)
         fit.cloud = compare_with_cloud(
-            cells, labels, fit.n_clusters, model, self.n_references, runner, columns[used]
+            regular, labels, fit.n_clusters, model, self.n_references, runner, columns[weights > 0]
         )
+
+    def _cells(self, sample: Sample, fit: Fits) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weighted cells and the clusters of the cases that are no outliers."""
+        weights, clean = fit.full["weights"], ~fit.full["outliers"]
+        used = np.flatnonzero(weights > 0)
+        cells = to_dense(sample.X[clean][:, used]) * np.sqrt(weights[used])
+        return cells, fit.full["labels"][clean]
 
     def _without_choices(self, seed: int) -> Any:
         """Return the estimator without weights and trimming, where it has them."""
@@ -382,11 +391,16 @@ class Stability(Search):
         if not fits:
             return "There are too few cases to cluster halves of them: nothing was searched."
         if self.n_slices_ is not None:
+            if is_a_sequence(*self._cells(self._sample, fits[self.n_slices_])):
+                return (
+                    f"The cases are a sequence: {self.n_slices_} clusters are stable, but they are "
+                    "stretches of the table, in which each case resembles the one before."
+                )
             return (
-                f"The cases lie along a gradient: {self.n_slices_} clusters are stable, but as "
-                "slices of it. Cases that did not make them show no gap between neighbors."
+                f"The cases lie along a gradient: {self.n_slices_} clusters are stable, but slices "
+                "of it, with no gaps between neighbors."
             )
-        explained = [k for k in fits if k > K and self._is_stable(fits[k])]
+        larger = [k for k in fits if k > K and self._is_stable(fits[k])]
         if K > 1:
             text = (
                 f"{'Both' if K == 2 else f'All {K}'} clusters are stable: the least stable one has "
@@ -394,20 +408,18 @@ class Stability(Search):
             )
             if fits[K].stability < self.threshold:
                 text += f", less than {least}, but any two neighboring clusters are separated"
-            coarser = [k for k in fits if k < K and fits[k].stability >= self.threshold]
-            also = ""
-            if coarser:
-                also = f" {_listed(coarser, 'or')} clusters, a coarser view, are stable as well."
-            if explained:
-                return (
-                    f"{text}. {_listed(explained)} clusters are stable too, but no more compact "
-                    f"than parts of a single one.{also}"
-                )
-            if max(fits) > K:
-                return f"{text}. No larger number of clusters is stable.{also}"
-            return f"{text}. More than {K} were not tried.{also}"
-        if explained:
-            clusters = f"{_listed(explained)} clusters are"
+            smaller = [k for k in fits if k < K and fits[k].stability >= self.threshold]
+            if larger:
+                text += f". {_listed(larger)} clusters are stable too, but not separated"
+            elif max(fits) > K:
+                text += ". No larger number of clusters is stable"
+            else:
+                text += f". More than {K} were not tried"
+            if smaller:
+                text += f". {_listed(smaller, 'or')} clusters, a coarser view, are stable as well"
+            return f"{text}."
+        if larger:
+            clusters = f"{_listed(larger)} clusters are"
             return f"{clusters} stable, but no more compact than parts of a single cluster."
         best = max(fits.values(), key=lambda fit: fit.stability)
         return (

@@ -1,0 +1,93 @@
+"""Gaps between neighbors: places, laws, and slices of gradients that are no clusters."""
+
+import numpy as np
+import pytest
+
+from rskc import RobustSparseKMeans
+from rskc.selection import Stability
+from rskc.selection.gaps import density_between, is_a_sequence, places_of
+
+
+def placed(at, weights=None, blur=(), seed=0):
+    """Return the density between centers at -1 and 1 of cases on a line, as some fits see it."""
+    rng, n, places = np.random.default_rng(seed), len(at), []
+    for scale in blur or (0,):
+        seen = at + rng.normal(scale=scale, size=n) if scale else at
+        distances = np.c_[(seen + 1) ** 2, (seen - 1) ** 2]
+        places.append({"others": np.arange(n), "distances": distances, "gaps": 4 - 4 * np.eye(2)})
+    return density_between(places, n, 2, weights)
+
+
+def test_density_is_counted_in_thirds():
+    """By hand: 2 cases in the middle; 4 beside them to the left, 3 to the right; 2 beyond."""
+    at = np.array([-0.2, 0.3, -0.9, -0.6, -0.5, -0.4, 0.5, 0.7, 0.8, -1.4, 2.0])
+    assert placed(at) == pytest.approx(2 / 3)
+    assert placed(-at) == pytest.approx(2 / 3)
+    assert placed(at[::-1]) == pytest.approx(2 / 3)
+    weights = np.array([5, 1, 1, 1, 1, 1, 1, 1, 7, 9, 9.0])
+    assert placed(at, weights) == placed(np.repeat(at, weights.astype(int))) == pytest.approx(6 / 4)
+
+
+def test_the_median_place_of_a_case_counts():
+    """Two groups that each fit blurs, in its own way, are two groups still."""
+    truth = np.repeat([-1.0, 1.0], 60) + np.tile(np.linspace(-0.4, 0.4, 60), 2)
+    assert placed(truth, blur=[0.6] * 12) < 0.3 < placed(truth, blur=[0.6])
+
+
+def test_pairs_of_all_neighbors_count_together():
+    """Three slices, of which only the first has a gap to its neighbor."""
+    at = np.r_[np.linspace(-0.5, 0.5, 30), np.linspace(2.5, 7, 120)]
+    centers = np.array([0.0, 3.5, 6])
+    distances, gaps = (at[:, None] - centers) ** 2, (centers[:, None] - centers) ** 2
+    places = [{"others": np.arange(150), "distances": distances, "gaps": gaps}]
+    # 0 of 15 and 27 beside; 22 of 22 and 22.
+    assert density_between(places, 150, 3) == pytest.approx(22 / (15 + 22))
+
+
+def test_models_without_places_say_nothing():
+    X = np.r_[np.zeros((10, 1)), np.full((10, 1), 9.0)] + np.arange(20.0)[:, None] / 100
+    model = RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0).fit(X)
+    assert density_between([places_of(model, X, np.arange(20))], 20, 2) == 0
+    assert np.isnan(density_between([places_of(object(), X, np.arange(20))], 20, 2))
+    assert np.isnan(density_between([], 20, 2))
+    assert np.isnan(density_between([places_of(model, X, np.arange(20))], 20, 1))
+
+
+def test_sequences():
+    """A walk is one; the same cases in another order, and sorted clusters, are none."""
+    rng = np.random.default_rng(0)
+    walk = rng.normal(size=(90, 5)).cumsum(axis=0)
+    stretches = np.repeat([0, 1, 2], 30)
+    assert is_a_sequence(walk, stretches)
+    missing = np.where(rng.random(walk.shape) < 0.1, np.nan, walk)
+    assert is_a_sequence(missing, stretches)
+    order = np.r_[rng.permutation(30), 30 + rng.permutation(30), 60 + rng.permutation(30)]
+    assert not is_a_sequence(walk[order], stretches)
+    assert not is_a_sequence(walk, np.tile([0, 1, 2], 30))  # states that take turns
+    assert not is_a_sequence(rng.normal(size=(90, 5)) + 5 * stretches[:, None], stretches)
+
+
+def test_slices_of_a_gradient_are_no_clusters():
+    rng = np.random.default_rng([0, 7])
+    X = rng.uniform(-3, 3, (150, 1)) + rng.normal(size=(150, 15))
+    model = RobustSparseKMeans(random_state=0)
+    found = Stability(model, range(2, 6), random_state=0, n_jobs=1, progress=False).fit(X)
+    assert (found.n_clusters_, found.n_slices_) == (1, 4)
+    assert found.reason_.startswith("The cases lie along a gradient: 4 clusters are stable")
+    assert found.table_.set_index("n_clusters").density_between[4] > 0.65
+    X[:, 0] += 12 * (np.arange(150) % 2)
+    found.fit(X)
+    assert (found.n_clusters_, found.n_slices_) == (2, None)
+
+
+def test_two_gradients_are_two_clusters():
+    """Four slices are stable, two of each gradient; two clusters have a clear gap."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (160, 1)) * np.ones(10) + rng.normal(scale=0.6, size=(160, 10))
+    X[::2] += 10 * rng.choice([-1, 1], 10)
+    model = RobustSparseKMeans(trim=0, l1_bound=None, random_state=0)
+    found = Stability(model, [2, 4], n_references=0, random_state=0, n_jobs=1, progress=False)
+    found.fit(X)
+    assert found.table_.stable.all()
+    assert (found.n_clusters_, found.n_slices_) == (2, None)
+    assert "4 clusters are stable too" in found.reason_
