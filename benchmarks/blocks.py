@@ -24,6 +24,7 @@ def main() -> None:
     growth()
     out_of_core()
     parquet_files()
+    parquet_files(n_texts=10)
     text_file()
     traveling()
 
@@ -167,19 +168,23 @@ def read_rows(numbers: np.ndarray, path: str) -> np.ndarray:
 # ---- Files, from the command line
 
 
-def parquet_files(n: int = 2_000_000, memory: str = "200MB", rows: int = 1_000_000) -> None:
+def parquet_files(
+    n: int = 2_000_000, memory: str = "200MB", rows: int = 1_000_000, n_texts: int = 0
+) -> None:
     """``rskc fit`` of a folder of Parquet files, 8 of 50 features with weight.
 
-    The files have ``rows`` cases each, in one row group, as pyarrow writes them. By ``python -m
-    benchmarks.blocks parquet 10000000 1GB`` with other sizes.
+    The files have ``rows`` cases each, in one row group, as pyarrow writes them; ``n_texts`` of the
+    columns are text of three to eight values. By ``python -m benchmarks.blocks parquet 10000000 1GB
+    1000000 10`` with other sizes.
     """
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        write_parquet(data, n, rows)
+        write_parquet(data, n, rows, n_texts=n_texts)
         size = sum(path.stat().st_size for path in data.iterdir())
         lines = measured_fit(data, "--n-features", "8", "--memory", memory)
     title = (
-        f"rskc fit of {n} x {COLUMNS} in Parquet files of {size / 1e9:.1f} GB, --memory {memory}"
+        f"rskc fit of {n} x {COLUMNS} in Parquet files of {size / 1e9:.1f} GB, {n_texts} columns "
+        f"of text, --memory {memory}"
     )
     print_table(title, ("measured", ""), lines)
 
@@ -224,7 +229,7 @@ def measured_fit(data: Path, *options: str) -> list[tuple[str, str]]:
     ]
 
 
-def write_parquet(folder: Path, n: int, rows: int, K: int = 5) -> None:
+def write_parquet(folder: Path, n: int, rows: int, K: int = 5, n_texts: int = 0) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -236,6 +241,10 @@ def write_parquet(folder: Path, n: int, rows: int, K: int = 5) -> None:
         X[:, :8] += centers[rng.integers(0, K, count)]
         X[: count // 50, -1] += 100
         columns = {f"v{j}": X[:, j] for j in range(COLUMNS)}
+        for i in range(n_texts):  # the first ones tell something of the clusters
+            words = np.array([f"word {k}" for k in range(3 + i % 6)])
+            cells = X[:, i] if i < 2 else X[:, 20 + i]
+            columns[f"v{20 + i}"] = words[np.digitize(cells, np.linspace(-1, 1, len(words) - 1))]
         pq.write_table(pa.table(columns), folder / f"part-{number:03d}.parquet")
 
 

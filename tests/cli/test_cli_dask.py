@@ -196,8 +196,12 @@ def with_text(frame):
     )
 
 
-def test_text_columns_as_in_memory(here, frame):
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_text_columns_as_in_memory(here, frame, is_complete):
     whole = with_text(frame)
+    if is_complete:
+        whole = whole.assign(color=whole.color.fillna("red").replace("NA", "red"), ward=1.0)
+        whole = whole.assign(ward=np.arange(N) % 2, gene2=whole.gene2.fillna(0.0))
     whole.to_parquet("whole.parquet", index=False, row_group_size=100)
     for k in range(12):
         whole.iloc[20 * k : 20 * (k + 1)].to_parquet(f"big/part.{k}.parquet", index=False)
@@ -212,6 +216,7 @@ def test_text_columns_as_in_memory(here, frame):
         assert_allclose(found.feature_weights_, expected.feature_weights_, atol=1e-9)
         assert found.n_missing_ == expected.n_missing_
         assert "Column 'color' was read as 3 categories: blue, green, red" in joined(told)
+        assert found.n_missing_ == 0 or not is_complete
         assert "'street' (text with more than 30 values)" in joined(told)
     run("predict", "blocks", "big", "--out", "new.csv")
     pd.testing.assert_series_equal(

@@ -158,19 +158,18 @@ def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Con
     start, arguments = time.perf_counter(), reading.arguments()
     with console.busy(f"Looking at {path.name or path}"), recorded_warnings() as warned:
         table = open_blocks(path, **arguments)
-        is_judged = preparing.is_judged
-        frame = _drawn(table) if is_judged else table.head().data
-        preparer = fit_preparer(preparing, frame)
+        drawn = _drawn(table) if preparing.is_judged else None
+        preparer = fit_preparer(preparing, table.head().data if drawn is None else drawn)
     notes = [*weight_note(arguments), *(str(each) for each in warned)]
     notes += preparation_note(preparing, preparer)
-    if not preparer.is_idle and is_judged and len(frame) < table.n_cases:
+    if not preparer.is_idle and drawn is not None and len(drawn) < table.n_cases:
         notes.append(
-            f"Columns are prepared by {len(frame):,} of the {table.n_cases:,} cases, drawn at "
+            f"Columns are prepared by {len(drawn):,} of the {table.n_cases:,} cases, drawn at "
             "random."
         )
     shape = table.n_cases, len(table.features)
-    X = _lazy_frame(table, preparer)
-    return Data(table, X, shape, preparer, arguments, notes, time.perf_counter() - start)
+    X, seconds = _lazy_frame(table, preparer), time.perf_counter() - start
+    return Data(table, X, shape, preparer, arguments, notes, seconds, drawn=drawn)
 
 
 def shown_cases(n: int) -> np.ndarray:
@@ -189,7 +188,7 @@ def _shown_rows(table: Any) -> list[np.ndarray]:
 
 
 def _drawn(table: Any) -> Any:
-    """Return the features of the cases that are shown."""
+    """Return the features of the cases that are shown, as they are in the files."""
     import pandas as pd
     from dask import delayed
 
@@ -206,35 +205,12 @@ def _lazy_frame(table: Any, preparer: Any) -> Any:
     import dask
     import dask.dataframe as dd
 
-    firsts = (piece.first for piece in table.pieces)
-    noted = Noted(dict(zip(firsts, _shown_rows(table), strict=True)))
-    read = _Prepared(replace(table, pieces=[]), preparer, noted)
+    read = _Prepared(replace(table, pieces=[]), preparer)
     # There is no text in it, and looking for some would copy every block.
     with dask.config.set({"dataframe.convert-string": False}):
         frame = dd.from_map(read, table.pieces, meta=table.head().data, label="rskc-table")
-    frame.part_lengths, frame.noted = [piece.n_cases for piece in table.pieces], noted
+    frame.part_lengths = [piece.n_cases for piece in table.pieces]
     return frame
-
-
-class Noted:
-    """Rows that will be shown, noted when their block is read with all features.
-
-    Then the files are not read for them again. Other processes have notes of their own.
-    """
-
-    def __init__(self, wanted: dict[int, np.ndarray]):
-        self.wanted, self.rows = wanted, dict[int, Any]()  # by the first case of the block
-
-    def __reduce__(self) -> tuple:
-        return Noted, ({},)
-
-    def __dask_tokenize__(self) -> str:
-        return "rskc-noted"
-
-    def note(self, piece: Any, block: Any) -> None:
-        """Note the rows of a block, as they are in the file."""
-        if piece.first in self.wanted and piece.first not in self.rows:
-            self.rows[piece.first] = block.iloc[self.wanted[piece.first]]
 
 
 @dataclass(frozen=True)
@@ -243,14 +219,9 @@ class _Prepared:
 
     table: Any
     preparer: Any
-    noted: Noted
 
     def __call__(self, piece: Any, columns: list[str] | None = None) -> Any:
         wanted = self.table.features if columns is None else list(columns)
-        if wanted == self.table.features:
-            block = self.table.read_features(piece)
-            self.noted.note(piece, block)
-            return prepared(self.preparer, block)
         if self.preparer.needs_all:
             return prepared(self.preparer, self.table.read_features(piece))[wanted]
         places = [self.table.features.index(name) for name in wanted]
@@ -262,10 +233,10 @@ class _Prepared:
 
 
 class ShownCases(NamedTuple):
-    """Cases, and those of them that are shown: their numbers and known classes."""
+    """Cases that are shown: their rows of labels.csv, names and known classes."""
 
-    cases: Any  # rows of labels.csv
-    data: Any
+    cases: Any
+    names: Any
     labels: np.ndarray | None
 
 
@@ -279,7 +250,7 @@ class _CasesOfBlock:
     features: list[str]  # that the model knows, and that are read
     weights: np.ndarray | None  # of all cases
 
-    def __call__(self, piece: Any, rows: np.ndarray, noted: Any, *arrays: np.ndarray) -> Any:
+    def __call__(self, piece: Any, rows: np.ndarray, *arrays: np.ndarray) -> Any:
         from rskc.model.fitted import with_cases
 
         block = self.table.read(piece, self.features)
@@ -292,8 +263,7 @@ class _CasesOfBlock:
         cases = model.cases_frame(prepared(self.preparer, block.data))
         cases = with_classes(cases, block.labels)
         labels = None if block.labels is None else block.labels[rows]
-        data = block.data.iloc[rows] if noted is None else noted.set_axis(block.data.index[rows])
-        return cases, ShownCases(cases.iloc[rows], data, labels)
+        return cases, ShownCases(cases.iloc[rows], block.data.index[rows], labels)
 
 
 def write_results(
@@ -309,13 +279,13 @@ def write_results(
     return result
 
 
-def _cases_of_block(result: Result, noted: bool) -> _CasesOfBlock:
-    """Return what makes the rows; it reads no feature without weight if what is shown is noted."""
+def _cases_of_block(result: Result) -> _CasesOfBlock:
+    """Return what makes the rows; it reads no feature without weight if none is missing."""
     from rskc.model.fitted import with_cases, with_features
 
     data, model = result.data, result.model
     features, preparer, small = data.table.features, data.preparer, with_cases(model, n_threads=1)
-    if noted and not preparer.needs_all and model.n_missing_ == 0:
+    if not preparer.needs_all and model.n_missing_ == 0 and not data.table.categories:
         used = np.flatnonzero(small.feature_weights_)
         features = [features[j] for j in used]
         preparer = preparer.of_columns(used.tolist())
@@ -333,15 +303,11 @@ def write_cases(path: str | os.PathLike, result: Result) -> Result:
     table, model = result.data.table, result.model
     table.close()  # what the fit left
     counts, shown = Counts(len(model.cluster_centers_)), []
-    noted = [result.data.X.noted.rows.get(piece.first) for piece in table.pieces]
-    made = _cases_of_block(result, all(rows is not None for rows in noted))
-    work = delayed(made, pure=False)
+    work = delayed(_cases_of_block(result), pure=False)
     blocks = zip(*(getattr(model, name).to_delayed() for name in OF_CASES), strict=True)
     tasks = [
-        work(piece, rows, some, *arrays)
-        for piece, rows, some, arrays in zip(
-            table.pieces, _shown_rows(table), noted, blocks, strict=True
-        )
+        work(piece, rows, *arrays)
+        for piece, rows, arrays in zip(table.pieces, _shown_rows(table), blocks, strict=True)
     ]
 
     def frames() -> Iterator[Any]:
@@ -352,7 +318,8 @@ def write_cases(path: str | os.PathLike, result: Result) -> Result:
             yield result.with_stability(cases, first)
 
     write_csv_parts(frames(), path)
-    return _with_shown(result, _joined(shown), counts)
+    drawn = _drawn(table) if result.data.drawn is None else result.data.drawn
+    return _with_shown(result, _joined(shown), drawn, counts)
 
 
 def _joined(parts: list[ShownCases]) -> ShownCases:
@@ -366,21 +333,22 @@ def _joined(parts: list[ShownCases]) -> ShownCases:
         except ValueError:
             labels = np.array(text)
     cases = pd.concat([part.cases for part in parts], ignore_index=True)
-    return ShownCases(cases, pd.concat([part.data for part in parts]), labels)
+    names = parts[0].names.append([part.names for part in parts[1:]])
+    return ShownCases(cases, names, labels)
 
 
-def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
+def _with_shown(result: Result, shown: ShownCases, drawn: Any, counts: Counts) -> Result:
     """Return the result with what is shown of its data in memory, and counts over all cases."""
     from rskc.files import Table
 
-    data, blocks, numbers = result.data, result.data.table, shown.data.select_dtypes("number")
-    is_sample = len(shown.data) < counts.n_cases
+    data, blocks, drawn = result.data, result.data.table, drawn.set_axis(shown.names)
+    is_sample, numbers = len(drawn) < counts.n_cases, drawn.select_dtypes("number")
     values = numbers.to_numpy()
     low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
     of_all = [] if is_sample else numbers  # a sample does not show what all cases are like
     alone = [] if is_sample else [name for name, own in blocks.categories.items() if len(own) == 1]
     table = Table(
-        data=shown.data,
+        data=drawn,
         labels=shown.labels,
         id_column=blocks.id_column,
         label_column=blocks.label_column,
@@ -393,7 +361,7 @@ def _with_shown(result: Result, shown: ShownCases, counts: Counts) -> Result:
         sha256=None,
         categories=blocks.categories,
     )
-    X = prepared(data.preparer, shown.data)
+    X = prepared(data.preparer, drawn)
     notes = [*notes_of(table, is_sample), *sideways_note(table, counts.n_cases, in_rows=False)]
     small = replace(data, table=table, X=X, shape=X.shape, notes=[*notes, *data.notes])
     model = _model_of(result.model, shown.cases, X, is_sample)

@@ -104,6 +104,7 @@ class Data:
     seconds: float
     groups_file: Path | None = None  # of features that share a weight
     feature_groups: Mapping[str, list[str]] | None = None
+    drawn: Any = None  # of a table in blocks, cases that columns were prepared by
 
     @property
     def units(self) -> dict[str, Any]:
