@@ -30,7 +30,7 @@ LAYERS = (
     {"estimator"},
     {"pictures", "selection"},
     {"displays", "planning"},
-    {"anndata", "explorer", "files", "report", "reproduce"},
+    {"anndata", "explorer", "files", "report"},
     {"cli"},
     {"__main__"},
 )
