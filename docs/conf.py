@@ -3,11 +3,9 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
@@ -55,7 +53,7 @@ def escape_names(app, what, name, obj, options, lines):
         lines[i] = LITERAL_OR_NAME.sub(lambda m: f"{m[1]}\\_" if m[1] else m[0], line)
 
 
-# Explorers, which are made when the site is built: of the demo table, and of the breast-cancer
+# Reports and explorers, which are made when the site is built; the explorer of the breast-cancer
 # example where RSKC_TUMOURS and RSKC_RECEPTOR name its two files (see docs/make_reproduction.py).
 
 TUMOURS, RECEPTOR = (os.environ.get(name) for name in ("RSKC_TUMOURS", "RSKC_RECEPTOR"))
@@ -71,20 +69,15 @@ def add_link(app, page, source):
         source[0] += LINK
 
 
-def write_explorers(app, error):
-    """Write the explorers beside the pages; those that are there are kept."""
+def write_pages(app, error):
+    """Write reports and explorers beside the pages; those that are there are kept."""
     if error is not None or app.builder.name != "html":
         return
+    sys.path.insert(0, str(HERE))
+    from make_pages import make_pages
+
     folder = Path(app.outdir)
-    if not (folder / "demo-explorer.html").exists():
-        with TemporaryDirectory() as tour:
-            subprocess.run(
-                [sys.executable, "-m", "rskc", "demo", "--out", tour, "--force", "--quiet"],
-                check=True,
-            )
-            shutil.copyfile(
-                next(Path(tour).rglob("*-explorer.html")), folder / "demo-explorer.html"
-            )
+    make_pages(folder / "pages")
     page = folder / "breast-cancer-explorer.html"
     if TUMOURS and RECEPTOR and not page.exists():
         from rskc import RowStandardizer, explore
@@ -100,7 +93,7 @@ def write_explorers(app, error):
 def setup(app):
     """Sphinx calls this."""
     app.connect("source-read", add_link)
-    app.connect("build-finished", write_explorers)
+    app.connect("build-finished", write_pages)
     app.connect("autodoc-process-docstring", escape_names, priority=900)  # after numpydoc
 
 
@@ -185,6 +178,6 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 ALONE = ["index", "tutorial", "coming-from-rskc", "how-it-works", "promises", "contributing"]
-ALONE += ["releasing", "reproduction/index"]
+ALONE += ["pages", "releasing", "reproduction/index"]
 html_sidebars = {page: [] for page in ALONE}  # pages without neighbors need no list of them
 copybutton_exclude = ".linenos, .gp, .go"

@@ -349,10 +349,20 @@ def test_of_many_suspects_evenly_spaced_ones_are_looked_at():
 def test_cells_are_outlying_beyond_the_clusters_and_their_distances():
     """In the first feature clusters are as far from one another as the group is from them."""
     centers = np.array([[0.0, 0.0], [50.0, 0.0]])
-    errors = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
-    view = outliers._View(np.zeros((1, 2)), np.zeros((1, 1)), errors, np.ones(2), centers)
-    assert_array_equal(outliers._has_outlying_cells(view, np.array([[90.0, 40.0]])), [False, True])
-    assert_array_equal(outliers._has_outlying_cells(view, np.array([[190.0, 4.0]])), [True, False])
+    shown = outliers._has_outlying_cells
+    assert_array_equal(shown(centers, np.array([90.0, 40.0]), np.ones(2)), [False, True])
+    assert_array_equal(shown(centers, np.array([190.0, 4.0]), np.ones(2)), [True, False])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cluster_of_six_beside_large_ones_is_not_trimmed_away(seed):
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(5), [60, 40, 30, 9, 6])
+    X = rng.normal(size=(145, 60))
+    X[:, :20] += 1.5 * rng.normal(size=(5, 20))[truth]
+    model = fit(X, 5)
+    assert classification_error_rate(model.labels_, truth) < 0.01
+    assert model.outliers_.mean() < 0.02
 
 
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning", "ignore:.* times as far as")

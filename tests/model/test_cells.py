@@ -510,3 +510,5 @@ def test_the_picture_has_a_mark_for_each_cell():
     errors = X[cells] - model.cluster_centers_[model.labels_[cells[0]], cells[1]]
     assert_array_equal(np.sign(display.scales), np.sign(errors))
     display.figure_.clear()
+    none = CellsDisplay(*np.empty((2, 0), int), np.empty(0), labels=model.labels_, n_features=9)
+    none.plot().figure_.clear()

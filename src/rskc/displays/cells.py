@@ -20,7 +20,7 @@ FAR = 10.0
 
 @dataclass(eq=False, repr=False)
 class CellsDisplay:
-    """One mark an outlying cell, at its feature and its case.
+    """One mark per outlying cell, at its feature and its case.
 
     Cases are sorted by cluster, and lines divide these. Cells above their center are of one color
     and cells below of another, the stronger the more scales they are away. A row or a column of
@@ -77,19 +77,19 @@ class CellsDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the cells in ``ax``, or in a new figure."""
-        self.ax_ = style.axes_for(ax, 7, 4.5)
-        self.figure_ = self.ax_.figure
+        from matplotlib.colors import to_rgba_array
+
+        self.ax_, self.figure_ = style.open_axes(ax, 7, 4.5)
         places, ends = rows_by_cluster(self.labels)
-        colors = np.array([PALETTE[0], PALETTE[5]])[(self.scales > 0).astype(int)]
-        depth = np.clip(np.abs(self.scales) / FAR, 0.3, 1.0)
-        look = {"marker": "s", "s": 6, "linewidths": 0, "c": colors, "alpha": depth}
+        colors = to_rgba_array([PALETTE[0], PALETTE[5]])[(self.scales > 0).astype(int)]
+        colors[:, 3] = np.clip(np.abs(self.scales) / FAR, 0.3, 1.0)
+        look = {"marker": "s", "s": 6, "linewidths": 0, "c": colors}
         self.marks_ = self.ax_.scatter(self.features, places[self.cases], **look)
         for end in ends[:-1]:
             self.ax_.axhline(end - 0.5, color=GRAY, linewidth=0.6)
         n, p = len(self.labels), self.n_features
         self.ax_.set(xlim=(-0.5, p - 0.5), ylim=(n - 0.5, -0.5))
         self.ax_.set(xlabel="feature", ylabel="case, sorted by cluster")
-        style.tidy(self.ax_)
         title = f"{count(len(self.cases), 'cell')} of {n:,} x {p:,} outlying"
         style.headline(self.ax_, title, "blue below the center, vermilion above")
         return self

@@ -29,7 +29,7 @@ _CONTRAST = 3  # power of the stability: of a case that changes now and then, ha
 
 @dataclass(eq=False, repr=False)
 class ClusterDisplay:
-    """One point a case, with a color for each cluster; outliers are crosses.
+    """One point per case, with a color for each cluster; outliers are crosses.
 
     Cases of which no feature with weight is observed are left out. Outliers that are far from all
     other cases stand on the edge of the picture, so that they do not squeeze the rest.
@@ -114,13 +114,16 @@ class ClusterDisplay:
         cases, X = AssignedCases(*(part[seen] for part in cases)), table_of(model, X)[seen]
         plane = plane_of(model, X, cases, kind)
         x_name, y_name = style.plain_names(plane.axis_names, 40)
+        filled = (
+            f"{count(plane.n_filled, 'case')} with missing cells, these put at the cluster's center"
+        )
         display = cls(
             plane.positions,
             cases.labels,
             cases.outliers,
             plane.centers,
             axis_names=(x_name, y_name),
-            notes=_notes(plane.n_filled, int((~seen).sum())),
+            notes=(filled if plane.n_filled else "", style.not_shown(int((~seen).sum()))),
             stability=None if stability is None else stability[seen],
             weights=None if weights is None else weights[seen],
         )
@@ -128,12 +131,10 @@ class ClusterDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the cases in ``ax``, or in a new figure."""
-        self.ax_ = style.axes_for(ax, 7.5, 5)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = style.open_axes(ax, 7.5, 5)
         frame = frame_of(self.positions, self.labels, self.outliers, self.centers)
         self._draw_cases(np.clip(self.positions, frame.low, frame.high))
         self._draw_centers()
-        style.tidy(self.ax_)
         pad = 0.02 * (frame.high - frame.low)
         (left, low), (right, high) = frame.low - pad, frame.high + pad
         self.ax_.set(xlim=(left, right), ylim=(low, high))
@@ -211,9 +212,3 @@ def _check_stability(stability: Any, n: int) -> np.ndarray | None:
             "where none is known."
         )
     return values
-
-
-def _notes(n_filled: int, n_hidden: int) -> tuple[str, ...]:
-    filled = f"{count(n_filled, 'case')} with missing cells, these put at the cluster's center"
-    hidden = f"not shown: {count(n_hidden, 'case')} without an observed feature"
-    return (filled if n_filled else "", hidden if n_hidden else "")

@@ -16,11 +16,11 @@ from rskc.utils.wording import count
 
 @dataclass(eq=False, repr=False)
 class ConsensusDisplay:
-    """One row and one column a case: the share of the half-sample fits that give both one cluster.
+    """One row and one column per case: how often half-samples give two cases the same cluster.
 
-    Cases are ordered by cluster and then by their stability, the firmest first. Firm clusters are
-    dark squares on a white ground. A case that changes its cluster is a pale line at the end of its
-    square, and two clusters that are joined now and then have a pale square in common. Of many
+    Cases are ordered by cluster and then by their stability, the most stable first. Stable clusters
+    are dark squares on a white ground. A case that changes its cluster is a pale line at the end of
+    its square, and two clusters that are joined now and then have a pale square in common. Of many
     cases, evenly spaced ones in this order are drawn.
 
     Parameters
@@ -96,8 +96,7 @@ class ConsensusDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the shares in ``ax``, or in a new figure."""
-        self.ax_ = style.axes_for(ax, 6.8, 5.6)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = style.open_axes(ax, 6.8, 5.6)
         self.order_ = np.lexsort((-np.asarray(self.stability), self.labels))
         n, shares = len(self.order_), np.asarray(self.consensus)[np.ix_(self.order_, self.order_)]
         self.image_ = self.ax_.imshow(

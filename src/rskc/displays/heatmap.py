@@ -32,7 +32,7 @@ _FEATURE_POINTS = 8.0  # height of a line of text
 
 @dataclass(eq=False, repr=False)
 class HeatmapDisplay:
-    """One row a case, one column a feature: the cells as colors.
+    """One row per case, one column per feature: the cells as colors.
 
     Cases are ordered by cluster and then by their distance to its center, nearest on top; features
     by weight. The strip on the left shows the clusters, marks on the right the outliers, and gray
@@ -134,8 +134,7 @@ class HeatmapDisplay:
         """Draw the cells in ``ax``, or in a new figure."""
         n, m = self.values.shape
         size = np.clip(2.5 + 0.12 * m, 4.5, 11), np.clip(2 + 0.095 * n, 4, 9)
-        self.ax_ = style.axes_for(ax, *size)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = style.open_axes(ax, *size)
         order = by_distance(self.distances, self.labels)
         self.rows_ = order[style.thinned(n, _MOST_ROWS)]
         self._draw_cells()

@@ -37,7 +37,7 @@ _LOOKS = {
 
 @dataclass(eq=False, repr=False)
 class OutlierDisplay:
-    """One point a case: its weighted and its unweighted squared distance to its center.
+    """One point per case: its weighted and its unweighted squared distance to its center.
 
     Lines stand at the thresholds: a case beyond either is an outlier. Color and marker tell which
     distance makes it one. Cases that were trimmed and are no outliers are hollow.
@@ -117,8 +117,7 @@ class OutlierDisplay:
 
     def plot(self, ax: Any = None, *, n_names: int = 10) -> Self:
         """Draw the cases in ``ax``, or in a new figure, and name the ``n_names`` most extreme."""
-        self.ax_ = style.axes_for(ax, 8, 5)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = style.open_axes(ax, 8, 5)
         distances = Distances(np.asarray(self.weighted), np.asarray(self.unweighted))
         scatter = distance_scatter(distances)
         flags = flags_of(distances, Thresholds(*self.thresholds))[scatter.seen]
@@ -129,7 +128,7 @@ class OutlierDisplay:
         for handle in self.legend_.legend_handles:
             if hasattr(handle, "set_sizes"):
                 handle.set_sizes([25])
-        n, hidden = len(scatter.points), np.count_nonzero(~scatter.seen)
+        n, hidden = len(scatter.points), int((~scatter.seen).sum())
         share = ""
         if self.weights is not None and flags.any():
             weights = self.weights[scatter.seen]
@@ -137,7 +136,7 @@ class OutlierDisplay:
         style.headline(
             self.ax_,
             f"{count(n, 'case')}: {count(np.count_nonzero(flags), 'outlier')}{share}",
-            f"not shown: {count(hidden, 'case')} without an observed feature" if hidden else "",
+            style.not_shown(hidden),
         )
         self._write_names(scatter, flags > 0, n_names)
         return self
@@ -187,7 +186,6 @@ class OutlierDisplay:
                 _write_decades(axis, low, high)
             else:
                 axis.set_ticks(ticks := cube_ticks(high), [f"{value:g}" for value in ticks])
-        style.tidy(ax)
 
     def _write_names(self, scatter: DistanceScatter, flagged: np.ndarray, n_names: int) -> None:
         rows, points = np.flatnonzero(scatter.seen), scatter.points

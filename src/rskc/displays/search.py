@@ -82,9 +82,7 @@ class SearchDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the curve in ``ax``, or in a new figure."""
-        self.ax_ = style.axes_for(ax, 7.5, 4.2)
-        self.figure_ = self.ax_.figure
-        style.tidy(self.ax_)
+        self.ax_, self.figure_ = style.open_axes(ax, 7.5, 4.2)
         curve = self.curve
         self.ax_.set(xlabel=AXES[curve.by], ylabel=curve.name)
         self.ax_.set_xscale("log" if curve.by == "l1_bound" else "linear")

@@ -9,7 +9,7 @@ import numpy as np
 
 from rskc.displays import style
 from rskc.inputs.validation import check_integer
-from rskc.pictures.models import feature_names
+from rskc.model.fitted import feature_names
 from rskc.pictures.palette import GRAY, PALETTE
 from rskc.utils.wording import count, number
 
@@ -18,7 +18,7 @@ _FEATURE_POINTS = 8.0  # height of a line of text
 
 @dataclass(eq=False, repr=False)
 class SelectionDisplay:
-    """One bar a feature: the share of the half-sample fits that select it, the largest first.
+    """One bar per feature: the share of the half-sample fits that select it, the largest first.
 
     Features that are selected equally often are ordered by their weight. Gray bars are features
     without weight in the model of all cases.
@@ -84,7 +84,7 @@ class SelectionDisplay:
         order = np.lexsort((-weights, -found))
         display = cls(
             found[order],
-            feature_names(search, order),
+            feature_names(search)[order],
             weighted=weights[order] > 0,
             threshold=threshold,
             bound=bound,
@@ -94,9 +94,7 @@ class SelectionDisplay:
     def plot(self, ax: Any = None, *, n_top: int = 60) -> Self:
         """Draw at most ``n_top`` bars in ``ax``, or in a new figure."""
         shown, more = np.asarray(self.probabilities)[:n_top], len(self.probabilities) - n_top
-        self.ax_ = style.axes_for(ax, np.clip(2.5 + 0.125 * len(shown), 5, 11), 4)
-        self.figure_ = self.ax_.figure
-        style.tidy(self.ax_)
+        self.ax_, self.figure_ = style.open_axes(ax, np.clip(2.5 + 0.125 * len(shown), 5, 11), 4)
         weighted = np.ones(len(shown), bool) if self.weighted is None else self.weighted[:n_top]
         places, colors = np.arange(len(shown)), [PALETTE[0] if w else GRAY for w in weighted]
         self.bars_ = self.ax_.bar(places, shown, width=0.75, color=colors)

@@ -29,7 +29,7 @@ _NARROW = 270.0  # in axes of fewer points, only the mean is written in a cluste
 
 @dataclass(eq=False, repr=False)
 class SilhouetteDisplay:
-    """One bar a case: how much nearer it is to its center than to the next one.
+    """One bar per case: how much nearer it is to its center than to the next one.
 
     The paper's figure. Bars are sorted within clusters, clusters follow one another, and outliers
     are darker. Means are without outliers; in each cluster that of its outliers is written too.
@@ -97,8 +97,7 @@ class SilhouetteDisplay:
         rows = rows[~np.isnan(self.values[rows])]
         n, K = len(rows), len(np.unique(self.labels[rows]))
         positions = stacked(self.labels[rows], max(1.0, n * min(0.03, 0.15 / K)))
-        self.ax_ = style.axes_for(ax, 7, np.clip(1.2 + 0.1 * n, 4, 9))
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = style.open_axes(ax, 7, np.clip(1.2 + 0.1 * n, 4, 9))
         self._draw_bars(rows, positions)
         self._draw_frame(rows, positions)
         width, height = style.size_in_points(self.ax_)
@@ -125,7 +124,6 @@ class SilhouetteDisplay:
 
     def _draw_frame(self, rows: np.ndarray, positions: np.ndarray) -> None:
         ax, n_outlying = self.ax_, np.count_nonzero(self.outliers[rows])
-        style.tidy(ax)
         ax.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
         ax.set_xlabel("revised silhouette")
         regular = rows if self.outliers[rows].all() else rows[~self.outliers[rows]]
@@ -135,7 +133,7 @@ class SilhouetteDisplay:
             ax,
             f"{count(len(rows), 'case')}, mean silhouette {mean:.2f} (dashed)",
             f"darker: {count(n_outlying, 'outlier')}" if n_outlying else "no outliers",
-            f"not shown: {count(hidden, 'case')} without an observed feature" if hidden else "",
+            style.not_shown(hidden),
         )
 
     def _write_names(self, rows: np.ndarray, positions: np.ndarray, height: float) -> None:

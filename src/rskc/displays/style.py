@@ -14,7 +14,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.pictures.palette import GRAY, INK, cluster_colors
-from rskc.utils.wording import cleaned
+from rskc.utils.wording import cleaned, count
 
 DASHED = {"color": INK, "lw": 0.8, "ls": (0, (4, 3)), "zorder": 1.5}
 MANY_CASES = 20_000  # beyond this, points are small and rasterized
@@ -33,17 +33,23 @@ def pyplot() -> Any:
     return plt
 
 
-def axes_for(ax: Any, width: float, height: float) -> Any:
-    """Return ``ax``, or the axes of a new figure (sizes in inches) if it is None."""
-    if ax is not None:
-        return ax
-    return pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+def open_axes(ax: Any, width: float, height: float) -> tuple[Any, Any]:
+    """Return ``ax``, or the axes of a new figure (sizes in inches), and their figure."""
+    if ax is None:
+        ax = pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+    tidy(ax)
+    return ax, ax.figure
 
 
 def tidy(ax: Any) -> None:
     """Remove the spines that say nothing."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
+
+
+def not_shown(n: int) -> str:
+    """Say how many cases have nothing that could be drawn."""
+    return f"not shown: {count(n, 'case')} without an observed feature" if n else ""
 
 
 def headline(ax: Any, title: str, *notes: str) -> None:

@@ -17,7 +17,7 @@ from rskc.utils.wording import count
 
 @dataclass(eq=False, repr=False)
 class WeightsDisplay:
-    """One bar a feature, or a group of features, for those with the largest weights.
+    """One bar per feature, or group of features, for those with the largest weights.
 
     Parameters
     ----------
@@ -75,13 +75,11 @@ class WeightsDisplay:
     def plot(self, ax: Any = None, *, n_top: int = 30) -> Self:
         """Draw at most ``n_top`` bars in ``ax``, or in a new figure."""
         weights, more = self.weights[:n_top], len(self.weights) - n_top
-        self.ax_ = style.axes_for(ax, 6, 1.1 + 0.19 * (len(weights) + (more > 0)))
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = style.open_axes(ax, 6, 1.1 + 0.19 * (len(weights) + (more > 0)))
         places = np.arange(len(weights))
         self.bars_ = self.ax_.barh(places, weights, height=0.75, color=PALETTE[0])
         self.ax_.set_yticks(places, style.plain_names(self.names[:n_top]))
         self.ax_.set(ylim=(len(weights) - 0.4 + (more > 0), -0.6), xlabel="weight")
-        style.tidy(self.ax_)
         line = style.size_in_points(self.ax_)[1] / (len(weights) + 1)
         self.ax_.tick_params(axis="y", length=0, labelsize=np.clip(0.9 * line, 3, 8))
         self.more_ = self._write_more(len(weights), more) if more > 0 else None

@@ -68,7 +68,9 @@ def scene_of(search: Exploration, numbered_like: Any = None) -> Scene:
     weights = np.array([by_column(search, fit["weights"]) for fit in search.fits_])
     top = np.lexsort((-weights.mean(axis=0), -weights.max(axis=0)))
     top = top[weights.max(axis=0)[top] > 0]
+    # With more clusters an outlier may have one of its own, and be none by that fit.
     outlying = np.mean([fit["outliers"] for fit in search.fits_], axis=0) > 0.5
+    outlying |= np.asarray(to_numpy(model.outliers_))[search.samples_used_]
     of_numbers = np.mean([fit["weights"] for fit in search.fits_], axis=0)
     plane, n_beyond = _plane(search.searched_, of_numbers, outlying)
     return Scene(

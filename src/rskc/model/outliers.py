@@ -16,6 +16,7 @@ trimming took away is compact there, as the other clusters are, and lies apart f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -209,14 +210,42 @@ OUTLYING = 5.0
 MOST_SUSPECTS, FEWEST_MEMBERS, MOST_MEMBERS, MEMBER_CELLS = 600, 500, 4000, 2**22
 
 
-class _View(NamedTuple):
-    """Cases in the features that have weight, times the roots of the weights."""
+class _Places(NamedTuple):
+    """Where cases and clusters are: in the features with weight, times the roots of the weights."""
 
-    suspects: np.ndarray  # (m, q)
-    gaps: np.ndarray  # (m, m) squared distances between them
-    errors: np.ndarray  # (l, q) some cases of the clusters, less their centers
-    deviations: np.ndarray  # (q,) typical size of these
+    cells: Callable[[np.ndarray], np.ndarray]  # (m, q) of the cases of these numbers
     centers: np.ndarray  # (K, q)
+    points: np.ndarray  # (l, q) some cases of the clusters
+    labels: np.ndarray  # (l,) theirs
+    errors: np.ndarray  # (l, q) less their centers, as of cases that did not make these
+    deviations: np.ndarray  # (q,) typical size of these
+
+    @classmethod
+    def of(cls, engine: Engine, solution: Solution) -> _Places:
+        """Place the clusters of a solution; features that a center has no value of are left out."""
+        columns = np.flatnonzero((solution.weights > 0) & ~np.isnan(solution.centers).any(axis=0))
+        roots, frame = np.sqrt(solution.weights[columns]), engine.frame.of_columns(columns)
+
+        def cells(cases: np.ndarray) -> np.ndarray:
+            return frame.place(engine.columns_of(cases, columns)) * roots
+
+        centers = frame.place(solution.centers[:, columns]) * roots
+        members, labels = _members(engine, solution, len(columns))
+        points = cells(members)
+        errors = (points - centers[labels]) * np.sqrt(pulls(solution.kept_sizes))[labels, None]
+        deviations = MAD_FACTOR * np.nan_to_num(column_medians(np.abs(errors)))
+        return cls(cells, centers, points, labels, errors, deviations)
+
+
+def any_of_outlying_cells(engine: Engine, solution: Solution, clusters: np.ndarray) -> bool:
+    """Whether one of these clusters of a solution is far from all others in single features."""
+    if len(clusters) == 0:
+        return False
+    places = _Places.of(engine, solution)
+    return any(
+        _has_outlying_cells(np.delete(places.centers, k, axis=0), center, places.deviations).any()
+        for k, center in zip(clusters, places.centers[clusters], strict=True)
+    )
 
 
 class Clump(NamedTuple):
@@ -253,31 +282,19 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
         return none
     # Cases of a mixture of the clusters are this much farther from their mean than those of one.
     mixture = 1 + (solution.objective / max(solution.n_kept, 1)) / (solution.inertia / n_members)
-    # Features that a center has no value of are left out.
-    columns = np.flatnonzero((solution.weights > 0) & ~np.isnan(solution.centers).any(axis=0))
-    roots, frame = np.sqrt(solution.weights[columns]), engine.frame.of_columns(columns)
-
-    def coordinates(cases: np.ndarray) -> np.ndarray:
-        return frame.place(engine.columns_of(cases, columns)) * roots
-
-    centers = frame.place(solution.centers[:, columns]) * roots
-    some = _some(copies, MOST_SUSPECTS)
-    members, labels = _members(engine, solution, len(columns))
-    points = coordinates(members)
-    errors = (points - centers[labels]) * np.sqrt(pulls(solution.kept_sizes))[labels, None]
-    sampled = np.bincount(labels, minlength=len(centers))
-    counts = (solution.kept_sizes / np.maximum(sampled, 1))[labels]
-    filled = _filled(coordinates(some))
-    deviations = MAD_FACTOR * np.nan_to_num(column_medians(np.abs(errors)))
-    view = _View(filled, _gaps(filled), errors, deviations, centers)
+    places, some = _Places.of(engine, solution), _some(copies, MOST_SUSPECTS)
+    sampled = np.bincount(places.labels, minlength=len(places.centers))
+    counts = (solution.kept_sizes / np.maximum(sampled, 1))[places.labels]
+    filled = _filled(places.cells(some))
+    gaps = _gaps(filled)
     for part in PARTS:
-        region = _find(view, max(FEWEST, len(some) // part), np.sqrt(mixture))
+        region = _find(places, filled, gaps, max(FEWEST, len(some) // part), np.sqrt(mixture))
         if region is not None:
             chunks = np.array_split(suspects, -(-len(suspects) // MOST_SUSPECTS))
-            own = np.concatenate([region.has(coordinates(cases)) for cases in chunks])
+            own = np.concatenate([region.has(places.cells(cases)) for cases in chunks])
             size = len(_copies(engine, suspects[own]))
             if size >= FEWEST:
-                return Clump(suspects[own], size, float(counts[region.has(points)].sum()))
+                return Clump(suspects[own], size, float(counts[region.has(places.points)].sum()))
     return none
 
 
@@ -319,20 +336,26 @@ class _Region(NamedTuple):
         return _squares(points[:, self.columns] - self.center) < self.reach
 
 
-def _find(view: _View, size: int, most_spread: float) -> _Region | None:
-    """Return the densest group of suspects, if it is compact, and apart from all clusters."""
-    densest = _densest(view.gaps, size)
-    usual = ~_has_outlying_cells(view, view.suspects[densest])
+def _find(
+    places: _Places, suspects: np.ndarray, gaps: np.ndarray, size: int, most_spread: float
+) -> _Region | None:
+    """Return the densest group of suspects (m, q), if it is compact, and apart from all clusters.
+
+    ``gaps`` (m, m) are the squared distances between the suspects.
+    """
+    densest = _densest(gaps, size)
+    middle = np.median(suspects[densest], axis=0)
+    usual = ~_has_outlying_cells(places.centers, middle, places.deviations)
     if not usual.any():
         return None
     if not usual.all():
-        densest = _densest(_gaps(view.suspects[:, usual]), size)
-    group = view.suspects[densest][:, usual]
+        densest = _densest(_gaps(suspects[:, usual]), size)
+    group = suspects[densest][:, usual]
     center = group.mean(axis=0)
-    distances = _squares(view.errors[:, usual])
+    distances = _squares(places.errors[:, usual])
     typical = float(np.median(distances))
     spread = float(np.median(_squares(group - center))) * (size / (size - 1)) ** 2
-    apart = _squares(view.centers[:, usual] - center).min() - spread / size
+    apart = _squares(places.centers[:, usual] - center).min() - spread / size
     if spread > most_spread * typical or apart < APART * typical:
         return None
     roots = np.cbrt(distances)
@@ -341,11 +364,13 @@ def _find(view: _View, size: int, most_spread: float) -> _Region | None:
     return _Region(usual, center, float(reach) * (size + 1) / size)
 
 
-def _has_outlying_cells(view: _View, group: np.ndarray) -> np.ndarray:
+def _has_outlying_cells(
+    centers: np.ndarray, middle: np.ndarray, deviations: np.ndarray
+) -> np.ndarray:
     """Return the features in which a group is farther from all clusters than these can be."""
-    gaps = np.abs(view.centers - np.median(group, axis=0)).min(axis=0)
-    between = view.centers.max(axis=0) - view.centers.min(axis=0)
-    return gaps > np.maximum(OUTLYING * view.deviations, between)
+    gaps = np.abs(centers - middle).min(axis=0)
+    between = centers.max(axis=0) - centers.min(axis=0)
+    return gaps > np.maximum(OUTLYING * deviations, between)
 
 
 def _filled(points: np.ndarray) -> np.ndarray:

@@ -96,13 +96,6 @@ def case_names(X: Any, n: int) -> np.ndarray:
     return np.asarray(X.index.to_flat_index()) if hasattr(X, "iloc") else np.arange(n)
 
 
-def feature_names(model: Any, features: np.ndarray) -> np.ndarray:
-    """Return the names of some features, x3 and the like if the model knows none."""
-    if hasattr(model, "feature_names_in_"):
-        return model.feature_names_in_[features]
-    return np.array([f"x{j}" for j in features], dtype=object)
-
-
 def strongest(weights: np.ndarray, n_top: int | None = None) -> np.ndarray:
     """Return the features that have weight, the largest first, at most ``n_top`` of them."""
     order = np.argsort(-weights, kind="stable")

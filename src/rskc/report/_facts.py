@@ -15,7 +15,7 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.inputs.labels import in_order, read_two
 from rskc.metrics import RevisedSilhouette, revised_silhouette
-from rskc.model.fitted import by_column, thresholds_of, unequal_weights
+from rskc.model.fitted import by_column, feature_names, thresholds_of, unequal_weights
 from rskc.model.outliers import Distances, Thresholds
 from rskc.model.prediction import judge_cases
 from rskc.model.summary import (
@@ -122,7 +122,7 @@ def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
         p,
         K,
         case_names=_names_of_cases(model, X, case_names, n),
-        feature_names=clean_names(pictures.feature_names(model, np.arange(p))),
+        feature_names=clean_names(feature_names(model)),
         labels=model.labels_,
         distances=model.distances_,
         unweighted=unweighted,

@@ -143,7 +143,7 @@ def _clest(search: Clest, frame: Any) -> Finding:
     limit = _limit_of_references(most, search.n_references)
     if search.rule == "paper":
         choice = f"A number passes if {limit}. Of those, the one whose error is farthest below"
-        choice += " that of the made-up data is chosen."
+        choice += " that of the reference sets is chosen."
     else:
         choice = (
             f"A number passes if {limit}, and if its agreement (1 - error / error without "
@@ -178,7 +178,7 @@ def _clest(search: Clest, frame: Any) -> Finding:
         result=clusters(K),
         reason=reason,
         rule="Part of the cases predicts the clusters of the rest, again and again. The error "
-        f"should be small, and much smaller than in made-up data without clusters. {choice} If "
+        f"should be small, and much smaller than in simulated data without clusters. {choice} If "
         "there is none, there are no clusters.",
         suggests={"n_clusters": K},
         table=_table(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse, vstack
+from sklearn.base import clone
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import warn_user
@@ -17,7 +18,6 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.path import (
     check_bounds,
     check_sparse,
-    find_clean,
     solve_between,
     solve_bounds,
     spaced_bounds,
@@ -123,12 +123,12 @@ class GapL1(Search):
 
     def _search(self, sample: Sample, runner: Runner) -> None:
         model = configured(check_sparse(self._for_tasks()), runner.seed % 2**32)
-        clean = find_clean(model, sample)
-        self._partial = not clean.kept.all()
-        kept, usual = sample.take(clean.kept), sample.take(clean.usual)
-        sets = _Sets(kept, usual, runner.seed, self._groups)
+        once = clone(model)
+        fit(once, sample.X, sample_weight=sample.weights)
+        usual = sample.take(~(once.trimmed_ | once.outliers_))
+        sets = _Sets(sample, usual, runner.seed, self._groups)
         n_units = self._n_units(sample.shape[1])
-        path = _GapPath(sets, clean.model, runner, self.n_permutations)
+        path = _GapPath(sets, model, runner, self.n_permutations)
         if not is_integer(self.l1_bounds):
             path.solve(check_bounds(self.l1_bounds, n_units))
         else:
@@ -146,8 +146,8 @@ class GapL1(Search):
 
     def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
         """Fit from restarts and, if it is a partition of all cases, from the path's solution."""
-        warm = [self._warm] if searched_all and not self._partial else []
-        del self._warm, self._partial
+        warm = [self._warm] if searched_all else []
+        del self._warm
         for warning in fit(self.best_estimator_, X, warm, **counted):
             warn_user(warning)
 
@@ -191,7 +191,7 @@ class _GapPath:
         self.found[bound] = self.runner.run("L1 bounds between", work, keys)
 
     def table(self) -> Any:
-        """Return a frame with a row a bound."""
+        """Return a frame with one row per bound."""
         import pandas as pd
 
         logs, n_features = self.values("log_objective"), self.values("n_features")

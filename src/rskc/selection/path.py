@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -13,13 +13,14 @@ import rskc.model.fitting as fitting
 from rskc.engines import Engine
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
-from rskc.inputs.validation import check_integer, check_real, is_integer, is_word
-from rskc.model.automatic import CLEAN_TRIM
+from rskc.inputs.validation import check_integer, check_real, is_integer
 from rskc.selection.subsample import Sample
 from rskc.solver import Solution, Warm, solve_near, solve_path
 
 # The least bound of a path: two features or so.
 LEAST_BOUND = 1.2
+# Share that is trimmed of the cases that the data decide to keep.
+CLEAN_TRIM = 0.02
 
 
 def solve_bounds(
@@ -62,24 +63,6 @@ def check_sparse(estimator: Any) -> RobustSparseKMeans:
             f"estimator={estimator!r:.80} must be a RobustSparseKMeans: others have no L1 bound."
         )
     return clone(estimator).set_params(l1_bound="half", n_features=None)
-
-
-class CleanCases(NamedTuple):
-    """A model with a share to trim, and which cases it is for."""
-
-    model: RobustSparseKMeans
-    kept: np.ndarray  # (n,) not set aside; all, where the share to trim is given
-    usual: np.ndarray  # (n,) neither trimmed nor outliers
-
-
-def find_clean(model: RobustSparseKMeans, sample: Sample) -> CleanCases:
-    """Fit a model once; where the data are to decide what is trimmed, they do it here."""
-    once = clone(model)
-    fitting.fit(once, sample.X, sample_weight=sample.weights)
-    usual = ~(once.trimmed_ | once.outliers_)
-    if not is_word(model.trim, "auto"):
-        return CleanCases(model, np.ones(sample.shape[0], bool), usual)
-    return CleanCases(clone(model).set_params(trim=CLEAN_TRIM), ~once.trimmed_, usual)
 
 
 def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
