@@ -80,8 +80,10 @@ def write_pages(app, error):
     make_pages(folder / "pages")
     page = folder / "breast-cancer-explorer.html"
     if TUMOURS and RECEPTOR and not page.exists():
+        sys.path.append(str(Path(__file__).parents[1]))
+        from reproduction.outcome import read_column
+
         from rskc import RowStandardizer, explore
-        from rskc.cli.reproduce import read_column
         from rskc.files import read_table
 
         data = read_table(TUMOURS, id_column="sample").data

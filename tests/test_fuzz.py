@@ -13,6 +13,12 @@ TOOL = Path(__file__).with_name("fuzz.py")
 few_or_many = pytest.mark.parametrize("share", [1, pytest.param(20, marks=pytest.mark.slow)])
 
 
+@pytest.mark.parametrize("seed", [181])  # no feature has a center in every cluster
+@pytest.mark.filterwarnings("ignore")
+def test_found_faults_stay_mended(seed):
+    assert fuzz.fit_and_use(seed) is None
+
+
 @few_or_many
 @pytest.mark.parametrize(("kind", "n"), [("tables", 10), ("searches", 2), ("order", 3)])
 def test_no_fault(kind, n, share):

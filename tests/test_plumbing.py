@@ -30,7 +30,7 @@ LAYERS = (
     {"estimator"},
     {"pictures", "selection"},
     {"displays"},
-    {"anndata", "explorer", "files", "report", "reproduce"},
+    {"anndata", "explorer", "files", "report"},
     {"cli"},
     {"__main__"},
 )

@@ -341,7 +341,8 @@ def feature_agreement(a: Any, b: Any) -> FeatureAgreement:
     """Compare the features that two models select, those with a weight above 0.
 
     The paper gives one number for two models, "62% of the genes with positive weight agree": that
-    is ``jaccard``, 55 of the 88 genes that either selects (``rskc reproduce breast-cancer``).
+    is ``jaccard``, 55 of the 88 genes that either selects (the experiment breast-cancer in
+    ``reproduction``, in the repository).
 
     Parameters
     ----------

@@ -6,6 +6,8 @@ import re
 import zipfile
 from contextlib import suppress
 
+import anndata
+import h5py
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -371,3 +373,25 @@ def test_an_archive_with_another_file_in_it(tmp_path):
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("notes.txt", "no array")
     assert read_table(path).data.shape == (3, 3)
+
+
+def test_a_broken_heap_of_hdf5_is_refused_and_not_read_for_ever(tmp_path):
+    path = tmp_path / "t.h5ad"
+    anndata.AnnData(
+        np.eye(3), obs=pd.DataFrame({"kind": list("aab")}, index=list("xyz"))
+    ).write_h5ad(path)
+    assert len(read_table(path).data) == 3
+    raw = bytearray(path.read_bytes())
+    heap = raw.index(b"GCOL") + 16
+    raw[heap : heap + 16] = bytes(16)
+    path.write_bytes(raw)
+    assert "its heap at byte" in complaint(path)
+
+
+def test_an_array_of_hdf5_that_claims_far_more_than_the_file_is_refused(tmp_path):
+    path = tmp_path / "t.h5ad"
+    anndata.AnnData(np.eye(3), obs=pd.DataFrame(index=list("xyz"))).write_h5ad(path)
+    with h5py.File(path, "a") as file:
+        del file["X"]
+        file.create_dataset("X", (10**6, 10**6), "f8", chunks=(100, 100))
+    assert "its arrays claim" in complaint(path)

@@ -12,13 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from typer.testing import CliRunner
-
-from rskc import RobustSparseKMeans
-from rskc.cli._commands import app
-from rskc.datasets import make_masking, make_simulation
-from rskc.metrics import classification_error_rate
-from rskc.reproduce import (
+from reproduction import (
     EXPERIMENTS,
     Reproduction,
     breast_cancer,
@@ -27,7 +21,13 @@ from rskc.reproduce import (
     masking,
     simulation,
 )
-from rskc.reproduce.plain import naive_method, plain_method
+from reproduction.__main__ import main
+from reproduction.outcome import write_index
+from reproduction.plain import naive_method, plain_method
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_masking, make_simulation
+from rskc.metrics import classification_error_rate
 from rskc.solver import Problem
 
 REFERENCE = Path(__file__).parents[1] / "reference"
@@ -41,23 +41,14 @@ def _no_figure_stays_open():
     assert plt is None or plt.get_fignums() == []
 
 
-def run(*args, code=0):
-    result = CliRunner().invoke(app, ["reproduce", *map(str, args)])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result
-
-
-def refused(*args):
-    result = run(*args, code=1)
-    assert result.stdout == ""
-    assert result.stderr.startswith("rskc: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
+def run(monkeypatch, *args, code=0):
+    monkeypatch.setattr(sys, "argv", ["reproduction", *map(str, args)])
+    assert main() == code
 
 
 def module(name):
-    """A module of rskc.reproduce; the package's attribute of that name may be the function."""
-    return sys.modules[f"rskc.reproduce.{name}"]
+    """A module of reproduction; the package's attribute of that name may be the function."""
+    return sys.modules[f"reproduction.{name}"]
 
 
 def tables(found):
@@ -338,55 +329,38 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_command_shows_and_writes(here):
-    result = run("masking")
-    assert "As in the paper" in result.stdout
-    assert "weight 5" in result.stdout
-    assert "Warning" not in result.stdout + result.stderr
-    written = {file.name for file in Path("rskc-reproduce").iterdir()}
-    assert written == {"masking.png", "masking.svg", "masking.csv", "masking.md"}
-    for name in written:
-        assert str(Path("rskc-reproduce", name)) in result.stdout
+def test_the_command_shows_and_writes(here, monkeypatch, capsys):
+    run(monkeypatch, "masking")
+    told = capsys.readouterr()
+    assert "As in the paper" in told.out
+    assert "weight 5" in told.out
+    assert "Warning" not in told.out + told.err
+    written = {file.name for file in Path("rskc-reproduction").iterdir()}
+    assert written == {"masking.png", "masking.svg", "masking.csv", "masking.md", "index.md"}
+    page = Path("rskc-reproduction/index.md").read_text("utf-8")
+    assert "```bash\npython -m reproduction masking\n```" in page
 
 
-def test_the_help_names_the_experiments():
-    told = run("--help").stdout
-    for name in EXPERIMENTS:
-        assert f"{name}:" in told
+def test_the_page_of_all_experiments_is_what_the_documentation_has(tmp_path):
+    docs = Path(__file__).parents[2] / "docs" / "reproduction"
+    for file in docs.glob("*.md"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    write_index(tmp_path, EXPERIMENTS)
+    assert (tmp_path / "index.md").read_text("utf-8") == (docs / "index.md").read_text("utf-8")
 
 
-def test_experiments_share_a_folder_but_nothing_is_overwritten(here):
-    Path("all").mkdir()
-    Path("all/figure-1.md").write_text("earlier")
-    run("masking", "--out", "all", "--quiet")
-    assert "--force" in refused("masking", "--out", "all")
-    run("masking", "--out", "all", "--quiet", "--force")
-    assert Path("all/figure-1.md").read_text() == "earlier"
-    Path("file").write_text("mine")
-    assert "is a file" in refused("masking", "--out", "file")
-    assert Path("file").read_text() == "mine"
+def test_unknown_experiments_are_named(here, monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        run(monkeypatch, "no-such")
+    assert "there is no experiment no-such" in capsys.readouterr().err
 
 
-def test_json_and_quiet(here):
-    told = json.loads(run("masking", "--json", "--seed", "3").stdout)
-    assert told["experiment"] == "masking"
-    assert told["seed"] == 3
-    assert all(Path(file).is_file() for file in told["files"])
-    assert next(iter(told["tables"].values()))[0]["method"] == "naive"
-    assert run("masking", "--quiet", "--force").output == ""
+def test_a_checkpoint_is_resumed_and_may_grow(here, monkeypatch, capsys):
+    def simulate(replicates, out, *more, code=0):
+        words = ("--replicates", replicates, "--out", out, "--jobs", 1, "--checkpoint", "done.db")
+        run(monkeypatch, "simulation", *words, *more, code=code)
 
-
-def test_options_of_other_experiments_are_refused(here):
-    assert "is for simulation, and not for masking" in refused("masking", "--replicates", "5")
-    assert "simulation and breast-cancer" in refused("digits", "--jobs", "1")
-    run("simulation", "--replicates", "1", code=2)
-    run("no-such", code=2)
-    assert list(here.iterdir()) == []
-
-
-def test_a_checkpoint_is_resumed_and_may_grow(here, monkeypatch):
-    quick = ("--jobs", "1", "--quiet", "--checkpoint", "done.db")
-    run("simulation", "--replicates", "2", "--out", "two", *quick)
+    simulate(2, "two")
     calls = []
     for name in ("_fit_methods", "_count_features", "_fit_hard"):
         whole = getattr(module("simulation"), name)
@@ -396,32 +370,36 @@ def test_a_checkpoint_is_resumed_and_may_grow(here, monkeypatch):
             return whole(seed, key)
 
         monkeypatch.setattr(module("simulation"), name, counted)
-    run("simulation", "--replicates", "2", "--out", "again", *quick)
+    simulate(2, "again")
     assert calls == []
     for file in Path("two").glob("*.csv"):
         assert file.read_bytes() == Path("again", file.name).read_bytes()
-    run("simulation", "--replicates", "3", "--out", "three", *quick)
+    simulate(3, "three")
     assert sorted(calls) == [(0, 2), (0, 2), (1, 2), (1, 2), (2,), (2, 2), (2, 2), (3, 2)]
-    assert "seed" in refused("simulation", "--replicates", "2", "--seed", "1", *quick)
+    simulate(2, "other", "--seed", 1, code=1)
+    assert "seed" in capsys.readouterr().err
 
 
-def test_breast_cancer_from_files(here, files, monkeypatch):
+def test_breast_cancer_from_files(here, files, monkeypatch, capsys):
     monkeypatch.setattr(module("breast_cancer"), "NUMBERS", range(2, 3))
     data, labels = files
-    result = run("breast-cancer", "--data", data, "--labels", labels, "--jobs", 1)
-    assert "Breast cancer: 30 tumours, 80 genes" in result.stdout
-    assert len(list(Path("rskc-reproduce").glob("breast-cancer-?.csv"))) == 3
+    run(monkeypatch, "breast-cancer", "--data", data, "--labels", labels, "--jobs", 1)
+    assert "Breast cancer: 30 tumours, 80 genes" in capsys.readouterr().out
+    assert len(list(Path("rskc-reproduction").glob("breast-cancer-?.csv"))) == 3
 
 
-def test_breast_cancer_without_what_it_needs(here, files):
+def test_breast_cancer_without_what_it_needs(here, files, monkeypatch, capsys):
+    def refused(*args):
+        run(monkeypatch, "breast-cancer", *args, code=1)
+        return capsys.readouterr().err
+
     data, labels = files
-    told = refused("breast-cancer")
-    for words in ("--data", "--labels", "van 't Veer", "Nature 415", "ER (pos or neg)"):
+    told = refused()
+    for words in ("data and labels", "van 't Veer", "Nature 415", "ER (pos or neg)"):
         assert words in told
-    given = ("breast-cancer", "--data", data, "--labels", labels)
+    given = ("--data", data, "--labels", labels)
     told = refused(*given, "--label-column", "receptor")
     assert "no column 'receptor'" in told
     assert "'sample_id', 'ER', 'age'" in told
     assert "'patient'" in refused(*given, "--id-column", "patient")
-    assert "no such file" in refused("breast-cancer", "--data", data, "--labels", "none.csv")
-    assert not Path("rskc-reproduce").exists()
+    assert "No such file" in refused("--data", data, "--labels", "none.csv")

@@ -4,7 +4,6 @@ import rskc.cli.explore
 import rskc.cli.fit
 import rskc.cli.predict
 import rskc.cli.report
-import rskc.cli.reproduce
 import rskc.cli.select
 import rskc.cli.tour  # noqa: F401
 from rskc.cli._app import app

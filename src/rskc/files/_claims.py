@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 import re
 import zipfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 CHUNK = 1 << 24
 # Rows and columns of a sparse matrix: so many, and ten times as many as there are entries.
@@ -17,6 +20,8 @@ SHORTEST = {b"coordinate": 4, b"array": 2}
 MOST_CELLS, PER_CELL = 4_000_000, 20
 # Bytes that a workbook unpacks to: so many, and two hundred times those that it takes.
 MOST_BYTES, PER_BYTE = 1 << 26, 200
+# Bytes of the arrays of a file of HDF5: so many, and as many times those of the file as gzip packs.
+PER_PACKED_BYTE = 1100
 CELL = re.compile(rb'<(?:\w+:)?(?:c|row)\b[^>]*?\br="([A-Z]{0,3})([0-9]{1,7})"')
 LONGEST_CELL = 200  # bytes from the beginning of a cell to its name
 
@@ -49,6 +54,42 @@ def check_market(file: IO[bytes]) -> None:
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
     while line := file.readline(CHUNK):
         yield line
+
+
+def check_hdf5(path: Path) -> None:
+    """Refuse a file of HDF5 whose reader would go on for ever, or make arrays of any size.
+
+    Texts are in heaps, one object after the other. A reader of one that takes no bytes, which only
+    a damaged file has, stays where it is.
+    """
+    h5py: Any = import_module("h5py")
+
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        for heap in re.finditer(rb"GCOL\x01\0\0\0", data):
+            start, end = heap.start(), heap.start() + _whole_number(data, heap.start() + 8, 8)
+            place = start + 16
+            while place + 16 <= min(end, len(data)):
+                size = _whole_number(data, place + 8, 8)
+                if _whole_number(data, place, 2):  # an object; what is free has number 0
+                    size = 16 + -(-size // 8) * 8
+                if size == 0:
+                    raise ValueError(f"its heap at byte {start} is broken")
+                place += size
+        n_bytes = len(data)
+    sizes: list[int] = []
+
+    def add(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):  # it is read chunk by chunk, each as a whole
+            sizes.append(max(item.nbytes, math.prod(item.chunks or (0,)) * item.dtype.itemsize))
+
+    with h5py.File(path) as contents:
+        contents.visititems(add)
+    if sum(sizes) > MOST_BYTES + PER_PACKED_BYTE * n_bytes:
+        raise ValueError(f"its arrays claim {sum(sizes)} bytes")
+
+
+def _whole_number(data: mmap.mmap, place: int, length: int) -> int:
+    return int.from_bytes(data[place : place + length], "little")
 
 
 def check_workbook(path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, load_npz
 
-from rskc.files._claims import check_market, check_workbook
+from rskc.files._claims import check_hdf5, check_market, check_workbook
 from rskc.files._source import (
     Layout,
     Source,
@@ -157,6 +157,7 @@ def read_h5ad(layout: Layout) -> Source:
     """Read X of an AnnData file, with the columns of obs that were asked for."""
     anndata = needed("anndata", "to read .h5ad", "anndata")
     with damage_named(layout):
+        check_hdf5(layout.path)
         data = anndata.read_h5ad(layout.path)
     for name in layout.as_text:
         if name not in data.obs.columns:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.files._formats import damaged, of_arrow, of_matrix
+from rskc.files._formats import damage_named, damaged, of_arrow, of_matrix
 from rskc.files._others import observed
 from rskc.files._parquet import ROWS_AT_A_TIME, STREAMED, parquet, reader, release_memory
 from rskc.files._roles import Roles, SetAside, Wanted, find_roles
@@ -399,14 +399,10 @@ def _groups(file: str, found: Any, first: int) -> list[Piece]:
 
 
 def _open_npy(layout: Layout) -> tuple[list[Piece], Source]:
-    try:
+    if not layout.path.exists():
+        raise layout.error("there is no such file{similar}", similar=similar(layout.path))
+    with damage_named(layout):
         matrix = np.load(layout.path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError as error:
-        raise layout.error(
-            "there is no such file{similar}", similar=similar(layout.path)
-        ) from error
-    except (OSError, ValueError, EOFError) as error:
-        raise damaged(layout, error) from error
     head = of_matrix(layout, np.atleast_1d(matrix)[:HEAD])
     n, p = matrix.shape
     step = max(1, BLOCK_BYTES // (8 * max(p, 1)))

@@ -305,7 +305,7 @@ def _members(engine: Engine, solution: Solution, q: int) -> tuple[np.ndarray, np
     """
     arrays, K = engine.arrays, len(solution.kept_sizes)
     groups = arrays.as_run(arrays.without(solution.labels, solution.trimmed_weighted))
-    most = -(-int(np.clip(MEMBER_CELLS // q, FEWEST_MEMBERS, MOST_MEMBERS)) // K)
+    most = -(-int(np.clip(MEMBER_CELLS // max(q, 1), FEWEST_MEMBERS, MOST_MEMBERS)) // K)
     each = [_copies(engine, arrays.first_members(groups, k, most))[:most] for k in range(K)]
     members, labels = np.concatenate(each), np.repeat(np.arange(K), [len(own) for own in each])
     order = np.argsort(members)

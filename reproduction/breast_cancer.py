@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.outcome import Reproduction, small_clusters_expected
+from reproduction.panels import new_figure
 from rskc.displays import SilhouetteDisplay
 from rskc.estimator import RobustSparseKMeans
 from rskc.metrics import (
@@ -15,8 +17,6 @@ from rskc.metrics import (
     silhouette_means,
 )
 from rskc.preprocessing.standardizers import RowStandardizer
-from rskc.reproduce.outcome import Reproduction, small_clusters_expected
-from rskc.reproduce.panels import new_figure
 from rskc.selection import Clest
 from rskc.selection.clest import RULES
 

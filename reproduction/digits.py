@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.outcome import Reproduction, small_clusters_expected
+from reproduction.panels import new_figure
 from rskc.displays import SilhouetteDisplay
 from rskc.estimator import RobustSparseKMeans
 from rskc.metrics import classification_error_rate, revised_silhouette, sensitivity
-from rskc.reproduce.outcome import Reproduction, small_clusters_expected
-from rskc.reproduce.panels import new_figure
 
 # RSKC 2.4.2, K=10, L1=5.7, alpha=.1, nstart=1000.
 RSKC = {"CER": 0.0518, "features with weight": 45, "mean revised silhouette": 0.480}

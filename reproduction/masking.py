@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reproduction.outcome import Reproduction, small_clusters_expected
+from reproduction.panels import row_of_panels, scatter
+from reproduction.plain import naive_method
 from rskc.datasets import make_masking
 from rskc.estimator import RobustSparseKMeans
 from rskc.metrics import classification_error_rate
-from rskc.reproduce.outcome import Reproduction, small_clusters_expected
-from rskc.reproduce.panels import row_of_panels, scatter
-from rskc.reproduce.plain import naive_method
 from rskc.solver import Problem
 
 K, BOUND, N_TRIM = 3, 1.4, 3

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.outcome import Reproduction, small_clusters_expected
+from reproduction.panels import new_figure
+from reproduction.plain import plain_method
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.displays.style import tidy
 from rskc.estimator import RobustSparseKMeans
 from rskc.inputs.validation import check_integer
 from rskc.metrics import classification_error_rate, feature_precision
 from rskc.pictures.palette import PALETTE
-from rskc.reproduce.outcome import Reproduction, small_clusters_expected
-from rskc.reproduce.panels import new_figure
-from rskc.reproduce.plain import plain_method
 from rskc.selection.checkpoint import Result, open_store
 from rskc.selection.runner import Key, Runner
 from rskc.solver import Problem

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.outcome import Reproduction, small_clusters_expected
+from reproduction.panels import row_of_panels, scatter
 from rskc.datasets import make_figure1
 from rskc.estimator import RobustSparseKMeans
 from rskc.metrics import classification_error_rate
-from rskc.reproduce.outcome import Reproduction, small_clusters_expected
-from rskc.reproduce.panels import row_of_panels, scatter
 
 BOUND = 1.4  # just below the root of 2: two features at least
 

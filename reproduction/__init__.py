@@ -2,17 +2,17 @@
 
 Each returns a :class:`Reproduction`: the figure, the tables compared with those of the paper and
 of R's RSKC, and a sentence on what agrees. ``EXPERIMENTS`` has them by their names in the command
-line.
+line, ``python -m reproduction``.
 """
 
 from collections.abc import Callable
 
-from rskc.reproduce.breast_cancer import breast_cancer
-from rskc.reproduce.digits import digits
-from rskc.reproduce.figure1 import figure1
-from rskc.reproduce.masking import masking
-from rskc.reproduce.outcome import Reproduction
-from rskc.reproduce.simulation import simulation
+from reproduction.breast_cancer import breast_cancer
+from reproduction.digits import digits
+from reproduction.figure1 import figure1
+from reproduction.masking import masking
+from reproduction.outcome import Reproduction
+from reproduction.simulation import simulation
 
 EXPERIMENTS: dict[str, Callable[..., Reproduction]] = {
     "figure-1": figure1,
