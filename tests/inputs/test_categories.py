@@ -189,7 +189,7 @@ def test_one_category_and_none_tell_nothing():
         ({"c": list("abcdefgh")}, {}, "Column 'c' of X has 8 categories in 8 cases: they name"),
         ({"c": ["a", 1.5] * 4}, {}, "Column 'c' of X holds both numbers and text"),
         ({"c": pd.date_range("2024-01-01", periods=8)}, {}, "Column 'c' of X holds dates"),
-        ({"c": [1.0] * 8}, {"categorical": ["d"]}, "categorical names 'd', which is no column"),
+        ({"c": [1.0] * 8}, {"categorical": ["d"]}, "categorical='d' is no column of X"),
         ({"c": list("ab") * 4}, {"ordinal": ["c"]}, "have no order; give them in order"),
         ({"c": list("ab") * 4}, {"ordinal": {"c": ["a"]}}, "ordinal does not have 'b' of column"),
     ],

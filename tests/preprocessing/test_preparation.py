@@ -184,6 +184,15 @@ def test_the_state_comes_back_from_plain_values():
         Preparer.from_plain(made.to_plain(), 3)
 
 
+@pytest.mark.parametrize("asked", ["amount", 2])
+def test_a_column_is_named_beside_categories(asked):
+    frame = pd.DataFrame({"city": list("ab") * 60, "age": AGES, "amount": AMOUNTS})
+    made = Preparer(log=[asked]).fit(frame)
+    assert_array_equal(made.log_ > 0, [False, False, True])
+    with pytest.raises(ValueError, match="log='city' is a column of X that holds no numbers"):
+        Preparer(log=["city"]).fit(frame)
+
+
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_two_values_count_like_a_category_whatever_they_are(as_sparse):
     flags = rng.random((N, 3)) < [0.5, 0.2, 0.05]

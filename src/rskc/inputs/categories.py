@@ -31,6 +31,7 @@ from rskc.inputs.frames import (
     is_missing,
     kinds_of,
     numbers_of,
+    places_of,
     refusal,
     text_of,
 )
@@ -115,7 +116,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         validate_data(self, head, reset=True, skip_check_array=True)
         names = column_names(X)
         orders = _orders(self.ordinal, names)
-        asked = {*_places("categorical", self.categorical, names), *orders}
+        asked = {*places_of("categorical", self.categorical, names), *orders}
         kinds = kinds_of(head)
         for j, name in enumerate(names):
             if kinds[j] not in (NUMBERS, CATEGORY) and j not in asked:
@@ -345,23 +346,9 @@ def as_plain(given: Any) -> Any:
     return [int(each) if isinstance(each, Integral) else str(each) for each in several]
 
 
-def _places(parameter: str, given: Any, names: Sequence[str]) -> list[int]:
-    """Return the numbers of columns that are given by name or number."""
-    places = []
-    for each in [given] if isinstance(given, str | Integral) else () if given is None else given:
-        place = int(each) if isinstance(each, Integral) else -1
-        if 0 <= place < len(names):
-            places.append(place)
-        elif str(each) in names:
-            places.append(list(names).index(str(each)))
-        else:
-            raise ValueError(f"{parameter} names {str(each)!r:.60}, which is no column of X.")
-    return places
-
-
 def _orders(ordinal: Any, names: Sequence[str]) -> dict[int, list[str] | None]:
     """Return the order of the categories of each ordinal column, None where its type has it."""
-    places = _places("ordinal", ordinal, names)
+    places = places_of("ordinal", ordinal, names)
     if not isinstance(ordinal, Mapping):
         return dict.fromkeys(places)
     orders = [[text_of(value) for value in order] for order in ordinal.values()]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from rskc.exceptions import ParameterError
 from rskc.utils.wording import shortened
 
 NUMBERS, CATEGORY = "numbers", "category"
@@ -23,9 +25,22 @@ def column_names(X: Any) -> list[str]:
     return [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names]
 
 
-def column(X: Any, j: int) -> Any:
-    """Return a column of a frame of pandas or polars, or of an array."""
+def column(X: Any, j: Any) -> Any:
+    """Return a column, or several, of a frame of pandas or polars, or of an array."""
     return X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+
+
+def places_of(parameter: str, given: Any, names: Sequence[str]) -> list[int]:
+    """Return the numbers of columns that a parameter gives by name or number."""
+    places = []
+    for each in [given] if isinstance(given, str | Integral) else () if given is None else given:
+        place = int(each) if isinstance(each, Integral) else -1
+        if place < 0 and str(each) in names:
+            place = list(names).index(str(each))
+        if not 0 <= place < len(names):
+            raise ParameterError(parameter, each, "is no column of {X}.")
+        places.append(place)
+    return places
 
 
 def kinds_of(X: Any) -> list[str]:

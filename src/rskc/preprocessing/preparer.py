@@ -3,62 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import to_dense
-from rskc.inputs.columns import MANY, SPARSE, spreads_of
-from rskc.inputs.frames import CATEGORY, NUMBERS, column_names, kinds_of
+from rskc.inputs.columns import MANY
+from rskc.inputs.frames import column_names, places_of
 from rskc.inputs.validation import check_choice
-from rskc.preprocessing.standardizers import SCALES, ColumnStandardizer, standardize_rows
+from rskc.preprocessing.decisions import (
+    AS_IT_IS,
+    FLOORED,
+    FROM_ZERO,
+    VERY_MANY,
+    Decisions,
+    decide,
+    logs_of,
+    some_rows,
+)
+from rskc.preprocessing.standardizers import (
+    SCALES,
+    ColumnStandardizer,
+    Transformer,
+    numeric_columns,
+    standardize_rows,
+    with_numbers,
+)
 from rskc.utils.wording import count, listed, shortened
 
-# Rows by which a table is judged; at most, evenly spaced.
-SAMPLE = 2000
-# From MANY columns on a table may be one of many features in one unit, such as genes. Cases are
-# standardized without logarithms from VERY_MANY on.
-VERY_MANY = 1000
-# Natural logarithms of the medians of such features vary by less: 2.4 in bulk counts of RNA.
-LEVELS = 3.5
-# Of few features in one unit the spreads do not differ by more; of many, nine in ten from the
-# median one.
-ALIKE, MANY_ALIKE = 3.0, 8.0
-# Skewness of quantiles, from -1 to 1, that logarithms must remove. Intensities have .34 to .72 and
-# their logarithms -.19 to .12 (11 published tables); ages, scores and pixels are below .15.
-SKEWED = 0.25
-TAILS = (0.1, 0.05, 0.025)
-FEWEST = 12  # distinct cells above the floor
-# The largest cells, in medians: logarithms of counts and intensities end at 10, tables of
-# intensities begin at 20.
-REACH = 12.0
-# Counts: this share of the cells that are not 0 is the largest one, and no more. Pixels of digits
-# have 18%.
-MOST_AT_END = 0.01
 # Features with a larger share of all counts would decide about size factors.
 MOST_OF_ALL = 0.05
 # Scale of a feature of which 2 in 100 cases have one: rarer ones are not made larger.
 LEAST_OF_COUNTS = 0.1
-# Largest cells, over the least ones, where those below 0 are noise.
-MUCH_MORE = 3.0
-AS_IT_IS, FLOORED, FROM_ZERO = 0, 1, 2
 
 
-class Decisions(NamedTuple):
-    """What the data say: counts or not, features in one unit or not, logarithms of which."""
-
-    counts: bool
-    alike: bool
-    logs: np.ndarray  # (p,) AS_IT_IS, FLOORED: log(max(x, unit)), or FROM_ZERO: log(1 + x / unit)
-    units: np.ndarray  # (p,)
-
-
-class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class Preparer(Transformer):
     """Prepare a table for clustering: what its numbers are decides what is done to them.
 
     The weight of a feature follows its variance. Numbers as they are published are in units that
@@ -137,6 +119,8 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         make_pipeline(Preparer(), RobustSparseKMeans(2))
     """
 
+    _accepted = "csr"
+
     def __init__(self, log: Any = "auto", standardize: Any = "auto", scale: str = "auto"):
         self.log = log
         self.standardize = standardize
@@ -159,9 +143,9 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_choice("standardize", self.standardize, ("auto", "columns", "rows", None))
         check_choice("scale", self.scale, ("auto", *SCALES))
         names = column_names(X) if hasattr(X, "columns") else []
-        places = _places_of_numbers(X)
-        table = self._checked(X, places, reset=True)
-        found = self._decided(table, names)
+        places = numeric_columns(X)
+        table = self._numbers(X, places, reset=True)
+        found = self._decided(table, names, places)
         self.counts_, self.log_, self.unit_ = found.counts, found.logs, found.units
         self.standardize_ = self._standardized(table, found, places is not None)
         self._fit_scales(table)
@@ -169,34 +153,25 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self._spread_out(places, X.shape[1])
         return self
 
-    def _checked(self, X: Any, places: list[int] | None, reset: bool) -> Any:
-        """Return the numbers of a table as an array or a CSR matrix."""
-        if places is not None:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            part = X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
-            return np.asarray(part, dtype=np.float64)
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-            ensure_all_finite="allow-nan",
-        )
-
-    def _decided(self, table: Any, names: Sequence[str]) -> Decisions:
+    def _decided(self, table: Any, names: Sequence[str], places: list[int] | None) -> Decisions:
         p = table.shape[1]
         if p == 0:
             return Decisions(False, False, np.zeros(0, int), np.ones(0))
         found = decide(table)
         if isinstance(self.log, str) and self.log == "auto":
             return found
-        chosen = _chosen(self.log, names, p)
-        logs, units = _log_of(
-            _some_rows(table), chosen, together=found.alike and bool(chosen.all())
-        )
+        chosen = self._chosen(names or [""] * p, range(p) if places is None else places)
+        logs, units = logs_of(some_rows(table), chosen, together=found.alike and bool(chosen.all()))
         return Decisions(False, found.alike, logs, units)
+
+    def _chosen(self, names: Sequence[str], places: Sequence[int]) -> np.ndarray:
+        """Return of which of the columns of numbers, at these places, logarithms are asked for."""
+        if self.log is None or (isinstance(self.log, str) and self.log in ("all", "none")):
+            return np.full(len(places), self.log == "all")
+        asked = places_of("log", self.log, names)
+        for j in set(asked) - set(places):
+            raise ParameterError("log", names[j], "is a column of {X} that holds no numbers.")
+        return np.isin(places, asked)
 
     def _standardized(self, table: Any, found: Decisions, mixed: bool) -> str | None:
         if self.standardize != "auto":
@@ -221,7 +196,7 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.level_, self.spread_ = 0.0, 1.0
         self.center_, self.scale_ = np.zeros(p), np.ones(p)
         if self.standardize_ == "rows" and self.standardize == "auto":
-            rows = self._logged(_some_rows(table))
+            rows = self._logged(some_rows(table))
             with np.errstate(invalid="ignore"):
                 self.level_ = float(np.nanmedian(np.nanmean(rows, axis=1)))
                 self.spread_ = float(np.nanmedian(np.nanstd(rows, axis=1))) or 1.0
@@ -252,9 +227,8 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return logarithms(table, self.log_, self.unit_)
 
     def _totals(self, table: Any) -> np.ndarray:
-        counted = table @ self.counted_.astype(table.dtype) if issparse(table) else None
-        if counted is not None:
-            return np.asarray(counted, np.float64).ravel()
+        if issparse(table):
+            return np.asarray(table @ self.counted_.astype(table.dtype), np.float64).ravel()
         return np.asarray(np.nansum(table[:, self.counted_], axis=1, dtype=np.float64))
 
     def transform(self, X: Any) -> Any:
@@ -272,14 +246,11 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             these are as they were.
         """
         check_is_fitted(self)
-        places = _places_of_numbers(X)
-        table = self._checked(X, places, reset=False)
-        own = self if places is None else self.of_columns(places)
-        made = own._prepared(table)
+        places = numeric_columns(X)
+        table = self._numbers(X, places, reset=False)
         if places is None:
-            return made
-        columns = {X.columns[j]: made[:, i] for i, j in enumerate(places)}
-        return X.assign(**columns) if hasattr(X, "iloc") else X.with_columns(**columns)
+            return self._prepared(table)
+        return with_numbers(X, places, self.of_columns(places)._prepared(table))
 
     def _prepared(self, table: Any) -> Any:
         dtype, made = table.dtype, self._logged(table)
@@ -385,13 +356,6 @@ class Preparer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError("the preparation in the model's file does not fit the model.")
         return made
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        return tags
-
 
 STATE = (
     "log", "standardize", "scale", "counts_", "total_", "standardize_", "level_", "spread_",
@@ -416,143 +380,7 @@ class Unit(NamedTuple):
             return np.expm1(values) * self.unit if self.log == FROM_ZERO else values
 
 
-# ---- What the data say
-
-
-def decide(table: Any) -> Decisions:
-    """Say what the numbers of a table are, by some of its rows."""
-    rows = _some_rows(table)
-    p = rows.shape[1]
-    if p >= MANY and _are_counts(table, rows):
-        return Decisions(True, True, np.full(p, FROM_ZERO), np.ones(p))
-    is_sparse = p >= MANY and np.nanmin(rows) >= 0 and np.mean(rows == 0) >= SPARSE
-    if p >= MANY and _are_intensities(rows):
-        logs, units = _log_of(np.maximum(rows, 0), np.ones(p, bool), together=True)
-        return Decisions(False, not is_sparse, logs, units)
-    if is_sparse:
-        return Decisions(False, False, np.zeros(p, int), np.ones(p))
-    if (p >= MANY and _spread_alike(rows)) or _have_one_range(rows):
-        return Decisions(False, True, np.zeros(p, int), np.ones(p))
-    chosen = np.array([_is_skewed(column) for column in rows.T], bool)
-    logs, units = _log_of(rows, chosen, together=False)
-    spreads = spreads_of(rows)
-    alike = not chosen.any() and (spreads is None or spreads.ratio <= ALIKE)
-    return Decisions(False, alike, logs, units)
-
-
-def _are_counts(table: Any, rows: np.ndarray) -> bool:
-    """Whether cells are whole numbers from 0 on, of which the largest are rare."""
-    cells = table.data if issparse(table) else rows
-    cells = cells[np.isfinite(cells)] if np.isnan(cells).any() else cells
-    if cells.size == 0 or cells.min() < 0 or (cells != np.floor(cells)).any():
-        return False
-    filled = cells[cells > 0]
-    largest = filled.max(initial=0)
-    at_end = np.count_nonzero(filled == largest)
-    is_open = at_end <= max(1, MOST_AT_END * filled.size)
-    return bool(largest > 1 and (rows == 0).any() and is_open)
-
-
-def _are_intensities(rows: np.ndarray) -> bool:
-    """Whether features are skewed to the right, in one unit, and above 0 but for noise."""
-    cells = rows[np.isfinite(rows)]
-    if cells.size == 0:
-        return False
-    if cells.min() < 0:  # as where a background was subtracted: golub_72x7129 has 29%
-        low, high = np.quantile(cells, (0.001, 0.999))
-        if high < MUCH_MORE * -low or 2 * np.count_nonzero(cells < 0) > cells.size:
-            return False
-        rows = np.maximum(rows, 0)
-    return _have_one_level(rows) and _are_skewed_together(rows)
-
-
-def _have_one_range(rows: np.ndarray) -> bool:
-    """Whether most features have the same least and largest cell, as pixels and answers have."""
-    low, high = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
-    varying = low < high
-    ends = np.column_stack([low, high])[varying]
-    if len(ends) < 2:
-        return False
-    return bool(2 * np.unique(ends, axis=0, return_counts=True)[1].max() > len(ends))
-
-
-def _have_one_level(rows: np.ndarray) -> bool:
-    """Whether features differ in level as those in one unit may."""
-    medians = _quantiles(np.where(rows > 0, rows, np.nan), (0.5,))[0]
-    known = np.log(medians[np.isfinite(medians)])
-    return len(known) > MANY // 2 and known.std() < LEVELS
-
-
-def _are_skewed_together(rows: np.ndarray) -> bool:
-    """Whether the quarter of the features that vary most is skewed as amounts are."""
-    above = np.where(rows > np.nanmin(rows), rows, np.nan)
-    seen = above[np.isfinite(above)]
-    if seen.size == 0 or np.quantile(seen, 0.999) < REACH * np.median(seen):
-        return False
-    deviations = np.nanstd(rows, axis=0)
-    most = np.argsort(-deviations, kind="stable")[: max(1, rows.shape[1] // 4)]
-    votes = [_is_skewed(column) for column in above[:, most].T]
-    return 2 * sum(votes) > len(votes)
-
-
-def _spread_alike(rows: np.ndarray) -> bool:
-    deviations = np.nanstd(rows, axis=0)
-    deviations = deviations[deviations > 0]
-    if len(deviations) == 0:
-        return True
-    low, middle, high = np.quantile(deviations, (0.05, 0.5, 0.95))
-    return high <= MANY_ALIKE * middle and middle <= MANY_ALIKE * low
-
-
-def _is_skewed(column: np.ndarray) -> bool:
-    """Whether a column is positive and skewed to the right, and its logarithms are not."""
-    seen = column[np.isfinite(column)]
-    if len(seen) < FEWEST or seen.min() < 0:
-        return False
-    above = seen[seen > 0]
-    if len(np.unique(above)) < FEWEST:
-        return False
-    if 2 * np.count_nonzero(above == above.min()) > len(above):  # a floor
-        above = above[above > above.min()]
-    plain, logged = _skewness(above), _skewness(np.log(above))
-    return plain >= SKEWED and abs(logged) <= plain / 2
-
-
-def _skewness(values: np.ndarray) -> float:
-    """Return the mean skewness of quantiles, from -1 to 1."""
-    low = np.quantile(values, TAILS)
-    high = np.quantile(values, 1 - np.array(TAILS))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = (high + low - 2 * np.median(values)) / (high - low)
-    return float(np.nan_to_num(found).mean())
-
-
-def _log_of(rows: np.ndarray, chosen: np.ndarray, together: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return how logarithms of the chosen columns are taken, and their floors or units.
-
-    The unit of all features together is the median of the cells above the floor: below it noise is
-    large in logarithms. Of 11 published tables the mean adjusted Rand index was .28 with a unit of
-    0, .27 with .3 of the median and .32 with the median, all else chosen by the data.
-    """
-    logs, units = np.zeros(len(chosen), int), np.ones(len(chosen))
-    if together:
-        above = rows[rows > max(0.0, np.nanmin(rows, initial=np.inf))]
-        return logs + FROM_ZERO, units * float(np.median(above))
-    for j in np.flatnonzero(chosen):
-        logs[j], units[j] = _log_of_column(rows[:, j])
-    return logs, units
-
-
-def _log_of_column(cells: np.ndarray) -> tuple[int, float]:
-    seen = cells[np.isfinite(cells)]
-    above = seen[seen > 0]
-    if len(above) == 0:
-        return AS_IT_IS, 1.0
-    if len(above) == len(seen):
-        middle, high = np.quantile(above, (0.5, 0.9))
-        fence = middle * (middle / high) ** 3  # as far below the median as a slip of the decimal
-        return FLOORED, float(max(above.min(), fence))
-    return FROM_ZERO, float(np.median(above))
+# ---- What is done
 
 
 def logarithms(table: Any, logs: np.ndarray, units: np.ndarray) -> Any:
@@ -582,40 +410,3 @@ def _divided(table: Any, factors: np.ndarray) -> Any:
     made = table.astype(np.result_type(table.dtype, np.float32))
     made.data = made.data / np.repeat(factors, np.diff(made.indptr))
     return made
-
-
-def _some_rows(table: Any) -> np.ndarray:
-    return np.asarray(to_dense(table[:: table.shape[0] // SAMPLE + 1]), np.float64)
-
-
-def _quantiles(rows: np.ndarray, shares: Sequence[float]) -> np.ndarray:
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of columns without a cell
-        return np.stack([np.asarray(np.nanquantile(rows, share, axis=0)) for share in shares])
-
-
-def _places_of_numbers(X: Any) -> list[int] | None:
-    """Return the columns of numbers of a frame that has categories too; else None."""
-    if getattr(X, "columns", None) is None or getattr(X, "dtypes", None) is None:
-        return None
-    kinds = kinds_of(X)
-    if CATEGORY not in kinds:
-        return None
-    return [j for j, kind in enumerate(kinds) if kind == NUMBERS]
-
-
-def _chosen(log: Any, names: Sequence[str], p: int) -> np.ndarray:
-    """Return the columns of which logarithms are wanted, as a mask."""
-    if log is None or (isinstance(log, str) and log in ("all", "none")):
-        return np.full(p, log == "all")
-    mask = np.zeros(p, bool)
-    for each in [log] if isinstance(log, str | Integral) else log:
-        place = int(each) if isinstance(each, Integral) else -1
-        if place < 0 and str(each) in names:
-            place = list(names).index(str(each))
-        if not 0 <= place < p:
-            raise ParameterError("log", each, "is no column of {X}.")
-        mask[place] = True
-    return mask

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rskc.exceptions import warn_user
 from rskc.inputs.arrays import is_dask, to_dense, without_mask
 from rskc.inputs.category_codes import VARIANCE
-from rskc.inputs.frames import NUMBERS, kinds_of
+from rskc.inputs.frames import NUMBERS, column, kinds_of
 from rskc.inputs.medians import MAD_FACTOR, column_medians
 from rskc.inputs.validation import check_choice
 from rskc.utils.wording import count, listed
@@ -25,22 +25,23 @@ CLIP, DECILES = 3.0, 2.563
 FEW = 0.05
 
 
-class _Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    def __init__(self, center: str = "median", scale: str = "mad"):
-        self.center = center
-        self.scale = scale
+class Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """What transformers of numbers have in common."""
+
+    _accepted: Any = False  # of sparse matrices
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = bool(self._accepted)
         return tags
 
-    _accepted: Any = False  # of sparse matrices
-
-    def _validate(self, X: Any, reset: bool) -> Any:
-        check_choice("center", self.center, ("median", "mean"))
-        check_choice("scale", self.scale, tuple(SCALES))
+    def _numbers(self, X: Any, places: list[int] | None, reset: bool) -> Any:
+        """Return the numbers of a table; of a frame with other columns, those at some places."""
+        if places is not None:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return np.asarray(column(X, places), dtype=np.float64)
         return validate_data(
             self,
             without_mask(X),
@@ -50,6 +51,17 @@ class _Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             accept_sparse=self._accepted,
             ensure_all_finite="allow-nan",
         )
+
+
+class _Standardizer(Transformer):
+    def __init__(self, center: str = "median", scale: str = "mad"):
+        self.center = center
+        self.scale = scale
+
+    def _validate(self, X: Any, reset: bool) -> Any:
+        check_choice("center", self.center, ("median", "mean"))
+        check_choice("scale", self.scale, tuple(SCALES))
+        return self._numbers(X, None, reset)
 
 
 class RowStandardizer(_Standardizer):
@@ -223,8 +235,14 @@ class ColumnStandardizer(_Standardizer):
         -------
         self : ColumnStandardizer
         """
-        if (numbers := _numeric(X)) is not None:
-            return self._fit_some(X, numbers)
+        if (places := numeric_columns(X)) is not None:
+            own = ColumnStandardizer(self.center, self.scale)
+            self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
+            if places:
+                own.fit(column(X, places))
+                self.center_[places], self.scale_[places] = own.center_, own.scale_
+            self._numbers(X, places, reset=True)
+            return self
         X = self._validate(X, reset=True)
         center, spread, scale = self._measured(X)
         concentrated = (scale == 0) & (spread > 0)
@@ -271,34 +289,13 @@ class ColumnStandardizer(_Standardizer):
             columns than numbers, a frame in which these are as they were.
         """
         check_is_fitted(self)
-        if (numbers := _numeric(X)) is not None:
-            validate_data(self, X, reset=False, skip_check_array=True)
-            return self._transform_some(X, numbers)
+        if (places := numeric_columns(X)) is not None:
+            numbers = self._numbers(X, places, reset=False)
+            return with_numbers(X, places, (numbers - self.center_[places]) / self.scale_[places])
         X = self._validate(X, reset=False)
         if issparse(X):
             return self._scaled(X, 1 / self.scale_)
         return ((X - self.center_) / self.scale_).astype(X.dtype, copy=False)
-
-    def _fit_some(self, X: Any, numbers: list[int]) -> ColumnStandardizer:
-        """Find centers and scales of the columns of numbers."""
-        own = ColumnStandardizer(self.center, self.scale)
-        self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
-        if numbers:
-            own.fit(_columns(X, numbers))
-            self.center_[numbers], self.scale_[numbers] = own.center_, own.scale_
-        validate_data(self, X, reset=True, skip_check_array=True)
-        return self
-
-    def _transform_some(self, X: Any, numbers: list[int]) -> Any:
-        """Return a frame of the same kind, with its numbers standardized and all else as it is."""
-        if not numbers:
-            return X
-        part = np.asarray(_columns(X, numbers), dtype=np.float64)
-        made = (part - self.center_[numbers]) / self.scale_[numbers]
-        names = [X.columns[j] for j in numbers]
-        if not hasattr(X, "iloc"):  # of polars
-            return X.with_columns(**{name: made[:, i] for i, name in enumerate(names)})
-        return X.assign(**{name: made[:, i] for i, name in enumerate(names)})
 
     def inverse_transform(self, X: Any) -> Any:
         """Undo the standardization.
@@ -329,13 +326,8 @@ class ColumnStandardizer(_Standardizer):
         made.data = (X.data * factors[X.indices]).astype(X.dtype, copy=False)
         return made
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
-
-def _numeric(X: Any) -> list[int] | None:
+def numeric_columns(X: Any) -> list[int] | None:
     """Return the columns of numbers of a frame that has others too; else None."""
     if getattr(X, "columns", None) is None or getattr(X, "dtypes", None) is None or is_dask(X):
         return None
@@ -345,8 +337,10 @@ def _numeric(X: Any) -> list[int] | None:
     return [j for j, kind in enumerate(kinds) if kind == NUMBERS]
 
 
-def _columns(X: Any, places: list[int]) -> Any:
-    return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
+def with_numbers(X: Any, places: list[int], numbers: np.ndarray) -> Any:
+    """Return a frame of the same kind with other numbers in some columns."""
+    columns = {X.columns[j]: numbers[:, i] for i, j in enumerate(places)}
+    return X.assign(**columns) if hasattr(X, "iloc") else X.with_columns(**columns)
 
 
 def standardize_rows(X: np.ndarray, center: str, scale: str) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,194 @@
+"""What the numbers of a table are: counts, intensities, features in one unit, or something else."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+
+from rskc.inputs.arrays import to_dense
+from rskc.inputs.columns import MANY, SPARSE, spreads_of
+
+# Rows by which a table is judged; at most, evenly spaced.
+SAMPLE = 2000
+# From MANY columns on a table may be one of many features in one unit, such as genes. Cases are
+# standardized without logarithms from VERY_MANY on.
+VERY_MANY = 1000
+# Natural logarithms of the medians of such features vary by less: 2.4 in bulk counts of RNA.
+LEVELS = 3.5
+# Of few features in one unit the spreads do not differ by more; of many, nine in ten from the
+# median one.
+ALIKE, MANY_ALIKE = 3.0, 8.0
+# Skewness of quantiles, from -1 to 1, that logarithms must remove. Intensities have .34 to .72 and
+# their logarithms -.19 to .12 (11 published tables); ages, scores and pixels are below .15.
+SKEWED = 0.25
+TAILS = (0.1, 0.05, 0.025)
+FEWEST = 12  # distinct cells above the floor
+# The largest cells, in medians: logarithms of counts and intensities end at 10, tables of
+# intensities begin at 20.
+REACH = 12.0
+# Counts: this share of the cells that are not 0 is the largest one, and no more. Pixels of digits
+# have 18%.
+MOST_AT_END = 0.01
+# Largest cells, over the least ones, where those below 0 are noise.
+MUCH_MORE = 3.0
+AS_IT_IS, FLOORED, FROM_ZERO = 0, 1, 2
+
+
+class Decisions(NamedTuple):
+    """What the data say: counts or not, features in one unit or not, logarithms of which."""
+
+    counts: bool
+    alike: bool
+    logs: np.ndarray  # (p,) AS_IT_IS, FLOORED: log(max(x, unit)), or FROM_ZERO: log(1 + x / unit)
+    units: np.ndarray  # (p,)
+
+
+def decide(table: Any) -> Decisions:
+    """Say what the numbers of a table are, by some of its rows."""
+    rows = some_rows(table)
+    p = rows.shape[1]
+    if p >= MANY and _are_counts(table, rows):
+        return Decisions(True, True, np.full(p, FROM_ZERO), np.ones(p))
+    is_sparse = p >= MANY and np.nanmin(rows) >= 0 and np.mean(rows == 0) >= SPARSE
+    if p >= MANY and _are_intensities(rows):
+        logs, units = logs_of(np.maximum(rows, 0), np.ones(p, bool), together=True)
+        return Decisions(False, not is_sparse, logs, units)
+    if is_sparse:
+        return Decisions(False, False, np.zeros(p, int), np.ones(p))
+    if (p >= MANY and _spread_alike(rows)) or _have_one_range(rows):
+        return Decisions(False, True, np.zeros(p, int), np.ones(p))
+    chosen = np.array([_is_skewed(column) for column in rows.T], bool)
+    logs, units = logs_of(rows, chosen, together=False)
+    spreads = spreads_of(rows)
+    alike = not chosen.any() and (spreads is None or spreads.ratio <= ALIKE)
+    return Decisions(False, alike, logs, units)
+
+
+def _are_counts(table: Any, rows: np.ndarray) -> bool:
+    """Whether cells are whole numbers from 0 on, of which the largest are rare."""
+    cells = table.data if issparse(table) else rows
+    cells = cells[np.isfinite(cells)] if np.isnan(cells).any() else cells
+    if cells.size == 0 or cells.min() < 0 or (cells != np.floor(cells)).any():
+        return False
+    filled = cells[cells > 0]
+    largest = filled.max(initial=0)
+    at_end = np.count_nonzero(filled == largest)
+    is_open = at_end <= max(1, MOST_AT_END * filled.size)
+    return bool(largest > 1 and (rows == 0).any() and is_open)
+
+
+def _are_intensities(rows: np.ndarray) -> bool:
+    """Whether features are skewed to the right, in one unit, and above 0 but for noise."""
+    cells = rows[np.isfinite(rows)]
+    if cells.size == 0:
+        return False
+    if cells.min() < 0:  # as where a background was subtracted: golub_72x7129 has 29%
+        low, high = np.quantile(cells, (0.001, 0.999))
+        if high < MUCH_MORE * -low or 2 * np.count_nonzero(cells < 0) > cells.size:
+            return False
+        rows = np.maximum(rows, 0)
+    return _have_one_level(rows) and _are_skewed_together(rows)
+
+
+def _have_one_range(rows: np.ndarray) -> bool:
+    """Whether most features have the same least and largest cell, as pixels and answers have."""
+    low, high = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
+    varying = low < high
+    ends = np.column_stack([low, high])[varying]
+    if len(ends) < 2:
+        return False
+    return bool(2 * np.unique(ends, axis=0, return_counts=True)[1].max() > len(ends))
+
+
+def _have_one_level(rows: np.ndarray) -> bool:
+    """Whether features differ in level as those in one unit may."""
+    medians = _quantiles(np.where(rows > 0, rows, np.nan), (0.5,))[0]
+    known = np.log(medians[np.isfinite(medians)])
+    return len(known) > MANY // 2 and known.std() < LEVELS
+
+
+def _are_skewed_together(rows: np.ndarray) -> bool:
+    """Whether the quarter of the features that vary most is skewed as amounts are."""
+    above = np.where(rows > np.nanmin(rows), rows, np.nan)
+    seen = above[np.isfinite(above)]
+    if seen.size == 0 or np.quantile(seen, 0.999) < REACH * np.median(seen):
+        return False
+    deviations = np.nanstd(rows, axis=0)
+    most = np.argsort(-deviations, kind="stable")[: max(1, rows.shape[1] // 4)]
+    votes = [_is_skewed(column) for column in above[:, most].T]
+    return 2 * sum(votes) > len(votes)
+
+
+def _spread_alike(rows: np.ndarray) -> bool:
+    deviations = np.nanstd(rows, axis=0)
+    deviations = deviations[deviations > 0]
+    if len(deviations) == 0:
+        return True
+    low, middle, high = np.quantile(deviations, (0.05, 0.5, 0.95))
+    return high <= MANY_ALIKE * middle and middle <= MANY_ALIKE * low
+
+
+def _is_skewed(column: np.ndarray) -> bool:
+    """Whether a column is positive and skewed to the right, and its logarithms are not."""
+    seen = column[np.isfinite(column)]
+    if len(seen) < FEWEST or seen.min() < 0:
+        return False
+    above = seen[seen > 0]
+    if len(np.unique(above)) < FEWEST:
+        return False
+    if 2 * np.count_nonzero(above == above.min()) > len(above):  # a floor
+        above = above[above > above.min()]
+    plain, logged = _skewness(above), _skewness(np.log(above))
+    return plain >= SKEWED and abs(logged) <= plain / 2
+
+
+def _skewness(values: np.ndarray) -> float:
+    """Return the mean skewness of quantiles, from -1 to 1."""
+    low = np.quantile(values, TAILS)
+    high = np.quantile(values, 1 - np.array(TAILS))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (high + low - 2 * np.median(values)) / (high - low)
+    return float(np.nan_to_num(found).mean())
+
+
+def logs_of(rows: np.ndarray, chosen: np.ndarray, together: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return how logarithms of the chosen columns are taken, and their floors or units.
+
+    The unit of all features together is the median of the cells above the floor: below it noise is
+    large in logarithms. Of 11 published tables the mean adjusted Rand index was .28 with a unit of
+    0, .27 with .3 of the median and .32 with the median, all else chosen by the data.
+    """
+    logs, units = np.zeros(len(chosen), int), np.ones(len(chosen))
+    if together:
+        above = rows[rows > max(0.0, np.nanmin(rows, initial=np.inf))]
+        return logs + FROM_ZERO, units * float(np.median(above))
+    for j in np.flatnonzero(chosen):
+        logs[j], units[j] = _log_of_column(rows[:, j])
+    return logs, units
+
+
+def _log_of_column(cells: np.ndarray) -> tuple[int, float]:
+    seen = cells[np.isfinite(cells)]
+    above = seen[seen > 0]
+    if len(above) == 0:
+        return AS_IT_IS, 1.0
+    if len(above) == len(seen):
+        middle, high = np.quantile(above, (0.5, 0.9))
+        fence = middle * (middle / high) ** 3  # as far below the median as a slip of the decimal
+        return FLOORED, float(max(above.min(), fence))
+    return FROM_ZERO, float(np.median(above))
+
+
+def some_rows(table: Any) -> np.ndarray:
+    """Return the rows by which a table is judged."""
+    return np.asarray(to_dense(table[:: table.shape[0] // SAMPLE + 1]), np.float64)
+
+
+def _quantiles(rows: np.ndarray, shares: Sequence[float]) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of columns without a cell
+        return np.stack([np.asarray(np.nanquantile(rows, share, axis=0)) for share in shares])
