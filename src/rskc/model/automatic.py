@@ -236,7 +236,11 @@ def _untrimmed(few: Engine, problem: Problem, starts: Starts) -> Clusters | None
     if problem.n_clusters >= FEWEST_OF_DOUBLED:
         return None
     plain = replace(problem, n_trim=0)
-    found = Clusters(few, plain, solve(few, plain, starts.fewer(OVER_STARTS, 0)))
+    try:
+        found = Clusters(few, plain, solve(few, plain, starts.fewer(OVER_STARTS, 0)))
+        found.solution.check_finite()
+    except FloatingPointError:
+        return None  # a cell whose square overflows is an outlying one
     sizes = found.solution.kept_sizes
     small = np.flatnonzero(sizes <= OVER_TRIM * few.mass)
     far = _far(found, ASIDE_CUTOFF)

@@ -102,7 +102,7 @@ def fit(
         with overflow_explained(model, engine, own, names):
             starts = make_starts(model, own, engine, problem, size)
             made = _solve(model, engine, problem, starts, warm)
-            check_finite(made.solution)
+            made.solution.check_finite()
         if made.cells is not None:
             engine = bounded_engine(engine, made.cells.limits)
         judged = _judge(model, engine, made.solution)
@@ -342,12 +342,6 @@ def overflow_explained(
             # Without a name it is perhaps the number within a sample of a search.
             place += "" if case_names is None else f" of case {case_names[case]!r:.80}"
         raise OverflowedError(engine.largest_cell(), place) from None
-
-
-def check_finite(solution: Solution) -> None:
-    """Refuse a solution whose sums of squares overflowed."""
-    if not (np.isfinite(solution.objective) and np.isfinite(solution.inertia)):
-        raise FloatingPointError("sums of squares overflow")
 
 
 class _Judged(NamedTuple):

@@ -35,7 +35,7 @@ def solve_bounds(
         starts = fitting.make_starts(model, X, engine, problem)
         with fitting.overflow_explained(model, engine, X):
             solutions = list(solve_path(engine, problems, starts))
-            fitting.check_finite(solutions[-1])
+            solutions[-1].check_finite()
     return [_plain(solution, engine) for solution in solutions]
 
 

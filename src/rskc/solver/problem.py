@@ -73,3 +73,8 @@ class Solution:
     def mean(self) -> float:
         """Objective per kept case."""
         return self.objective / max(self.n_kept, 1)
+
+    def check_finite(self) -> None:
+        """Refuse sums of squares that overflowed."""
+        if not (np.isfinite(self.objective) and np.isfinite(self.inertia)):
+            raise FloatingPointError("sums of squares overflow")
