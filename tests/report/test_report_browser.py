@@ -381,7 +381,7 @@ def test_a_mixed_weighted_table_is_drawn_without_a_warning(browser, tmp_path):
     frame.loc[40:79, "b"] += 8
     frame.loc[5, "c"] = 1e4
     frame["color"] = np.repeat(["red", "green", "blue"], 40)
-    model = RobustSparseKMeans(3, trim="auto", n_init=5, random_state=0)
+    model = RobustSparseKMeans(3, trim="auto", l1_bound=None, cells=None, n_init=5, random_state=0)
     model.fit(frame, sample_weight=rng.uniform(0.5, 3, 120))
     report = make_report(model, frame)
     figure = report.summary["figures"]["outliers"]

@@ -184,12 +184,13 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
         )
     asked = getattr(estimator, "estimator", estimator)  # a search asks what its estimator asks
     X = without_mask(X)
+    if is_dask(X):
+        check_collection(X)
     if reset:
         _find_encoder(estimator, asked, X, sample_weight)
     if (encoder := getattr(estimator, "encoder_", None)) is not None:
         return _encoded(estimator, encoder, X, reset, dtype)
     if is_dask(X):
-        check_collection(X)
         # A dataframe without rows tells the names, and nothing is computed.
         meta = X._meta if hasattr(X, "columns") else X
         validate_data(estimator, meta, reset=reset, skip_check_array=True)
