@@ -114,13 +114,13 @@ def test_outlying_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype)
 # ---- assign
 
 
-def assigned(passes, X, scaled, threads=1):
-    """Labels and costs of cases (n, q), for factors (runs, K, q) and constants of 1."""
-    X, dtype, runs = np.ascontiguousarray(X), scaled.dtype, len(scaled)
-    blocks = tables.to_blocks(X, passes.BLOCK)
+def assigned(passes, X, centers, threads=1, dtype=np.float64):
+    """Labels and costs of cases (n, q), for centers (runs, K, q)."""
+    X, runs = np.ascontiguousarray(X), len(centers)
+    blocks, ones = tables.to_blocks(X, passes.BLOCK), np.ones((1, X.shape[1]))
     labels, costs = np.empty((runs, len(X)), np.int32), np.empty((runs, len(X)), dtype)
-    ones, norms = np.ones(scaled.shape[:2], dtype), np.full((1, len(X)), 1e4, dtype)
-    passes.assign(blocks, passes.BLOCK, scaled, ones, norms, threads, labels, costs)
+    norms = np.full((1, len(X)), 1e4, dtype)
+    passes.assign(blocks, passes.BLOCK, ones, centers, norms, None, threads, labels, costs)
     return labels, costs
 
 
@@ -129,8 +129,8 @@ def assigned(passes, X, scaled, threads=1):
 def test_cells_in_single_precision_are_multiplied_in_double(passes, shape):
     n, q, runs, K = shape
     rng = np.random.default_rng(0)
-    X, scaled = rng.standard_normal((n, q)).astype(np.float32), rng.standard_normal((runs, K, q))
-    single, double = (assigned(passes, cells, scaled) for cells in (X, X.astype(np.float64)))
+    X, centers = rng.standard_normal((n, q)).astype(np.float32), rng.standard_normal((runs, K, q))
+    single, double = (assigned(passes, cells, centers) for cells in (X, X.astype(np.float64)))
     assert_array_equal(single[0], double[0])
     assert_allclose(single[1], double[1], rtol=1e-13)
 
@@ -138,7 +138,7 @@ def test_cells_in_single_precision_are_multiplied_in_double(passes, shape):
 @needs_compiler
 def test_cells_in_double_precision_are_not_multiplied_in_single():
     with pytest.raises(TypeError, match="double precision"):
-        assigned(_passes, np.ones((3, 2)), np.ones((1, 2, 2), np.float32))
+        assigned(_passes, np.ones((3, 2)), np.ones((1, 2, 2)), dtype=np.float32)
 
 
 @needs_compiler
@@ -147,13 +147,13 @@ def test_cells_in_double_precision_are_not_multiplied_in_single():
 def test_a_product_has_the_same_bits_in_any_company(dtype):
     """Of fewer cases, fewer runs and more threads: no matrix product of a BLAS promises that."""
     rng = np.random.default_rng(0)
-    X, scaled = rng.standard_normal((900, 70)), rng.standard_normal((9, 5, 70)).astype(dtype)
-    labels, costs = assigned(_passes, X.astype(dtype), scaled)
+    X, centers = rng.standard_normal((900, 70)).astype(dtype), rng.standard_normal((9, 5, 70))
+    labels, costs = assigned(_passes, X, centers, 1, dtype)
     for cases, runs, threads in (
         (slice(3, 200), slice(0, 1), 1),
         (slice(250, 900), slice(2, 9), 2),
     ):
-        some = assigned(_passes, X[cases].astype(dtype), scaled[runs], threads)
+        some = assigned(_passes, X[cases], centers[runs], threads, dtype)
         assert_array_equal(some[0], labels[runs, cases])
         assert_array_equal(some[1], costs[runs, cases])
 

@@ -198,50 +198,104 @@ cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const dou
         start += rows
 
 
-def scale_centers(const double[:, ::1] weights, const double[:, :, ::1] centers,
-                  floating[:, :, ::1] scaled, floating[:, ::1] constants):
-    """scaled = -2 w c and constants = sum w c^2 of each center; weights: one row or one a run."""
-    cdef int64_t r, k, own = weights.shape[0] > 1
-    cdef int q = <int>centers.shape[2]
-    with nogil:
-        for r in range(centers.shape[0]):
-            for k in range(centers.shape[1]):
-                if floating is float:
-                    constants[r, k] = <float>scale_center_float(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
-                else:
-                    constants[r, k] = scale_center_double(&weights[r * own, 0], &centers[r, k, 0], q, &scaled[r, k, 0])
+def assign(const real[::1] X, int block, const double[:, ::1] weights, const double[:, :, ::1] centers,
+           const floating[:, ::1] norms, const double[:, ::1] scale, int n_threads, int32_t[:, ::1] labels,
+           floating[:, ::1] costs):
+    """Nearest of the centers (runs, K, q) of every case of a table, for every run.
 
-
-def assign(const real[::1] X, int block, const floating[:, :, ::1] scaled,
-           const floating[:, ::1] constants, const floating[:, ::1] norms, int n_threads,
-           int32_t[:, ::1] labels, floating[:, ::1] costs):
-    """Nearest center of every case of a table, for every run.
-
-    Cells in single precision may be multiplied in double. scaled and constants are those of ``scale_centers``; norms = sum w x^2 of each case, one row for
-    all runs or one a run.
+    Cells in single precision may be multiplied in double. norms = sum w x^2 of each case; one row for all runs or one
+    a run, as weights. With scale (else None) the table has values and marks (n, 2q), a center is NaN in a feature of
+    which it has no cell, and distances are multiplied by scale for the missing cells of each case. Label and cost are
+    0 where scale is, and cost is too where no center is observed.
     """
     cdef:
-        int runs = <int>scaled.shape[0], K = <int>scaled.shape[1], q = <int>scaled.shape[2]
-        int64_t n = labels.shape[1], b
-        int columns = runs * K
-        int64_t norms_stride = n if norms.shape[0] > 1 else 0
-        int step = product_rows(n, block, columns, q)
-        size_t size = <size_t>step * columns + 2 * step
-        floating *work = NULL
-        int64_t pieces = (block + step - 1) // step, last = count_pieces(n, block, step)
-    refuse_wide_cells(&X[0], &scaled[0, 0, 0])
-    work = <floating*>reserved(n_threads * size * sizeof(floating))
+        int runs = <int>centers.shape[0], K = <int>centers.shape[1], q = <int>centers.shape[2]
+        int columns = runs * K, width = q if scale is None else 2 * q, step
+        int64_t n = labels.shape[1], b, pieces, last
+        const double *factors = NULL if scale is None else &scale[0, 0]
+        Centers c = Centers(K, q, width, weights.shape[0] > 1, factors != NULL, &weights[0, 0])
+        size_t size
+        char *work
+        char *end = <char*>64
+    refuse_wide_cells(&X[0], &norms[0, 0])
+    step = product_rows(n, block, columns, width)
+    pieces, last = (block + step - 1) // step, count_pieces(n, block, step)
+    size = piece_room(step, columns, sizeof(floating))
+    lay_centers(&c, &end, runs, sizeof(floating))
+    work = <char*>reserved(<size_t>end + n_threads * size)
+    end = work + (64 - <size_t>work % 64) % 64
+    lay_centers(&c, &end, runs, sizeof(floating))
+    for b in range(runs):
+        c.live[b] = b
+    for b in prange(columns, nogil=True, num_threads=n_threads, schedule="static"):
+        scale_center(c, b, &weights[b // K * c.own, 0], &centers[b // K, b % K, 0], <floating*>c.scaled, <floating*>c.constants)
     if last < MANY_PIECES:  # the same thread has the same cases each time, in its own cache
         for b in prange(last, nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
-            assign_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], &constants[0, 0],
-                         &norms[0, 0], norms_stride, n, work + threadid() * size, &labels[0, 0], &costs[0, 0])
+            assign_piece(&X[0], piece_at(b, pieces, step, n, width, block), c, runs, &norms[0, 0], factors, n,
+                         end + threadid() * size, &labels[0, 0], &costs[0, 0])
     else:
         for b in prange(last, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=8):
             if b % pieces == 0:
-                prefetch_block(&X[0], b // pieces + 1, n, q, block)
-            assign_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], &constants[0, 0],
-                         &norms[0, 0], norms_stride, n, work + threadid() * size, &labels[0, 0], &costs[0, 0])
+                prefetch_block(&X[0], b // pieces + 1, n, width, block)
+            assign_piece(&X[0], piece_at(b, pieces, step, n, width, block), c, runs, &norms[0, 0], factors, n,
+                         end + threadid() * size, &labels[0, 0], &costs[0, 0])
     free(work)
+
+
+cdef struct Centers:
+    # Centers of runs as products take them: -2 w c, and w c^2 in their sums or, where cells are missing, behind it.
+    int K, q, width  # q columns have weights; a case has width numbers: values, and marks where cells are missing
+    int64_t own  # 1 where weights, norms and scale have a row for each run
+    bint missing
+    const double *weights
+    int64_t *live  # the runs whose centers these are
+    char *scaled
+    char *constants
+    int64_t *unseen  # in how many features that have weight each center is NaN...
+    int64_t *columns  # ... and in which
+
+
+cdef void lay_centers(Centers *c, char **end, int64_t runs, size_t item) noexcept nogil:
+    """Lay out the work space of the centers of some runs."""
+    cdef size_t K = c.K
+    c.live = <int64_t*>part_of(end, runs * sizeof(int64_t))
+    c.scaled = part_of(end, runs * K * c.width * item)
+    c.constants = part_of(end, runs * K * item)
+    c.unseen = <int64_t*>part_of(end, runs * K * sizeof(int64_t) if c.missing else 0)
+    c.columns = <int64_t*>part_of(end, runs * K * c.q * sizeof(int64_t) if c.missing else 0)
+
+
+cdef inline char* part_of(char **end, size_t size) noexcept nogil:
+    """Return where so many bytes begin; each such part begins a cache line."""
+    cdef char *start = end[0]
+    end[0] += (size + 63) // 64 * 64
+    return start
+
+
+cdef inline size_t piece_room(int64_t rows, int64_t columns, size_t item) noexcept nogil:
+    """Bytes for the products of a piece with centers, the least of them, and sums without unseen features."""
+    return (rows * ((columns + 2) * item + 5 * sizeof(double)) + 63) // 64 * 64
+
+
+cdef void scale_center(Centers c, int64_t at, const double *weights, const double *center, floating *scaled,
+                       floating *constants) noexcept nogil:
+    """Lay out one center, in place ``at``."""
+    cdef int64_t j, found = 0
+    scaled += at * c.width
+    if not c.missing:
+        if floating is float:
+            constants[at] = <float>scale_center_float(weights, center, c.q, scaled)
+        else:
+            constants[at] = scale_center_double(weights, center, c.q, scaled)
+        return
+    if floating is float:
+        c.unseen[at] = scale_observed_center_float(weights, center, c.q, scaled)
+    else:
+        c.unseen[at] = scale_observed_center_double(weights, center, c.q, scaled)
+    for j in range(c.q if c.unseen[at] else 0):
+        if center[j] != center[j] and weights[j] > 0:
+            c.columns[at * c.q + found] = j
+            found += 1
 
 
 cdef int product_rows(int64_t n, int block, int64_t columns, int64_t q) noexcept nogil:
@@ -312,181 +366,101 @@ cdef refuse_wide_cells(const real *x, const floating *scaled):
         raise TypeError("Cells in double precision are not multiplied in single.")
 
 
-cdef void assign_piece(const real *x, Piece piece, int q, int runs, int K, const floating *scaled,
-                       const floating *constants, const floating *norms, int64_t norms_stride, int64_t n,
-                       floating *work, int32_t *labels, floating *costs) noexcept nogil:
-    cdef int r
-    cdef floating *best = work + <size_t>piece.rows * runs * K
-    cdef floating *product
-    x += piece.offset
-    multiply(x, piece, q, runs * K, scaled, work)
-    norms += piece.first
-    labels += piece.first
-    costs += piece.first
-    for r in range(runs):
-        product = work + <size_t>r * K * piece.rows
-        if floating is float:
-            nearest_float(product, constants + r * K, K, piece.rows, best, best + piece.rows)
-            store_nearest_float(best, best + piece.rows, norms + r * norms_stride, piece.rows, labels + r * n, costs + r * n)
-        else:
-            nearest_double(product, constants + r * K, K, piece.rows, best, best + piece.rows)
-            store_nearest_double(best, best + piece.rows, norms + r * norms_stride, piece.rows, labels + r * n, costs + r * n)
-
-
-def scale_centers_missing(const double[:, ::1] weights, const double[:, :, ::1] centers, int n_threads,
-                          floating[:, :, ::1] scaled, int64_t[::1] starts):
-    """scaled (runs, K, 2q) = -2 w c and then w c^2, 0 where a center is NaN.
-
-    starts (runs * K + 1) = the number of features that have weight in which the centers before are NaN.
-    """
-    cdef int64_t runs = centers.shape[0], K = centers.shape[1], c, own = weights.shape[0] > 1
-    cdef int q = <int>centers.shape[2]
-    starts[0] = 0
-    for c in prange(runs * K, nogil=True, num_threads=n_threads, schedule="static"):
-        if floating is float:
-            starts[c + 1] = scale_observed_center_float(&weights[c // K * own, 0], &centers[c // K, c % K, 0], q, &scaled[c // K, c % K, 0])
-        else:
-            starts[c + 1] = scale_observed_center_double(&weights[c // K * own, 0], &centers[c // K, c % K, 0], q, &scaled[c // K, c % K, 0])
-    for c in range(runs * K):
-        starts[c + 1] += starts[c]
-
-
-def unseen_features(const double[:, ::1] weights, const double[:, :, ::1] centers, const int64_t[::1] starts,
-                    int n_threads, int64_t[::1] columns):
-    """columns[starts[c] : starts[c + 1]] = the features that have weight in which center c of all runs' is NaN."""
-    cdef int64_t runs = centers.shape[0], K = centers.shape[1], q = centers.shape[2], c
-    cdef int64_t own = weights.shape[0] > 1
-    for c in prange(runs * K, nogil=True, num_threads=n_threads, schedule="static"):
-        note_unseen(&weights[c // K * own, 0], &centers[c // K, c % K, 0], q, &columns[0] + starts[c])
-
-
-cdef void note_unseen(const double *weights, const double *center, int64_t q, int64_t *columns) noexcept nogil:
-    cdef int64_t j, found = 0
-    for j in range(q):
-        if center[j] != center[j] and weights[j] > 0:
-            columns[found] = j
-            found += 1
-
-
-cdef struct Unseen:
-    # The features of each center in which it is not observed: columns[starts[k]] up to columns[starts[k + 1]].
-    const int64_t *starts
-    const int64_t *columns
-    const double *weights
-    double total  # of the weights
-
-
-def assign_missing(const real[::1] X, int block, const floating[:, :, ::1] scaled, const int64_t[::1] starts,
-                   const int64_t[::1] columns, const double[:, ::1] weights, const floating[:, ::1] norms,
-                   const double[:, ::1] scale, int n_threads, int32_t[:, ::1] labels, floating[:, ::1] costs):
-    """Nearest center of every case of a table of values and marks, for every run.
-
-    scaled is that of ``scale_centers_missing``. columns[starts[c] : starts[c + 1]] are the features in which the
-    center c of all runs' is NaN. norms = sum w x^2 of each case and scale = what its distances are multiplied by;
-    one row, or one a run, as weights. Label and cost are 0 where scale is, and cost is too where no center is observed.
-    """
+cdef void assign_piece(const real *x, Piece piece, Centers c, int64_t runs, const floating *norms, const double *scale,
+                       int64_t n, char *room, int32_t *labels, floating *costs) noexcept nogil:
+    """Find the nearest centers of some cases, in runs that are ``live``."""
     cdef:
-        int runs = <int>scaled.shape[0], K = <int>scaled.shape[1], q = <int>scaled.shape[2]
-        int64_t n = labels.shape[1], b, own = weights.shape[0] > 1
-        int step = product_rows(n, block, runs * K, q), r
-        int64_t pieces = (block + step - 1) // step
-        size_t size = <size_t>step * (runs * K + 2) * sizeof(floating), rest = <size_t>step * 5 * sizeof(double)
-        Unseen *unseen = NULL
-        char *work = NULL
-    refuse_wide_cells(&X[0], &scaled[0, 0, 0])
-    size = (size + 7) // 8 * 8
-    try:
-        unseen = <Unseen*>reserved(runs * sizeof(Unseen))
-        work = <char*>reserved(n_threads * (size + rest))
-        for r in range(runs):
-            unseen[r] = Unseen(&starts[r * K], &columns[0], &weights[r * own, 0], 0)
-            unseen[r].total = observed_weight_double(&weights[r * own, 0], &weights[r * own, 0], q // 2)
-        for b in prange(count_pieces(n, block, step), nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
-            assign_missing_piece(&X[0], piece_at(b, pieces, step, n, q, block), q, runs, K, &scaled[0, 0, 0], unseen,
-                                 &norms[0, 0], &scale[0, 0], own * n, n,
-                                 <floating*>(work + threadid() * (size + rest)),
-                                 <double*>(work + threadid() * (size + rest) + size), &labels[0, 0], &costs[0, 0])
-    finally:
-        free(unseen)
-        free(work)
-
-
-cdef void assign_missing_piece(const real *x, Piece piece, int q, int runs, int K, const floating *scaled,
-                               const Unseen *unseen, const floating *norms, const double *scale, int64_t own,
-                               int64_t n, floating *work, double *room, int32_t *labels,
-                               floating *costs) noexcept nogil:
-    cdef int r
-    cdef int64_t at
-    cdef floating *best = work + <size_t>piece.rows * runs * K
-    cdef floating *product
+        int64_t i, k, at, own, lost
+        floating *product = <floating*>(room + 5 * piece.rows * sizeof(double))
+        floating *best = product + piece.rows * runs * c.K
+        const floating *scaled = <floating*>c.scaled
+        const floating *constants = <floating*>c.constants
     x += piece.offset
-    multiply(x, piece, q, runs * K, scaled, work)
-    for r in range(runs):
-        product = work + <size_t>r * K * piece.rows
-        at = r * own + piece.first
-        if unseen[r].starts[0] < unseen[r].starts[K]:
-            assign_in_part(x, piece.stride, piece.rows, q // 2, K, product, scaled + <size_t>r * K * q, unseen[r],
-                           norms + at, scale + at, room, labels + r * n + piece.first, costs + r * n + piece.first)
+    multiply(x, piece, c.width, <int>(runs * c.K), scaled, product)
+    for i in range(runs):
+        at = c.live[i] * n + piece.first
+        own = c.live[i] * c.own * n + piece.first
+        lost = 0
+        for k in range(c.K if c.missing else 0):
+            lost += c.unseen[i * c.K + k]
+        if lost:
+            assign_in_part(x, piece, c, i, product, scaled + i * c.K * c.width, norms + own, scale + own, <double*>room,
+                           labels + at, costs + at)
         elif floating is float:
-            nearest_float(product, NULL, K, piece.rows, best, best + piece.rows)
-            store_scaled_float(best, best + piece.rows, norms + at, scale + at, piece.rows, labels + r * n + piece.first, costs + r * n + piece.first)
+            nearest_float(product, NULL if c.missing else constants + i * c.K, c.K, piece.rows, best, best + piece.rows)
+            if c.missing:
+                store_scaled_float(best, best + piece.rows, norms + own, scale + own, piece.rows, labels + at, costs + at)
+            else:
+                store_nearest_float(best, best + piece.rows, norms + own, piece.rows, labels + at, costs + at)
         else:
-            nearest_double(product, NULL, K, piece.rows, best, best + piece.rows)
-            store_scaled_double(best, best + piece.rows, norms + at, scale + at, piece.rows, labels + r * n + piece.first, costs + r * n + piece.first)
+            nearest_double(product, NULL if c.missing else constants + i * c.K, c.K, piece.rows, best, best + piece.rows)
+            if c.missing:
+                store_scaled_double(best, best + piece.rows, norms + own, scale + own, piece.rows, labels + at, costs + at)
+            else:
+                store_nearest_double(best, best + piece.rows, norms + own, piece.rows, labels + at, costs + at)
+        product += piece.rows * c.K
 
 
-cdef void assign_in_part(const real *x, int64_t rows, int part, int64_t q, int K, const floating *product,
-                         const floating *scaled, Unseen unseen, const floating *norms, const double *scale, double *room,
+cdef void assign_in_part(const real *x, Piece piece, Centers c, int64_t run, const floating *product,
+                         const floating *scaled, const floating *norms, const double *scale, double *taken,
                          int32_t *labels, floating *costs) noexcept nogil:
-    """Nearest of centers that are not observed in all features, for cases of a block.
+    """Nearest of the centers of a run that are not observed in all features, for the cases of a piece.
 
     Products and norms are over all features: what those add that a center lacks is taken out again.
     """
     cdef:
         int i, k, lost
-        int64_t u, j
-        double *taken = room
-        double *left = room + part
-        double *sums = room + 2 * part
-        double *best = room + 3 * part
-        double *arg = room + 4 * part
-    for i in range(part):
-        best[i] = HUGE_VAL
-        arg[i] = 0
-    for k in range(K):
-        for i in range(part):
-            taken[i] = 0
-            left[i] = 1
-        for u in range(unseen.starts[k], unseen.starts[k + 1]):
-            j = unseen.columns[u]
-            if real is float:
-                take_feature_float(x + j * rows, x + (q + j) * rows, unseen.weights[j], unseen.total, scale, part, taken, left)
-            else:
-                take_feature_double(x + j * rows, x + (q + j) * rows, unseen.weights[j], unseen.total, scale, part, taken, left)
+        int64_t j
+        double *left = taken + piece.rows
+        double *sums = left + piece.rows
+        double *best = sums + piece.rows
+        double *arg = best + piece.rows
+        const int64_t *unseen = c.columns + run * c.K * c.q
+        const int64_t *end
+        const double *weights = c.weights + c.live[run] * c.own * c.q
+        double total = observed_weight_double(weights, weights, c.q)
+    for i in range(piece.rows):
+        best[i], arg[i] = HUGE_VAL, 0
+    for k in range(c.K):
+        for i in range(piece.rows):
+            taken[i], left[i] = 0, 1
+        end = unseen + c.unseen[run * c.K + k]
+        for j in range(c.unseen[run * c.K + k]):
+            take_feature(x, piece, c.q, unseen[j], weights[unseen[j]], total, scale, taken, left)
         if floating is float:
-            lost = take_out_float(product + k * part, norms, taken, part, sums)
+            lost = take_out_float(product + k * piece.rows, norms, taken, piece.rows, sums)
         else:
-            lost = take_out_double(product + k * part, norms, taken, part, sums)
-        for i in range(part if lost else 0):
+            lost = take_out_double(product + k * piece.rows, norms, taken, piece.rows, sums)
+        for i in range(piece.rows if lost else 0):
             if taken[i] > CANCELLED * fabs(sums[i]):
-                sums[i] = sum_without(x + i, rows, q, unseen, k, scaled + 2 * k * q)
-        nearer(sums, scale, left, k, part, best, arg)
-    for i in range(part):
+                sums[i] = sum_without(x + i, piece.stride, c.q, unseen, end, weights, scaled + 2 * k * c.q)
+        nearer(sums, scale, left, k, piece.rows, best, arg)
+        unseen += c.q
+    for i in range(piece.rows):
         labels[i] = <int32_t>arg[i]
         costs[i] = 0 if best[i] == HUGE_VAL else <floating>best[i]
 
 
-cdef inline double sum_without(const real *x, int64_t rows, int64_t q, Unseen unseen, int k,
-                               const floating *scaled) noexcept nogil:
-    """The sum for one case, whose cells are ``rows`` apart, term by term over the features that center k has."""
-    cdef int64_t j, u = unseen.starts[k]
+cdef inline void take_feature(const real *x, Piece piece, int64_t q, int64_t j, double weight, double total,
+                              const double *scale, double *taken, double *left) noexcept nogil:
+    x += j * piece.stride
+    if real is float:
+        take_feature_float(x, x + q * piece.stride, weight, total, scale, piece.rows, taken, left)
+    else:
+        take_feature_double(x, x + q * piece.stride, weight, total, scale, piece.rows, taken, left)
+
+
+cdef inline double sum_without(const real *x, int64_t stride, int64_t q, const int64_t *unseen, const int64_t *end,
+                               const double *weights, const floating *scaled) noexcept nogil:
+    """The sum for one case, whose cells are so far apart, term by term over the features that a center has."""
+    cdef int64_t j
     cdef double total = 0, value
     for j in range(q):
-        value = x[j * rows]
-        if u < unseen.starts[k + 1] and unseen.columns[u] == j:
-            u += 1
+        value = x[j * stride]
+        if unseen < end and unseen[0] == j:
+            unseen += 1
         else:
-            total += value * (unseen.weights[j] * value + <double>scaled[j]) + <double>x[(q + j) * rows] * <double>scaled[q + j]
+            total += value * (weights[j] * value + <double>scaled[j]) + <double>x[(q + j) * stride] * <double>scaled[q + j]
     return total
 
 
@@ -1004,18 +978,12 @@ cdef struct Results:
 
 cdef struct Room:
     # The work space of all runs, or of the one at hand.
-    int64_t *live  # the runs that go on
+    Centers live  # of the runs that go on
     double *centers
     double *totals
     double *counts
-    int64_t *starts
-    int64_t *columns
-    Unseen *unseen
     char *costs
-    char *scaled
-    char *constants
-    char *product
-    double *scratch
+    char *piece
     int32_t *fresh  # new groups
     char *buffer
     char *row
@@ -1048,33 +1016,21 @@ def descend(const real[::1] X, int block, const real[::1] rows, int row_block, c
     free(work)
 
 
-cdef inline char* set_aside(char **end, size_t size) noexcept nogil:
-    """Return where so many bytes begin; each such part begins a cache line."""
-    cdef char *start = end[0]
-    end[0] += (size + 63) // 64 * 64
-    return start
-
-
 cdef size_t lay_out(Room *room, char *work, Descent d, int64_t runs, size_t item) noexcept nogil:
     """Lay out the work space of some runs, and return its size."""
     cdef:
         char *end = work + (64 - <size_t>work % 64) % 64
         size_t n = d.n, K = d.K, q = d.q, width = d.width, gathered = max(d.block, d.row_block) * width
-    room.live = <int64_t*>set_aside(&end, runs * sizeof(int64_t))
-    room.centers = <double*>set_aside(&end, runs * K * q * sizeof(double))
-    room.totals = <double*>set_aside(&end, runs * K * width * sizeof(double))
-    room.counts = <double*>set_aside(&end, runs * K * sizeof(double))
-    room.starts = <int64_t*>set_aside(&end, runs * (K + 1) * sizeof(int64_t))
-    room.columns = <int64_t*>set_aside(&end, runs * K * q * sizeof(int64_t) if d.scale != NULL else 0)
-    room.unseen = <Unseen*>set_aside(&end, runs * sizeof(Unseen))
-    room.costs = set_aside(&end, runs * n * item)
-    room.scaled = set_aside(&end, runs * K * width * item)
-    room.constants = set_aside(&end, runs * K * item)
-    room.product = set_aside(&end, d.block * (runs * K + 2) * item)
-    room.scratch = <double*>set_aside(&end, 5 * d.block * sizeof(double))
-    room.fresh = <int32_t*>set_aside(&end, n * sizeof(int32_t))
-    room.buffer = set_aside(&end, trim_masses_room_double(n) if d.masses != NULL else (n + 1) * item)
-    room.row = set_aside(&end, gathered * item if d.row_block > 1 else 0)
+    room.live = Centers(d.K, d.q, d.width, d.own, d.scale != NULL, d.weights)
+    lay_centers(&room.live, &end, runs, item)
+    room.centers = <double*>part_of(&end, runs * K * q * sizeof(double))
+    room.totals = <double*>part_of(&end, runs * K * width * sizeof(double))
+    room.counts = <double*>part_of(&end, runs * K * sizeof(double))
+    room.costs = part_of(&end, runs * n * item)
+    room.piece = part_of(&end, piece_room(d.block, runs * d.K, item))
+    room.fresh = <int32_t*>part_of(&end, n * sizeof(int32_t))
+    room.buffer = part_of(&end, trim_masses_room_double(n) if d.masses != NULL else (n + 1) * item)
+    room.row = part_of(&end, gathered * item if d.row_block > 1 else 0)
     return end - work + 64
 
 
@@ -1089,7 +1045,7 @@ cdef void descend_group(Descent d, const real *x, const real *rows, const floati
     memset(room.totals, 0, <size_t>runs * d.K * d.width * sizeof(double))
     memset(room.counts, 0, <size_t>runs * d.K * sizeof(double))
     for s in range(runs):
-        room.live[s] = s
+        room.live.live[s] = s
         out.cut[s], out.converged[s] = -1, False
     for i in range(runs * n):
         out.groups[i] = -1
@@ -1097,11 +1053,11 @@ cdef void descend_group(Descent d, const real *x, const real *rows, const floati
         assign_live(d, x, norms, live, room, out.labels)
         going = 0
         for i in range(live):
-            s = room.live[i]
+            s = room.live.live[i]
             if step_run(d, rows, <floating*>room.costs + s * n, s, step == 0, room, out):
                 out.converged[s] = True
             else:
-                room.live[going] = s
+                room.live.live[going] = s
                 going += 1
         live = going
         if live == 0:
@@ -1111,73 +1067,16 @@ cdef void descend_group(Descent d, const real *x, const real *rows, const floati
 cdef void assign_live(Descent d, const real *x, const floating *norms, int64_t live, Room room, int32_t *labels) noexcept nogil:
     """Find the nearest centers of all cases in the runs that go on."""
     cdef:
-        int columns = <int>(live * d.K), step = product_rows(d.n, d.block, columns, d.width), k, n_unseen
-        int64_t pieces = (d.block + step - 1) // step, i, s, r, b
-        floating *scaled = <floating*>room.scaled
-        floating *constants = <floating*>room.constants
-        const double *weights
-        double *center
-    for i in range(live):
-        s = room.live[i]
-        weights = d.weights + s * d.own * d.q
-        room.starts[i * (d.K + 1)] = 0
-        for k in range(d.K):
-            center = room.centers + (s * d.K + k) * d.q
-            if d.scale == NULL:
-                if floating is float:
-                    constants[i * d.K + k] = <float>scale_center_float(weights, center, d.q, scaled)
-                else:
-                    constants[i * d.K + k] = scale_center_double(weights, center, d.q, scaled)
-            else:
-                if floating is float:
-                    n_unseen = scale_observed_center_float(weights, center, d.q, scaled)
-                else:
-                    n_unseen = scale_observed_center_double(weights, center, d.q, scaled)
-                r = i * (d.K + 1) + k
-                room.starts[r + 1] = room.starts[r] + n_unseen
-                if n_unseen:
-                    note_unseen(weights, center, d.q, room.columns + i * d.K * d.q + room.starts[r])
-            scaled += d.width
-        if d.scale != NULL:
-            room.unseen[i] = Unseen(room.starts + i * (d.K + 1), room.columns + i * d.K * d.q, weights,
-                                    observed_weight_double(weights, weights, d.q))
-    scaled = <floating*>room.scaled
-    for b in range(count_pieces(d.n, d.block, step)):
-        assign_live_piece(d, x, piece_at(b, pieces, step, d.n, d.width, d.block), norms, live, room, labels)
-
-
-cdef void assign_live_piece(Descent d, const real *x, Piece piece, const floating *norms, int64_t live, Room room,
-                            int32_t *labels) noexcept nogil:
-    cdef:
-        int64_t i, at, own
-        floating *product = <floating*>room.product
-        floating *best = product + piece.rows * live * d.K
-        floating *costs
-        const floating *scaled = <floating*>room.scaled
-        const floating *constants = <floating*>room.constants
-        int32_t *found
-    x += piece.offset
-    multiply(x, piece, d.width, <int>(live * d.K), scaled, product)
-    for i in range(live):
-        at = room.live[i] * d.n + piece.first
-        found, costs = labels + at, <floating*>room.costs + at
-        own = room.live[i] * d.own * d.n + piece.first
-        if d.scale != NULL and room.unseen[i].starts[d.K] > 0:
-            assign_in_part(x, piece.stride, piece.rows, d.q, d.K, product, scaled + i * d.K * d.width, room.unseen[i],
-                           norms + own, d.scale + own, room.scratch, found, costs)
-        elif floating is float:
-            nearest_float(product, constants + i * d.K if d.scale == NULL else NULL, d.K, piece.rows, best, best + piece.rows)
-            if d.scale == NULL:
-                store_nearest_float(best, best + piece.rows, norms + own, piece.rows, found, costs)
-            else:
-                store_scaled_float(best, best + piece.rows, norms + own, d.scale + own, piece.rows, found, costs)
-        else:
-            nearest_double(product, constants + i * d.K if d.scale == NULL else NULL, d.K, piece.rows, best, best + piece.rows)
-            if d.scale == NULL:
-                store_nearest_double(best, best + piece.rows, norms + own, piece.rows, found, costs)
-            else:
-                store_scaled_double(best, best + piece.rows, norms + own, d.scale + own, piece.rows, found, costs)
-        product += piece.rows * d.K
+        int columns = <int>(live * d.K), step = product_rows(d.n, d.block, columns, d.width)
+        int64_t pieces = (d.block + step - 1) // step, c, s
+        Centers of = room.live
+    for c in range(columns):
+        s = of.live[c // d.K]
+        scale_center(of, c, d.weights + s * d.own * d.q, room.centers + (s * d.K + c % d.K) * d.q, <floating*>of.scaled,
+                     <floating*>of.constants)
+    for c in range(count_pieces(d.n, d.block, step)):
+        assign_piece(x, piece_at(c, pieces, step, d.n, d.width, d.block), of, live, norms, d.scale, d.n, room.piece, labels,
+                     <floating*>room.costs)
 
 
 cdef bint step_run(Descent d, const real *rows, const floating *costs, int64_t r, bint begins, Room room,

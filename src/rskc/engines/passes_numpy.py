@@ -80,53 +80,39 @@ def scale_centers(weights, centers, scaled, constants):
     constants[...] = np.einsum("rkj,rkj->rk", weighted, centers)
 
 
-def assign(X, block, scaled, constants, norms, n_threads, labels, costs):
-    """Nearest center of every case of a table, for every run."""
-    runs, K, q = scaled.shape
-    X = _rows(X, q, block)
+def assign(X, block, weights, centers, norms, scale, n_threads, labels, costs):
+    """Nearest of the centers (runs, K, q) of every case of a table, for every run.
+
+    norms = sum w x^2 of each case; one row for all runs or one a run, as weights. With scale (else
+    None) the table has values and marks (n, 2q), a center is NaN in a feature of which it has no
+    cell, and distances are multiplied by scale for the missing cells of each case. Label and cost
+    are 0 where scale is, and cost is too where no center is observed.
+    """
+    (runs, K, q), constants = centers.shape, np.zeros(centers.shape[:2], costs.dtype)
+    scaled = np.empty((runs, K, q if scale is None else 2 * q), costs.dtype)
+    if scale is None:
+        scale_centers(weights, centers, scaled, constants)
+    else:
+        filled, own = np.where(np.isnan(centers), 0, centers), weights[:, None, :]
+        scaled[...] = np.concatenate([-2 * own * filled, own * filled**2], axis=2)
+    X = _rows(X, scaled.shape[2], block)
     for rows in _blocks(len(X), X.itemsize * runs * K):
-        distances = (X[rows] @ scaled.reshape(runs * K, q).T).reshape(-1, runs, K) + constants
+        products = X[rows] @ scaled.reshape(runs * K, -1).T
+        distances = products.reshape(-1, runs, K) + constants
         nearest = distances.argmin(axis=2)
         least = np.take_along_axis(distances, nearest[:, :, None], axis=2)[:, :, 0]
         labels[:, rows] = nearest.T
         costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
-
-
-def scale_centers_missing(weights, centers, n_threads, scaled, starts):
-    """Write -2 w c and then w c^2 to ``scaled``, 0 where a center is NaN.
-
-    starts (runs * K + 1) = the number of features that have weight in which the centers before are
-    NaN.
-    """
-    missing = np.isnan(centers)
-    filled, own = np.where(missing, 0, centers), weights[:, None, :]
-    scaled[...] = np.concatenate([-2 * own * filled, own * filled**2], axis=2)
-    starts[0], starts[1:] = 0, np.cumsum((missing & (own > 0)).sum(axis=2))
-
-
-def unseen_features(weights, centers, starts, n_threads, columns):
-    """Write the features that have weight in which each center is NaN, center by center."""
-    unseen = np.isnan(centers) & (weights[:, None, :] > 0)
-    columns[...] = np.flatnonzero(unseen) % centers.shape[2]
-
-
-def assign_missing(
-    X, block, scaled, starts, columns, weights, norms, scale, n_threads, labels, costs
-):
-    """Nearest center of every case of a table of values and marks, for every run.
-
-    columns[starts[c] : starts[c + 1]] are the features in which the center c of all runs' is NaN.
-    """
-    runs, K, q = len(scaled), scaled.shape[1], scaled.shape[2] // 2
-    assign(X, block, scaled, np.zeros((runs, K), X.dtype), norms, n_threads, labels, costs)
+    if scale is None:
+        return
     costs *= scale
     labels[np.broadcast_to(scale == 0, labels.shape)] = 0
-    values, marks = np.split(_rows(X, 2 * q, block).astype(np.float64), 2, axis=1)
-    for r in np.flatnonzero(np.diff(starts[::K])):
+    values, marks = np.split(X.astype(np.float64), 2, axis=1)
+    for r, center in enumerate(centers):
         own = weights[r % len(weights)]
-        seen = np.tile(own, (K, 1))
-        for k in range(K):
-            seen[k, columns[starts[r * K + k] : starts[r * K + k + 1]]] = 0
+        seen = np.where(np.isnan(center), 0, own)
+        if (seen == own).all():
+            continue
         sums = values**2 @ seen.T + values @ scaled[r, :, :q].T + marks @ scaled[r, :, q:].T
         observed = marks @ seen.T
         some = observed > NOTHING * own.sum()

@@ -111,44 +111,21 @@ class MemoryTable(InMemory, Table):
         return max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
 
     def assign(self, centers):
-        centers = np.ascontiguousarray(centers, np.float64)
-        (runs, K, _), dtype = centers.shape, self.dtype
-        labels, costs = (
-            np.empty((runs, self.n_cases), np.int32),
-            np.empty((runs, self.n_cases), dtype),
-        )
-        if self.missing:
-            self._assign_observed(centers, labels, costs)
-            return Assignment(labels, costs)
-        factors, constants = np.empty(centers.shape, dtype), np.empty((runs, K), dtype)
-        self.passes.scale_centers(self.weights, centers, factors, constants)
-        threads, norms = self._threads(runs * K * self.width), self.norms()
+        shape = len(centers), self.n_cases
+        labels, costs = np.empty(shape, np.int32), np.empty(shape, self.dtype)
+        scale = self.scale if self.missing else None
         self.passes.assign(
-            self.blocks, self.passes.BLOCK, factors, constants, norms, threads, labels, costs
-        )
-        return Assignment(labels, costs)
-
-    def _assign_observed(self, centers, labels, costs):
-        runs, K, q = centers.shape
-        scaled = np.empty((runs, K, 2 * q), self.dtype)
-        starts, threads = np.empty(runs * K + 1, np.int64), team(4 * scaled.size, self.n_threads)
-        self.passes.scale_centers_missing(self.weights, centers, threads, scaled, starts)
-        columns = np.empty(starts[-1], np.int64)
-        if len(columns):
-            self.passes.unseen_features(self.weights, centers, starts, threads, columns)
-        self.passes.assign_missing(
             self.blocks,
             self.passes.BLOCK,
-            scaled,
-            starts,
-            columns,
             self.weights,
+            np.ascontiguousarray(centers, np.float64),
             self.norms(),
-            self.scale,
-            self._threads(runs * K * self.width),
+            scale,
+            self._threads(len(centers) * centers.shape[1] * self.width),
             labels,
             costs,
         )
+        return Assignment(labels, costs)
 
     def of_runs(self, index):
         part = super().of_runs(index)
