@@ -13,7 +13,6 @@ from rskc.inputs.validation import check_integer
 from rskc.model.fitted import number_names, number_weights
 from rskc.pictures.models import (
     assign,
-    by_distance,
     check_fitted,
     color_limits,
     sizes_in_words,
@@ -135,7 +134,7 @@ class HeatmapDisplay:
         n, m = self.values.shape
         size = np.clip(2.5 + 0.12 * m, 4.5, 11), np.clip(2 + 0.095 * n, 4, 9)
         self.ax_, self.figure_ = style.open_axes(ax, *size)
-        order = by_distance(self.distances, self.labels)
+        order = np.lexsort((self.distances, self.labels))
         self.rows_ = order[style.thinned(n, _MOST_ROWS)]
         low, high = (symmetric_limits if self.standardized else color_limits)(self.values)
         label = "standardized value" if self.standardized else "value"

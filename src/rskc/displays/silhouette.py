@@ -11,7 +11,6 @@ from rskc.displays import style
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.metrics import revised_silhouette
 from rskc.pictures.models import (
-    by_silhouette,
     case_names,
     check_fitted,
     check_seen,
@@ -93,7 +92,7 @@ class SilhouetteDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the bars in ``ax``, or in a new figure."""
-        rows = by_silhouette(self.values, self.labels)
+        rows = np.lexsort((-self.values, self.labels))  # the largest first, cluster by cluster
         rows = rows[~np.isnan(self.values[rows])]
         n, labels, outlying = len(rows), self.labels[rows], self.outliers[rows]
         clusters = np.unique(labels)

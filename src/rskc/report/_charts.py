@@ -211,7 +211,7 @@ def _silhouettes(facts: Facts) -> Chart:
     assert facts.silhouette is not None
     K, values, seen = facts.K, facts.silhouette.values, np.flatnonzero(facts.seen)
     rows = _chosen(facts, seen, MOST_BARS)
-    rows = rows[pictures.by_silhouette(values[rows], facts.labels[rows])]
+    rows = rows[np.lexsort((-values[rows], facts.labels[rows]))]
     labels = facts.labels[rows]
     places, used = pictures.stacked(labels, max(1.0, 0.01 * len(rows))), np.unique(labels)
     regular = facts.seen & ~facts.outliers
@@ -313,7 +313,7 @@ def _heat_map(facts: Facts) -> Chart:
     values = pictures.standardize_cells(values, facts.outliers)
     limits = plain_numbers(pictures.symmetric_limits(values))
     rows = _chosen(facts, np.arange(facts.n), MOST_ROWS)
-    rows = rows[pictures.by_distance(facts.distances[rows], facts.labels[rows])]
+    rows = rows[np.lexsort((facts.distances[rows], facts.labels[rows]))]
     values, (n, m) = values[rows], (len(rows), len(features))
     names = clean_names(number_names(facts.model)[features], CHART_WIDTH)
     (row, column), cases = np.indices((n, m)), {"row": np.arange(n)} | _columns(facts, rows)
