@@ -12,7 +12,7 @@ from rskc import RobustSparseKMeans
 from rskc.engines import passes_numpy
 from rskc.engines.memory import engine as memory
 from rskc.engines.memory import tables
-from rskc.engines.memory.ops import PASSES
+from rskc.engines.passes import PASSES
 from rskc.solver import search
 from rskc.utils import machine
 from skips import skip_without

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rskc.engines import Sums, engine_for
-from rskc.engines.memory.ops import NUMPY_OPS as ARRAYS
+from rskc.engines import ArrayOps, Sums, engine_for
 from rskc.solver import Problem, alternate
 from rskc.solver import search as search_module
 from rskc.solver.partition import Partitions, moves_pay
@@ -20,7 +19,7 @@ def table(n, p, norm=1.0):
 
 def found(within):
     none = np.zeros((1, 4), np.int32)
-    return Partitions(none, none, np.array([within]), np.ones(1, bool), ARRAYS)
+    return Partitions(none, none, np.array([within]), np.ones(1, bool), ArrayOps())
 
 
 @pytest.mark.parametrize(("n", "n_trim", "norm"), [(10, 2, 4.0), (50, 0, 1e-6), (8, 4, 1e9)])

@@ -511,18 +511,16 @@ cdef inline double trim_masses_run(const int32_t *labels, const floating *costs,
 
 
 def shift_sums(const floating[::1] X, int block, const double[::1] location, double factor,
-               const double[:, ::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after,
-               const int64_t[:, ::1] cut_before, const double[:, ::1] left_before,
-               const int64_t[:, ::1] cut_after, const double[:, ::1] left_after,
-               int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
+               const double[:, ::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after, parts_before,
+               parts_after, int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
     """Bring totals and counts of each group from the grouping ``before`` to ``after``.
 
     Totals are of (x - location) * factor. Only the cases that changed are read. moved = their number, for each run.
     Where totals have twice as many columns as X, they are of observed cells, and then of marks: how many there are.
 
-    With masses (one row or one a run; else None) each case counts with its own, and counts are masses too. Of the
-    cases with the numbers cut (runs, slots), -1 for none, left is what is kept of the mass, in either grouping; None
-    where nothing is cut. A run in which another part of a case is kept counts one more case in moved.
+    With masses (one row or one a run; else None) each case counts with its own, and counts are masses too. Parts
+    (cut, left), None for none, say of either grouping what is kept (runs, slots) of the masses of some cases, which
+    have the numbers cut, -1 for none. A run in which another part of a case is kept counts one more case in moved.
     """
     cdef:
         int64_t runs = before.shape[0], n = before.shape[1], p = location.shape[0], width = totals.shape[2], r
@@ -533,11 +531,11 @@ def shift_sums(const floating[::1] X, int block, const double[::1] location, dou
     if masses is not None:
         own, mass = n if masses.shape[0] > 1 else 0, &masses[0, 0]
     shift(X, block, location, factor, mass, own, before, after, n_threads, totals, counts, moved)
-    if cut_before is None and cut_after is None:
+    if parts_before is None and parts_after is None:
         return
     row = <floating*>reserved((p if block > 1 else 0) * sizeof(floating))
     for r in range(runs):
-        old, new = parts_of(cut_before, left_before, r), parts_of(cut_after, left_after, r)
+        old, new = parts_of(parts_before, r), parts_of(parts_after, r)
         moved[r] += parts_differ(old, new)
         move_parts(&X[0], n, block, &location[0], factor, 1, mass + r * own, &before[r, 0], old, p, width,
                    row, &totals[r, 0, 0], &counts[r, 0])
@@ -553,10 +551,13 @@ cdef struct Parts:
     int64_t slots
 
 
-cdef inline Parts parts_of(const int64_t[:, ::1] cut, const double[:, ::1] left, int64_t run) noexcept:
+cdef Parts parts_of(parts, int64_t run):
     """Those of a run; none where nothing is cut."""
-    if cut is None or cut.shape[1] == 0:
+    cdef const int64_t[:, ::1] cut
+    cdef const double[:, ::1] left
+    if parts is None or parts[0].shape[1] == 0:
         return Parts(NULL, NULL, 0)
+    cut, left = parts
     return Parts(&cut[run, 0], &left[run, 0], cut.shape[1])
 
 
