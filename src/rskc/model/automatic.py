@@ -38,7 +38,7 @@ from rskc.model.outliers import (
     find_clump,
 )
 from rskc.model.reweighting import first_thresholds, reweight
-from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
+from rskc.solver import Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.alternate import is_guarded
 from rskc.solver.problem import Rival
 from rskc.solver.search import Sampled, search_size
@@ -218,10 +218,10 @@ def _starts_of_part(
     starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | None
 ) -> Starts:
     """Return the starts for some of the cases."""
-    if cases is None or not isinstance(starts, GivenStarts):
+    if cases is None or starts.drawn:
         return starts.on_all()
     groups = [engine.arrays.to_numpy(own)[:, cases] for own in starts.groups]
-    return GivenStarts([part.arrays.from_numpy(own) for own in groups], starts.n_clusters)
+    return Starts(groups=[part.arrays.from_numpy(own) for own in groups])
 
 
 # ---- Outlying cases

@@ -47,7 +47,7 @@ from rskc.model.bounding import shows_outlying_cells, solve_with_cells
 from rskc.model.cells import CUTOFF, FEW_CASES, CellBounds
 from rskc.model.fitted import by_column, number_names, outlying_cells, predictor_of
 from rskc.model.warnings import on_cells, on_scales, warnings_of
-from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
+from rskc.solver import Problem, Solution, Starts, Warm, solve
 from rskc.solver.feature_groups import FeatureGroups, check_groups
 from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
 from rskc.solver.starts import INITS
@@ -305,14 +305,14 @@ def make_starts(
         check_choice("init", init, ("auto", *INITS), ", an array or a callable")
         inits = auto_inits(problem) if init == "auto" else (init,)
         cases = search_cases(engine, K, random_state, n_searched)  # first: before n_init is known
-        return DrawnStarts(inits, random_state.random_sample((n_init, K)), cases)
+        return Starts(inits, random_state.random_sample((n_init, K)), cases)
     given = [init]
     if callable(init):
         given = [init(X, K, random_state=random_state) for _ in range(n_init)]
     centers = np.stack([check_centers(center, K, p) for center in given])
     table = engine.table(np.ones((1, p)))
     labels = [table.assign(table.place(center[None])) for center in centers]
-    return GivenStarts([table.trim(label, problem.n_trim).groups for label in labels], K)
+    return Starts(groups=[table.trim(label, problem.n_trim).groups for label in labels])
 
 
 def _n_starts(model: Any, engine: Engine, problem: Problem) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Assignment, Descended, Grouping, Moved, Regrouping
+from rskc.engines.contract.results import Assignment, Grouping, Moved, Partitions, Regrouping
 from rskc.engines.descent import descend_by_passes
 from rskc.engines.frame import Place
 from rskc.engines.groups import labels_of
@@ -98,7 +98,7 @@ class Table(CaseData):
         groups, within = self.trim(assignment, m)
         return Regrouping(groups, within, self.shift(sums, before, groups))
 
-    def descend(self, centers: np.ndarray, m: float, max_iter: int, tol: float = 0.0) -> Descended:
+    def descend(self, centers: np.ndarray, m: float, max_iter: int, tol: float = 0.0) -> Partitions:
         """Run trimmed Lloyd from each of the centers (runs, K, columns).
 
         A run ends when nothing in it changes, or when its within sum falls by no more than ``tol``

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Assignment, Descended, Grouping, Moved
+from rskc.engines.contract.results import Assignment, Grouping, Moved, Partitions
 from rskc.engines.contract.tables import Table
 from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
 from rskc.engines.passes import PASSES
@@ -156,7 +156,7 @@ class MemoryTable(InMemory, Table):
         parts = share(some, runs, step, self.n_threads, USUAL_ROUNDS * runs * one_run)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
         kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
-        return Descended(kept, labels, within, converged.astype(bool))
+        return Partitions(kept, labels, within, converged.astype(bool), self.arrays)
 
     def _know_cases(self):
         """Make what is known of each case, before runs are shared among threads."""
