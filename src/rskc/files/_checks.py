@@ -22,7 +22,7 @@ OTHER_KINDS = {
     "random_state": (np.random.RandomState, np.random.Generator),
 }
 PYTHON = ("int", "float", "list", "dict")
-MAY_BE_NONE = ("l1_bound_", "cell_cutoff_")
+MAY_BE_NONE = dict.fromkeys(("l1_bound_", "cell_cutoff_"), "NoneType")
 OUTPUTS = ("default", "pandas", "polars")
 TEXTS = ("feature_names_in_", "group_names_", "warnings_", "warning_kinds_")
 FINITE, ABOVE_0, INFINITE = sys.float_info.max, float(np.nextafter(0, 1)), float("inf")
@@ -75,9 +75,8 @@ def _check_types(attributes: dict[str, Any]) -> dict[str, int]:
             for axis, length in zip(letters, value.shape, strict=True):
                 if axes.setdefault(axis, length) != length or length == 0:
                     raise ValueError(f"{name} has shape {value.shape}, which does not fit")
-        elif types in PYTHON and type(value).__name__ != types:
-            if value is not None or name not in MAY_BE_NONE:
-                raise ValueError(f"{name} is not of type {types}")
+        elif types in PYTHON and type(value).__name__ not in (types, MAY_BE_NONE.get(name)):
+            raise ValueError(f"{name} is not of type {types}")
     return axes
 
 
