@@ -280,7 +280,7 @@ def test_words_frames_and_pictures_speak_of_groups(X):
     assert "3 of 10 feature groups have weight" in display.ax_.get_title(loc="left")
     page = make_report(model, X)
     assert "3 of 10 feature groups have weight" in page.summary["headline"]
-    assert page.summary["figures"]["weights"]["bars"]["feature"][0] in model.group_names_
+    assert page.summary["charts"]["weights"]["data"]["bars"]["feature"][0] in model.group_names_
     assert [c["label"] for c in page.summary["features"]["columns"]][3:5] == [
         "Group",
         "Weight of the group",
