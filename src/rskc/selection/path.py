@@ -19,8 +19,6 @@ from rskc.solver import Solution, Warm, solve_near, solve_path
 
 # The least bound of a path: two features or so.
 LEAST_BOUND = 1.2
-# Share that is trimmed of the cases that the data decide to keep.
-CLEAN_TRIM = 0.02
 
 
 def solve_bounds(
