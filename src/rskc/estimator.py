@@ -14,7 +14,7 @@ import rskc.model.fitting as fitting
 from rskc.exceptions import warn_user
 from rskc.inputs.arrays import model_to_numpy, to_numpy, to_numpy_pair
 from rskc.markers import LEAST_EFFECT, marker_effects, markers_frame
-from rskc.model.prediction import PredictionMixin
+from rskc.model.fitted import PredictionMixin
 from rskc.model.summary import cases_frame, cells_frame, describe, describe_html, features_frame
 
 
