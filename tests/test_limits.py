@@ -58,8 +58,8 @@ except MemoryError as error:
 PASSES_IN_NEED = {
     "table": "(ones(1, 10**6), np.arange(10**6), ones(10**6), 1.0, ones(10**6), 256, 1, "
     "ones(10**6))",
-    "assign": "(ones(1), 256, ones(1, 400_000, 1), ones(1, 400_000), ones(1, 1), 1, zeros(1, 1), "
-    "ones(1, 1))",
+    "assign": "(ones(1), 256, ones(1, 400_000), ones(1, 400_000, 1), ones(1, 1), None, 1, "
+    "zeros(1, 1), ones(1, 1))",
     "trim": "(zeros(1, 10**7), ones(1, 10**7), None, 5, 1, zeros(1, 10**7), ones(1), None, None)",
     "shift_sums": "(ones(40_000), 256, ones(40_000), 1.0, None, zeros(1, 1), zeros(1, 1), "
     "None, None, None, None, 1, ones(1, 1, 40_000), ones(1, 1), zeros(1, dtype=np.int64))",
