@@ -17,7 +17,7 @@ from rskc import RobustSparseKMeans, load, save
 from rskc.datasets import make_simulation
 from rskc.displays import WeightsDisplay
 from rskc.files import TableError, read_gmt
-from rskc.model.feature_tests import group_tests, rank_tests, ranks_of
+from rskc.model.feature_tests import rank_tests, ranks_of
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.solver import Problem, Starts, solve
@@ -190,7 +190,7 @@ def test_missing_cells_and_an_unobserved_feature(X):
 
 def grouped_tests(X, labels, groups):
     ranks, K = ranks_of(X), labels.max() + 1
-    return group_tests(rank_tests(ranks, labels, K), ranks, labels, K, groups)
+    return rank_tests(ranks, labels, K, groups=groups)
 
 
 def test_the_test_of_copies_is_that_of_the_feature():

@@ -180,7 +180,7 @@ class _GapPath:
         if place is None:
             return
         low, high = bounds[place : place + 2]
-        keys = [(len(bounds), number) for number in self.numbers]
+        keys: list[Key] = [(len(bounds), number) for number in self.numbers]
         near = [self.results[low], self.results[high]]
         self._run("L1 bounds between", keys, np.array([np.sqrt(low * high)]), near)
 
