@@ -9,9 +9,8 @@ import numpy as np
 
 from rskc.displays import style
 from rskc.inputs.validation import check_integer
-from rskc.model.fitted import thresholds_of
+from rskc.model.fitted import judge_cases, thresholds_of
 from rskc.model.outliers import Distances, Thresholds
-from rskc.model.prediction import judge_cases
 from rskc.pictures.models import (
     FLAGS,
     DistanceScatter,

@@ -159,13 +159,15 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
         numbers[fit["labels"]],
         np.asarray(fit["trimmed"]),
         np.asarray(fit["outliers"]),
-        halves.times_agreed(fit["labels"], K) if known else np.zeros(len(fit["labels"]), int),
+        (halves.matched(fit["labels"], K) == fit["labels"]).sum(axis=0)
+        if known
+        else np.zeros(len(fit["labels"]), int),
         features,
         weights[features],
         by_column(search, halves.selected)[:, features].sum(axis=0),
         sizes,
         {
-            "agreement": halves.agreement(fit["outliers"]) if known else np.nan,
+            "agreement": float(np.mean(halves.agreements(fit["outliers"]))) if known else np.nan,
             **{name: float(fit[name]) for name in names},
             "n_features": float(np.count_nonzero(weights)),
         },

@@ -10,9 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.inputs.arrays import to_dense, to_numpy_pair
 from rskc.inputs.validation import validated
-from rskc.model.fitted import cell_limits, number_names, number_weights, unequal_weights
+from rskc.model.fitted import (
+    cell_limits,
+    judge_cases,
+    number_names,
+    number_weights,
+    unequal_weights,
+)
 from rskc.model.outliers import Distances, Thresholds
-from rskc.model.prediction import judge_cases
 from rskc.utils.wording import cleaned, number
 
 MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge

@@ -15,9 +15,14 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.inputs.labels import in_order, read_two
 from rskc.metrics import revised_silhouette
-from rskc.model.fitted import by_column, feature_names, thresholds_of, unequal_weights
+from rskc.model.fitted import (
+    by_column,
+    feature_names,
+    judge_cases,
+    thresholds_of,
+    unequal_weights,
+)
 from rskc.model.outliers import Distances
-from rskc.model.prediction import judge_cases
 from rskc.model.summary import (
     bounds_cells,
     counts_of_cells,

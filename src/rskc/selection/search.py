@@ -34,8 +34,7 @@ from rskc.inputs.validation import (
     is_word,
     validated,
 )
-from rskc.model.bounding import shows_outlying_cells
-from rskc.model.cells import extreme_columns, wrapped
+from rskc.model.cells import extreme_columns, shows_outlying_cells, wrapped
 from rskc.model.fitting import fit, make_engine, make_starts
 from rskc.selection.callbacks import Announcer, WithCallbacks, tearing_down
 from rskc.selection.checkpoint import open_store
