@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
-import numpy as np
-
 from rskc.displays import style
 from rskc.inputs.arrays import to_numpy_pair
 from rskc.model.summary import flagged_cells
