@@ -25,6 +25,7 @@ from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.model.summary import count_features
 from rskc.model.warnings import KINDS
 from rskc.pictures.palette import PALETTE, contrast, readable_on
+from rskc.preprocessing.preparer import FLOORED
 from rskc.report import Report, make_report, summarize
 from rskc.report._clusters import short_names
 from rskc.report._facts import plain_numbers
@@ -182,6 +183,20 @@ def test_advice_names_an_option_where_there_is_one():
     made["result"]["top_feature"] = "annual spend"
     said = advise(made, {"drop": "--drop"})[0]["text"]
     assert said.endswith("leave it out by --drop 'annual spend'")
+
+
+def test_profiles_have_no_signed_zero_and_logarithms_geometric_means(X):
+    table = pd.DataFrame(np.abs(X), columns=list("abcdef"))
+    model, notes = fit(table), []
+    for unit in ((0.0, 1.0), (0.0, 1.0, FLOORED)):
+        report = make_report(model, table)
+        made = summarize(model, table, units={"a": unit})
+        notes.append("those of columns in logarithms geometric means" in Report(made).html)
+        made["clusters"][0]["profile"] = [{"feature": "a", "effect": -0.04, "length": 0.1}]
+        page = Reader(Report(made).html).text
+        assert "-0.0" not in page
+    assert notes == [False, True]
+    assert "geometric" not in report.html
 
 
 def test_alarms_stand_at_the_top(model, X):

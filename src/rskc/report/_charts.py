@@ -158,7 +158,7 @@ def _clusters(facts: Facts) -> Chart:
     if n_nearer := int(nearer.sum()):
         looks = "it looks" if n_nearer == 1 else "they look"
         key.append(entry("ring", SOFT, f"farther than {looks} ({n_nearer:,})"))
-        farther = ", as far as two dimensions can show it: what rings mark is farther off in others"
+        farther = ", as far as two dimensions can show; rings mark cases farther off than they look"
     if n_beyond:
         lie = "lies" if n_beyond == 1 else "lie"
         notes.append(f"{count(n_beyond, 'outlier')} {lie} far beyond the frame, drawn on its edge.")
@@ -478,7 +478,8 @@ def _outlying_cells(facts: Facts) -> Chart:
     whole = {"tickMinStep": 1, "format": "d", "grid": False}
     beside_strip = BARE | {"titlePadding": 20}
     by_case, line = "case, by cluster", mark("rule", stroke=SOFT, strokeWidth=0.6)
-    square = mark("point", shape="square", filled=True, size=min(max(height / n, 3.0), 8.0) ** 2)
+    side = min(max(height / n, 3.0 if n_cells > FEW_POINTS else 5.0), 8.0)
+    square = mark("point", shape="square", filled=True, size=side**2)
     marks: Chart = {
         "x": field("x", title="feature, in the order of the table", scale=scales["x"], axis=whole),
         "y": field("y", title=by_case, scale=scales["y"] | {"reverse": True}, axis=beside_strip),

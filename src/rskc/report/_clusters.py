@@ -77,7 +77,7 @@ def cards_of(
         if mine.any():
             nearest = np.argmin(np.where(mine, facts.distances, np.inf))
             typical = cleaned(facts.case_names[nearest], LONGEST_NAME)
-            parts.append(f"Its most typical case is {typical}")
+            parts.append(f"Its most typical case is {'number ' * typical.isdecimal()}{typical}")
         cards.append(
             {
                 "name": names[k],
