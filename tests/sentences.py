@@ -121,6 +121,7 @@ CHANGES = [
     {"clusters": clusters(50, 50, silhouette=0.1)},
     {"result__n_outliers": 14},
     {"result__n_outliers": 15, "result__n_trim": 15},
+    {"result__n_outliers": 15, "result__trim_given": False},
     {"stability": [0.9, 0.4]},
     {**ONE, "searches": [SEARCHED | {"suggests": {}, "n_slices": 3}]},
     {"result__n_outliers": 1},

@@ -598,6 +598,36 @@ def test_every_kind_of_warning_is_advice_in_two_lines():
         assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "warning", "on_the_page"),
+    [
+        (
+            "exposed cluster",
+            "One of the clusters keeps 3 cases only (a, b), and up to 5 cases may be outliers; no "
+            "solution without such a cluster was found. Lower trim or n_clusters.",
+            "was found. Lower --trim or --clusters.",
+        ),
+        (
+            "not converged",
+            "Not converged after max_iter=10 iterations; raise max_iter or tol.",
+            "Not converged after --max-iter 10 iterations; raise --max-iter or tol.",
+        ),
+    ],
+)
+def test_warnings_name_options_where_there_are_some(kind, warning, on_the_page):
+    made = facts(warnings=[warning], warning_kinds=[kind])
+    assert advise(made)[0]["text"] == warning
+    assert advise(made, OPTIONS | {"max_iter": "--max-iter"})[0]["text"].endswith(on_the_page)
+
+
+def test_clusters_that_one_feature_makes_have_names_of_their_own():
+    row = {"feature": "income", "level": "low", "is_share": False, "mean_of_others": 9.0}
+    tops = [[row | {"mean": mean}] for mean in (-8.29, -29.1)] + [
+        [row | {"level": "high", "mean": 30.3}]
+    ]
+    assert short_names(tops) == ["low income (-8.29)", "low income (-29.1)", "high income"]
+
+
 def test_the_most_important_advice_comes_first():
     made = facts(**UNITS, result__n_outliers=0, result__n_selected=50)
     found = [item["about"] for item in advise(made)]

@@ -6,12 +6,14 @@ All of it follows from the numbers of the summary alone.
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
 from rskc.inputs.columns import SKEWED
+from rskc.model.warnings import KINDS
 from rskc.report._meaning import LOW_SILHOUETTE
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
@@ -132,10 +134,13 @@ def _many_outliers(facts: dict[str, Any]) -> Pairs:
     share = result["outlier_share"]
     if result["n_clusters"] > 1 and share is not None and share >= MANY_OUTLIERS:
         more = facts["names"].with_value("n_clusters", result["n_clusters"] + 1)
+        remedy = f"they may be clusters of their own: try {more}"
+        if result["trim_given"]:  # too little, says another piece of advice
+            remedy = f"let the data decide on them: {facts['names'].with_value('trim', 'auto')}"
         yield (
             "Many outliers",
             f"{percent(share)} of the cases look like outliers, and the clusters are those of the "
-            f"others; they may be clusters of their own: try {more}.",
+            f"others; {remedy}.",
         )
 
 
@@ -155,7 +160,20 @@ def _unstable(facts: dict[str, Any]) -> Pairs:
 
 def _warned(facts: dict[str, Any]) -> Pairs:
     for message, kind in zip(facts["warnings"], facts["warning_kinds"], strict=True):
-        yield kind.capitalize() or "Warning", cleaned(message, LONGEST_WARNING)
+        text = _rephrased(message, KINDS[kind][2], facts["names"]) if kind in KINDS else message
+        yield kind.capitalize() or "Warning", cleaned(text, LONGEST_WARNING)
+
+
+def _rephrased(message: str, template: str, names: Names) -> str:
+    """Return a message made from a template with other names for the parameters in it."""
+    pieces, fields = re.split(r"\{[^{}]*\}", template), re.findall(r"\{([^{}:]*)", template)
+    match = re.fullmatch("(.*?)".join(map(re.escape, pieces)), message, re.DOTALL)
+    if match is None:
+        return message
+    pairs = zip(fields, match.groups(), strict=True)
+    words = [(names[field] or field) if word == field else word for field, word in pairs]
+    text = "".join(f"{piece}{word}" for piece, word in zip(pieces, [*words, ""], strict=True))
+    return re.sub(r"(--[\w-]+)=", r"\1 ", text)
 
 
 def _one_cluster(facts: dict[str, Any]) -> Pairs:
