@@ -240,7 +240,7 @@ def lines_of(summary) -> Iterator[str]:
     for section in summary["searches"]:
         yield f"search: {section['found']}"
     for chart in [*summary["charts"].values(), *curves_of(summary)]:
-        yield f"chart {chart['title']}: {chart['caption']}"
+        yield f"chart {chart['title']}: {chart['caption']} {chart.get('hint', '')}".rstrip()
         yield f"  in words: {chart['alt']}"
         yield from (f"  key: {entry['label']}" for entry in chart["key"] if "cluster" not in entry)
         yield from (f"  note: {note}" for note in chart["notes"])

@@ -198,7 +198,8 @@ def _clusters(facts: Facts) -> Chart:
         "title": "The clusters",
         "alt": f"{alt}.",
         "caption": "Each point is a case; the numbers stand at the centers of the clusters. Cases "
-        f"close together are alike in the features that have weight{farther}. {HINT}",
+        f"close together are alike in the features that have weight{farther}.",
+        "hint": HINT,
         "notes": _notes(facts, seen, rows, *notes),
         "key": key,
         "spec": spec(420, layers),
@@ -438,7 +439,8 @@ def _outliers(facts: Facts) -> Chart:
         + (f" Farthest: {sentence_list(names)}." if names else ""),
         "caption": "Each point is a case: to the right if it is far from its center in the "
         "features that have weight, upwards if it is far in all features together. Cases beyond "
-        f"{'either line' if len(lines) > 1 else 'the line'} are called outliers. {HINT}",
+        f"{'either line' if len(lines) > 1 else 'the line'} are called outliers.",
+        "hint": HINT,
         "notes": _notes(facts, seen, rows),
         "key": key,
         "spec": spec(
