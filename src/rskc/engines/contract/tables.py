@@ -58,6 +58,13 @@ class CaseData:
             sums.drop_rounding()
         return moved
 
+    def changed(self, sums: Sums, change: Any) -> np.ndarray:
+        """Add what totals and counts change by; return how many cases moved in each run."""
+        moved = sums.change(*change)
+        if self.masses is not None:
+            sums.drop_rounding()
+        return moved
+
     def change(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
         """Do so, whatever rounding leaves in empty clusters: sums may be a change of others."""
         raise NotImplementedError
