@@ -75,7 +75,7 @@ def _of_earlier_version(
 
     It had no groups, categories and outlying cells, and at first one rule for outliers.
     """
-    params = dict.fromkeys(("cells", "feature_groups", "categorical", "ordinal")) | params
+    params = dict.fromkeys(("cells", "device", "feature_groups", "categorical", "ordinal")) | params
     if "outlier_rule" in params:
         return params, attributes
     params = params | {"outlier_rule": "paper", "reweight": False}

@@ -32,6 +32,7 @@ from rskc.inputs.validation import (
     check_bound,
     check_centers,
     check_choice,
+    check_device,
     check_integer,
     check_n_threads,
     check_real,
@@ -197,7 +198,9 @@ def make_engine(
 ) -> Engine:
     """Return the engine for validated data; cases with no observed value are left out."""
     options: dict[str, Any] = {"masses": masses, "n_threads": check_n_threads(model.n_threads)}
-    if is_dask(X) and masses is None:
+    if model.device is not None:
+        options["device"] = check_device(model.device, X)
+    if (is_dask(X) or model.device is not None) and masses is None:
         options["wanted"] = _expected_cases(model, X.shape, n_searched)
     return engine_for(X, drop_unobserved=True, **options)
 

@@ -138,12 +138,11 @@ class DeviceEngine(Engine):
         return DeviceEngine(rows, missing=self.missing, **options)
 
     def returned(self, array, unobserved):
-        array = self.arrays.as_mask(array)
-        if self.seen is None:
-            return array
-        xp = self.arrays.xp
-        last = xp.full((1,), unobserved, dtype=array.dtype, device=device(array))
-        return xp.take(xp.concat([array, last]), self._sources)
+        array, xp = self.arrays.as_mask(array), self.arrays.xp
+        if self.seen is not None:
+            last = xp.full((1,), unobserved, dtype=array.dtype, device=device(array))
+            array = xp.take(xp.concat([array, last]), self._sources)
+        return to_host(array) if self.gathers else array
 
     def largest_cell(self):
         return float(self.arrays.xp.max(self.arrays.xp.abs(self.X)))
@@ -268,7 +267,7 @@ class DeviceEngine(Engine):
         return self.distances(labels, centers[:, None, :], weights[None]).T
 
     def as_result(self, array):
-        return self.arrays.asarray(array)
+        return array if self.gathers else self.arrays.asarray(array)
 
     def farthest(self, distances, m):
         largest = to_host(self.arrays.xp.max(distances, axis=1))
