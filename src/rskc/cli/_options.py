@@ -34,6 +34,7 @@ NAMES = {
     "n_init": "--n-init",
     "random_state": "--seed",
     "n_threads": "--threads",
+    "device": "--device",
     "n_jobs": "--jobs",
     "max_samples": "--max-samples",
     "n_splits": "--splits",
@@ -386,6 +387,9 @@ class Basics:
     n_init: int | None = option(MODEL, None, "Restarts; else 10 to 100, by size.", metavar="NUMBER")
     seed: int = option(MODEL, 0, "Gives the same result again; else 0.", metavar="NUMBER")
     threads: int | None = option(MODEL, None, "Threads; else all there are.", metavar="NUMBER")
+    device: str | None = option(
+        LARGE, None, "cuda, cuda:1 or cpu (by torch); fits there.", metavar="NAME"
+    )
 
     def estimator(self, n_clusters: int, **settings: Any) -> Any:
         """Make an estimator with these settings and others."""
@@ -396,6 +400,7 @@ class Basics:
             n_init="auto" if self.n_init is None else self.n_init,
             random_state=self.seed,
             n_threads=self.threads,
+            device=self.device,
             **settings,
         )
 

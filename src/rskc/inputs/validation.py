@@ -128,12 +128,12 @@ def check_device(device: Any, X: Any) -> str:
     import torch
 
     try:
-        kind = torch.device(device).type if isinstance(device, str) else ""
+        kind = torch.device(str(device)).type if isinstance(device, str) else ""
     except RuntimeError:
         kind = ""
     if kind not in ("cpu", "cuda"):
         raise ParameterError("device", device, 'must be "cuda", "cuda:1", "cpu" or {None}.')
-    return device
+    return str(device)
 
 
 def check_centers(init: Any, K: int, p: int) -> np.ndarray:

@@ -42,6 +42,7 @@ class Device:
         self.torch, self.place = torch, torch.device(name)
         self.is_cuda = self.place.type == "cuda"
         self._of_thread = threading.local()
+        self.n_copied = 0  # bytes that went there
 
     @contextmanager
     def work(self) -> Iterator[None]:
@@ -63,6 +64,7 @@ class Device:
         """Copy rows to the device, by way of pinned memory: at the speed of the bus."""
         kind = getattr(self.torch, rows.dtype.name)
         staged = self.torch.empty(rows.shape, dtype=kind, pin_memory=self.is_cuda)
+        self.n_copied += rows.nbytes
         staged.numpy()[...] = rows  # torch warns of arrays that cannot be written, such as maps
         return staged.to(self.place, non_blocking=True)
 

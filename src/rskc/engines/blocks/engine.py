@@ -97,12 +97,12 @@ class BlocksEngine(Engine):
 
     def _use_device(self, device: str) -> None:
         """Make passes on a device; decide what is kept there, beside blocks that are in work."""
-        from rskc.engines.blocks.devices import BlockEngine, DeviceRecipe
+        from rskc.engines.blocks.devices import BlockEngine, DeviceRecipe, free_on
 
         self.engine_type, self.recipe_type = partial(BlockEngine, device=device), DeviceRecipe
         scheduler, size = self.blocks.scheduler, self.data.n_bytes * (1 + self.missing)
-        block = size * self.data.lengths.max() / self.n_cases
-        budget = scheduler.device_budget(device) - BLOCK_SHARE * scheduler.n_threads * block
+        in_work = scheduler.n_threads * size * self.data.lengths.max() / self.n_cases
+        budget = scheduler.device_budget(partial(free_on, device)) - BLOCK_SHARE * in_work
         self.keeps_rows = size <= budget / 2
         self.space = max(0, int(budget - size * self.keeps_rows))
 

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import dask
@@ -61,12 +61,6 @@ def memory_budget(available: Callable[[], int], name: str = MEMORY) -> int:
     return available() // 2 if asked is None else parse_bytes(asked)
 
 
-def _free_on(device: str) -> int:
-    from rskc.engines.blocks.devices import free_on
-
-    return free_on(device)
-
-
 class LocalScheduler:
     """Threads (or whatever else is configured) of this process."""
 
@@ -108,9 +102,9 @@ class LocalScheduler:
         """Return the bytes that the engine may use."""
         return memory_budget(lambda: free_memory() or 2**32)
 
-    def device_budget(self, device: str) -> int:
-        """Return the bytes of a device that the engine may use."""
-        return memory_budget(lambda: _free_on(device), DEVICE_MEMORY)
+    def device_budget(self, free: Callable[[], int]) -> int:
+        """Return the bytes of a device that the engine may use, of those that are free."""
+        return memory_budget(free, DEVICE_MEMORY)
 
 
 @lru_cache(maxsize=1)
@@ -175,10 +169,9 @@ class ClusterScheduler:
         """Return the bytes that the engine may use, on all workers together."""
         return memory_budget(self._available)
 
-    def device_budget(self, device: str) -> int:
+    def device_budget(self, free: Callable[[], int]) -> int:
         """Return the bytes of the devices of all workers that the engine may use."""
-        free = partial(self.client.run, _free_on, device)
-        return memory_budget(lambda: sum(free().values()), DEVICE_MEMORY)
+        return memory_budget(lambda: sum(self.client.run(free).values()), DEVICE_MEMORY)
 
     def _available(self) -> int:
         limits = self.client.run_on_scheduler(_memory_limits)
