@@ -32,6 +32,7 @@ from rskc.inputs.validation import (
     check_bound,
     check_centers,
     check_choice,
+    check_device,
     check_integer,
     check_n_threads,
     check_real,
@@ -143,7 +144,9 @@ def make_engine(
     options: dict[str, Any] = {"masses": masses, "n_threads": check_n_threads(model.n_threads)}
     K, n = model.n_clusters, X.shape[0]
     drawn = isinstance(model.init, str) and isinstance(K, int) and n == n  # n may be NaN
-    if is_dask(X) and masses is None:
+    if model.device is not None:
+        options["device"] = check_device(model.device, X)
+    if (is_dask(X) or model.device is not None) and masses is None:
         # Where the cases that the starts draw are known, one pass over the data is enough for the
         # look and for their rows.
         random_state = copy.deepcopy(check_seed(model.random_state))

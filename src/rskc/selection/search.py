@@ -54,7 +54,7 @@ MAX_SAMPLES = 5000
 QUICK_CLUSTERS = 10
 # Parameters that change how a search runs and not what it finds.
 RUNTIME_PARAMS = ("n_jobs", "progress", "checkpoint", "random_state")
-RUNTIME_FIT_PARAMS = ("n_threads", "verbose", "random_state")
+RUNTIME_FIT_PARAMS = ("n_threads", "device", "verbose", "random_state")
 # Settings of the fits that tasks compare, where the estimator asks for "auto".
 TASK_SETTINGS = {"trim": 0.1, "l1_bound": "half"}
 
@@ -246,6 +246,8 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         model = clone(self.estimator)
         if "cells" in model.get_params(deep=False):
             model.set_params(cells=None)  # the sample has no extreme cells left
+        if "device" in model.get_params(deep=False):
+            model.set_params(device=None)  # small fits are faster in memory
         if self._groups is None:
             return model
         return model.set_params(feature_groups=self._groups, categorical=None, ordinal=None)
