@@ -7,12 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.inputs.arrays import to_dense
-from rskc.inputs.columns import MANY, SPARSE, spreads_of
+from rskc.inputs.columns import MANY, SPARSE, some_rows, spreads_of
 from rskc.inputs.medians import column_medians
 
-# Rows by which a table is judged; at most, evenly spaced.
-SAMPLE = 2000
 # From MANY columns on a table may be one of many features in one unit, such as genes. Cases are
 # standardized without logarithms from VERY_MANY on.
 VERY_MANY = 1000
@@ -177,8 +174,3 @@ def logs_of_columns(rows: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, n
         elif len(above):
             logs[j], units[j] = FROM_ZERO, np.median(above)
     return logs, units
-
-
-def some_rows(table: Any) -> np.ndarray:
-    """Return the rows by which a table is judged."""
-    return np.asarray(to_dense(table[:: table.shape[0] // SAMPLE + 1]), np.float64)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import to_dense
-from rskc.inputs.columns import MANY
+from rskc.inputs.columns import MANY, some_rows
 from rskc.inputs.frames import column_names, places_of
 from rskc.inputs.validation import check_choice, is_word
 from rskc.preprocessing.decisions import (
@@ -23,7 +23,6 @@ from rskc.preprocessing.decisions import (
     decide,
     logs_of_columns,
     logs_together,
-    some_rows,
 )
 from rskc.preprocessing.standardizers import (
     SCALES,
