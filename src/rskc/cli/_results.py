@@ -112,7 +112,7 @@ class Result:
         """The search by half-samples that is about the model, if there was one."""
         if not self.searches:
             return None
-        from rskc.selection.firmness import stability_for
+        from rskc.selection.stability import stability_for
 
         return stability_for(self.searches, self.model)
 
@@ -120,7 +120,7 @@ class Result:
         """Add the stability of cases to their frame; ``first`` is the number of the first one."""
         if self.stability is None:
             return cases
-        from rskc.selection.firmness import stability_of_cases
+        from rskc.selection.stability import stability_of_cases
 
         last = first + len(cases)
         return cases.assign(stability=stability_of_cases(self.stability, first, last))

@@ -232,8 +232,7 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
 def _clusters(model: Any, X: Any) -> Any:
     import pandas as pd
 
-    from rskc.model.fitted import by_column, with_cases
-    from rskc.model.prediction import judge_cases
+    from rskc.model.fitted import by_column, judge_cases, with_cases
     from rskc.model.summary import observed_share
 
     values = X if hasattr(model, "feature_names_in_") else X.to_numpy()
