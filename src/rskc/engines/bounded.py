@@ -14,7 +14,7 @@ import numpy as np
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.results import Assignment, Moved
 from rskc.engines.contract.tables import Table
-from rskc.engines.groups import PartlyTrimmed, labels_of
+from rskc.engines.groups import PartlyTrimmed
 from rskc.engines.keeping import Latest
 from rskc.engines.sums import MissingSums, above_0
 
@@ -25,19 +25,10 @@ OF_DATA = {"work_bytes", "observed_features", "rows", "returned", "largest_cell"
 OF_DATA |= {"_factors"}
 
 
-def bounded_engine(engine: Engine, limits: np.ndarray) -> Engine:
-    """Return an engine in which the error of a cell counts no more than its limit (p,)."""
-    return BoundedEngine(engine, limits)
-
-
 class BoundedSums(MissingSums):
     """Sums of unflagged cells: totals of their values, and then their numbers."""
 
     factored = False
-
-    def copy(self) -> BoundedSums:
-        """Return sums that may be changed."""
-        return BoundedSums(self.totals.copy(), self.counts.copy())
 
 
 class _Bounds:
@@ -55,11 +46,12 @@ class _Bounds:
         lower median is a cell itself, so that one cell at least is unflagged. The last groups are
         remembered: at convergence the same are asked for several times.
         """
-        labels = self._engine.arrays.to_numpy(labels_of(groups))
+        labels = self._engine.arrays.to_numpy(groups)
         parted = isinstance(groups, PartlyTrimmed)
         parts = (groups.cut.tobytes(), groups.left.tobytes()) if parted else None
         key = K, labels.tobytes(), parts
-        return self._latest.get(key, lambda: self._summed(groups, len(labels), K)).copy()
+        sums = self._latest.get(key, lambda: self._summed(groups, len(labels), K))
+        return sums.of_runs(np.arange(len(labels)))  # a copy: sums may be changed
 
     def _summed(self, groups, runs, K):
         arrays, one, other = self._engine.arrays, slice(0, 1), slice(1, 2)
@@ -179,16 +171,3 @@ class BoundedEngine(_Bounds, Engine):
         own = np.ascontiguousarray(weights[:, columns]), self._limits[columns]
         centers = np.ascontiguousarray(centers[:, :, columns])
         return self._engine.bounded_distances(columns, *own, labels, centers)
-
-    def squared(self, centers, weights):
-        found = self._to_all(centers, weights) * self.unit
-        return self.arrays.from_numpy(found.astype(self.dtype))
-
-    def transform(self, centers, weights):
-        roots = np.sqrt(self._to_all(centers, weights)) / self.frame.factor
-        return self.arrays.from_numpy(roots.astype(self.dtype))
-
-    def _to_all(self, centers, weights):
-        labels = self.arrays.from_numpy(np.zeros((len(centers), self.n_cases), np.int32))
-        found = self.distances(labels, centers[:, None, :], weights[None])
-        return np.ascontiguousarray(self.arrays.to_numpy(found).T)

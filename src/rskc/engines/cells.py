@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines.groups import labels_of
 from rskc.engines.passes import PASSES
 
 # Cells of the rows that are read at once, where the data are not an array in memory.
@@ -59,7 +58,7 @@ class CellPasses:
 
     def bounded_distances(self, columns, weights, limits, labels, centers):
         """Return distances (runs, n) to the centers (runs, K, q) of labels, by (1 or runs, q)."""
-        labels = self._labels(labels)
+        labels = self.arrays.to_numpy(labels)
         threads, parts = self.cell_threads(columns, len(labels)), []
         for rows, *piece in self.pieces(columns):
             own = np.ascontiguousarray(labels[:, rows])
@@ -73,7 +72,7 @@ class CellPasses:
 
         Each case counts with its mass, and with its share (1 or runs, n) if these are given.
         """
-        labels, shares = self._labels(groups), self._counted(groups, shares)
+        labels, shares = self.arrays.to_numpy(groups), self._counted(groups, shares)
         runs, K, q = centers.shape
         sums = BoundedTotals(np.zeros((runs, K, 2 * q)), np.zeros((runs, K)), np.zeros((runs, q)))
         threads = self.cell_threads(columns, runs)
@@ -86,7 +85,7 @@ class CellPasses:
         """Return lower medians (runs, K, q) of groups (runs, n), or of evenly spaced cases."""
         found = []
         masses = self.arrays.host_masses
-        for labels in self._labels(groups):
+        for labels in self.arrays.to_numpy(groups):
             order, starts = _by_group(labels, K, masses)
             found.append(np.empty((K, len(columns))))
             X, location, factor, places, order = self.some_cells(columns, order)
@@ -99,9 +98,6 @@ class CellPasses:
         shares = np.ones((1, self.n_cases)) if shares is None else shares
         masses = self.arrays.kept_masses(groups)
         return shares if masses is None else shares * self.arrays.to_numpy(masses)
-
-    def _labels(self, groups):
-        return self.arrays.to_numpy(labels_of(groups))
 
     def pieces(self, columns) -> Iterator[Piece]:
         """Yield all cases, in memory."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Engine, bounded_engine, memory_engine
+from rskc.engines import BoundedEngine, Engine, engine_for
 from rskc.inputs.medians import lower_medians
 from rskc.model.automatic import (
     LAST_CUTOFF,
@@ -90,7 +90,7 @@ def solve_with_cells(
         features = Features(best.tests, n_different, count_enough(_trimmed_alike(clusters)))
     last, solution = replace(clusters.problem, n_trim=problem.n_trim), clusters.solution
     if few.sample is not None:
-        bounded = bounded_engine(engine, bounds.limits)
+        bounded = BoundedEngine(engine, bounds.limits)
         solution = _on_all(bounded, last, few, clusters, wishes)
     return Found(solution, last, features, replace(bounds, extreme_share=table.extreme_share(best)))
 
@@ -112,7 +112,7 @@ def shows_outlying_cells(engine: Engine, problem: Problem, starts: Starts) -> bo
     columns = extreme_columns(rows, known)
     if columns is None or K == 1 or not starts.drawn or len(numbers) < 2 * K:
         return columns is not None
-    seen = memory_engine(columns.clip(rows), known, 1)
+    seen = engine_for(columns.clip(rows), masses=known, n_threads=1)
     n_trim = min(seen.rounded(OVER_TRIM * seen.mass), most_trimmed(seen, K))
     plain = replace(problem, l1_bound=None, n_features=None, n_trim=n_trim)
     labels = solve(seen, plain, starts.on_all().fewer(QUICK_STARTS, 0)).labels
@@ -166,7 +166,7 @@ class _Table:
         engine, problem, _, _ = self.few
         every = np.arange(engine.n_cases)
         masses = engine.arrays.masses_at(every) if engine.weighted else None
-        seen = memory_engine(look(self.columns, engine.rows(every)), masses, 1)
+        seen = engine_for(look(self.columns, engine.rows(every)), masses=masses, n_threads=1)
         found, kept = first_clusters(self.few._replace(engine=seen), self.wishes)
         members = np.full(engine.n_cases, -1, np.int32)
         members[kept] = found.kept_labels()
@@ -185,7 +185,7 @@ class _Table:
             tests = self._test(bounds, clusters, way)
             n_different = int(tests.passed().sum())
             problem = replace(problem, l1_bound=None, n_features=max(n_different, 1))
-        engine = bounded_engine(self.few.engine, bounds.limits)
+        engine = BoundedEngine(self.few.engine, bounds.limits)
         found = Clusters(engine, problem, self._refined(engine, problem, way))
         solution = found.solution
         same = engine.arrays.differ(*map(engine.arrays.as_run, (solution.labels, way.warm.labels)))
@@ -239,7 +239,7 @@ class _Table:
         )
         squares = spreads**2
         weights = np.where(used & (squares > 0), 1 / np.where(squares > 0, squares, 1), 0.0)
-        engine = bounded_engine(self.few.engine, self.cutoff * self.columns.scales)
+        engine = BoundedEngine(self.few.engine, self.cutoff * self.columns.scales)
 
         def cost(way: _Way) -> float:
             solution = way.solution

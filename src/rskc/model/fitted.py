@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
-from rskc.engines import Engine, Frame, bounded_engine, engine_for
+from rskc.engines import BoundedEngine, Engine, Frame, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.inputs.arrays import by_blocks, is_dask, is_on_device, to_numpy
 from rskc.inputs.validation import check_n_threads
@@ -267,7 +267,7 @@ class Predictor:
         missing = True if np.isnan(self.centers).any() else None
         n_threads = check_n_threads(self.n_threads)
         engine = engine_for(X, missing=missing, frame=self.frame, n_threads=n_threads)
-        return engine if self.limits is None else bounded_engine(engine, self.limits)
+        return engine if self.limits is None else BoundedEngine(engine, self.limits)
 
 
 def thresholds_of(model: Any) -> Thresholds:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Engine, bounded_engine, engine_for
+from rskc.engines import BoundedEngine, Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
 from rskc.inputs.arrays import (
@@ -104,7 +104,7 @@ def fit(
             made = _solve(model, engine, problem, starts, warm)
             made.solution.check_finite()
         if made.cells is not None:
-            engine = bounded_engine(engine, made.cells.limits)
+            engine = BoundedEngine(engine, made.cells.limits)
         judged = _judge(model, engine, made.solution)
         found = list(warnings_of(model, engine, made, judged.out, names))
         _store(model, engine, made, judged, counting)
