@@ -159,7 +159,7 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
         yield solution
 
 
-def solve_near(engine: Engine, problem: Problem, neighbors: Sequence[Warm]) -> Solution:
+def solve_near(engine: Engine, problem: Problem, neighbors: Sequence[Warm | Solution]) -> Solution:
     """Solve a problem from solutions of like ones; K-means goes on from the first of them."""
     made_with = np.array([warm.weights for warm in neighbors])
     first, *others = (_as_partition(warm, engine.arrays) for warm in neighbors)
