@@ -16,19 +16,13 @@ from rskc.engines.contract.results import Assignment, Moved
 from rskc.engines.contract.tables import Table
 from rskc.engines.groups import PartlyTrimmed
 from rskc.engines.keeping import Latest
-from rskc.engines.sums import MissingSums, above_0
+from rskc.engines.sums import above_0
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.
 MOST_FLAGGINGS = 50
 # What a bounded engine takes from the engine that is bounded, beside the methods that say so.
 OF_DATA = {"work_bytes", "observed_features", "rows", "returned", "largest_cell", "farthest"}
 OF_DATA |= {"_factors"}
-
-
-class BoundedSums(MissingSums):
-    """Sums of unflagged cells: totals of their values, and then their numbers."""
-
-    factored = False
 
 
 class _Bounds:
@@ -59,8 +53,7 @@ class _Bounds:
             return self._summed(arrays.take(groups, one), 1, K).of_runs(np.zeros(2, int))
         centers = self._engine.group_medians(self._features, groups, K)
         for _ in range(MOST_FLAGGINGS):
-            found = self._engine.bounded_sums(self._features, self._limits, groups, centers)
-            sums = BoundedSums(found.totals, found.counts)
+            sums, _ = self._engine.bounded_sums(self._features, self._limits, groups, centers)
             before, centers = centers, sums.means()
             if np.array_equal(before, centers, equal_nan=True):
                 break
@@ -160,7 +153,7 @@ class BoundedEngine(_Bounds, Engine):
         values, cells = sums.halves()
         mean = (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None]
         total, within = (
-            engine.bounded_sums(self._features, self._limits, groups, points, shares).within
+            engine.bounded_sums(self._features, self._limits, groups, points, shares)[1]
             for points in (np.repeat(mean, centers.shape[1], axis=1), centers)
         )
         return np.where(self.equal_weights() > 0, total - within, -1.0)

@@ -15,7 +15,6 @@ from functools import cached_property, partial
 import numpy as np
 
 from rskc.engines import passes_numpy
-from rskc.engines.cells import Piece
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Farthest
@@ -69,7 +68,7 @@ class MemoryEngine(InMemory, Engine):
         return type(self)(self.X[cases], masses=masses, **self._options)
 
     def pieces(self, columns):
-        yield Piece(slice(None), self.X, self.frame.location, self.frame.factor, columns)
+        yield slice(None), self.X, self.frame.location, self.frame.factor, columns
 
     def some_cells(self, columns, order):
         return self.X, self.frame.location, self.frame.factor, columns, order

@@ -10,7 +10,6 @@ from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment
 from rskc.engines.contract.tables import Table
-from rskc.engines.frame import Place
 from rskc.engines.memory.engine import MemoryEngine
 from rskc.engines.memory.sparse_cells import (
     CHUNK_BYTES,
@@ -157,14 +156,10 @@ class SparseEngine(MemoryEngine):
     def _can_rotate(self, weights):
         return super()._can_rotate(weights) and self._fits(self.n_cases, self.float64)
 
-    def _columns_table(self, weights, dtype):
-        active = np.flatnonzero(weights.any(axis=0))
-        if self._fits(len(active), dtype):
-            return super()._columns_table(weights, dtype)
-        columns = self._columns(weights)
-        cells = self.stored.columns(columns).cut_off(self.frame.limits[columns])
-        own = np.ascontiguousarray(weights[:, columns])
-        return self._table_of(cells, own, Place(columns, self.frame), dtype)
+    def _cells(self, columns, dtype):
+        if self._fits(len(columns), dtype):
+            return super()._cells(columns, dtype)
+        return self.stored.columns(columns).cut_off(self.frame.limits[columns])
 
     def _table_of(self, cells, weights, place, dtype):
         if not isinstance(cells, SparseCells):
