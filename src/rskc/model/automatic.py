@@ -37,7 +37,7 @@ from rskc.model.outliers import (
     members_of,
     reweight,
 )
-from rskc.solver import GivenStarts, Problem, Solution, Starts, solve, solve_near
+from rskc.solver import Problem, Solution, Starts, solve, solve_near
 from rskc.solver.alternate import is_guarded
 from rskc.solver.search import Sampled, search_size
 from rskc.solver.solve import carry, hand_back
@@ -224,10 +224,10 @@ def subset_of(engine: Engine, problem: Problem, starts: Starts) -> Subset | None
 
 def starts_of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray) -> Starts:
     """Return the starts for some of the cases."""
-    if not isinstance(starts, GivenStarts):
+    if starts.drawn:
         return starts.on_all()
     groups = [engine.arrays.to_numpy(labels)[:, cases] for labels in starts.groups]
-    return GivenStarts([part.arrays.from_numpy(labels) for labels in groups], starts.n_clusters)
+    return Starts(groups=[part.arrays.from_numpy(labels) for labels in groups])
 
 
 # ---- Outlying cases

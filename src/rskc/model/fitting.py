@@ -32,6 +32,7 @@ from rskc.inputs.validation import (
     check_bound,
     check_centers,
     check_choice,
+    check_device,
     check_integer,
     check_n_threads,
     check_real,
@@ -60,7 +61,7 @@ from rskc.model.outliers import (
     members_of,
 )
 from rskc.model.warnings import on_cells, on_scales, warnings_of
-from rskc.solver import DrawnStarts, GivenStarts, Problem, Starts, Warm, solve
+from rskc.solver import Problem, Starts, Warm, solve
 from rskc.solver.feature_groups import FeatureGroups, check_groups
 from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
 from rskc.solver.starts import INITS
@@ -143,7 +144,9 @@ def make_engine(
     options: dict[str, Any] = {"masses": masses, "n_threads": check_n_threads(model.n_threads)}
     K, n = model.n_clusters, X.shape[0]
     drawn = isinstance(model.init, str) and isinstance(K, int) and n == n  # n may be NaN
-    if is_dask(X) and masses is None:
+    if model.device is not None:
+        options["device"] = check_device(model.device, X)
+    if (is_dask(X) or model.device is not None) and masses is None:
         # Where the cases that the starts draw are known, one pass over the data is enough for the
         # look and for their rows.
         random_state = copy.deepcopy(check_seed(model.random_state))
@@ -232,14 +235,14 @@ def make_starts(
         check_choice("init", init, ("auto", *INITS), ", an array or a callable")
         inits = auto_inits(problem) if init == "auto" else (init,)
         cases = search_cases(engine, K, random_state, n_searched)  # first: before n_init is known
-        return DrawnStarts(inits, random_state.random_sample((n_init, K)), cases)
+        return Starts(inits, random_state.random_sample((n_init, K)), cases)
     given = [init]
     if callable(init):
         given = [init(X, K, random_state=random_state) for _ in range(n_init)]
     centers = np.stack([check_centers(center, K, p) for center in given])
     table = engine.table(np.ones((1, p)))
     labels = [table.assign(table.place(center[None])) for center in centers]
-    return GivenStarts([table.trim(label, problem.n_trim).groups for label in labels], K)
+    return Starts(groups=[table.trim(label, problem.n_trim).groups for label in labels])
 
 
 @contextmanager
