@@ -167,16 +167,10 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         n_trim = mass_of(check_real("trim", trim, 0, 0.5, words), engine)
     check_choice("reweight", model.reweight, (True, False))
     if n < K:
-        raise ParameterError(
-            "n_clusters", K, f"is more than {count(n, 'case')}; lower {{n_clusters}}."
-        )
-    if engine.mass - n_trim < K:
-        raise ParameterError(
-            "n_clusters",
-            K,
-            f"is more than the {engine.mass - n_trim:g} cases that are left of {engine.mass:g} "
-            f"when {{trim}}={trim} takes {n_trim:g} away; lower one of the two.",
-        )
+        raise _too_many(K, f"{count(n, 'case')}; lower {{n_clusters}}.")
+    if (kept := engine.mass - n_trim) < K:
+        left = f"the {kept:g} cases that are left of {engine.mass:g} when {{trim}}={trim}"
+        raise _too_many(K, f"{left} takes {n_trim:g} away; lower one of the two.")
     check_rule(model)
     l1_bound = check_bound(model.l1_bound, model.n_features, p)
     if K == 1 and isinstance(model.l1_bound, str):
@@ -192,13 +186,13 @@ def make_problem(model: Any, engine: Engine) -> Problem:
     )
     distinct = engine.distinct(K)
     if distinct < K:
-        raise ParameterError(
-            "n_clusters",
-            K,
-            f"is more than the {count(distinct, 'distinct case')} among the {n}; lower "
-            "{n_clusters}.",
-        )
+        differing = f"the {count(distinct, 'distinct case')} among the {n}"
+        raise _too_many(K, f"{differing}; lower {{n_clusters}}.")
     return problem
+
+
+def _too_many(K: int, words: str) -> ParameterError:
+    return ParameterError("n_clusters", K, f"is more than {words}")
 
 
 def groups_of(checked: Any, feature_groups: Any, p: int) -> FeatureGroups | None:
