@@ -14,8 +14,15 @@ import rskc.model.fitting as fitting
 from rskc.exceptions import warn_user
 from rskc.inputs.arrays import model_to_numpy, to_numpy, to_numpy_pair
 from rskc.markers import LEAST_EFFECT, marker_effects, markers_frame
-from rskc.model.prediction import PredictionMixin
-from rskc.model.summary import cases_frame, cells_frame, describe, describe_html, features_frame
+from rskc.model.fitted import PredictionMixin
+from rskc.model.summary import (
+    cases_frame,
+    describe,
+    describe_html,
+    features_frame,
+    flagged_cells,
+    frame_of_cells,
+)
 
 
 class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
@@ -363,7 +370,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``cell_scales_`` the value is above the center, or below. X is the data of the fit.
         """
         check_is_fitted(self, "cluster_centers_")
-        return cells_frame(*to_numpy_pair(self, X))
+        model, X = to_numpy_pair(self, X)
+        return frame_of_cells(model, flagged_cells(model, X))
 
     def markers_frame(
         self,

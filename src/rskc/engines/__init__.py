@@ -15,13 +15,12 @@ from scipy.sparse import issparse
 from rskc.engines.bounded import bounded_engine
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Assignment, Grouping, Remaining, Summed
+from rskc.engines.contract.results import Assignment, Partitions, Remaining, Summed
 from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame
 from rskc.engines.memory.engine import MemoryEngine, passes_info
 from rskc.engines.memory.sparse import SparseEngine
 from rskc.engines.memory.sparse_cells import has_nan, is_full
-from rskc.engines.memory.tables import MemoryTable
 from rskc.engines.sums import Sums
 
 __all__ = [
@@ -29,9 +28,8 @@ __all__ = [
     "Assignment",
     "Engine",
     "Frame",
-    "Grouping",
     "MemoryEngine",
-    "MemoryTable",
+    "Partitions",
     "Remaining",
     "SparseEngine",
     "Summed",

@@ -18,6 +18,7 @@ import numpy as np
 
 from rskc.engines.blocks.schedulers import DEVICE_MEMORY, memory_budget, scheduler_for
 from rskc.engines.blocks.tasks import Sides, TableRecipe
+from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment
 from rskc.engines.contract.tables import Table
 from rskc.engines.device.engine import DeviceEngine, passes_for
@@ -26,7 +27,6 @@ from rskc.engines.device.tables import DeviceTable
 from rskc.engines.frame import Frame
 from rskc.engines.groups import PartlyTrimmed, labels_of, with_labels
 from rskc.engines.memory.engine import MemoryEngine
-from rskc.engines.memory.ops import NumpyOps
 from rskc.utils.machine import free_memory
 
 # Bytes of the blocks into which an array in memory is cut.
@@ -149,7 +149,7 @@ class BlockEngine(OnDevice):
     """
 
     def __init__(
-        self, X: np.ndarray | None, ops: NumpyOps, device: str, missing: bool, frame: Frame
+        self, X: np.ndarray | None, ops: ArrayOps, device: str, missing: bool, frame: Frame
     ):
         super().__init__(device)
         self.X, self.masses = X, ops.masses
@@ -202,7 +202,7 @@ class DeviceRecipe(TableRecipe):
         with device_named(self.device).work():
             return super().sides_of(cells)
 
-    def table_of(self, cells: Any, ops: NumpyOps, sides: Sides | None = None) -> OnDevice:
+    def table_of(self, cells: Any, ops: ArrayOps, sides: Sides | None = None) -> OnDevice:
         """Return the table of cells, for arrays in memory."""
         with device_named(self.device).work():
             return OnDevice(self.device, super().table_of(cells, ops, sides))

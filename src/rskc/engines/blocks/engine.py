@@ -16,13 +16,12 @@ from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, select
 from rskc.engines.blocks.plans import Method, Node, same
 from rskc.engines.blocks.tables import BlocksTable
 from rskc.engines.contract.engine import OUTLYING_DISTANCE, Engine
+from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Farthest, Listed, Remaining
 from rskc.engines.frame import Frame, Place
 from rskc.engines.keeping import Latest
 from rskc.engines.memory.engine import MemoryEngine
-from rskc.engines.memory.ops import NumpyOps
 from rskc.engines.memory.tables import WORK_BYTES, table_of_coordinates
-from rskc.engines.sums import Sums
 from rskc.engines.tolerances import MASS_SLACK
 
 # Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
@@ -163,7 +162,7 @@ class BlocksEngine(Engine):
         """Return the engine in memory of some cases, or of all (None)."""
         options = {"frame": self.frame, "n_threads": self.n_threads, "missing": self.missing}
         rows = np.ascontiguousarray(self.rows(cases))
-        return tasks.engine_of(rows, NumpyOps(masses), **options)
+        return tasks.engine_of(rows, ArrayOps(masses), **options)
 
     def in_memory(self) -> MemoryEngine:
         """Return the engine in memory of all cases."""
@@ -294,13 +293,6 @@ class BlocksEngine(Engine):
     def shift(self, sums, before, after):
         made = partial(tasks.changes_of, K=sums.counts.shape[1])
         return self.changed(sums, self.blocks.ask(made, self.node, before.node, after.node))
-
-    def changed(self, sums: Sums, change: Any) -> np.ndarray:
-        """Add what totals and counts change by; return how many cases moved in each run."""
-        moved = sums.change(*change)
-        if self.masses is not None:
-            sums.drop_rounding()
-        return moved
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Listed
 from rskc.engines.frame import Place
 from rskc.engines.groups import PartlyTrimmed, labels_of
 from rskc.engines.memory.engine import MemoryEngine
-from rskc.engines.memory.ops import PASSES, NumpyOps
 from rskc.engines.memory.tables import MemoryTable
+from rskc.engines.passes import PASSES
 from rskc.engines.sums import Sums
 from rskc.exceptions import not_numpy
 
@@ -104,7 +105,7 @@ def products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 # ---- Engines
 
 
-def engine_of(X: np.ndarray, ops: NumpyOps, **options: Any) -> MemoryEngine:
+def engine_of(X: np.ndarray, ops: ArrayOps, **options: Any) -> MemoryEngine:
     """Return the engine of a block."""
     engine = MemoryEngine(X, masses=ops.masses, **options)
     engine.rows_bytes = ROWS_BYTES
@@ -206,7 +207,7 @@ class TableRecipe(NamedTuple):
         table = self.table_of_cells(cells, None)
         return Sides(table.norms(), table.scale if table.missing else None)
 
-    def table_of(self, cells: Any, ops: NumpyOps, sides: Sides | None = None) -> Any:
+    def table_of(self, cells: Any, ops: ArrayOps, sides: Sides | None = None) -> Any:
         """Return the table of cells, with what is kept beside them, if anything is."""
         table = self.table_of_cells(cells, ops.masses)
         if sides is not None:
@@ -225,7 +226,7 @@ def only_blocks(cells: tuple) -> tuple:
 
 
 def cut_off(
-    costs: np.ndarray, ties: np.ndarray, ops: NumpyOps, values: np.ndarray, slack: float
+    costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, values: np.ndarray, slack: float
 ) -> Any:
     """Return a mask of the costs (runs, n) above values (runs,), and of the first ties.
 
@@ -248,12 +249,12 @@ def cut_off(
     return PartlyTrimmed(mask, cut, left)
 
 
-def trim(labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, ops: NumpyOps, **bar: Any) -> Any:
+def trim(labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, **bar: Any) -> Any:
     """Return the labels, with -1 for what is cut off."""
     return ops.without(labels, cut_off(costs, ties, ops, **bar))
 
 
-def within(groups: Any, costs: np.ndarray, ops: NumpyOps) -> tuple:
+def within(groups: Any, costs: np.ndarray, ops: ArrayOps) -> tuple:
     """Sum the costs of kept cases, times their masses, as the only item of a tuple."""
     own = costs if ops.masses is None else ops.kept_masses(groups) * costs
     return (own.sum(axis=1, dtype=np.float64, where=labels_of(groups) >= 0),)

@@ -12,8 +12,8 @@ from rskc.engines.device import passes_array
 from rskc.engines.device.ops import DeviceOps, fetch, to_host
 from rskc.engines.frame import Place
 from rskc.engines.groups import labels_of, with_labels
-from rskc.engines.memory.ops import PASSES
 from rskc.engines.memory.tables import MemoryTable, to_blocks
+from rskc.engines.passes import PASSES
 from rskc.engines.passes_numpy import scale_centers
 from rskc.engines.sums import scaled_up
 
