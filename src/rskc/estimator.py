@@ -114,6 +114,11 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     n_threads : int or None, default=None
         Number of threads in memory; None for all that the machine, or OMP_NUM_THREADS, allows.
         A device, and the scheduler of Dask, have their own.
+    device : str or None, default=None
+        Where ``fit`` makes its passes over an array in memory or a Dask collection: "cuda",
+        "cuda:1", or "cpu" by torch. The data go there block by block, so that they may be larger
+        than its memory; what fits stays there. None: where the data are, as those of a tensor on a
+        GPU are. Predictions are made where *their* data are.
     verbose : int, default=0
         1: a line for each stage; 2: also one for each iteration.
 
@@ -271,6 +276,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         outlier_cutoff: float | None = None,
         random_state: Any = None,
         n_threads: int | None = None,
+        device: str | None = None,
         verbose: int = 0,
     ):
         self.n_clusters = n_clusters
@@ -290,6 +296,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self.outlier_cutoff = outlier_cutoff
         self.random_state = random_state
         self.n_threads = n_threads
+        self.device = device
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

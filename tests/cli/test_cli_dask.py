@@ -19,6 +19,8 @@ from rskc import load
 from rskc.cli import _blocks, _work
 from rskc.cli._results import Counts
 from rskc.files import TableError, _parquet, blocks, open_blocks, read_model, read_table
+from rskc.solver import search
+from skips import skip_without
 
 FILES = {"labels.csv", "features.csv", "markers.csv", "summary.json", "model.rskc", "report.html"}
 N = 240
@@ -261,6 +263,17 @@ def test_a_cluster_gives_the_same(here, cluster):
     # What a command used is given back.
     with distributed.Client(cluster) as client:
         assert not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+
+
+@pytest.mark.parametrize("table", ["whole.parquet", "big"])
+def test_a_device_gives_the_same(here, table, monkeypatch):
+    skip_without("torch", "array_api_compat")
+    for name, value in (("SAMPLE_CELLS", 1000), ("FEWEST_CASES", 100)):  # else blocks are small
+        monkeypatch.setattr(search, name, value)
+    run("fit", "whole.parquet", *QUICK, "--out", "known")
+    run("fit", table, *QUICK, "--device", "cpu", "--out", "found")
+    assert_same_results("found", "known")
+    assert "--device='tpu' must be" in refused("fit", table, *QUICK, "--device", "tpu")
 
 
 def test_memory_is_passed_on(here, monkeypatch):

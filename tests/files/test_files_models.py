@@ -91,6 +91,7 @@ ACCEPTED = {
     "max_iter": [100, np.int32(100)],
     "tol": [1e-4, 0, np.float32(1e-4), Fraction(1, 100)],
     "n_threads": [None, 1, np.int64(1)],
+    "device": [None],
     "verbose": [0, np.int64(0)],
     "random_state": [
         None,

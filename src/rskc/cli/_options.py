@@ -279,6 +279,7 @@ class Basics:
     n_threads: int | None = option(
         MODEL, None, "Threads; else all there are.", "NUMBER", "--threads"
     )
+    device: str | None = option(LARGE, None, "cuda, cuda:1 or cpu (by torch); fits there.", "NAME")
 
     def estimator(self, n_clusters: int, **settings: Any) -> Any:
         """Make an estimator with these settings and others; groups need the table."""

@@ -136,7 +136,7 @@ class Examined(NamedTuple):
 
 
 def examined(
-    engine: MemoryEngine,
+    engine: Any,
     groups: np.ndarray,
     labels: np.ndarray,
     centers: np.ndarray,
@@ -170,15 +170,20 @@ def taken_out(found: Examined, groups: np.ndarray, far: np.ndarray, K: int) -> t
     return -totals, -counts, taken.sum(axis=1)
 
 
-def little_seen(
-    engine: MemoryEngine, first: int, weights: np.ndarray, share: float, most: int
-) -> Listed:
+def little_seen(engine: Any, first: int, weights: np.ndarray, share: float, most: int) -> Listed:
     """Return how many cases have little observed weight, and the numbers of some."""
     count, cases = engine.little_seen(weights, share)
     return Listed(count, first + cases[:most])
 
 
 # ---- Tables
+
+
+class Sides(NamedTuple):
+    """What a table knows of each case besides its cells."""
+
+    norms: Any
+    scale: Any
 
 
 class TableRecipe(NamedTuple):
@@ -189,6 +194,7 @@ class TableRecipe(NamedTuple):
     dtype: np.dtype
     missing: bool
     n_threads: int
+    device: str | None = None  # of a recipe for tables on a device
 
     def table_of_cells(self, cells: tuple, masses: np.ndarray | None) -> MemoryTable:
         """Return the table of cells that are laid out."""
@@ -196,33 +202,27 @@ class TableRecipe(NamedTuple):
         blocks, rows = cells
         return MemoryTable(blocks, rows, self.weights, *facts)
 
+    def sides_of(self, cells: Any) -> Sides:
+        """Return what is kept beside the cells, so that it need not be computed in each pass."""
+        table = self.table_of_cells(cells, None)
+        return Sides(table.norms(), table.scale if table.missing else None)
+
+    def table_of(self, cells: Any, ops: ArrayOps, sides: Sides | None = None) -> Any:
+        """Return the table of cells, with what is kept beside them, if anything is."""
+        table = self.table_of_cells(cells, ops.masses)
+        if sides is not None:
+            table._norms, table._scale = sides
+        return table
+
+    @property
+    def in_memory(self) -> TableRecipe:
+        """How the table is made of cells that are in memory."""
+        return TableRecipe(*self)._replace(device=None)
+
 
 def only_blocks(cells: tuple) -> tuple:
     """Return cells that are laid out in blocks, without those row by row."""
     return cells[0], None
-
-
-class Sides(NamedTuple):
-    """What a table knows of each case besides its cells."""
-
-    norms: np.ndarray
-    scale: np.ndarray | None
-
-
-def sides_of(cells: tuple, recipe: TableRecipe) -> Sides:
-    """Return what is kept beside the cells, so that it need not be computed in each pass."""
-    table = recipe.table_of_cells(cells, None)
-    return Sides(table.norms(), table.scale if table.missing else None)
-
-
-def table_of(
-    cells: tuple, ops: ArrayOps, sides: Sides | None = None, *, recipe: TableRecipe
-) -> MemoryTable:
-    """Return the table of cells, with what is kept beside them, if anything is."""
-    table = recipe.table_of_cells(cells, ops.masses)
-    if sides is not None:
-        table._norms, table._scale = sides
-    return table
 
 
 def cut_off(
@@ -261,7 +261,7 @@ def within(groups: Any, costs: np.ndarray, ops: ArrayOps) -> tuple:
 
 
 def changes_of_moved(
-    engine: MemoryEngine,
+    engine: Any,
     before: np.ndarray,
     after: np.ndarray,
     K: int,
@@ -278,4 +278,4 @@ def changes_of_moved(
         return sums.totals, sums.counts, np.zeros(len(before), np.int64)
     before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
     cells = engine.part(moved).lay_out(columns, recipe.dtype)
-    return changes_of(recipe.table_of_cells(cells, None), before, after, K)
+    return changes_of(recipe.in_memory.table_of_cells(cells, None), before, after, K)

@@ -61,6 +61,13 @@ class CaseData:
             sums.drop_rounding()
         return moved
 
+    def changed(self, sums: Sums, change: Any) -> np.ndarray:
+        """Add what totals and counts change by; return how many cases moved in each run."""
+        moved = sums.change(*change)
+        if self.masses is not None:
+            sums.drop_rounding()
+        return moved
+
 
 class Table(CaseData):
     """The columns that carry weight, centered: what step (a), a trimmed K-means, works on.
