@@ -159,7 +159,7 @@ class OutlierDisplay:
                 self.lines_[flag] = line(limit, label=f"{flag} threshold {limit:.3g}", **look)
                 ends = np.append(ends, limit)
             low, high = 0.0, 1.2 * max(ends.max(initial=0), 1e-300)
-            scale: dict[str, Any] = {"value": "function", "functions": (np.cbrt, _cubed)}
+            scale: dict[str, Any] = {"value": "function", "functions": (np.cbrt, lambda x: x**3)}
             if is_log:
                 low, high, scale = ends.min(), ends.max(), {"value": "log"}
                 room = (high / low) ** 0.06
@@ -188,7 +188,3 @@ class OutlierDisplay:
         names = rows if self.names is None else np.asarray(self.names, object)[rows]
         labels = style.plain_names(names[chosen])
         self.texts_ = style.name_points(self.ax_, points[chosen], labels, points)
-
-
-def _cubed(values: Any) -> Any:
-    return values**3

@@ -83,9 +83,7 @@ def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[st
         _on_trust,
         _warned,
         _one_cluster,
-        _skewed,
-        _no_features,
-        _one_feature,
+        _on_features,
         _on_clusters,
         _trimming,
         _missing,
@@ -174,80 +172,75 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
 
 
-def _skewed(facts: dict[str, Any]) -> Pairs:
-    skewness, remedy = facts["data"]["skewness"], facts["names"]["Preparer()"]
-    if skewness is not None and skewness >= SKEWED and remedy:
+def _on_features(facts: dict[str, Any]) -> Pairs:
+    """Say that features are skewed, that none differs, or that one has most of the weight."""
+    data, result, names, p = (
+        facts["data"],
+        facts["result"],
+        facts["names"],
+        facts["result"]["n_units"],
+    )
+    if (data["skewness"] or 0) >= SKEWED and names["Preparer()"]:
         yield (
             "Skewed features",
             "Most features are skewed, as intensities and amounts are; if no value is negative, "
-            f"cluster their logarithms ({remedy}).",
+            f"cluster their logarithms ({names['Preparer()']}).",
         )
-
-
-def _no_features(facts: dict[str, Any]) -> Pairs:
-    if facts["result"]["n_clusters"] > 1 and facts["result"]["n_different"] == 0:
+    if result["n_clusters"] > 1 and result["n_different"] == 0:
         yield (
             "No feature differs",
             "By the test no feature differs between the clusters: they may be chance; do not rely "
-            f"on them, and see {facts['names']['Stability']}.",
+            f"on them, and see {names['Stability']}.",
         )
+    bound, top, spreads = result["l1_bound"], result["top_feature"], data["spreads"]
+    if bound is None or p == 1 or result["top_share"] < (NEARLY_ALL if p < 3 else MOST_WEIGHT):
+        return
+    is_asked_for = bound <= 1 + 1e-9 and not result["automatic"]
+    if is_asked_for or ON_UNITS & set(facts["warning_kinds"]):  # which say so already
+        return
+    remedy = "leave it out to see whether there are others."
+    if "drop" in names:
+        option = names.with_value("drop", shlex.quote(top))
+        remedy = f"to see whether there are others, leave it out by {option}"
+    if spreads and spreads["largest"] == top and spreads["ratio"] >= WIDE and names[STANDARDIZE]:
+        remedy = f"if its units differ, try {names[STANDARDIZE]}"
+    yield (
+        "One feature decides",
+        f"{cleaned(top, 24)} has {percent(result['top_share'])} of the squared weight: the "
+        f"clusters are those of this feature; {remedy}",
+    )
 
 
 def _bound(facts: dict[str, Any]) -> Pairs:
-    bound, p, names = facts["result"]["l1_bound"], facts["result"]["n_units"], facts["names"]
-    if bound is None or p == 1 or facts["result"]["n_clusters"] == 1:
+    result, names = facts["result"], facts["names"]
+    bound, p, auto = result["l1_bound"], result["n_units"], names.with_value("l1_bound", "auto")
+    if bound is None or p == 1 or result["n_clusters"] == 1:
         return
     if bound >= p**0.5 * (1 - 1e-9):
         yield (
             "No sparsity",
             f"The L1 bound is at its upper limit, {number(p**0.5)}, so it leaves no feature out; "
-            f"lower {names['l1_bound']}, or leave it to the data "
-            f"({names.with_value('l1_bound', 'auto')}).",
+            f"lower {names['l1_bound']}, or leave it to the data ({auto}).",
         )
-    elif facts["result"]["n_different"] == p > facts["result"]["n_enough"]:
-        few = facts["result"]["n_enough"]
+    elif result["n_different"] == p > result["n_enough"]:
+        few = result["n_enough"]
         yield (
             "Every feature differs",
             f"All {p:,} differ between the clusters, and {few:,} are enough to separate them; for "
             f"a short list try {names.with_value('n_features', few)}.",
         )
-    elif facts["result"]["n_selected"] == p and facts["result"]["n_different"] is None:
+    elif result["n_selected"] == p and result["n_different"] is None:
         yield (
             "Every feature has weight",
             f"An L1 bound of {number(bound)} leaves no feature out, though weights may be small; "
-            f"leave it to the data ({names.with_value('l1_bound', 'auto')}), or use "
-            f"{names['n_features']}.",
+            f"leave it to the data ({auto}), or use {names['n_features']}.",
         )
-    elif bound <= 1 + 1e-9 and not facts["result"]["automatic"]:
+    elif bound <= 1 + 1e-9 and not result["automatic"]:
         yield (
             "A single feature",
             "The L1 bound is at its lower limit, 1, which allows for one feature only; raise "
-            f"{names['l1_bound']}, or leave it to the data "
-            f"({names.with_value('l1_bound', 'auto')}).",
+            f"{names['l1_bound']}, or leave it to the data ({auto}).",
         )
-
-
-def _one_feature(facts: dict[str, Any]) -> Pairs:
-    result, p = facts["result"], facts["result"]["n_units"]
-    bound = result["l1_bound"]
-    if bound is None or p == 1 or result["top_share"] < (NEARLY_ALL if p < 3 else MOST_WEIGHT):
-        return
-    if bound <= 1 + 1e-9 and not result["automatic"]:  # it was asked for
-        return
-    if ON_UNITS & set(facts["warning_kinds"]):  # which say so already
-        return
-    spreads, remedy = facts["data"]["spreads"], "leave it out to see whether there are others."
-    if "drop" in facts["names"]:
-        option = facts["names"].with_value("drop", shlex.quote(result["top_feature"]))
-        remedy = f"to see whether there are others, leave it out by {option}"
-    is_wide = spreads and spreads["largest"] == result["top_feature"] and spreads["ratio"] >= WIDE
-    if is_wide and facts["names"][STANDARDIZE]:
-        remedy = f"if its units differ, try {facts['names'][STANDARDIZE]}"
-    yield (
-        "One feature decides",
-        f"{cleaned(result['top_feature'], 24)} has {percent(result['top_share'])} of the squared "
-        f"weight: the clusters are those of this feature; {remedy}",
-    )
 
 
 def _on_clusters(facts: dict[str, Any]) -> Pairs:
