@@ -10,7 +10,7 @@ import numpy as np
 from rskc.files._others import are_dates, observed, sort_others
 from rskc.files._source import Layout, Source, TableError, polars, shown
 from rskc.files._text import numbers
-from rskc.files._written import HowWritten, Written, written_numbers
+from rskc.files._written import HowWritten, Written, strays_among_written, written_numbers
 from rskc.utils.wording import quoted
 
 MOST_STRAYS = 12  # words in a message
@@ -85,6 +85,12 @@ def find_numbers(layout: Layout, source: Source, columns: list[int], wanted: Any
     others = [j for j in columns if not source.frame[str(j)].dtype.is_numeric()]
     kinds = {j: kind for j in others if (kind := kind_of(layout, source, j)) != "numbers"}
     found = sort_others(layout, source, kinds, forced, wanted)
+    if wanted.text_columns != "drop":
+        for j in (j for j in found.left_out if kinds[j] == "text"):
+            cells = observed(source.frame[str(j)], layout.missing_numbers)
+            stray = strays_among_written(cells, layout.decimal, source.separator)
+            if stray is not None:
+                raise _not_numbers(layout, source, j, stray)
     refused = {j: kinds[j] for j in found.left_out}
     if refused and wanted.text_columns == "refuse":
         raise _refusal(layout, source, refused)
@@ -151,22 +157,28 @@ def _column(layout: Layout, source: Source, j: int) -> Cells:
     if str(series.dtype) != "String":
         return Cells(series.cast(pl.Float64), None)
     cells = _parsed(layout, source, series)
-    if not cells.bad.any():
-        return cells
-    row = int(cells.bad.arg_max())
+    if cells.bad.any():
+        raise _not_numbers(layout, source, j, cells.bad)
+    return cells
+
+
+def _not_numbers(layout: Layout, source: Source, j: int, bad: Any) -> TableError:
+    """Return the error on the cells of a column of numbers that are none."""
+    series = source.frame[str(j)]
+    row = int(bad.arg_max())
     cell = series[row]
     remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
     if _is_comma(layout, source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","} to read them'
-    strays = list(dict.fromkeys(series.filter(cells.bad).to_list()))
+    strays = list(dict.fromkeys(series.filter(bad).to_list()))
     if len(strays) == 1:
         template = f"{{cell}} is not a number; {remedy}"
-        raise cell_error(layout, source, [row], j, template, cell=shown(cell))
+        return cell_error(layout, source, [row], j, template, cell=shown(cell))
     remedy = remedy.replace("correct it, or name it", "correct these cells, or name them")
     remedy = remedy.replace("it stands for a missing cell", "they stand for missing cells")
     template = f"{{n}} cells are not numbers, the first is {{cell}}: {{words}}; {remedy}"
-    n, words = int(cells.bad.sum()), quoted(strays, MOST_STRAYS, 40)
-    raise cell_error(layout, source, [row], j, template, n=n, cell=shown(cell), words=words)
+    n, words = int(bad.sum()), quoted(strays, MOST_STRAYS, 40)
+    return cell_error(layout, source, [row], j, template, n=n, cell=shown(cell), words=words)
 
 
 def _matrix(frame: Any) -> np.ndarray:
