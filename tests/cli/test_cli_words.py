@@ -269,6 +269,20 @@ def test_decimal_commas_are_announced_and_repeated(put):
     assert out.startswith("case,cluster")
 
 
+def test_a_table_from_a_pipe_is_called_so_again(put):
+    text = frame().to_csv(index=False)
+    told = flat(run(*("fit", "-", *FIT[2:]), "--no-report", pipe=text).output)
+    assert "rskc explore - --out standard-input-rskc" in told
+
+
+def test_predict_names_columns_that_the_model_does_not_know(put):
+    put(frame())
+    run(*FIT, "--no-report")
+    put(frame(e=1.5, f=2.5))
+    told = flat(run("predict", "t-rskc", "t.csv", "--out", "out.csv").output)
+    assert "Not used, since the model does not know them: 'e', 'f'." in told
+
+
 def test_predict_says_that_no_case_is_an_outlier(put):
     put(frame())
     run(*FIT, "--no-report")

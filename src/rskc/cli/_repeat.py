@@ -9,6 +9,7 @@ from typing import Any
 
 from rskc.cli._options import SEPARATORS, Reading
 from rskc.cli._tables import SCALES, Data
+from rskc.cli._values import table_word
 
 # Arguments of read_table that are lists, and the options that are repeated for them.
 REPEATED = {"drop": "--drop", "use_columns": "--use-column", "categorical": "--categorical"}
@@ -42,7 +43,7 @@ def fit_command(data: Data, model: Any) -> str:
 
 def _on_table(command: str, data: Data) -> list[str]:
     """Return a command with the table, how it is read and standardized, and its groups."""
-    words = ["rskc", command, str(data.table.path), *_reading_options(data.reading)]
+    words = ["rskc", command, table_word(data.table.path), *_reading_options(data.reading)]
     words += _preparing_options(data.preparer)
     if data.groups_file is not None:
         words += ["--groups", str(data.groups_file)]

@@ -240,7 +240,9 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
             "fit anew."
         )
     unused = [name for name in [*table.dropped, *frame.columns] if name not in known_names]
-    notes = [f"Not used, since the model does not know it: {quoted(unused, 6)}."] if unused else []
+    them = "it" if len(unused) == 1 else "them"
+    note = f"Not used, since the model does not know {them}: {quoted(unused, 6)}."
+    notes = [note] if unused else []
     if list(frame.columns) == known:
         return frame, notes
     if is_sparse(frame) and not known_names <= set(frame.columns):
