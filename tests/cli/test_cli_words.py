@@ -283,6 +283,18 @@ def test_predict_names_columns_that_the_model_does_not_know(put):
     assert "Not used, since the model does not know them: 'e', 'f'." in told
 
 
+def test_predict_names_the_categories_that_are_missing(put):
+    kind = np.where(GROUP, "x", "y")
+    put(frame(kind=kind, noise=np.where(rng.random(N) < 0.5, "u", "v")))
+    run(*FIT, "--no-report")
+    put(frame(kind=kind))
+    run("predict", "t-rskc", "t.csv", "--out", "out.csv")  # noise has no weight
+    put(frame())
+    told = refused("predict", "t-rskc", "t.csv", "--out", "out2.csv")
+    assert "lacks 1 of the" in told
+    assert "'kind'; add it, or fit anew" in told
+
+
 def test_predict_says_that_no_case_is_an_outlier(put):
     put(frame())
     run(*FIT, "--no-report")

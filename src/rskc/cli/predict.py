@@ -168,13 +168,10 @@ def _predict_blocks(
 
 
 def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading) -> Any:
-    """Read a table as that of the fit; it need not have ids or labels because that had.
-
-    Nor categories that have no weight.
-    """
+    """Read a table as that of the fit; it need not have ids or labels because that had."""
     from rskc.files import TableError
 
-    extra, categories = saved.extra, _categories(saved.model)
+    extra = saved.extra
     free: dict[str, Any] = {
         "id_column": None,
         "label_column": None,
@@ -182,35 +179,34 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
         "label_row": None,
         "drop": [],
         "text_columns": "drop",
-        "categorical": list(categories),
+        "categorical": _categories(saved.model),
         "use_columns": "all",  # the model knows which
     }
     arguments = rereading.arguments({**extra.get("reading", {}), **free})
     ids = extra.get("id_column") or None
     if arguments["id_column"] is None:
         arguments["id_column"] = ids
-    without = {
-        "id_column": None if ids == arguments["id_column"] else arguments["id_column"],
-        "categorical": [name for name, weight in categories.items() if weight > 0],
-    }
     while True:
         try:
             return read(path, **arguments)
         except TableError as error:
-            name = error.parameter
-            if name not in without or arguments[name] == without[name]:
+            categories = arguments["categorical"]
+            # What the table lacks is refused later, if it has weight.
+            present = [name for name in categories if repr(name) != error.values.get("name")]
+            if error.parameter == "categorical" and present != categories:
+                arguments["categorical"] = present
+            elif error.parameter == "id_column" and arguments["id_column"] == ids:
+                arguments["id_column"] = None
+            else:
                 raise
-            arguments[name] = without[name]
 
 
-def _categories(model: Any) -> dict[str, float]:
-    """Return the columns of a model that hold categories, and their weights."""
+def _categories(model: Any) -> list[str]:
+    """Return the columns of a model that hold categories."""
     if not hasattr(model, "encoder_"):
-        return {}
-    names = zip(
-        model.feature_names_in_, model.feature_weights_, model.encoder_.columns_, strict=True
-    )
-    return {str(name): float(weight) for name, weight, code in names if code.categories}
+        return []
+    names = zip(model.feature_names_in_, model.encoder_.columns_, strict=True)
+    return [str(name) for name, code in names if code.categories]
 
 
 def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
