@@ -12,7 +12,7 @@ from rskc import SmallClusterWarning
 from rskc.exceptions import FitWarning, ParameterError
 from rskc.inputs.validation import check_bound, check_choice, check_integer, check_real
 from rskc.model.warnings import KINDS, fit_warning
-from rskc.utils.wording import cleaned, count, listed, quoted, sentence_list, shortened
+from rskc.utils.wording import cleaned, count, listed, quoted, sentence_list, short_repr, shortened
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,7 @@ from rskc.utils.wording import cleaned, count, listed, quoted, sentence_list, sh
         (quoted(["a b", "it's"], 1), "'a b' and 1 more"),
         (shortened("abcdef", 5), "ab..."),
         (shortened("abcde", 5), "abcde"),
+        (short_repr(list(range(100)))[-8:], "5, 16..."),
         (cleaned("a\x1b[31m\n b\u202ec"), "a [31m b c"),
         (cleaned("abcdefghij", 5), "ab…ij"),
     ],

@@ -250,7 +250,9 @@ def _encoded(estimator: Any, encoder: Any, X: Any, reset: bool, dtype: Any) -> n
 
 
 def _check_columns(X: Any) -> None:
-    """Refuse the columns of a data frame that hold no numbers, by their names."""
+    """Refuse dates in an array, and the columns of a data frame that hold no numbers."""
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):  # NumPy makes numbers of them
+        raise ValueError("X holds dates; make numbers of them first.")
     if getattr(X, "columns", None) is None or getattr(X, "dtypes", None) is None:
         return
     flags = [str(dtype).lower().startswith("bool") for dtype in X.dtypes]  # 0 and 1
