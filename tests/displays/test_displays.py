@@ -676,19 +676,18 @@ def test_order_of_cases_does_not_matter_for_one_feature():
 @pytest.mark.parametrize("name", ["$x_1^2$", "a_b", r"\alpha", "50% & #1 {~}", "$5", r"\$", "_x"])
 def test_names_are_shown_to_the_letter(name):
     ax = plt.subplots()[1]
-    text = ax.text(0, 0, style.plain(name))
+    text = ax.text(0, 0, *style.plain_names([name]))
     shown, is_math = text._preprocess_math(text.get_text())
     assert (shown, is_math) == (name, False)
 
 
 def test_long_names_lose_their_middle():
-    short = style.plain("a very long name of a gene, probe 17", 20)
+    (short,) = style.plain_names(["a very long name of a gene, probe 17"], 20)
     assert len(short) == 20
     assert short.startswith("a very")
     assert short.endswith("probe 17")
     assert "…" in short
-    assert style.plain("two\nlines") == "two lines"
-    assert style.plain(("a", 1)) == "('a', 1)"
+    assert style.plain_names(["two\nlines", ("a", 1)]) == ["two lines", "('a', 1)"]
 
 
 def test_odd_names_can_be_drawn_everywhere():

@@ -77,13 +77,11 @@ class CellsDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the cells in ``ax``, or in a new figure."""
-        from matplotlib.colors import to_rgba_array
-
         self.ax_, self.figure_ = style.open_axes(ax, 7, 4.5)
         places, ends = rows_by_cluster(self.labels)
-        colors = to_rgba_array([PALETTE[0], PALETTE[5]])[(self.scales > 0).astype(int)]
-        colors[:, 3] = np.clip(np.abs(self.scales) / FAR, 0.3, 1.0)
-        look = {"marker": "s", "s": 6, "linewidths": 0, "c": colors}
+        colors = np.where(self.scales > 0, PALETTE[5], PALETTE[0])
+        strengths = np.clip(np.abs(self.scales) / FAR, 0.3, 1.0)
+        look = {"marker": "s", "s": 6, "linewidths": 0, "c": colors, "alpha": strengths}
         self.marks_ = self.ax_.scatter(self.features, places[self.cases], **look)
         for end in ends[:-1]:
             self.ax_.axhline(end - 0.5, color=GRAY, linewidth=0.6)

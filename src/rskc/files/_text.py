@@ -158,7 +158,7 @@ def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
     if frame.height == 0:
         raise layout.error(NO_DATA)
     return Source(
-        frame, names, lambda row: _line_of(text, row), parse=True, separator=text.separator
+        layout, frame, names, lambda row: _line_of(text, row), parse=True, separator=text.separator
     )
 
 

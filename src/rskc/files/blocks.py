@@ -19,15 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.files._formats import damage_named, damaged, of_arrow, of_matrix
-from rskc.files._others import observed
+from rskc.files._formats import damage_named, of_frame, of_matrix
+from rskc.files._numbers import observed
 from rskc.files._parquet import ROWS_AT_A_TIME, STREAMED, parquet, reader, release_memory
-from rskc.files._roles import Roles, SetAside, Wanted, find_roles
+from rskc.files._roles import Roles, SetAside, find_roles
 from rskc.files._source import Layout, Source, TableError, polars, shown
-from rskc.files.tables import MISSING_VALUES, PARQUET, as_number, is_pattern, similar
+from rskc.files.tables import PARQUET, as_number, is_pattern, similar
 from rskc.inputs.categories import MOST_IN_BLOCKS
 from rskc.inputs.columns import MOST_CLASSES, are_classes
-from rskc.inputs.validation import check_choice
 from rskc.utils.wording import count
 
 __all__ = ["BlockTable", "Piece", "open_blocks"]
@@ -197,23 +196,19 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
     ImportError
         If a package is not installed.
     """
-    layout = _layout(Path(path), how)
-    choices = ("refuse", "drop", "categories")
-    check_choice("text_columns", how.get("text_columns", "refuse"), choices)
-    if how.get("categorical") and layout.path.suffix == ".npy":
+    layout = Layout.of(path, **how)
+    is_matrix = layout.path.suffix == ".npy"
+    if layout.categorical and is_matrix:
         raise layout.error("numbers of an .npy cannot be categories in blocks; use {read_table}")
-    if how.get("features_in_rows") is True:
+    if layout.features_in_rows is True:
         raise layout.error(
             "features in rows cannot be read in blocks, of which each needs them all"
         )
-    pieces, source = (_open_npy if layout.path.suffix == ".npy" else _open_parquet)(layout)
-    asked = {"ids": "id_column", "labels": "label_column", "drop": "drop", "use": "use_columns"}
-    asked |= {"text_columns": "text_columns", "weights": "weight_column"}
-    given = {parameter: how[name] for parameter, name in asked.items() if name in how}
-    wanted = Wanted(**given, categorical=how.get("categorical") or ())
-    roles, names = find_roles(layout, source, wanted), source.names
-    categories, left_out = _categories_of(layout, pieces, roles, names, wanted)
+    pieces, source = (_open_npy if is_matrix else _open_parquet)(layout)
+    roles, names = find_roles(source), source.names
+    categories, left_out = _categories_of(source, pieces, roles)
     features = {names[j] for j in roles.features} | set(categories)
+    dropped = {name: why for name, why in roles.dropped.items() if name not in features}
     return BlockTable(
         path=layout.path,
         pieces=pieces,
@@ -221,33 +216,33 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
         dtype=roles.matrix.dtype,
         id_column=None if roles.ids is None else names[roles.ids],
         label_column=None if roles.labels is None else names[roles.labels],
-        dropped={name: why for name, why in roles.dropped.items() if name not in features}
-        | left_out,
+        dropped=dropped | left_out,
         set_aside=roles.set_aside,
-        weight_column=how.get("weight_column"),
+        weight_column=layout.weight_column,
         categories=categories,
         missing_values=layout.missing_values,
     )
 
 
 def _categories_of(
-    layout: Layout, pieces: list[Piece], roles: Roles, names: list[str], wanted: Wanted
+    source: Source, pieces: list[Piece], roles: Roles
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Return the columns of categories and their values, and the text that is left out, and why.
 
     The first rows show which columns hold text; all rows are read for how many values.
     """
-    text = [names[j] for j in roles.categories]
-    if wanted.text_columns == "categories":
+    layout = source.layout
+    text = [source.names[j] for j in roles.categories]
+    if layout.text_columns == "categories":
         text += [name for name, why in roles.dropped.items() if why.startswith(TEXT)]
-    found = {name: _Values(name in wanted.categorical) for name in text}
+    found = {name: _Values(name in layout.categorical) for name in text}
     for path in dict.fromkeys(piece.path for piece in pieces if text):
         with parquet().ParquetFile(path, read_dictionary=text, **STREAMED) as file:
             for batch in file.iter_batches(ROWS_AT_A_TIME, columns=text):
                 for name, values in found.items():
                     values.add(*_coded(batch[name], layout.missing_values))
     release_memory()
-    for name in wanted.categorical:
+    for name in layout.categorical:
         if found[name].are_many:
             raise layout.error(
                 "column {name} has more than {most:,} categories; leave it out by {drop}",
@@ -296,13 +291,6 @@ def _coded(column: Any, missing_values: tuple[str, ...]) -> tuple[np.ndarray, li
     return numbers[column.indices.fill_null(len(texts)).to_numpy()], list(places)
 
 
-def _layout(path: Path, how: Mapping[str, Any]) -> Layout:
-    as_text = [how[name] for name in ("id_column", "label_column") if how.get(name) is not None]
-    markers = tuple(dict.fromkeys(["", *how.get("missing_values", MISSING_VALUES)]))
-    ids = how.get("id_column")
-    return Layout(path, markers, ".", None, "utf-8", True, None, ids, tuple(as_text))
-
-
 # ---- Parquet
 
 
@@ -339,18 +327,15 @@ def _natural(name: str) -> list[Any]:
 
 
 def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
-    files = _files(layout)
-    metadata = parquet().read_metadata
     pieces: list[Piece] = []
-    names: list[str] | None = None
+    files, names = _files(layout), list[str]()
     for file in files:
-        try:
-            found = metadata(file)
-        except (OSError, ValueError) as error:
-            raise damaged(replace(layout, path=Path(file)), error) from error
-        own = found.schema.to_arrow_schema().names
-        if names is not None and set(own) != set(names):
-            lost = sorted(set(names) ^ set(own))[0]
+        with damage_named(replace(layout, path=Path(file))):
+            found = parquet().read_metadata(file)
+            columns = found.schema.to_arrow_schema().names
+        names = names or columns
+        if set(columns) != set(names):
+            lost = sorted(set(names) ^ set(columns))[0]
             has, lacks = (files[0], file) if lost in names else (file, files[0])
             raise layout.error(
                 "the files have different columns: {name} is in {has} and not in {lacks}",
@@ -358,22 +343,18 @@ def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
                 has=shown(Path(has).name),
                 lacks=shown(Path(lacks).name),
             )
-        names = names or own
         pieces += _groups(file, found, pieces[-1].first + pieces[-1].n_cases if pieces else 0)
     if not pieces:
         raise layout.error("there is no row with data")
-    return pieces, _head(replace(layout, path=Path(pieces[0].path)), pieces[0])
-
-
-def _head(layout: Layout, piece: Piece) -> Source:
-    """Read the first rows; polars would read the first row group for them."""
-    try:
-        with parquet().ParquetFile(piece.path, **STREAMED) as file:
-            head = of_arrow([next(file.iter_batches(HEAD, use_threads=False))])
-    except (OSError, ValueError) as error:
-        raise damaged(layout, error) from error
+    # The first rows only; polars would read the first row group for them.
+    with (
+        damage_named(replace(layout, path=Path(pieces[0].path))),
+        parquet().ParquetFile(pieces[0].path, **STREAMED) as opened,
+    ):
+        batch = next(opened.iter_batches(HEAD, use_threads=False))
+        head = of_frame(layout, polars().from_arrow([batch]))
     release_memory()
-    return head
+    return pieces, head
 
 
 def _groups(file: str, found: Any, first: int) -> list[Piece]:

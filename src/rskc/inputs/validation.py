@@ -113,6 +113,29 @@ def check_n_threads(n_threads: Any) -> int:
     return usable_threads(n_threads)
 
 
+def check_device(device: Any, X: Any) -> str:
+    """Return the name of the device on which passes over X are made block by block."""
+    if not isinstance(X, np.ndarray) and not is_dask(X):
+        kind = type(X).__name__
+        raise ParameterError(
+            "device", device, f"is for arrays in memory and Dask collections; X is a {kind}."
+        )
+    missing = [name for name in ("torch", "array_api_compat", "dask") if find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"device={device!r} needs {' and '.join(missing)}: pip install 'rskc[gpu,dask]'."
+        )
+    import torch
+
+    try:
+        kind = torch.device(str(device)).type if isinstance(device, str) else ""
+    except RuntimeError:
+        kind = ""
+    if kind not in ("cpu", "cuda"):
+        raise ParameterError("device", device, 'must be "cuda", "cuda:1", "cpu" or {None}.')
+    return str(device)
+
+
 def check_centers(init: Any, K: int, p: int) -> np.ndarray:
     """Return starting centers (K, p)."""
     try:

@@ -15,10 +15,10 @@ from rskc.inputs.arrays import is_dask, to_numpy
 from rskc.inputs.columns import differing_spreads
 from rskc.inputs.frames import NUMBERS
 from rskc.inputs.medians import MAD_FACTOR, column_medians
-from rskc.model import outliers
-from rskc.model.automatic import Found
+from rskc.model.automatic import FitResult
 from rskc.model.cells import MANY_CELLS
 from rskc.model.fitted import feature_names, number_names
+from rskc.model.outliers import find_clump
 from rskc.solver import Solution
 from rskc.solver.feature_groups import count_active
 from rskc.solver.finish import RIVAL_CASES
@@ -151,7 +151,7 @@ def _on_units(model: Any, rows: np.ndarray) -> Iterator[FitWarning]:
 
 
 def warnings_of(
-    model: Any, engine: Engine, made: Found, out: Any, case_names: np.ndarray | None
+    model: Any, engine: Engine, made: FitResult, out: Any, case_names: np.ndarray | None
 ) -> Iterator[FitWarning]:
     """Yield the warnings of a solution; ``out`` is the mask (n,) of cases that are outlying."""
     solution, problem = made.solution, made.problem
@@ -178,7 +178,7 @@ def warnings_of(
     if (own := solution.exposed) is not None:
         cases = names(own.cases, members(own))
         yield fit_warning("exposed cluster", size=own.size, cases=cases, n_trim=problem.n_trim)
-    clump = outliers.find_clump(engine, solution, _candidates(engine, solution, out))
+    clump = find_clump(engine, solution, _candidates(engine, solution, out))
     if clump.size > clump.n_nearby:
         yield fit_warning("clump", size=clump.size, cases=names(clump.cases, len(clump.cases)))
     if engine.n_missing:
@@ -193,7 +193,7 @@ def _candidates(engine: Engine, solution: Solution, out: Any) -> np.ndarray:
     return arrays.first_members(groups, -1, MOST_CANDIDATES)
 
 
-def _on_wishes(model: Any, engine: Engine, made: Found) -> Iterator[FitWarning]:
+def _on_wishes(model: Any, engine: Engine, made: FitResult) -> Iterator[FitWarning]:
     """Warn of parameters that the solution does not keep to."""
     solution, problem, features, _ = made
     groups, asked = problem.feature_groups, model.l1_bound

@@ -9,13 +9,13 @@ import numpy as np
 from rskc.report._facts import Facts
 from rskc.report._searches import sections_of
 from rskc.selection.findings import p_value
-from rskc.selection.firmness import (
+from rskc.selection.stability import (
+    Stability,
     is_about,
     stability_among,
     stability_for,
     stability_of_cases,
 )
-from rskc.selection.stability import Stability
 from rskc.utils.wording import count, listed, number, percent
 
 STABLE_CASE = 0.9  # share of the half-samples that give a case the same cluster

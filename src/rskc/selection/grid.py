@@ -9,21 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from rskc.exceptions import ParameterError
 from rskc.inputs.case_weights import mean_by_weight
-from rskc.inputs.labels import adjusted_rand_index
 from rskc.inputs.validation import is_integer
 from rskc.metrics import revised_silhouette
 from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import with_few_starts
-from rskc.selection.halves import best_match
-from rskc.selection.runner import Key, Runner, rng_of, seed_of
+from rskc.selection.halves import HalfSamples, split_in_halves
+from rskc.selection.runner import Key, Runner, seed_of
 from rskc.selection.search import configured
 from rskc.selection.subsample import Sample
 from rskc.solver import Warm
@@ -45,7 +44,10 @@ def fit_paths(
     """Fit with all settings, and return for each path what ``described`` says of its models."""
     work = partial(_fit_path, sample, paths, estimator, runner.seed, described)
     results = runner.run(name, work, [(i,) for i in range(len(paths))], more)
-    return [_unstacked(result, len(path)) for result, path in zip(results, paths, strict=True)]
+    return [
+        [{name: values[j] for name, values in result.items()} for j in range(len(path))]
+        for result, path in zip(results, paths, strict=True)
+    ]
 
 
 def _fit_path(
@@ -124,66 +126,43 @@ def _silhouette(model: Any, sample: Sample) -> float:
 # ---- Half-samples
 
 
-class HalfSamples(NamedTuple):
-    """Fits of one setting to halves of the cases."""
-
-    labels: np.ndarray  # (halves, n) clusters of all cases, two halves a split
-    selected: np.ndarray  # (halves, p) whether features have weight
-    weights: np.ndarray | None = None  # (n,) of the cases
-
-    def agreement(self, outliers: np.ndarray) -> float:
-        """Return the mean adjusted Rand index of the halves of a split, without outliers."""
-        clean, halves = ~outliers, self.labels[:, ~outliers]
-        weights = None if self.weights is None else self.weights[clean]
-        pairs = zip(halves[::2], halves[1::2], strict=True)
-        return float(np.mean([adjusted_rand_index(a, b, weights) for a, b in pairs]))
-
-    def times_agreed(self, labels: np.ndarray, K: int) -> np.ndarray:
-        """Return for each case (n,) how many halves give it the cluster that it has."""
-        matched = [best_match(labels, half, K, self.weights)[half] for half in self.labels]
-        return (np.array(matched) == labels).sum(axis=0)
-
-
 def fit_half_paths(
     paths: Sequence[Path], sample: Sample, estimator: Any, n_splits: int, runner: Runner
 ) -> list[list[HalfSamples]]:
     """Fit with all settings to the halves of the cases, split in the same way for all."""
-    if not n_splits:
-        n, p = sample.shape
-        nothing = HalfSamples(np.empty((0, n), int), np.empty((0, p), bool))
-        return [[nothing] * len(path) for path in paths]
     keys = [(i, split) for i in range(len(paths)) for split in range(n_splits)]
     work = partial(_fit_halves, sample, paths, estimator, runner.seed)
-    results = iter(runner.run("Halves of the settings", work, keys))
-    found = []
-    for path in paths:
-        splits = [_unstacked(next(results), len(path)) for _ in range(n_splits)]
-        joined = [
-            {name: np.concatenate([split[j][name] for split in splits]) for name in splits[0][j]}
-            for j in range(len(path))
-        ]
-        found.append([HalfSamples(**half, weights=sample.masses) for half in joined])
-    return found
+    results = runner.run("Halves of the settings", work, keys) if keys else []
+    (n, p), fits = sample.shape, []
+    for i, path in enumerate(paths):
+        splits = results[i * n_splits : (i + 1) * n_splits]
+        nothing = {
+            "labels": np.zeros((len(path), 0, n), np.int32),
+            "selected": np.zeros((len(path), 0, p), bool),
+        }
+        labels, selected = (
+            np.concatenate([nothing[name], *(split[name] for split in splits)], axis=1)
+            for name in nothing
+        )
+        fits.append(
+            [HalfSamples(*halves, sample.masses) for halves in zip(labels, selected, strict=True)]
+        )
+    return fits
 
 
 def _fit_halves(
     sample: Sample, paths: Sequence[Path], estimator: Any, seed: int, key: Key
 ) -> Result:
     """Fit along a path to two halves of the cases; return clusters of all, and the features."""
-    (i, split), X = key, sample.X
-    order = rng_of(seed, split).permutation(X.shape[0])
-    halves = []
-    for number, cases in enumerate(np.array_split(order, 2)):
+    (i, split), (n, p) = key, sample.shape
+    labels, selected = [], []
+    for number, half in enumerate(split_in_halves(np.arange(n), seed, split)):
+        few = with_few_starts(configured(estimator, 0))
         try:
-            half, few = sample.take(np.sort(cases)), with_few_starts(configured(estimator, 0))
-            models = models_along(paths[i], half, few, seed_of(seed, i, split, number))
-            halves.append([(model.predict(X), model.feature_weights_ > 0) for model in models])
-        except ParameterError:  # fewer distinct cases than clusters: nothing comes back
-            nothing = np.zeros(X.shape[0], np.int32), np.zeros(X.shape[1], bool)
-            halves.append([nothing] * len(paths[i]))
-    labels, selected = (np.array([[one[k] for one in half] for half in halves]) for k in (0, 1))
-    return {"labels": labels.swapaxes(0, 1), "selected": selected.swapaxes(0, 1)}
-
-
-def _unstacked(result: Result, n: int) -> list[Result]:
-    return [{name: values[j] for name, values in result.items()} for j in range(n)]
+            models = models_along(paths[i], sample.take(half), few, seed_of(seed, *key, number))
+            labels.append(np.array([model.predict(sample.X) for model in models]))
+            selected.append(np.array([model.feature_weights_ > 0 for model in models]))
+        except ParameterError:  # fewer distinct cases than clusters: no cluster is found again
+            labels.append(np.zeros((len(paths[i]), n), np.int32))
+            selected.append(np.zeros((len(paths[i]), p), bool))
+    return {"labels": np.stack(labels, axis=1), "selected": np.stack(selected, axis=1)}

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import clone
 
 import rskc.model.fitting as fitting
-from rskc.engines import Engine
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
 from rskc.inputs.validation import check_integer, check_real, is_integer
@@ -19,41 +18,29 @@ from rskc.solver import Solution, Warm, solve_near, solve_path
 
 # The least bound of a path: two features or so.
 LEAST_BOUND = 1.2
-# Share that is trimmed of the cases that the data decide to keep.
-CLEAN_TRIM = 0.02
 
 
 def solve_bounds(
-    model: RobustSparseKMeans, sample: Sample, bounds: Iterable[float]
+    model: RobustSparseKMeans, sample: Sample, bounds: Iterable[float], neighbors: list[Warm]
 ) -> list[Solution]:
-    """Solve for each of the bounds, upwards, each from the one before."""
+    """Solve for each of the bounds, upwards, each from the one before.
+
+    Where solutions for its neighbors are given, there is one bound, and it is solved from these.
+    """
     X = sample.X
     with fitting.solver_settings(model.verbose):
         engine = fitting.make_engine(model, X, sample.masses)
         problem = fitting.make_problem(model, engine)
         problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
-        starts = fitting.make_starts(model, X, engine, problem)
         with fitting.overflow_explained(model, engine, X):
-            solutions = list(solve_path(engine, problems, starts))
+            if neighbors:
+                solutions = [solve_near(engine, problems[0], neighbors)]
+            else:
+                starts = fitting.make_starts(model, X, engine, problem)
+                solutions = list(solve_path(engine, problems, starts))
             solutions[-1].check_finite()
-    return [_plain(solution, engine) for solution in solutions]
-
-
-def solve_between(
-    model: RobustSparseKMeans, sample: Sample, bound: float, neighbors: list[Warm]
-) -> Solution:
-    """Solve for a bound from the solutions for its neighbors."""
-    with fitting.solver_settings(model.verbose):
-        engine = fitting.make_engine(model, sample.X, sample.masses)
-        problem = replace(fitting.make_problem(model, engine), l1_bound=bound, n_features=None)
-        with fitting.overflow_explained(model, engine, sample.X):
-            return _plain(solve_near(engine, problem, neighbors), engine)
-
-
-def _plain(solution: Solution, engine: Engine) -> Solution:
-    """Return a solution with a plain mask, whether a case is trimmed in part or not."""
-    trimmed = engine.arrays.to_numpy(solution.trimmed_weighted)
-    return replace(solution, trimmed_weighted=trimmed)
+    to_numpy = engine.arrays.to_numpy  # a plain mask, whether a case is trimmed in part or not
+    return [replace(each, trimmed_weighted=to_numpy(each.trimmed_weighted)) for each in solutions]
 
 
 def check_sparse(estimator: Any) -> RobustSparseKMeans:

@@ -34,8 +34,7 @@ from rskc.inputs.validation import (
     is_word,
     validated,
 )
-from rskc.model.bounding import shows_outlying_cells
-from rskc.model.cells import extreme_columns, wrapped
+from rskc.model.cells import extreme_columns, shows_outlying_cells, wrapped
 from rskc.model.fitting import fit, make_engine, make_starts
 from rskc.selection.callbacks import Announcer, WithCallbacks, tearing_down
 from rskc.selection.checkpoint import open_store
@@ -55,7 +54,7 @@ MAX_SAMPLES = 5000
 QUICK_CLUSTERS = 10
 # Parameters that change how a search runs and not what it finds.
 RUNTIME_PARAMS = ("n_jobs", "progress", "checkpoint", "random_state")
-RUNTIME_FIT_PARAMS = ("n_threads", "verbose", "random_state")
+RUNTIME_FIT_PARAMS = ("n_threads", "device", "verbose", "random_state")
 # Settings of the fits that tasks compare, where the estimator asks for "auto".
 TASK_SETTINGS = {"trim": 0.1, "l1_bound": "half"}
 
@@ -247,6 +246,8 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         model = clone(self.estimator)
         if "cells" in model.get_params(deep=False):
             model.set_params(cells=None)  # the sample has no extreme cells left
+        if "device" in model.get_params(deep=False):
+            model.set_params(device=None)  # small fits are faster in memory
         if self._groups is None:
             return model
         return model.set_params(feature_groups=self._groups, categorical=None, ordinal=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from rskc.model.fitted import by_column, predictor_of
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.gaps import is_a_sequence
-from rskc.selection.halves import COLUMNS, Fits, best_match, fit_all, fit_halves
+from rskc.selection.halves import Fits, best_match, fit_all, fit_halves
 from rskc.selection.runner import Key, Runner
 from rskc.selection.search import Search, check_clusters, with_clusters
 from rskc.selection.subsample import Sample
@@ -303,14 +304,29 @@ class Stability(Search):
                     self.n_clusters_, self.n_slices_ = likely[0], None
                     break
                 self.n_slices_ = slices[0]
-        table = pd.DataFrame([fit.figures() for fit in fits.values()], columns=COLUMNS)
-        if table.features_different.isna().any():  # features are not chosen by a test
-            table = table.drop(columns=["features_different", "features_enough"])
-        stable = [self._is_stable(fit) for fit in fits.values()]
-        self.table_ = table.assign(stable=stable, chosen=table.n_clusters == self.n_clusters_)
         self.agreements_ = np.full((self.n_splits, len(fits)), np.nan)
         for i, fit in enumerate(fits.values()):
             self.agreements_[: len(fit.splits), i] = fit.agreements
+        all_fits = list(fits.values())
+        quartiles = [np.percentile(fit.agreements, (25, 50, 75)) for fit in all_fits]
+        table = pd.DataFrame(
+            {
+                "n_clusters": list(fits),
+                "n_splits": [len(fit.splits) for fit in all_fits],
+                "stability": [fit.stability for fit in all_fits],
+                "agreement": [middle for _, middle, _ in quartiles],
+                "agreement_spread": [(high - low) / 2 for low, _, high in quartiles],
+                "features_different": [float(fit.full["n_different"]) for fit in all_fits],
+                "features_enough": [float(fit.full["n_enough"]) for fit in all_fits],
+                "p_value": [fit.cloud.p_value for fit in all_fits],
+                "pair_p_value": [fit.cloud.pair for fit in all_fits],
+                "density_between": [fit.density_between for fit in all_fits],
+                "stable": [self._is_stable(fit) for fit in all_fits],
+            }
+        )
+        if table.features_different.isna().any():  # features are not chosen by a test
+            table = table.drop(columns=["features_different", "features_enough"])
+        self.table_ = table.assign(chosen=table.n_clusters == self.n_clusters_)
         self.reason_ = self._reason(fits)
         self._fits = fits.get(self.n_clusters_)
 
@@ -372,10 +388,10 @@ class Stability(Search):
         numbers = best_match(own, fits.full["labels"], fits.n_clusters, sample.masses)
         self.cluster_stability_ = np.empty(fits.n_clusters)
         self.cluster_stability_[numbers] = fits.cluster_stability
-        self.half_labels_ = numbers[fits.matched_labels()].astype(np.int32)
+        matched = fits.halves.matched(fits.full["labels"], fits.n_clusters)
+        self.half_labels_ = numbers[matched].astype(np.int32)
         self.case_stability_ = (self.half_labels_ == numbers[fits.full["labels"]]).mean(axis=0)
-        selected = np.mean([half["selected"] for half in fits.halves], axis=0)
-        self.selection_probabilities_ = by_column(self, selected)
+        self.selection_probabilities_ = by_column(self, fits.halves.selected.mean(axis=0))
 
     def _predicted(self, X: np.ndarray) -> np.ndarray:
         """Return the clusters of the chosen model; the sample has lost the names of features."""
@@ -432,3 +448,36 @@ class Stability(Search):
 def _listed(values: list[int], word: str = "and") -> str:
     *first, last = map(str, sorted(values))
     return f"{', '.join(first)} {word} {last}" if first else last
+
+
+# ---- What a search knows of a model
+
+
+def stability_among(searches: Any) -> Stability | None:
+    """Return the first Stability search of one or several searches."""
+    searches = searches if isinstance(searches, Iterable) else [searches]
+    return next((search for search in searches if isinstance(search, Stability)), None)
+
+
+def stability_for(searches: Any, model: Any) -> Stability | None:
+    """Return the first Stability search, if it is about the clusters of a model."""
+    search = stability_among(searches)
+    return search if search is not None and is_about(search, model) else None
+
+
+def is_about(search: Stability, model: Any) -> bool:
+    """Whether the clusters of a model are those of which the search knows the stability."""
+    own, other = (to_numpy(m.cluster_centers_) for m in (search.best_estimator_, model))
+    return own.shape == other.shape and np.allclose(own, other, equal_nan=True)
+
+
+def stability_of_cases(search: Stability, first: int, last: int) -> np.ndarray:
+    """Return the stability of the cases from ``first`` on, missing where not searched on.
+
+    ``last`` is not one of them. The cases are numbered as in the table of the search.
+    """
+    used = search.samples_used_
+    known = slice(*np.searchsorted(used, (first, last)))
+    stability = np.full(last - first, np.nan)
+    stability[used[known] - first] = search.case_stability_[known]
+    return stability
