@@ -117,10 +117,11 @@ def fit(
         messages += on_scales(model, counted)
         if hasattr(model, "encoder_") and model.n_missing_:  # a category is one cell
             model.n_missing_ = int(np.isnan(by_column(model, counted)).sum())
+    _store_scales(model, result)
     if weights.given is not None:
         model.sample_weight_ = weights.given
         _judge_others(model, X, engine, weights.given == 0)
-    _store_cells(model, X, result)
+    model.outlying_cells_ = outlying_cells(model, X, model.labels_)
     messages += on_cells(model)
     model.warnings_ = [str(message) for message in messages]
     model.warning_kinds_ = [message.kind for message in messages]
@@ -390,10 +391,9 @@ def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
         setattr(model, name, engine.as_result(whole))
 
 
-def _store_cells(model: Any, X: Any, result: FitResult) -> None:
-    """Set which cells of all cases are outlying, and on what scales."""
+def _store_scales(model: Any, result: FitResult) -> None:
+    """Set on what scales cells are outlying, if they are bounded."""
     model.cell_cutoff_, model.cell_scales_ = None, np.full(model.n_features_in_, np.inf)
     if result.cells is not None:
         model.cell_cutoff_ = result.cells.cutoff
         model.cell_scales_ = by_column(model, result.cells.scales)
-    model.outlying_cells_ = outlying_cells(model, X, model.labels_)
