@@ -180,7 +180,9 @@ def warnings_of(
         yield fit_warning("exposed cluster", size=own.size, cases=cases, n_trim=problem.n_trim)
     clump = find_clump(engine, solution, _candidates(engine, solution, out))
     if clump.size > clump.n_nearby:
-        yield fit_warning("clump", size=clump.size, cases=names(clump.cases, len(clump.cases)))
+        yield fit_warning(
+            "clump", size=len(clump.cases), cases=names(clump.cases, len(clump.cases))
+        )
     if engine.n_missing:
         yield from _on_missing(model, engine, solution, names)
 
