@@ -151,7 +151,7 @@ def read_blocks(
     with console.busy(f"Looking at {path.name or path}"), recorded_warnings() as warned:
         table = open_blocks(path, **arguments)
         drawn = _drawn(table) if preparing.is_judged else None
-        preparer = fit_preparer(preparing, table.head().data if drawn is None else drawn)
+        preparer = fit_preparer(preparing, table.data if drawn is None else drawn)
     notes = [*map(str, warned), *preparation_note(preparing, preparer)]
     if not preparer.is_idle and drawn is not None and len(drawn) < table.n_cases:
         notes.append(
@@ -200,7 +200,7 @@ def _lazy_frame(table: Any, preparer: Any) -> Any:
     read = _Prepared(replace(table, pieces=[]), preparer)
     # There is no text in it, and looking for some would copy every block.
     with dask.config.set({"dataframe.convert-string": False}):
-        frame = dd.from_map(read, table.pieces, meta=table.head().data, label="rskc-table")
+        frame = dd.from_map(read, table.pieces, meta=table.data, label="rskc-table")
     frame.part_lengths = [piece.n_cases for piece in table.pieces]
     return frame
 

@@ -150,7 +150,7 @@ def _frames_of_blocks(
 
     preparer = preparer_of(saved)
     table = _read_like_fit(open_blocks, saved, path, rereading)
-    _, notes = matched(table.head(), saved.model, preparer)
+    _, notes = matched(table, saved.model, preparer)
     return predicted_parts(table, saved.model, preparer, _clusters), notes
 
 
