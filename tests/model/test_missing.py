@@ -626,19 +626,6 @@ def test_a_feature_observed_in_one_cluster_only(options):
     assert_array_equal(model.predict(X), model.labels_)
 
 
-@pytest.mark.parametrize("cell", [np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_infinity_is_not_missing(cell, dtype):
-    X = with_missing(clusters()[0]).astype(dtype)
-    model = make_model().fit(X)
-    X[3, 2] = cell
-    with pytest.raises(ValueError, match="infinity"):
-        make_model().fit(X)
-    for method in ("predict", "transform", "score_samples", "is_outlier"):
-        with pytest.raises(ValueError, match="infinity"):
-            getattr(model, method)(X)
-
-
 def test_nothing_but_missing_cells_is_refused():
     with pytest.raises(ValueError, match=r"^X has no observed cell in any of its 20 cases.*\.$"):
         make_model().fit(np.full((20, 3), np.nan))
