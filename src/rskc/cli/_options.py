@@ -59,7 +59,7 @@ def flag(panel: str, help: str, *names: str) -> Any:
 # ---- The table
 
 _kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
-_table_help = f"A row a case: {_kinds}, a folder of Parquet, or - for text from a pipe"
+_table_help = f"One row per case: {_kinds}, Parquet folder, - for a pipe"
 _file_help = f"The table of the fit, which must be one file: {_kinds}."
 _model_help = "The model.rskc of a fit, or the folder it is in."
 TablePath = Annotated[

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines import Engine, bounded_engine, engine_for
+from rskc.engines import BoundedEngine, Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
 from rskc.inputs.arrays import (
@@ -98,7 +98,7 @@ def fit(
             result = _solve(model, engine, problem, starts, warm)
             result.solution.check_finite()
         if result.cells is not None:
-            engine = bounded_engine(engine, result.cells.limits)
+            engine = BoundedEngine(engine, result.cells.limits)
         judged = judge(engine, result.solution, *check_rule(model))
         messages = list(warnings_of(model, engine, result, judged.outliers, names))
         _store(model, engine, result, judged, weights)
