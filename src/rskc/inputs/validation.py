@@ -162,7 +162,7 @@ def plain_centers(init: Any) -> Any:
 def _is_plain(centers: Any) -> bool:
     """Whether centers are a plain array of numbers, or lists and tuples of such numbers."""
     if isinstance(centers, list | tuple):
-        return all(isinstance(each, int | float) or _is_plain(each) for each in centers)
+        return all(isinstance(part, int | float) or _is_plain(part) for part in centers)
     return isinstance(centers, np.generic) or (
         type(centers) is np.ndarray and centers.dtype.kind in "biuf"
     )

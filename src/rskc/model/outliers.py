@@ -172,9 +172,9 @@ class _Scale(NamedTuple):
         """Take the cube roots of distances."""
         arrays = engine.arrays
         factors = pulls(sizes)
-        roots = Distances(*(arrays.cube_roots(each, members, factors) for each in distances))
+        roots = Distances(*(arrays.cube_roots(costs, members, factors) for costs in distances))
         # The unweighted ones first: blocks are read for these, while the others need no room.
-        unweighted, weighted = (arrays.spread(each) for each in roots[::-1])
+        unweighted, weighted = map(arrays.spread, roots[::-1])
         return cls(arrays, engine.mass, roots, (weighted, unweighted))
 
     def limits(self, cutoff: float) -> list[float]:
@@ -183,8 +183,7 @@ class _Scale(NamedTuple):
 
     def beyond(self, cutoff: float) -> Distances:
         """Return masks of the cases that each distance flags."""
-        pairs = zip(self.roots, self.limits(cutoff), strict=True)
-        return Distances(*(each > limit for each, limit in pairs))
+        return Thresholds(*self.limits(cutoff)).flag(self.roots)
 
     def n_beyond(self, cutoff: float) -> float:
         """Count the cases that either distance flags."""
