@@ -29,7 +29,6 @@ from rskc.inputs.case_weights import CaseWeights, case_weights_of, rows_of
 from rskc.inputs.frames import NUMBERS
 from rskc.inputs.validation import (
     PRECISIONS,
-    check_bound,
     check_centers,
     check_choice,
     check_device,
@@ -37,7 +36,7 @@ from rskc.inputs.validation import (
     check_n_threads,
     check_real,
     check_seed,
-    check_wanted,
+    check_sparsity,
     is_word,
     names_of_cases,
     validated,
@@ -160,14 +159,14 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         left = f"the {kept:g} cases that are left of {engine.mass:g} when {{trim}}={trim}"
         raise _too_many(K, f"{left} takes {n_trim:g} away; lower one of the two.")
     check_rule(model)
-    l1_bound = check_bound(model.l1_bound, model.n_features, p)
+    l1_bound, n_features = check_sparsity(model.l1_bound, model.n_features, p)
     if K == 1 and isinstance(model.l1_bound, str):
         l1_bound = None  # one cluster differs from nothing: the first features would get the weight
     problem = Problem(
         n_clusters=K,
         n_trim=n_trim,
         l1_bound=l1_bound,
-        n_features=check_wanted(model.n_features, model.l1_bound, p),
+        n_features=n_features,
         max_iter=check_integer("max_iter", model.max_iter, 1),
         tol=check_real("tol", model.tol, 0),
         feature_groups=groups and groups.observed(engine.equal_weights()[0] > 0),
