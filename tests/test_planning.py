@@ -178,7 +178,7 @@ def test_a_table_without_a_known_length_is_refused():
 def test_a_search_on_a_part_is_as_small_as_was_asked(data):
     """A rehearsal makes its search on fewer cases than it has, and cells are kept as in a whole."""
     model = RobustSparseKMeans(2, trim=0.1, l1_bound=2.0, n_init=2, random_state=0)
-    fitting.fit(model, data, (), None, fitting.Rehearsal(30, 0.5))
+    fitting.fit(model, data, n_searched=30, share=0.5)
     assert len(model.labels_) == 60
 
 
