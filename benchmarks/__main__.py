@@ -1,4 +1,4 @@
-"""Run the measurements that are named, or all of them; ``raw`` reads the folders that are named."""
+"""Run the measurements that are named, or all of them; ``raw`` and ``real`` read folders."""
 
 import sys
 from importlib import import_module
@@ -24,6 +24,7 @@ NAMES = (
     "mixed",
     "mixed_number",
     "raw",
+    "real",
     "explorer",
     "helpers",
     "blocks",
@@ -38,7 +39,7 @@ def main() -> None:
         if name not in NAMES:
             sys.exit(f"benchmarks: {name!r} is not one of {', '.join(NAMES)}.")
         measure = import_module(f"benchmarks.{name}").main
-        measure(folders) if name == "raw" else measure()
+        measure(folders) if name in ("raw", "real") else measure()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
+from benchmarks.real import published
 from benchmarks.timing import print_table
 from rskc import Preparer, RobustSparseKMeans
 from rskc.files import TableError, read_table
@@ -45,11 +46,9 @@ def main(folders: Iterable[Path] = ()) -> None:
 
 def _published(folder: Path) -> None:
     rows, found = [], []
-    for path in sorted(folder.iterdir()):
-        try:
-            table = read_table(path, text_columns="categories")
-        except TableError as error:
-            rows.append((path.name[:28], "refused", "-", "-", "-", str(error)[:40]))
+    for name, table in published(folder):
+        if isinstance(table, TableError):
+            rows.append((name[:28], "refused", "-", "-", "-", str(table)[:40]))
             found.append(0.0)
             continue
         own, model = _fitted(table.data, None)
@@ -57,7 +56,7 @@ def _published(folder: Path) -> None:
         found += [] if right is None else [right]
         rows.append(
             (
-                path.name[:28],
+                name[:28],
                 f"{len(table.data)} x {table.data.shape[1]}",
                 "-" if table.labels is None else str(len(set(table.labels))),
                 str(model.n_clusters),
