@@ -151,4 +151,4 @@ def test_everything_in_rskc_has_a_place_here():
 def test_the_readme_does_not_send_people_to_a_score_that_misleads():
     """With ``score``, a grid picks 5 clusters of three."""
     text = " ".join(README.read_text("utf-8").split())
-    assert "scikit-learn's `GridSearchCV` is not for this" in text
+    assert "scikit-learn's `GridSearchCV` cannot choose K" in text
