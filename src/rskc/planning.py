@@ -40,7 +40,7 @@ CLOCK = time.perf_counter
 # many seconds.
 FIRST_CELLS, STEP, MOST_SECONDS = 2**17, 4, 2.0
 # Multiplications of a pass over a part of many cases: as long as one that has threads.
-LONG_WORK, MOST_CELLS = 60_000_000, 2**24
+LONG_WORK = 60_000_000
 # Cases of a part, for each cluster and at least.
 CASES_OF_CLUSTER, FEWEST_CASES = 25, 300
 # A search is stopped after this long.
@@ -188,39 +188,26 @@ class _Parts:
         drawn = isinstance(self.model.init, str)
         return search_size(*self.whole, self.model.n_clusters) if drawn else self.whole[0]
 
-    def fit(self, part: AnyTable, share: float, n_searched: int | None = None) -> _Took:
+    def traced(self, part: AnyTable, share: float, n_searched: int | None = None) -> _Took:
         """Fit a part, which is such a share of the whole; return what that took."""
         start, worked = CLOCK(), time.process_time()
         with _traced(part.X) as peak:
-            self.fit_plainly(part, share, n_searched)
+            self.fit(part, share, n_searched)
         return _Took(part.n_cells, CLOCK() - start, time.process_time() - worked, peak[0])
 
-    def fit_plainly(self, part: AnyTable, share: float, n_searched: int | None) -> None:
-        """Fit a part, with the settings of the whole."""
-        p, whole = part.shape[1], self.whole
-        model = clone(self.model)
-        model.set_params(verbose=0, random_state=0, n_init=self.n_init)
-        if p < whole[1] and model.n_features is not None:
-            model.set_params(n_features=max(1, model.n_features * p // whole[1]))
-        if p < whole[1] and isinstance(model.l1_bound, float | int):
-            model.set_params(l1_bound=max(1.0, model.l1_bound * (p / whole[1]) ** 0.5))
+    def fit(self, part: AnyTable, share: float, n_searched: int | None) -> None:
+        """Fit a part, with the settings of the whole, and as many restarts."""
+        model, p, n_features = clone(self.model), part.shape[1], self.whole[1]
+        model.set_params(verbose=0, random_state=0)
+        if is_word(model.n_init, "auto") and isinstance(model.init, str):
+            bound = None if model.l1_bound is None else 2.0
+            problem = Problem(model.n_clusters, l1_bound=bound, n_features=model.n_features)
+            model.set_params(n_init=auto_starts(*self.whole, problem))
+        if p < n_features and model.n_features is not None:
+            model.set_params(n_features=max(1, model.n_features * p // n_features))
+        if p < n_features and isinstance(model.l1_bound, float | int):
+            model.set_params(l1_bound=max(1.0, model.l1_bound * (p / n_features) ** 0.5))
         fit(model, part.X, (), part.weights, Rehearsal(n_searched, share))
-
-    @cached_property
-    def n_init(self) -> Any:
-        """As many restarts as the whole has."""
-        model = self.model
-        if not is_word(model.n_init, "auto") or not isinstance(model.init, str):
-            return model.n_init
-        bound = None if model.l1_bound is None else 2.0
-        problem = Problem(model.n_clusters, l1_bound=bound, n_features=model.n_features)
-        return auto_starts(*self.whole, problem)
-
-    @property
-    def first_cells(self) -> int:
-        """Cells of the first part: more of a sparse matrix."""
-        X = self.table.X
-        return int(FIRST_CELLS / (X.nnz / np.prod(X.shape) + 1e-9)) if issparse(X) else FIRST_CELLS
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Yield larger and larger parts of what is searched on, up to all of it.
@@ -229,13 +216,15 @@ class _Parts:
         are rotated, and single cases are moved where there are few for each feature. Cases alone
         are left out of tall tables, features alone of wide ones.
         """
-        n, p, K = self.size, self.whole[1], self.model.n_clusters
-        cells, fewest = self.first_cells, min(n, max(FEWEST_CASES, CASES_OF_CLUSTER * K))
+        X, n, p, K = self.table.X, self.size, self.whole[1], self.model.n_clusters
+        fewest = min(n, max(FEWEST_CASES, CASES_OF_CLUSTER * K))
+        density = X.nnz / np.prod(X.shape) + 1e-9 if issparse(X) else 1.0
+        cells, any_columns = int(FIRST_CELLS / density), self._any_columns()
         while cells < n * p:
             tall = min(n, max(1000, 2 * K * p))
-            if n <= p and self._any_columns:
+            if n <= p and any_columns:
                 yield n, max(n, cells // n)
-            elif tall * p <= cells or not self._any_columns:
+            elif tall * p <= cells or not any_columns:
                 yield max(cells // p, fewest), p
             else:
                 share = (cells / (tall * p)) ** 0.5
@@ -243,7 +232,6 @@ class _Parts:
             cells *= STEP
         yield n, p
 
-    @property
     def _any_columns(self) -> bool:
         """Whether some of the features make sense without the others."""
         known, kinds = self.model.get_params(), getattr(self.table.X, "dtypes", None)
@@ -280,6 +268,19 @@ def _traced(X: Any) -> Iterator[list[float]]:
 # ---- A fit
 
 
+class _Needs(NamedTuple):
+    """What a fit of the whole needs, by its parts."""
+
+    seconds: float
+    peak: float
+    of_search: float
+    spread: float  # the range is this many times as short and as long
+
+    def range(self, more: float = 0.0) -> tuple[float, float]:
+        """Return the range of seconds, with some more."""
+        return (self.seconds + more) / self.spread, (self.seconds + more) * self.spread
+
+
 def _plan_of_fit(table: AnyTable, model: Any) -> Plan:
     if is_dask(table.X):
         return _plan_of_blocks(table, model)
@@ -291,40 +292,27 @@ def _plan_of_fit(table: AnyTable, model: Any) -> Plan:
     return Plan(engine, why, *table.shape, 1, table.n_bytes, peak, needs.range())
 
 
-class _Needs(NamedTuple):
-    """What a fit of the whole needs, by its parts."""
-
-    seconds: float
-    peak: float
-    of_search: float
-    known: bool = False  # the whole was fitted
-
-    def range(self, more: float = 0.0) -> tuple[float, float]:
-        """Return the range of seconds, with some more."""
-        spread, seconds = KNOWN_SPREAD if self.known else SPREAD, self.seconds + more
-        return seconds / spread, seconds * spread
-
-
 def _needs(parts: _Parts) -> _Needs:
     """Fit parts, larger ones while they are quick, and carry over what they take."""
     (n, p), searched, took = parts.whole, parts.size * parts.whole[1], []
     for size in parts.sizes():
         part = parts.table.part(*size)
-        took.append(parts.fit(part, part.n_cells / searched))
+        took.append(parts.traced(part, part.n_cells / searched))
         if len(took) > 1 and STEP * took[-1].work > MOST_SECONDS:
             break
     seconds = _carried_to(searched, [(one.cells, one.seconds) for one in took], 0.5)
     peak = _carried_to(searched, [(one.cells, one.peak) for one in took], 0.0)
-    known = took[-1].cells == n * p
+    if took[-1].cells == n * p:  # the whole was fitted
+        return _Needs(seconds, peak, peak, KNOWN_SPREAD)
     if parts.size == n:
-        return _Needs(seconds if known else BEYOND * seconds, peak, peak, known)
+        return _Needs(BEYOND * seconds, peak, peak, SPREAD)
     few, columns = next(parts.sizes())
     rows = min(n // STEP, max(STEP * few, LONG_WORK // (columns * parts.model.n_clusters)))
     share = rows * columns / (n * p)
-    last = parts.fit(parts.table.part(rows, columns), share, few)
+    last = parts.traced(parts.table.part(rows, columns), share, few)
     a_cell = max(last.seconds - took[0].seconds, 0.0) / (last.cells - took[0].cells)
     seconds = BEYOND * (seconds + a_cell * n * p)
-    return _Needs(seconds, max(peak, last.peak / share), peak)
+    return _Needs(seconds, max(peak, last.peak / share), peak, SPREAD)
 
 
 def _carried_to(cells: int, amounts: list[tuple[int, float]], least: float) -> float:
@@ -340,11 +328,10 @@ def _carried_to(cells: int, amounts: list[tuple[int, float]], least: float) -> f
     return amount + slope * (cells - last)
 
 
-# ---- A fit of blocks
-
-
 def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
+    import dask
+
     from rskc.engines.blocks.counting import CountedRows, some_blocks
     from rskc.engines.blocks.schedulers import scheduler_for
 
@@ -360,10 +347,10 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     share, n_counted = known.size / (n * p), min(n_blocks, COUNTED_BLOCKS, len(known))
     counted = CountedRows(known)
     start = CLOCK()
-    parts.fit_plainly(AnyTable(known, None), share, few)
+    parts.fit(AnyTable(known, None), share, few)
     in_memory, start = CLOCK() - start, CLOCK()
-    with _configured(budget * share):
-        parts.fit_plainly(AnyTable(counted.table(n_counted, X), None), share, few)
+    with dask.config.set({"rskc.memory": int(budget * share) + 1, "scheduler": "threads"}):
+        parts.fit(AnyTable(counted.table(n_counted, X), None), share, few)
     tasks = max(CLOCK() - start - in_memory, 0) * n_blocks / n_counted
     reads = counted.cells / known.size
     kept = needs.peak + (table.n_bytes if table.n_bytes <= budget / 2 else 0)
@@ -372,15 +359,6 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     most = CASE_BYTES * n + min(budget, kept) + max(work, needs.of_search) + sample
     seconds = needs.range(reads * a_read + tasks)
     return Plan("blocks", "X is in blocks of Dask", n, p, reads, table.n_bytes, int(most), seconds)
-
-
-@contextmanager
-def _configured(budget: float) -> Iterator[None]:
-    """Keep so many bytes of blocks, on threads of this process."""
-    import dask
-
-    with dask.config.set({"rskc.memory": int(budget) + 1, "scheduler": "threads"}):
-        yield
 
 
 # ---- A search
@@ -392,11 +370,11 @@ class _Enough(Exception):
 
 def _search_seconds(X: Any, search: Search) -> float:
     """Begin a search, and return how long all its tasks are going to take."""
-    start, done, expected = CLOCK(), [0], [1]
-    jobs = effective_n_jobs(search.n_jobs)
+    start, (done, expected) = CLOCK(), (0, 1)
 
     def watch(n: int, of: int) -> None:
-        done[0], expected[0] = n, of
+        nonlocal done, expected
+        done, expected = n, of
         if CLOCK() - start > SEARCH_SECONDS:
             raise _Enough
 
@@ -404,6 +382,5 @@ def _search_seconds(X: Any, search: Search) -> float:
     with suppress(_Enough):
         begun.fit(X)
         return CLOCK() - start
-    seconds = CLOCK() - start
-    rest = expected[0] - done[0]
-    return seconds + seconds * rest / done[0] / min(jobs, rest or 1)
+    seconds, rest = CLOCK() - start, expected - done
+    return seconds + seconds * rest / done / min(effective_n_jobs(search.n_jobs), rest or 1)

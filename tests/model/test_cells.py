@@ -151,7 +151,7 @@ def test_without_limits_an_engine_is_what_it_was():
 
 def test_what_is_not_known_to_be_of_cases_is_not_taken_from_the_plain_engine():
     engine = bounded_engine(engine_for(np.eye(3)), np.ones(3))
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(AttributeError, match="bounded engine has no"):
         engine.search_table(np.ones((1, 3)))
     with pytest.raises(AttributeError, match="blocks"):
         _ = engine.table(np.ones((1, 3))).blocks

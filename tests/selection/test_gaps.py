@@ -10,12 +10,12 @@ from rskc.selection.gaps import density_between, is_a_sequence, places_of
 
 def placed(at, weights=None, blur=(), seed=0):
     """Return the density between centers at -1 and 1 of cases on a line, as some fits see it."""
-    rng, n, places = np.random.default_rng(seed), len(at), []
+    rng, distances = np.random.default_rng(seed), []
     for scale in blur or (0,):
-        seen = at + rng.normal(scale=scale, size=n) if scale else at
-        distances = np.c_[(seen + 1) ** 2, (seen - 1) ** 2]
-        places.append({"others": np.arange(n), "distances": distances, "gaps": 4 - 4 * np.eye(2)})
-    return density_between(places, n, 2, weights)
+        seen = at + rng.normal(scale=scale, size=len(at)) if scale else at
+        distances.append(np.c_[(seen + 1) ** 2, (seen - 1) ** 2])
+    gaps = np.array([4 - 4 * np.eye(2)] * len(distances))
+    return density_between(np.array(distances), gaps, weights)
 
 
 def test_density_is_counted_in_thirds():
@@ -39,18 +39,22 @@ def test_pairs_of_all_neighbors_count_together():
     at = np.r_[np.linspace(-0.5, 0.5, 30), np.linspace(2.5, 7, 120)]
     centers = np.array([0.0, 3.5, 6])
     distances, gaps = (at[:, None] - centers) ** 2, (centers[:, None] - centers) ** 2
-    places = [{"others": np.arange(150), "distances": distances, "gaps": gaps}]
     # 0 of 15 and 27 beside; 22 of 22 and 22.
-    assert density_between(places, 150, 3) == pytest.approx(22 / (15 + 22))
+    assert density_between(distances[None], gaps[None], None) == pytest.approx(22 / (15 + 22))
 
 
 def test_models_without_places_say_nothing():
     X = np.r_[np.zeros((10, 1)), np.full((10, 1), 9.0)] + np.arange(20.0)[:, None] / 100
     model = RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0).fit(X)
-    assert density_between([places_of(model, X, np.arange(20))], 20, 2) == 0
-    assert np.isnan(density_between([places_of(object(), X, np.arange(20))], 20, 2))
-    assert np.isnan(density_between([], 20, 2))
-    assert np.isnan(density_between([places_of(model, X, np.arange(20))], 20, 1))
+
+    def density(model, K, others):
+        places = places_of(model, X, K, others)
+        return density_between(places["distances"][None], places["gaps"][None])
+
+    assert density(model, 2, np.arange(20)) == 0
+    assert np.isnan(density(object(), 2, np.arange(20)))
+    assert np.isnan(density(None, 2, np.arange(20)))
+    assert np.isnan(density(model, 1, np.arange(20)))
 
 
 def test_sequences():

@@ -1,5 +1,8 @@
 """Stability: half-samples, the comparison with one cloud, and what is known from the fits."""
 
+from itertools import pairwise
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,10 +13,16 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_design, make_simulation
 from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate
-from rskc.selection import Stability
+from rskc.selection import Clest, Stability
 from rskc.selection.cloud import _p_value, cluster_index, nearest_pairs
 from rskc.selection.halves import best_match, jaccard_indices
 from rskc.selection.references import normal_reference
+from rskc.selection.stability import (
+    is_about,
+    stability_among,
+    stability_for,
+    stability_of_cases,
+)
 
 
 def _search(X, numbers=range(2, 6), **how):
@@ -274,3 +283,45 @@ def test_clusters_far_apart_are_no_outlying_cells():
     search = _search(X, [2, 3, 4], n_splits=5, estimator=RobustSparseKMeans(2, random_state=0))
     assert search.n_clusters_ == 3
     assert search.best_estimator_.cell_cutoff_ is None
+
+
+# ---- What a search knows of a model
+
+SOME = SimpleNamespace(
+    samples_used_=np.array([1, 4, 5, 9]), case_stability_=np.array([0.1, 0.4, 0.5, 0.9])
+)
+
+
+def test_stability_of_cases_by_hand():
+    nan = np.nan
+    assert_array_equal(stability_of_cases(SOME, 0, 4), [nan, 0.1, nan, nan])
+    assert_array_equal(stability_of_cases(SOME, 4, 6), [0.4, 0.5])
+    assert_array_equal(stability_of_cases(SOME, 6, 9), [nan] * 3)
+    assert_array_equal(stability_of_cases(SOME, 6, 6), [])
+
+
+def test_blocks_put_together_are_the_whole():
+    ends = [0, 3, 3, 5, 11]
+    parts = [stability_of_cases(SOME, a, b) for a, b in pairwise(ends)]
+    assert_array_equal(np.concatenate(parts), stability_of_cases(SOME, 0, 11))
+
+
+def test_the_search_is_found_among_others():
+    model = RobustSparseKMeans()
+    search = Stability(model)
+    assert stability_among([Clest(model), search]) is search
+    assert stability_among(search) is search
+    assert stability_among([Clest(model)]) is None
+    assert stability_among(()) is None
+
+
+def test_a_search_is_about_models_with_its_centers():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[:20] += 5
+    two, three = (RobustSparseKMeans(K, random_state=0).fit(X) for K in (2, 3))
+    search = Stability(RobustSparseKMeans())
+    search.best_estimator_ = two
+    assert is_about(search, RobustSparseKMeans(2, random_state=0).fit(X))
+    assert not is_about(search, RobustSparseKMeans(2, random_state=0).fit(X + 1))
+    assert stability_for([search], two) is search
+    assert stability_for([search], three) is None

@@ -16,19 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
-from rskc.cli._options import EngineOptions, Preparing, Reading
+from rskc.cli._options import Preparing, Reading
 from rskc.cli._output import write_others
 from rskc.cli._results import Counts, Result, with_classes
-from rskc.cli._tables import (
-    Data,
-    fit_preparer,
-    notes_of,
-    preparation_note,
-    prepared,
-    sideways_note,
-    weight_note,
-)
-from rskc.cli._where import memory_of_blocks
+from rskc.cli._tables import Data, fit_preparer, notes_of, preparation_note, prepared
 from rskc.utils.wording import count
 
 # Cases that the page shows, that model.rskc keeps, and that columns are standardized by.
@@ -50,14 +41,13 @@ OF_CASES = (
 
 @contextmanager
 def dask_configured(
-    engine: EngineOptions, n_threads: int | None, console: Console
+    scheduler: str | None, memory: int | None, n_threads: int | None, console: Console
 ) -> Iterator[None]:
     """Have Dask work as asked for, and let go of its cluster at the end."""
     import dask
 
-    limit = memory_of_blocks(engine)
-    settings: dict[str, Any] = {} if limit is None else {"rskc.memory": limit}
-    if engine.scheduler is None:
+    settings: dict[str, Any] = {} if memory is None else {"rskc.memory": memory}
+    if scheduler is None:
         workers = {} if n_threads is None else {"num_workers": n_threads}
         with dask.config.set(settings | {"scheduler": "threads"} | workers):
             yield
@@ -66,7 +56,7 @@ def dask_configured(
     level = log.level
     log.setLevel(logging.CRITICAL)  # what distributed logs of an error, the error says too
     try:
-        with dask.config.set(settings), _connected(engine.scheduler) as client:
+        with dask.config.set(settings), _connected(scheduler) as client:
             workers = client.nthreads()
             console.print(
                 f"Dask: {count(len(workers), 'worker')} with {sum(workers.values())} threads; "
@@ -146,7 +136,9 @@ def _in_turn(tasks: list[Any]) -> Iterator[Any]:
 # ---- Reading
 
 
-def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Console) -> Data:
+def read_blocks(
+    path: Path, reading: Reading, preparing: Preparing, groups: Path | None, console: Console
+) -> Data:
     """Open a table; read no more of it than columns are standardized by."""
     from rskc.files import open_blocks
 
@@ -159,9 +151,8 @@ def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Con
     with console.busy(f"Looking at {path.name or path}"), recorded_warnings() as warned:
         table = open_blocks(path, **arguments)
         drawn = _drawn(table) if preparing.is_judged else None
-        preparer = fit_preparer(preparing, table.head().data if drawn is None else drawn)
-    notes = [*weight_note(arguments), *(str(each) for each in warned)]
-    notes += preparation_note(preparing, preparer)
+        preparer = fit_preparer(preparing, table.data if drawn is None else drawn)
+    notes = [*map(str, warned), *preparation_note(preparing, preparer)]
     if not preparer.is_idle and drawn is not None and len(drawn) < table.n_cases:
         notes.append(
             f"Columns are prepared by {len(drawn):,} of the {table.n_cases:,} cases, drawn at "
@@ -169,7 +160,8 @@ def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Con
         )
     shape = table.n_cases, len(table.features)
     X, seconds = _lazy_frame(table, preparer), time.perf_counter() - start
-    return Data(table, X, shape, preparer, arguments, notes, seconds, drawn=drawn)
+    data = Data(table, X, shape, preparer, arguments, notes, seconds, drawn=drawn)
+    return data.grouped(groups)
 
 
 def shown_cases(n: int) -> np.ndarray:
@@ -208,7 +200,7 @@ def _lazy_frame(table: Any, preparer: Any) -> Any:
     read = _Prepared(replace(table, pieces=[]), preparer)
     # There is no text in it, and looking for some would copy every block.
     with dask.config.set({"dataframe.convert-string": False}):
-        frame = dd.from_map(read, table.pieces, meta=table.head().data, label="rskc-table")
+        frame = dd.from_map(read, table.pieces, meta=table.data, label="rskc-table")
     frame.part_lengths = [piece.n_cases for piece in table.pieces]
     return frame
 
@@ -362,7 +354,7 @@ def _with_shown(result: Result, shown: ShownCases, drawn: Any, counts: Counts) -
         categories=blocks.categories,
     )
     X = prepared(data.preparer, drawn)
-    notes = [*notes_of(table, is_sample), *sideways_note(table, counts.n_cases, in_rows=False)]
+    notes = notes_of(table, counts.n_cases, data.reading)
     small = replace(data, table=table, X=X, shape=X.shape, notes=[*notes, *data.notes])
     model = _model_of(result.model, shown.cases, X, is_sample)
     return replace(result, data=small, model=model, whole=counts)

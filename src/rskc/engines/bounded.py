@@ -20,6 +20,9 @@ from rskc.engines.sums import MissingSums, above_0
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.
 MOST_FLAGGINGS = 50
+# What a bounded engine takes from the engine that is bounded, beside the methods that say so.
+OF_DATA = {"work_bytes", "observed_features", "rows", "returned", "largest_cell", "farthest"}
+OF_DATA |= {"_factors"}
 
 
 def bounded_engine(engine: Engine, limits: np.ndarray) -> Engine:
@@ -130,48 +133,26 @@ class BoundedEngine(_Bounds, Engine):
         self._engine, self._features = engine, np.arange(engine.n_features)
         self._limits, self._latest = (limits * engine.frame.factor) ** 2, Latest()
         self.limits, self.seen = limits, engine.seen
-        self.searchable, self.n_unobserved = engine.searchable, engine.n_unobserved
+        self.n_missing, self.n_unobserved = engine.n_missing, engine.n_unobserved
 
     # ---- The data are those of the engine that is bounded
 
-    @property
-    def work_bytes(self):
-        return self._engine.work_bytes
-
-    @property
-    def n_missing(self):
-        return self._engine.n_missing
-
-    @property
-    def observed_features(self):
-        return self._engine.observed_features
-
-    def rows(self, cases):
-        return self._engine.rows(cases)
+    def __getattr__(self, name):
+        if name not in OF_DATA:
+            raise AttributeError(f"A bounded engine has no {name!r}.")
+        return getattr(self._engine, name)
 
     def columns_of(self, cases, columns):
         return self._engine.columns_of(cases, columns)
 
-    def returned(self, array, unobserved):
-        return self._engine.returned(array, unobserved)
-
     def as_result(self, array):
         return self._engine.as_result(array)
-
-    def largest_cell(self):
-        return self._engine.largest_cell()
-
-    def farthest(self, distances, m):
-        return self._engine.farthest(distances, m)
 
     def forget_part(self):
         self._engine.forget_part()
 
     def part(self, cases, masses=None):
         return BoundedEngine(self._engine.part(cases, masses), self.limits)
-
-    def _factors(self, weights):
-        return self._engine._factors(weights)
 
     # ---- Errors are bounded
 

@@ -71,10 +71,10 @@ def with_labels(groups: Any, labels: Any) -> Any:
     return labels
 
 
-def slots_of(groups: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+def slots_of(groups: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """Return cut and left (runs, slots) as the passes take them; None where there are none."""
     if not isinstance(groups, PartlyTrimmed):
-        return None, None
+        return None
     return np.ascontiguousarray(groups.cut), np.ascontiguousarray(groups.left)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,20 +14,14 @@ from sklearn.base import clone
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import warn_user
 from rskc.inputs.validation import check_choice, check_integer, is_integer
+from rskc.model import fitting
 from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
-from rskc.selection.path import (
-    check_bounds,
-    check_sparse,
-    solve_between,
-    solve_bounds,
-    spaced_bounds,
-)
 from rskc.selection.references import permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, configured
+from rskc.selection.search import Search, check_bounds, check_sparse, configured, spaced_bounds
 from rskc.selection.subsample import Sample
-from rskc.solver import Solution, Warm
+from rskc.solver import Solution, Warm, solve_near, solve_path
 from rskc.solver.feature_groups import count_active
 
 # Of the bounds to be tried, this share is spaced evenly; the others close in on the choice.
@@ -122,7 +117,7 @@ class GapL1(Search):
         check_choice("rule", self.rule, ("1se", "largest"))
 
     def _search(self, sample: Sample, runner: Runner) -> None:
-        model = configured(check_sparse(self._for_tasks()), runner.seed % 2**32)
+        model = configured(check_sparse(self._for_comparisons()), runner.seed % 2**32)
         once = clone(model)
         fit(once, sample.X, sample_weight=sample.weights)
         usual = sample.take(~(once.trimmed_ | once.outliers_))
@@ -142,7 +137,7 @@ class GapL1(Search):
         self.l1_bound_ = float(self.table_.l1_bound[largest])
         self.l1_bound_1se_ = float(self.table_.l1_bound[least])
         self.table_["chosen"] = self.table_.l1_bound == self._chosen()["l1_bound"]
-        self._warm = _warm(path.found[self._chosen()["l1_bound"]][0])
+        self._warm = _warm(path.results[self._chosen()["l1_bound"]][0])
 
     def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
         """Fit from restarts and, if it is a partition of all cases, from the path's solution."""
@@ -166,51 +161,60 @@ class _GapPath:
     """The data (set 0) and its permutations, solved for more and more bounds."""
 
     def __init__(self, sets: _Sets, model: RobustSparseKMeans, runner: Runner, n: int):
-        self.runner, self.sets = runner, range(n + 1)
-        self.work = sets, model
-        self.found: dict[float, list[Result]] = {}  # for each bound, the result of each set
+        self.runner, self.sets, self.model = runner, sets, model
+        self.numbers = range(n + 1)
+        self.results: dict[float, list[Result]] = {}  # for each bound, the result of each set
 
     def solve(self, bounds: np.ndarray, more: int = 0) -> None:
         """Solve all sets along the bounds; ``more`` bounds will follow."""
-        work = partial(_path_of_set, *self.work, bounds)
-        keys = [(number,) for number in self.sets]
-        results = self.runner.run("L1 bounds", work, keys, more * len(keys))
-        for i, bound in enumerate(bounds):
-            self.found[float(bound)] = [{k: v[i] for k, v in r.items()} for r in results]
+        self._run("L1 bounds", [(number,) for number in self.numbers], bounds, [], more)
 
     def close_in(self) -> None:
         """Solve for one more bound, in the gap between two others where the choice is open."""
-        bounds = np.array(sorted(self.found))
+        bounds = np.array(sorted(self.results))
         place = _widest_in_question(bounds, self.table())
         if place is None:
             return
-        low, high = bounds[place], bounds[place + 1]
-        bound = float(np.sqrt(low * high))
-        work = partial(_between_of_set, *self.work, bound, self.found[low], self.found[high])
-        keys = [(len(bounds), number) for number in self.sets]
-        self.found[bound] = self.runner.run("L1 bounds between", work, keys)
+        low, high = bounds[place : place + 2]
+        keys: list[Key] = [(len(bounds), number) for number in self.numbers]
+        near = [self.results[low], self.results[high]]
+        self._run("L1 bounds between", keys, np.array([np.sqrt(low * high)]), near)
+
+    def _run(
+        self,
+        name: str,
+        keys: list[Key],
+        bounds: np.ndarray,
+        near: list[list[Result]],
+        more: int = 0,
+    ) -> None:
+        work = partial(_solve_set, self.sets, self.model, bounds, near)
+        results = self.runner.run(name, work, keys, more * len(keys))
+        for i, bound in enumerate(bounds):
+            self.results[float(bound)] = [{k: v[i] for k, v in r.items()} for r in results]
 
     def table(self) -> Any:
         """Return a frame with one row per bound."""
         import pandas as pd
 
         logs, n_features = self.values("log_objective"), self.values("n_features")
-        gap, error = _gap(logs[:, 0], logs[:, 1:])
+        n_permuted = logs.shape[1] - 1
         return pd.DataFrame(
             {
-                "l1_bound": sorted(self.found),
+                "l1_bound": sorted(self.results),
                 "n_features": n_features[:, 0],
                 "objective": np.exp(logs[:, 0]),
                 "log_objective": logs[:, 0],
                 "permuted_mean": logs[:, 1:].mean(axis=1),
-                "gap": gap,
-                "standard_error": error,
+                "gap": logs[:, 0] - logs[:, 1:].mean(axis=1),
+                "standard_error": logs[:, 1:].std(axis=1) * np.sqrt(1 + 1 / n_permuted),
             }
         )
 
     def values(self, name: str) -> np.ndarray:
         """Return one of the results for each bound (rows) and set."""
-        values = np.array([[set_[name] for set_ in self.found[s]] for s in sorted(self.found)])
+        bounds = sorted(self.results)
+        values = np.array([[result[name] for result in self.results[s]] for s in bounds])
         # What was found under one bound is allowed under the next: the objective cannot fall.
         return np.maximum.accumulate(values) if name == "log_objective" else values
 
@@ -223,12 +227,6 @@ def _widest_in_question(bounds: np.ndarray, table: Any) -> int | None:
         return choice - 1
     nearby = [i for i in (largest - 1, largest) if 0 <= i < len(ratios) and ratios[i] > CLOSE]
     return max(nearby, key=lambda i: ratios[i], default=None)
-
-
-def _gap(data: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean difference to the references (rows, sets), and its standard error."""
-    n = references.shape[1]
-    return data - references.mean(axis=1), references.std(axis=1) * np.sqrt(1 + 1 / n)
 
 
 class _Sets:
@@ -254,39 +252,53 @@ class _Sets:
             # As many cases as the data have: fewer fit more closely, and seem to have clusters.
             more = permuted(clean.X, rng, self.groups, clean.weights)[:lacking]
             drawn = vstack([drawn, more], "csr") if issparse(more) else np.vstack([drawn, more])
-        found = self.data.replaced(drawn)
-        if _bytes_of(drawn) <= KEPT_BYTES:
-            self.kept[number] = found
-        return found
+        permutation = self.data.replaced(drawn)
+        if (3 * drawn.data.nbytes if issparse(drawn) else drawn.nbytes) <= KEPT_BYTES:
+            self.kept[number] = permutation
+        return permutation
 
 
-def _bytes_of(table: Any) -> int:
-    return 3 * table.data.nbytes if issparse(table) else table.nbytes
-
-
-def _path_of_set(sets: _Sets, model: Any, bounds: np.ndarray, key: Key) -> Result:
-    model = configured(model, seed_of(sets.seed, *key))
-    rows = [_result(solution, model) for solution in solve_bounds(model, sets[key[0]], bounds)]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
-def _between_of_set(
-    sets: _Sets, model: Any, bound: float, low: list, high: list, key: Key
+def _solve_set(
+    sets: _Sets, model: Any, bounds: np.ndarray, near: list[list[Result]], key: Key
 ) -> Result:
+    """Solve one of the sets for the bounds; ``near`` has results for the neighbors of one bound."""
     number = key[-1]
-    neighbors = [_warm(near[number]) for near in (low, high)]
-    return _result(solve_between(model, sets[number], bound, neighbors), model)
-
-
-def _warm(found: Result) -> Warm:
-    return Warm(found["labels"], found["trimmed"], found["weights"])
-
-
-def _result(solution: Solution, model: Any) -> Result:
+    model = configured(model, seed_of(sets.seed, *key))
+    neighbors = [_warm(results[number]) for results in near]
+    solutions = solve_bounds(model, sets[number], bounds, neighbors)
     return {
-        "log_objective": np.log(max(solution.mean, TINY)),
-        "n_features": count_active(model.feature_groups, solution.weights),
-        "labels": solution.labels,
-        "trimmed": solution.trimmed_weighted,
-        "weights": solution.weights,
+        "log_objective": np.log([max(solution.mean, TINY) for solution in solutions]),
+        "n_features": np.array(
+            [count_active(model.feature_groups, solution.weights) for solution in solutions]
+        ),
+        "labels": np.array([solution.labels for solution in solutions]),
+        "trimmed": np.array([solution.trimmed_weighted for solution in solutions]),
+        "weights": np.array([solution.weights for solution in solutions]),
     }
+
+
+def _warm(result: Result) -> Warm:
+    return Warm(result["labels"], result["trimmed"], result["weights"])
+
+
+def solve_bounds(
+    model: RobustSparseKMeans, sample: Sample, bounds: Iterable[float], neighbors: list[Warm]
+) -> list[Solution]:
+    """Solve for each of the bounds, upwards, each from the one before.
+
+    Where solutions for its neighbors are given, there is one bound, and it is solved from these.
+    """
+    X = sample.X
+    with fitting.solver_settings(model.verbose):
+        engine = fitting.make_engine(model, X, sample.masses)
+        problem = fitting.make_problem(model, engine)
+        problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
+        with fitting.overflow_explained(model, engine, X):
+            if neighbors:
+                solutions = [solve_near(engine, problems[0], neighbors)]
+            else:
+                starts = fitting.make_starts(model, X, engine, problem)
+                solutions = list(solve_path(engine, problems, starts))
+            solutions[-1].check_finite()
+    to_numpy = engine.arrays.to_numpy  # a plain mask, whether a case is trimmed in part or not
+    return [replace(each, trimmed_weighted=to_numpy(each.trimmed_weighted)) for each in solutions]

@@ -10,7 +10,6 @@ the centers were not made of: the others always show a gap where there are many 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from rskc.selection.cloud import neighbors
 SUCCESSIVE, MAX_STEP = 10, 0.5
 
 
-def places_of(model: Any, X: Any, others: np.ndarray) -> dict[str, np.ndarray]:
-    """Return where cases lie that a model was not fitted to; nothing of a model without centers.
+def places_of(model: Any, X: Any, K: int, others: np.ndarray) -> dict[str, np.ndarray]:
+    """Return where cases lie that a model was not fitted to; NaN of a model without centers.
 
     Parameters
     ----------
@@ -33,26 +32,29 @@ def places_of(model: Any, X: Any, others: np.ndarray) -> dict[str, np.ndarray]:
         Fitted to some cases, with ``cluster_centers_`` and ``transform``.
     X : ndarray or sparse matrix of shape (n, p)
         All cases.
+    K : int
+        Number of clusters.
     others : ndarray of int
         Numbers of cases that the model was not fitted to.
 
     Returns
     -------
     places : dict
-        ``others``; ``distances`` (others, K), squared, to the centers; ``gaps`` (K, K) of these.
+        ``distances`` (n, K), squared, to the centers, NaN for the cases that the model was fitted
+        to; ``gaps`` (K, K), those of the centers.
     """
+    places = {"distances": np.full((X.shape[0], K), np.nan), "gaps": np.full((K, K), np.nan)}
     centers = to_numpy(getattr(model, "cluster_centers_", np.empty((0, 0))))
-    K, width = centers.shape
-    if K == 0 or width != X.shape[1] or not hasattr(model, "transform"):
-        return {"others": others[:0], "distances": np.empty((0, K)), "gaps": np.empty((K, K))}
-    distances = to_numpy(model.transform(X[others])).astype(np.float64) ** 2
-    roots = np.sqrt(to_numpy(getattr(model, "feature_weights_", np.ones(width))))
-    between = np.nan_to_num((centers[:, None] - centers) * roots)
-    return {"others": others, "distances": distances, "gaps": (between**2).sum(axis=2)}
+    if centers.shape == (K, X.shape[1]) and hasattr(model, "transform"):
+        places["distances"][others] = to_numpy(model.transform(X[others])).astype(np.float64) ** 2
+        roots = np.sqrt(to_numpy(getattr(model, "feature_weights_", np.ones(X.shape[1]))))
+        between = np.nan_to_num((centers[:, None] - centers) * roots)
+        places["gaps"] = (between**2).sum(axis=2)
+    return places
 
 
 def density_between(
-    places: Sequence[Mapping[str, Any]], n: int, K: int, weights: np.ndarray | None = None
+    distances: np.ndarray, gaps: np.ndarray, weights: np.ndarray | None = None
 ) -> float:
     """Return the density midway between neighbors, as a share of that on its sides; NaN if unknown.
 
@@ -63,29 +65,25 @@ def density_between(
 
     Parameters
     ----------
-    places : sequence of dict
-        What ``places_of`` found, with the clusters numbered alike.
-    n, K : int
-        Number of cases, and of clusters.
+    distances : ndarray of shape (fits, n, K)
+        Squared distances to the centers of each fit, with the clusters numbered alike; NaN for
+        cases that the fit was made of.
+    gaps : ndarray of shape (fits, K, K)
+        Squared distances of the centers.
     weights : ndarray of shape (n,), optional
         What cases count.
     """
-    places = [each for each in places if len(each["others"])]
-    if not places or K < 2:
+    K, placed = distances.shape[2], ~np.isnan(distances).all(axis=(0, 2))
+    if K < 2 or not placed.any():
         return np.nan
-    distances = np.full((len(places), n, K), np.nan)
-    for each, rows in zip(places, distances, strict=True):
-        rows[each["others"]] = each["distances"]
-    placed = ~np.isnan(distances).all(axis=(0, 2))
     distances = distances[:, placed]
     labels = np.nanmedian(distances, axis=0).argmin(axis=1)
     counts = np.ones(len(labels)) if weights is None else weights[placed]
     middle, sides = 0.0, 0.0
-    for a, b in neighbors(np.median([each["gaps"] for each in places], axis=0)):
-        apart = np.array([each["gaps"][a, b] for each in places])[:, None]
-        steps = (distances[:, :, a] - distances[:, :, b]) / np.where(apart > 0, apart, np.inf)
-        along = np.nanmedian(steps, axis=0)  # -1 at center a, 1 at center b
-        pair = (labels == a) | (labels == b)
+    for a, b in neighbors(np.nanmedian(gaps, axis=0)):
+        apart = np.where(gaps[:, a, b] > 0, gaps[:, a, b], np.inf)[:, None]
+        along = np.nanmedian((distances[:, :, a] - distances[:, :, b]) / apart, axis=0)
+        pair = (labels == a) | (labels == b)  # from -1 at center a to 1 at center b
         thirds, _ = np.histogram(along[pair], (-1, -1 / 3, 1 / 3, 1), weights=counts[pair])
         middle, sides = middle + thirds[1], sides + min(thirds[0], thirds[2])
     return float(middle / sides) if sides else np.nan

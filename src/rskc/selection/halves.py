@@ -1,9 +1,9 @@
-"""Fits to all cases and to halves of them, for one number of clusters."""
+"""Fits to all cases, to halves of them, and to larger parts."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -19,109 +19,82 @@ from rskc.selection.subsample import Sample
 
 # A feature counts as selected by a half if its test passes at this level. Many tests are made, but
 # of noise hardly any feature is selected by most of the halves.
-SELECTED = 0.07
+SELECTION_LEVEL = 0.07
 
 
-# What is kept of the fit to a half.
-FOUND = ("labels", "selected", "others", "distances", "gaps")
+class HalfSamples(NamedTuple):
+    """Fits of one setting to halves of the cases, two in succession for each split."""
+
+    labels: np.ndarray  # (halves, n) clusters of all cases
+    selected: np.ndarray  # (halves, p) features that differ between clusters, or have weight
+    weights: np.ndarray | None = None  # (n,) of the cases
+
+    def agreements(self, outliers: np.ndarray) -> list[float]:
+        """Return the adjusted Rand index of the halves of each split, without outliers."""
+        clean, labels = ~outliers, self.labels[:, ~outliers]
+        weights = None if self.weights is None else self.weights[clean]
+        pairs = zip(labels[::2], labels[1::2], strict=True)
+        return [adjusted_rand_index(one, other, weights) for one, other in pairs]
+
+    def matched(self, labels: np.ndarray, K: int) -> np.ndarray:
+        """Return the labels of the halves, numbered as others by the cases they share."""
+        return np.array([best_match(labels, half, K, self.weights)[half] for half in self.labels])
 
 
 class Fits:
-    """Fits with a number of clusters: to all cases, and to the halves of each split."""
+    """Fits with a number of clusters: to all cases, and to the halves of each split.
+
+    Or to as many samples of each split as it has parts: all parts but one.
+    """
 
     def __init__(self, n_clusters: int, full: Result, weights: np.ndarray | None = None):
         self.n_clusters, self.full, self.weights = n_clusters, full, weights
         self.splits: list[Result] = []
+        self.larger: Fits | None = None  # of three quarters of the cases, if halves are too small
         self.cloud = NOT_COMPARED
 
+    def of_halves(self, name: str) -> np.ndarray:
+        """Return a result of each half, two for each split."""
+        return np.concatenate([split[name] for split in self.splits])
+
     @property
-    def halves(self) -> list[Result]:
-        """Two for each split."""
-        halves = ("first", "second")
-        return [
-            {name: split[f"{half}_{name}"] for name in FOUND}
-            for split in self.splits
-            for half in halves
-        ]
+    def halves(self) -> HalfSamples:
+        """What the halves give to all cases."""
+        return HalfSamples(self.of_halves("labels"), self.of_halves("selected"), self.weights)
 
     @property
     def agreements(self) -> list[float]:
         """Adjusted Rand index of the halves of each split, over the cases that are no outliers."""
-        clean = ~self.full["outliers"]
-        weights = None if self.weights is None else self.weights[clean]
-        return [
-            adjusted_rand_index(
-                split["first_labels"][clean], split["second_labels"][clean], weights
-            )
-            for split in self.splits
-        ]
+        return self.halves.agreements(self.full["outliers"])
 
     @property
     def cluster_stability(self) -> np.ndarray:
         """The median Jaccard index (K,) of each cluster of the fit to all cases."""
         clean = ~self.full["outliers"]
-        own, K = self.full["labels"][clean], self.n_clusters
+        labels, halves = self.full["labels"][clean], self.of_halves("labels")[:, clean]
         weights = None if self.weights is None else self.weights[clean]
-        found = [jaccard_indices(own, half["labels"][clean], K, weights) for half in self.halves]
-        return np.median(found, axis=0)
+        K = self.n_clusters
+        return np.median([jaccard_indices(labels, half, K, weights) for half in halves], axis=0)
 
     @property
     def stability(self) -> float:
-        """That of the worst cluster."""
+        """That of the least stable cluster."""
         return float(self.cluster_stability.min())
+
+    @property
+    def larger_stability(self) -> float:
+        """That of the least stable cluster in larger samples, NaN where these are not needed."""
+        return np.nan if self.larger is None else self.larger.stability
 
     @cached_property
     def density_between(self) -> float:
         """The density midway between neighbors, as a share of that on both sides."""
-        own, K, places = self.full["labels"], self.n_clusters, []
-        for half in self.halves:
-            order = np.argsort(best_match(own, half["labels"], K, self.weights))
-            if len(half["others"]):
-                clean = ~self.full["outliers"][half["others"]]
-                places.append(
-                    {
-                        "others": half["others"][clean],
-                        "distances": half["distances"][clean][:, order],
-                        "gaps": half["gaps"][np.ix_(order, order)],
-                    }
-                )
-        return density_between(places, len(own), K, self.weights)
-
-    def matched_labels(self) -> np.ndarray:
-        """Return the labels of the halves, numbered as those of the fit to all cases."""
-        own, K = self.full["labels"], self.n_clusters
-        found = [half["labels"] for half in self.halves]
-        return np.array([best_match(own, half, K, self.weights)[half] for half in found])
-
-    def figures(self) -> tuple:
-        """Return a row of the table."""
-        low, middle, high = np.percentile(self.agreements, (25, 50, 75))
-        return (
-            self.n_clusters,
-            len(self.splits),
-            self.stability,
-            middle,
-            (high - low) / 2,
-            float(self.full["n_different"]),
-            float(self.full["n_enough"]),
-            self.cloud.p_value,
-            self.cloud.pair,
-            self.density_between,
-        )
-
-
-COLUMNS = (
-    "n_clusters",
-    "n_splits",
-    "stability",
-    "agreement",
-    "agreement_spread",
-    "features_different",
-    "features_enough",
-    "p_value",
-    "pair_p_value",
-    "density_between",
-)
+        distances, gaps = self.of_halves("distances"), self.of_halves("gaps")
+        for i, half in enumerate(self.of_halves("labels")):
+            order = np.argsort(best_match(self.full["labels"], half, self.n_clusters, self.weights))
+            distances[i], gaps[i] = distances[i][:, order], gaps[i][np.ix_(order, order)]
+        distances[:, self.full["outliers"]] = np.nan
+        return density_between(distances, gaps, self.weights)
 
 
 def jaccard_indices(
@@ -141,68 +114,58 @@ def best_match(
 
 
 def fit_all(sample: Sample, estimator: Any, key: Key) -> Result:
-    """Cluster all cases."""
+    """Cluster all cases; in one cluster, if there are fewer distinct cases than clusters."""
     n, p = sample.shape
+    model = clone(estimator).set_params(n_clusters=key[0])
     try:
-        model = fit_quietly(clone(estimator).set_params(n_clusters=key[0]), sample)
+        labels = fit_quietly(model, sample).labels_
     except ParameterError as error:
         if error.parameter != "n_clusters":
             raise
-        return _of_no_clusters(n, p)  # fewer distinct cases than clusters
+        model, labels = None, np.zeros(n, np.int32)
+    unknown = 0 if model is None else np.nan
     return {
-        "labels": model.labels_,
+        "labels": labels,
         "outliers": np.asarray(getattr(model, "outliers_", np.zeros(n, bool))),
         "weights": getattr(model, "feature_weights_", np.ones(p)),
         "share": getattr(model, "trim_", 0.0),
-        "n_different": getattr(model, "n_features_different_", np.nan),
-        "n_enough": getattr(model, "n_features_enough_", np.nan),
+        "n_different": getattr(model, "n_features_different_", unknown),
+        "n_enough": getattr(model, "n_features_enough_", unknown),
     }
 
 
-def _of_no_clusters(n: int, p: int) -> Result:
-    return {
-        "labels": np.zeros(n, np.int32),
-        "outliers": np.zeros(n, bool),
-        "weights": np.ones(p),
-        "share": 0.0,
-        "n_different": 0,
-        "n_enough": 0,
-    }
+def split_in_parts(cases: np.ndarray, n_parts: int, seed: int, split: int) -> list[np.ndarray]:
+    """Return the cases of each part, upwards; the same for all settings."""
+    parts = np.array_split(rng_of(seed, split).permutation(cases), n_parts)
+    return [np.sort(part) for part in parts]
 
 
-def fit_halves(sample: Sample, cases: np.ndarray, estimator: Any, seed: int, key: Key) -> Result:
-    """Cluster the two halves of some cases, split in the same way for every number of clusters."""
-    K, split = key
-    halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
-    result: dict[str, Any] = {}
-    for i, name in enumerate(("first", "second")):
-        half, rest = np.sort(halves[i]), np.sort(halves[1 - i])
-        found = _predict_from(sample, half, rest, estimator, seed_of(seed, *key, i), K)
-        result |= {f"{name}_{what}": value for what, value in found.items()}
-    return result
-
-
-def _predict_from(
-    sample: Sample, half: np.ndarray, rest: np.ndarray, estimator: Any, seed: int, K: int
+def fit_parts(
+    sample: Sample, cases: np.ndarray, estimator: Any, seed: int, n_parts: int, key: Key
 ) -> Result:
-    """Cluster some cases; return the clusters of all, and which features have weight.
+    """Cluster all parts but one of some cases, for each, and place its cases between centers.
 
-    And where the rest of the cases lie between the centers.
+    With two parts that is each half, beginning with the first.
     """
-    n, p = sample.shape
-    model = with_few_starts(configured(estimator, seed, n_clusters=K))
-    try:
-        fit_quietly(model, sample.take(half))
-    except ParameterError:  # fewer distinct cases than clusters: nothing comes back
-        nothing = {"labels": np.zeros(n, np.int32), "selected": np.zeros(p, bool)}
-        return nothing | places_of(None, sample.X, rest)
-    labels = model.predict(sample.X).astype(np.int32)
-    found = {"labels": labels, "selected": _selected(model, p)}
-    return found | places_of(model, sample.X, rest)
+    (K, split), (n, p) = key, sample.shape
+    parts = split_in_parts(cases, n_parts, seed, split)
+    results = []
+    for i in range(n_parts):
+        others = parts[i - 1]
+        members = np.sort(np.concatenate([part for part in parts if part is not others]))
+        model = with_few_starts(configured(estimator, seed_of(seed, *key, i), n_clusters=K))
+        try:
+            fit_quietly(model, sample.take(members))
+            labels, selected = model.predict(sample.X), _selected(model, p)
+        except ParameterError:  # fewer distinct cases than clusters: no cluster is found again
+            model, labels, selected = None, np.zeros(n), np.zeros(p, bool)
+        places = places_of(model, sample.X, K, others)
+        results.append({"labels": labels.astype(np.int32), "selected": selected, **places})
+    return {name: np.array([result[name] for result in results]) for name in results[0]}
 
 
 def _selected(model: Any, p: int) -> np.ndarray:
     """Return which features differ between the clusters of a half, or have weight."""
     if hasattr(model, "feature_p_values_"):
-        return model.feature_p_values_ <= SELECTED
+        return model.feature_p_values_ <= SELECTION_LEVEL
     return getattr(model, "feature_weights_", np.ones(p)) > 0

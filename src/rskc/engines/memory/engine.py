@@ -17,10 +17,11 @@ import numpy as np
 from rskc.engines import passes_numpy
 from rskc.engines.cells import Piece
 from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Farthest
 from rskc.engines.frame import Frame, observed_frame
-from rskc.engines.memory.ops import PASSES, ops_of
 from rskc.engines.memory.tables import WORK_BYTES, InMemory, MemoryTable, table_of_coordinates
+from rskc.engines.passes import PASSES
 from rskc.engines.sums import Sums
 
 # Tables up to this size are also kept row by row: sums read single cases, twice as fast so. Larger
@@ -49,7 +50,7 @@ class MemoryEngine(InMemory, Engine):
     def __init__(self, X, *, masses=None, missing=False, frame=None, n_threads=1, passes=PASSES):
         frame = frame or (observed_frame(X) if missing else Frame.of(X))
         super().__init__(X.shape, X.dtype, frame, missing)
-        self._use(ops_of(masses))
+        self._use(ArrayOps(masses))
         self.X, self.n_threads, self.passes = X, n_threads, passes
 
     def stand_for_more(self, share):
@@ -115,27 +116,14 @@ class MemoryEngine(InMemory, Engine):
         return out
 
     def _factored(self, labels, factors, K):
-        sums, moved = Sums.empty(len(labels), K, self.width), np.empty(len(labels), np.int64)
-        self.passes.shift_sums(
-            self.X.reshape(-1),
-            1,
-            *self.frame[:2],
-            factors,
-            np.full_like(labels, -1),
-            labels,
-            *(None, None, None, None),
-            self._threads(len(labels) * self.width),
-            sums.totals,
-            sums.counts,
-            moved,
-        )
+        sums, none = Sums.empty(len(labels), K, self.width), np.full_like(labels, -1)
+        self._change((self.X.reshape(-1), 1), *self.frame[:2], sums, none, labels, factors)
         return tuple(np.split(sums.totals, 2, axis=2))
 
     # ---- Passes
 
     def change(self, sums, before, after):
-        rows, frame = self.X.reshape(-1), self.frame[:2]
-        return self._change(rows, 1, *frame, sums, before, after, self.width)
+        return self._change((self.X.reshape(-1), 1), *self.frame[:2], sums, before, after)
 
     def sums_near(self, known, groups, K):
         """Read only the cases that have moved."""

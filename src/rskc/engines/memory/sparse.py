@@ -7,11 +7,11 @@ from scipy.sparse import csr_array
 
 from rskc.engines.cells import CellPasses
 from rskc.engines.contract.engine import Engine
+from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment
 from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Place
 from rskc.engines.memory.engine import MemoryEngine
-from rskc.engines.memory.ops import PASSES, ops_of
 from rskc.engines.memory.sparse_cells import (
     CHUNK_BYTES,
     SparseCells,
@@ -23,6 +23,7 @@ from rskc.engines.memory.sparse_cells import (
 )
 from rskc.engines.memory.sparse_moves import SparseRun
 from rskc.engines.memory.tables import MemoryTable
+from rskc.engines.passes import PASSES
 
 # Tables up to this size are dense, and larger ones up to this share of the matrix.
 DENSE_BYTES, DENSE_SHARE = 2**25, 0.5
@@ -35,7 +36,7 @@ class SparseTable(MemoryTable):
 
     def __init__(self, cells: SparseCells, dtype, weights, n_threads, passes, place, masses):
         Table.__init__(self, cells.Z.shape[0], weights, place)
-        self._use(ops_of(masses))
+        self._use(ArrayOps(masses))
         self.stored, self.dtype, self.n_threads, self.passes = cells, dtype, n_threads, passes
 
     def assign(self, centers):
@@ -104,7 +105,7 @@ class SparseEngine(MemoryEngine):
     ):
         X = in_order(X)
         Engine.__init__(self, X.shape, X.dtype, frame or sparse_frame(X), missing=False)
-        self._use(ops_of(masses))
+        self._use(ArrayOps(masses))
         self.X, self.n_threads, self.passes = X, n_threads, passes
         # A part does as the whole does: some rows show less of how far columns are from 0.
         self.origin = origin_of(X, self.frame.location) if origin is None else origin
