@@ -20,6 +20,7 @@ from rskc.utils.wording import (
     percent,
     quoted,
     sentence_list,
+    short_repr,
     shortened,
 )
 
@@ -41,6 +42,7 @@ from rskc.utils.wording import (
         (quoted(["a b", "it's"], 1), "'a b' and 1 more"),
         (shortened("abcdef", 5), "ab..."),
         (shortened("abcde", 5), "abcde"),
+        (short_repr(list(range(100)))[-8:], "5, 16..."),
         (cleaned("a\x1b[31m\n b\u202ec"), "a [31m b c"),
         (cleaned("abcdefghij", 5), "ab…ij"),
         (cleaned("x" * 10**6), "x" * 60 + "…" + "x" * 59),

@@ -26,6 +26,8 @@ ALONE = {
     "rowname", "rownames", "observation", "obs", "record", "individual", "specimen", "person",
     "customer", "client", "number", "no", "nr", "unnamed", "rownum", "sn", "serial",
 }  # fmt: skip
+# Words that name cases where they end a name, and its values never repeat: order no, KundenNr.
+NUMBERS = {"nr", "no", "nummer"}
 CLASSES = {
     "label", "labels", "class", "classes", "group", "groups", "target", "targets", "outcome",
     "species", "diagnosis", "subtype", "type", "category", "cluster", "clusters", "celltype", "cls",
@@ -96,7 +98,9 @@ def is_id_name(name: str) -> bool:
     words = words_of(name)
     if not words or (re.search(r"\d", str(name)) and words != ["unnamed"]):  # a sample; a gene
         return False
-    return words[-1] in IDS or (len(words) == 1 and words[0] in ALONE)
+    if words[-1] in IDS | NUMBERS or words[-1].endswith("nummer"):
+        return True
+    return words[0] in ALONE and words[1:] in ([], ["number"])
 
 
 def is_class_name(name: str) -> bool:

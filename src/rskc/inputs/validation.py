@@ -223,6 +223,8 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
         return checked
     if is_on_device(X):
         return _on_device(estimator, X, reset, dtype)
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):  # NumPy makes numbers of them
+        raise ValueError("X holds dates; make numbers of them first.")
     if getattr(X, "columns", None) is not None and getattr(X, "dtypes", None) is not None:
         flags = [str(dtype).lower().startswith("bool") for dtype in X.dtypes]  # 0 and 1
         kinds = zip(X.columns, kinds_of(X), flags, strict=True)

@@ -179,7 +179,9 @@ def warnings_of(
     groups = arrays.as_run(arrays.without(solution.labels, out))
     clump = find_clump(engine, solution, arrays.first_members(groups, -1, MOST_CANDIDATES))
     if clump.size > clump.n_nearby:
-        yield fit_warning("clump", size=clump.size, cases=names(clump.cases, len(clump.cases)))
+        yield fit_warning(
+            "clump", size=len(clump.cases), cases=names(clump.cases, len(clump.cases))
+        )
     if engine.n_missing:
         yield from _on_missing(model, engine, solution, names)
 

@@ -343,12 +343,12 @@ class BlocksEngine(Engine):
         return self.blocks.hold(list(found.cut(m))), {"values": values, "slack": MASS_SLACK * m}
 
     def squared(self, centers, weights):
-        return self._to_all("squared", centers, weights)
+        return self._returned_to_all("squared", centers, weights)
 
     def transform(self, centers, weights):
-        return self._to_all("transform", centers, weights)
+        return self._returned_to_all("transform", centers, weights)
 
-    def _to_all(self, method, centers, weights):
+    def _returned_to_all(self, method, centers, weights):
         made = Method(method, centers=centers, weights=weights)
         return self._returned(self.blocks.make(made, self.node), np.inf, (len(centers),))
 
