@@ -198,7 +198,7 @@ def _check_features(a: Any, b: Any) -> None:
 
 def _cases_of_both(a: Any, b: Any) -> Any:
     """Return the names of the cases of two fits, which must be the same; None for numbers."""
-    n, m = len(a.labels_), len(b.labels_)
+    n, m = a.labels_.shape[0], b.labels_.shape[0]
     names = [model.case_names_in_ for model in (a, b) if hasattr(model, "case_names_in_")]
     if n != m or (len(names) == 2 and not np.array_equal(*names)):
         words = f"{n} and {m} cases" if n != m else "cases of other names, or in another order"
