@@ -231,7 +231,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         y : ignored
             There for the scikit-learn interface.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each case counts in the shares; None if all count the same. Categories of cases of
+            Case weights, for the shares; None for equal weights. Categories of cases of
             weight 0 are not seen.
 
         Returns
