@@ -351,7 +351,7 @@ def test_rows_without_a_value_are_no_outliers(put, rows):
     counted = f"1 case looks like an outlier; {has} no data to judge by."
     assert counted in told
     assert counted in page
-    cluster = "the cluster is" if rows == 1 else "their clusters are"
+    cluster = "its cluster is" if rows == 1 else "their clusters are"
     leave = "leave it out." if rows == 1 else "leave them out."
     assert f"Cases without data: {has} no value at all: {cluster} arbitrary; {leave}" in told
     assert "--l1-bound" not in told
