@@ -117,10 +117,6 @@ def fit(
         messages += on_scales(model, counted)
         if hasattr(model, "encoder_") and model.n_missing_:  # a category is one cell
             model.n_missing_ = int(np.isnan(by_column(model, counted)).sum())
-    model.cell_cutoff_, model.cell_scales_ = None, np.full(model.n_features_in_, np.inf)
-    if result.cells is not None:
-        model.cell_cutoff_ = result.cells.cutoff
-        model.cell_scales_ = by_column(model, result.cells.scales)
     if weights.given is not None:
         model.sample_weight_ = weights.given
         _judge_others(model, X, engine, weights.given == 0)
@@ -258,7 +254,7 @@ def overflow_explained(
             if hasattr(model, "feature_names_in_"):
                 place = f"feature {number_names(model)[feature]!r:.80}"
             # Without a name it is perhaps the number within a sample of a search.
-            place += "" if case_names is None else f" of case {case_names[case]!r:.80}"
+            place += "" if case_names is None else f" of case {case_names.tolist()[case]!r:.80}"
         raise OverflowedError(engine.largest_cell(), place) from None
 
 
