@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import rskc
-from rskc import RobustSparseKMeans
+from rskc import RobustSparseKMeans, planning
 from rskc.datasets import make_simulation
 from rskc.model import fitting
 from rskc.selection import Stability
@@ -127,6 +127,13 @@ def test_a_search_takes_longer_than_its_model(data):
     assert told.expected_seconds > rskc.plan(data, model).expected_seconds
     assert not hasattr(search, "table_")
     assert search.progress is True
+
+
+def test_a_search_is_not_stopped_before_its_first_task(data, monkeypatch):
+    monkeypatch.setattr(planning, "SEARCH_SECONDS", 0.0)
+    model = RobustSparseKMeans(3, n_init=2, random_state=0)
+    search = Stability(model, [2, 3], n_splits=2, n_references=2, random_state=0, n_jobs=1)
+    assert rskc.plan(data, search).expected_seconds > 0
 
 
 def test_parts_leave_model_and_data_as_they_are(data):

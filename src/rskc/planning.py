@@ -437,7 +437,7 @@ def _search_seconds(X: Any, search: Search) -> float:
     def watch(n: int, of: int) -> None:
         nonlocal done, expected
         done, expected = n, of
-        if CLOCK() - start > SEARCH_SECONDS:
+        if n and CLOCK() - start > SEARCH_SECONDS:  # of no task nothing follows
             raise _Enough
 
     begun = clone(search).set_params(progress=watch, n_jobs=1, checkpoint=None)

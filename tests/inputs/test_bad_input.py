@@ -137,6 +137,20 @@ def test_wrong_parameters_leave_a_model_unfitted():
 # Odd data
 
 
+def test_overflow_names_the_case_as_people_write_it():
+    weights = np.r_[0, np.ones(len(X) - 1)]
+    with pytest.raises(ValueError, match=r"The squares of X overflow.* of case [0-9]+\. "):
+        make_model(trim=0, l1_bound=None).fit(1e300 * X, sample_weight=weights)
+
+
+def test_cells_that_are_infinitely_many_scales_away_are_in_the_frame():
+    far = X.copy()
+    far[3, 2] = 1e200
+    model = make_model(trim=0, cells=3.3).fit(far)
+    model.cell_scales_[:] = 1e-200
+    assert np.isinf(model.cells_frame(far)["scales"].iloc[0])
+
+
 @pytest.mark.parametrize("kind", ["datetime64[D]", "timedelta64[s]"])
 def test_arrays_of_dates_are_refused(kind):
     with pytest.raises(ValueError, match="X holds dates; make numbers of them first"):

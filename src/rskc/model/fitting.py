@@ -241,7 +241,7 @@ def overflow_explained(
             if hasattr(model, "feature_names_in_"):
                 place = f"feature {number_names(model)[feature]!r:.80}"
             # Without a name it is perhaps the number within a sample of a search.
-            place += "" if case_names is None else f" of case {case_names[case]!r:.80}"
+            place += "" if case_names is None else f" of case {case_names.tolist()[case]!r:.80}"
         raise OverflowedError(engine.largest_cell(), place) from None
 
 
