@@ -65,8 +65,8 @@ class FeatureGroups:
 
     def weights_of(self, weights: np.ndarray) -> np.ndarray:
         """Return the weights (groups,) of the groups for those of the features."""
-        own = np.divide(weights, self.parts, out=np.zeros(len(weights)), where=self.parts > 0)
-        return np.maximum.reduceat(own[self._order], self._starts)
+        wholes = np.divide(weights, self.parts, out=np.zeros(len(weights)), where=self.parts > 0)
+        return np.maximum.reduceat(wholes[self._order], self._starts)
 
     def observed(self, features: np.ndarray) -> FeatureGroups:
         """Return the groups where only some features (p,), a mask, have an observed cell.

@@ -247,8 +247,8 @@ class Engine(CellPasses, CaseData):
 
     def _columns_table(self, weights: np.ndarray, dtype: Any) -> Table:
         columns = self._columns(weights)
-        own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return self._table_of(self._cells(columns, dtype), own, place, dtype)
+        weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
+        return self._table_of(self._cells(columns, dtype), weights, place, dtype)
 
     def _columns(self, weights: np.ndarray) -> np.ndarray:
         """Return the active columns; all where a subset would save little of a large copy."""
