@@ -321,11 +321,15 @@ def test_cases_of_weight_2_are_as_two(seed):
     assert (one.outlying_cells_ != other.outlying_cells_[first]).nnz <= 2
 
 
-def test_a_case_of_no_weight_has_its_cells_judged_too():
+def test_a_case_of_no_weight_is_judged_like_a_new_one_and_so_are_its_cells():
     X, _, cells = table(9)
     weights = np.ones(len(X))
-    weights[5] = 0
+    weights[5::6] = 0
     model = RobustSparseKMeans(3, random_state=0).fit(X, sample_weight=weights)
+    assert model.cell_cutoff_ is not None
+    assert_array_equal(model.predict(X), model.labels_)
+    assert_array_equal(model.is_outlier(X[5::6]), model.outliers_[5::6])
+    assert_allclose(model.transform(X[5::6]).min(axis=1) ** 2, model.distances_[5::6])
     assert_array_equal(model.outlying_cells_[[5]].toarray(), model.outlying_cells(X[[5]]).toarray())
     assert model.outlying_cells_[[5]].toarray()[0][cells[5]].all()
 

@@ -59,7 +59,7 @@ def flag(panel: str, help: str, *names: str) -> Any:
 # ---- The table
 
 _kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
-_table_help = f"A row a case: {_kinds}, a folder of Parquet, or - for text from a pipe"
+_table_help = f"One row per case: {_kinds}, a folder of Parquet, or - for a pipe"
 _file_help = f"The table of the fit, which must be one file: {_kinds}."
 _model_help = "The model.rskc of a fit, or the folder it is in."
 TablePath = Annotated[
@@ -73,7 +73,7 @@ ModelPath = Annotated[Path, Argument(metavar="MODEL", help=_model_help, show_def
 class Reading:
     """How a table is to be read."""
 
-    id_column: str | None = option(TABLE, None, "Names of cases; else recognized.", "NAME")
+    id_column: str | None = option(TABLE, None, "Column of case names.", "NAME")
     label_column: str | None = option(None, None, "Known classes, to compare with.", "NAME")
     weight_column: str | None = option(TABLE, None, "What each case counts; no feature.", "NAME")
     drop: list[str] = option(TABLE, (), "Column to leave out; repeatable.", "NAME")
@@ -102,7 +102,7 @@ class Reading:
     )
     categorical: list[str] = option(TABLE, (), "Categories, though numbers; repeatable.", "NAME")
     date_columns: Literal["drop", "numbers"] = option(
-        TABLE, "drop", "drop (usual), or numbers: count in days.", "HOW", "--dates"
+        TABLE, "drop", "drop, or numbers (days).", "HOW", "--dates"
     )
     sheet: str | None = option(TABLE, None, "Sheet of an .xlsx; else the first.", "NAME")
     separator: Any = option(

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 SEPARATORS = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
+STANDARD_INPUT = "standard-input.txt"
 
 
 def number(kind: type, text: Any, expected: str) -> Any:
@@ -76,6 +77,12 @@ def table_path(text: str) -> Path:
     folder = tempfile.mkdtemp(prefix="rskc-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     cells = sys.stdin.buffer.read()
-    path = Path(folder, "standard-input.txt" + ".gz" * cells.startswith(b"\x1f\x8b"))
+    path = Path(folder, STANDARD_INPUT + ".gz" * cells.startswith(b"\x1f\x8b"))
     path.write_bytes(cells)
     return path
+
+
+def table_word(path: Path) -> str:
+    """Return what a command calls a table: its path, or - for what came through a pipe."""
+    is_temporary = path.parent.parent == Path(tempfile.gettempdir())
+    return "-" if is_temporary and path.name.startswith(STANDARD_INPUT) else str(path)
