@@ -144,11 +144,8 @@ class BoundedEngine(_Bounds, Engine):
 
     def table(self, weights):
         columns = np.flatnonzero(weights.any(axis=0))
-        active_weights, plain = (
-            np.ascontiguousarray(weights[:, columns]),
-            self._engine.table(weights),
-        )
-        return BoundedTable(self._engine, columns, self._limits[columns], plain, active_weights)
+        plain, weights = self._engine.table(weights), np.ascontiguousarray(weights[:, columns])
+        return BoundedTable(self._engine, columns, self._limits[columns], plain, weights)
 
     def between(self, sums, groups, weights):
         """Return B_j: the bounded total less the bounded within sum."""

@@ -43,12 +43,8 @@ class SparseRun(Run):
     def movable(self):
         kept = np.flatnonzero(self.groups >= 0)
         kept = kept[~self.alone(kept)]
-        groups, rows, n, mass = (
-            self.groups[kept],
-            np.arange(len(kept)),
-            self.counts,
-            self.mass[kept],
-        )
+        groups, mass, n = self.groups[kept], self.mass[kept], self.counts
+        rows = np.arange(len(kept))
         distances = self._to_all(kept) * mass[:, None]
         gain = distances[rows, groups] * n[groups] / (n[groups] - mass)
         loss = np.where(n > 0, distances * n / (n + mass[:, None]), 0)
