@@ -19,14 +19,10 @@ from rskc.engines.tolerances import MASS_SLACK, SAME_PART
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1
+HAS_OPENMP = False
 
 # Work arrays of a pass stay near this size.
 WORK_BYTES = 2**24
-
-
-def has_openmp():
-    """Whether the passes were built with OpenMP."""
-    return False
 
 
 def max_threads():

@@ -165,7 +165,7 @@ def search_cases(
     times, and counts as often.
     """
     n, p = engine.n_cases, engine.n_features
-    if not engine.weighted:
+    if engine.masses is None:
         cases = draw_cases(n, p, K, random_state, size)
         return None if cases is None else Sampled(cases)
     most = size or search_size(n, p, K)

@@ -75,11 +75,6 @@ class Engine(CellPasses, CaseData):
 
     # ---- The data
 
-    @property
-    def weighted(self) -> bool:
-        """Whether cases have masses."""
-        return self.masses is not None
-
     def rounded(self, mass: float) -> float:
         """Return a mass in whole cases, rounded down, where masses are whole."""
         return int(mass) if self.masses is None or self.arrays.copies else float(mass)
