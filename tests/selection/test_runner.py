@@ -33,6 +33,7 @@ from rskc.datasets import make_simulation
 from rskc.selection import Clest, GapL1, GridSearch
 from rskc.selection import runner as runner_module
 from rskc.selection.checkpoint import Checkpoint
+from rskc.selection.progress import Progress
 from rskc.selection.references import REFERENCES, pca_reference, permuted, uniform_reference
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample
@@ -65,7 +66,7 @@ def test_blas_has_one_thread_in_tasks_of_this_process():
 
     closing = contextlib.closing(Checkpoint(None, {"seed": "0"}))
     with threadpool_limits(2, "blas"), closing as store:
-        (found,) = Runner(store, 1, False).run("test", work, [(0,)])
+        (found,) = Runner(store, 1, Progress(False)).run("test", work, [(0,)])
     assert found["threads"] == 1
 
 
@@ -303,7 +304,7 @@ def test_without_a_seed_a_search_goes_on_with_that_of_the_checkpoint(tmp_path):
     assert stored_seed(path) == seed
     search._groups = None
     with contextlib.closing(Checkpoint(None, {"seed": str(seed)})) as store:
-        search._search(Sample(blobs()), Runner(store, 1, False))
+        search._search(Sample(blobs()), Runner(store, 1, Progress(False)))
     assert_array_equal(resumed.observed_cers_, search.observed_cers_)
     assert_array_equal(resumed.reference_cers_, search.reference_cers_)
     other = tmp_path / "other"

@@ -38,8 +38,8 @@ from rskc.inputs.validation import (
 from rskc.model.bounding import shows_outlying_cells
 from rskc.model.cells import extreme_columns, wrapped
 from rskc.model.fitting import fit, make_engine, make_starts
-from rskc.selection.callbacks import Announcer, WithCallbacks, tearing_down
 from rskc.selection.checkpoint import Checkpoint
+from rskc.selection.progress import Progress, WithCallbacks, tearing_down
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, draw, gather, with_length
 from rskc.solver import Problem
@@ -125,8 +125,9 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
             self._drawn = draw(n, weights, most, int(store.identity["seed"]))
             sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
             store.claim("data", _hash_of(sample))
-            n_cells, announcer = sample.shape[0] * sample.shape[1], Announcer(self, X)
-            with closing(Runner(store, jobs, self.progress, n_cells, announcer)) as runner:
+            n_cells = sample.shape[0] * sample.shape[1]
+            with closing(Progress(self.progress, self, X)) as progress:
+                runner = Runner(store, jobs, progress, n_cells)
                 self._search(self._without_extremes(sample), runner)
         self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
         model = clone(self.estimator).set_params(**self._chosen())
@@ -135,7 +136,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_ = model
         self._refit(X, {} if given is None else {"sample_weight": given}, sample.X is table)
         del self._drawn
-        announcer.end()
+        progress.end()
         return self
 
     def predict(self, X: Any) -> Any:
