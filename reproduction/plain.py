@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Engine, engine_for
-from rskc.solver import DrawnStarts, Problem
+from rskc.engines import Engine, Partitions, engine_for
+from rskc.solver import Problem, Starts
 from rskc.solver.alternate import examine
-from rskc.solver.partition import Partitions, lloyd
+from rskc.solver.partition import lloyd
 from rskc.solver.weights import weigh
 
 MOST_ITERATIONS = 25
@@ -68,10 +68,10 @@ def _best_restart(
 ) -> Partitions:
     """Step (a): the best of many restarts at random cases."""
     table = engine.table(weights)
-    starts = DrawnStarts(("random",), rng.random_sample((n_init, problem.n_clusters)))
-    batches = starts.batches(table, problem.n_trim)
+    starts = Starts(("random",), rng.random_sample((n_init, problem.n_clusters)))
+    batches = starts.batches(table, problem)
     K = problem.n_clusters
-    first, *others = (lloyd(table, batch.centers, problem).best(1, K) for batch in batches)
+    first, *others = (lloyd(table, centers, problem).best(1, K) for centers, _ in batches)
     return first.join(*others).best(1, K)
 
 

@@ -52,19 +52,20 @@ class Sparse:
 
 
 class InBlocks:
-    """Dask arrays, cut by a function of the number of cases."""
+    """Dask arrays, cut by a function of the number of cases, in memory or on a device."""
 
-    def __init__(self, cut, **config):
-        self.cut, self.config = cut, {"scheduler": "synchronous", **config}
+    def __init__(self, cut, device=None, **config):
+        self.cut, self.device = cut, device
+        self.config = {"scheduler": "synchronous", **config}
 
     def engine(self, X, **options):
-        skip_without("dask")
+        skip_without("dask", *([] if self.device is None else ["torch"]))
         import dask
         import dask.array as da
 
         blocks = da.from_array(X, chunks=(self.cut(len(X)), X.shape[1]))
         with dask.config.set(self.config):
-            return engine_for(blocks, **options)
+            return engine_for(blocks, device=self.device, **options)
 
     def brought(self, engine, array):
         return engine.arrays.from_numpy(array)
@@ -149,12 +150,18 @@ KINDS = {
     "blocks": InBlocks(in_thirds),
     "uneven blocks": InBlocks(unevenly, scheduler="threads"),
     "nothing kept": InBlocks(in_thirds, **{"rskc.memory": "1kB"}),
+    "blocks on a device": InBlocks(in_thirds, "cpu"),
+    "nothing kept on it": InBlocks(unevenly, "cpu", **{"rskc.device-memory": "1kB"}),
+    "nothing kept at all": InBlocks(
+        in_thirds, "cpu", **{"rskc.device-memory": "1kB", "rskc.memory": "1kB"}
+    ),
     "strict": OnDevice(to_strict),
     "torch": OnDevice(to_tensor),
 }
 if _passes is None:
     del KINDS["compiled"]
 if has_cuda("torch"):
+    KINDS["blocks on cuda"] = InBlocks(unevenly, "cuda", scheduler="threads")
     KINDS["cuda"] = OnDevice(to_cuda)
 if has_cuda("cupy"):
     KINDS["cupy"] = OnDevice(to_cupy)

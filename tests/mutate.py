@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from package_copy import SOURCE, copy_package, run_tests
-from rskc.engines.memory import ops
+from rskc.engines.passes import PASSES
 
 # Test files that speak of a module, those that fail soonest first.
 TESTS = {
@@ -127,7 +127,7 @@ def _span(source: str, node: ast.expr) -> tuple[int, int]:
 def is_noticed(mutant: Mutant) -> bool:
     """Whether a test fails, or does not end, with this mutant."""
     names = TESTS.get(mutant.module) or TESTS[mutant.module.split("/")[0]]
-    compiled = Path(ops.PASSES.__file__)
+    compiled = Path(PASSES.__file__)
     with tempfile.TemporaryDirectory() as folder:
         copy = copy_package(Path(folder), None if compiled.suffix == ".py" else compiled)
         (copy / mutant.module).write_text(mutant.source)

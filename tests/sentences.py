@@ -15,7 +15,6 @@ import pandas as pd
 
 from rskc import RobustSparseKMeans
 from rskc.report import summarize
-from rskc.report._charts import charts_of
 from rskc.report._prose import advise
 from rskc.report._searches import curves_of
 from rskc.selection import Stability
@@ -239,7 +238,7 @@ def lines_of(summary) -> Iterator[str]:
         yield f"  {summary['sure']['key']}"
     for section in summary["searches"]:
         yield f"search: {section['found']}"
-    for chart in charts_of(summary) + curves_of(summary):
+    for chart in [*summary["charts"].values(), *curves_of(summary)]:
         yield f"chart {chart['title']}: {chart['caption']}"
         yield f"  in words: {chart['alt']}"
         yield from (f"  key: {entry['label']}" for entry in chart["key"] if "cluster" not in entry)

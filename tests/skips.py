@@ -21,6 +21,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_anndata.py": ("anndata",),
     "test_blocks.py": DASK,
     "test_blocks_cluster.py": DASK,
+    "test_blocks_devices.py": DASK,
     "test_categories.py": (*CLI, *DASK, "psutil", "matplotlib"),
     "test_cli.py": (*CLI, "psutil"),
     "test_cli_dask.py": (*CLI, *DASK, "psutil", "pyarrow"),

@@ -12,7 +12,7 @@ from rskc import RobustSparseKMeans
 from rskc.engines import passes_numpy
 from rskc.engines.memory import engine as memory
 from rskc.engines.memory import tables
-from rskc.engines.memory.ops import PASSES
+from rskc.engines.passes import PASSES
 from rskc.solver import search
 from rskc.utils import machine
 from skips import skip_without
@@ -62,7 +62,7 @@ PASSES_IN_NEED = {
     "zeros(1, 1), ones(1, 1))",
     "trim": "(zeros(1, 10**7), ones(1, 10**7), None, 5, 1, zeros(1, 10**7), ones(1), None, None)",
     "shift_sums": "(ones(40_000), 256, ones(40_000), 1.0, None, zeros(1, 1), zeros(1, 1), "
-    "None, None, None, None, 1, ones(1, 1, 40_000), ones(1, 1), zeros(1, dtype=np.int64))",
+    "None, None, 1, ones(1, 1, 40_000), ones(1, 1), zeros(1, dtype=np.int64))",
     "single_moves": "(ones(2 * 10**6), 1, ones(1, 1), None, None, 5, 1, zeros(1, 2 * 10**6), "
     "ones(1, 1, 1), ones(1, 1), zeros(1, dtype=np.int64))",
 }

@@ -23,7 +23,7 @@ LAYERS = (
     {"engines"},
     {"solver", "versions"},
     {"inputs"},
-    {"categories", "designs", "preprocessing"},
+    {"categories", "preprocessing"},
     {"datasets", "metrics"},
     {"model"},
     {"comparison", "markers"},

@@ -16,11 +16,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rskc import RobustSparseKMeans, SmallClusterWarning
-from rskc.engines import engine_for
+from rskc.engines import Partitions, engine_for
 from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.solver import Problem
 from rskc.solver.alternate import examine
-from rskc.solver.partition import Partitions
 from rskc.solver.weights import sparse_weights
 
 FILES = sorted((Path(__file__).parent / "reference").glob("golden*.json.gz"))

@@ -88,34 +88,48 @@ def cluster(
     """
     _check(adata, layer, use_rep)
     check_choice("prepare", prepare, ("auto", None))
-    adata = _own(adata, copy)
-    own = use_rep in (None, "X")
-    table, words = _table(adata, layer, use_rep), "nothing"
-    if own and prepare == "auto":
-        table, words = _prepared(table, Preparer())
-    model = _fitted(table, n_clusters, params)
-    _add(adata, model, key_added, own_variables=own)
-    adata.uns[key_added] = _facts(model, layer, use_rep) | {"preparation": words}
+    adata = _writable(adata, copy)
+    is_own, words = use_rep in (None, "X"), "nothing"
+    if is_own:
+        table, preparer = _values(adata, layer), Preparer()
+        if prepare == "auto":
+            table = preparer.fit_transform(table if issparse(table) else np.asarray(table))
+            words = preparer.describe()
+        table = _named(table, adata)
+    else:
+        table = _of(adata.obsm, "use_rep", use_rep, "obsm")
+        table = table if issparse(table) else np.asarray(table)
+    if isinstance(n_clusters, str):
+        check_choice("n_clusters", n_clusters, ("auto",), remedy=", or a number")
+        search = Stability(RobustSparseKMeans(2, **params), random_state=params.get("random_state"))
+        model = search.fit(table).best_estimator_
+    else:
+        model = RobustSparseKMeans(n_clusters, **params).fit(table)
+    _add(adata, model, key_added, is_own)
+    facts = {
+        "objective": model.objective_,
+        "inertia": model.inertia_,
+        "l1_bound": model.l1_bound_,
+        "n_features": int(np.count_nonzero(model.feature_weights_)),
+        "n_outliers": int(model.outliers_.sum()),
+        "n_trimmed": int(model.trimmed_.sum()),
+        "outlier_threshold": model.outlier_threshold_,
+        "n_iter": model.n_iter_,
+        "warnings": "\n".join(model.warnings_) or None,
+        "preparation": words,
+    }
+    known = {"layer": layer, "use_rep": use_rep, **model.get_params(deep=False)}
+    adata.uns[key_added] = {"params": _storable(known), **_storable(facts)}
     return adata if copy else model
 
 
-def _fitted(table: Any, n_clusters: int | str, params: dict[str, Any]) -> RobustSparseKMeans:
-    if not isinstance(n_clusters, str):
-        return RobustSparseKMeans(n_clusters, **params).fit(table)
-    check_choice("n_clusters", n_clusters, ("auto",), remedy=", or a number")
-    search = Stability(RobustSparseKMeans(2, **params), random_state=params.get("random_state"))
-    return search.fit(table).best_estimator_
-
-
-def _prepared(table: Any, preparer: Preparer) -> tuple[Any, str]:
-    """Return a named table as a preparer makes it, and what was done."""
-    if isinstance(table, NamedMatrix):
-        made = preparer.fit_transform(table.matrix)
-        return table._replace(matrix=made), preparer.describe()
+def _named(table: Any, adata: Any) -> Any:
+    """Return a table with the names of observations and variables."""
     import pandas as pd
 
-    made = preparer.fit_transform(table.to_numpy())
-    return pd.DataFrame(made, table.index, table.columns, copy=False), preparer.describe()
+    if issparse(table):
+        return NamedMatrix(table, adata.obs_names, adata.var_names)
+    return pd.DataFrame(table, adata.obs_names, adata.var_names, copy=False)
 
 
 def rank_genes(
@@ -173,28 +187,6 @@ def rank_genes(
     """
     _check(adata, layer, None)
     model = model_to_numpy(model)
-    _check_groups(adata, model, groupby)
-    adata = _own(adata, copy)
-    table = Preparer(standardize=None).fit_transform(_dense_or_csr(_values(adata, layer)))
-    found = effects_between(table, regular_clusters(model), len(model.cluster_centers_))
-    names = np.asarray(adata.var_names)
-    if np.array_equal(getattr(model, "feature_names_in_", ()), names):
-        # Some of scanpy's plots want all genes, so that those without weight are not left out.
-        for values in (found.effects, found.separations):
-            values[:, model.feature_weights_ == 0] = 0
-    params = {
-        "groupby": groupby,
-        "reference": "rest",
-        "method": "rskc",
-        "use_raw": False,
-        "layer": layer,
-        "corr_method": "none",
-    }
-    adata.uns[key_added] = {"params": params, **_ranked(found, names)}
-    return adata if copy else None
-
-
-def _check_groups(adata: Any, model: Any, groupby: str) -> None:
     if groupby not in adata.obs:
         raise ValueError(
             f"groupby={groupby!r} is not in adata.obs; give the key_added of rskc.anndata.cluster."
@@ -205,6 +197,25 @@ def _check_groups(adata: Any, model: Any, groupby: str) -> None:
         )
     if len(model.cluster_centers_) == 1:
         raise ValueError("One cluster has nothing to be compared with, so it has no markers.")
+    adata, values = _writable(adata, copy), _values(adata, layer)
+    table = values.tocsr() if issparse(values) else np.asarray(values)
+    table = Preparer(standardize=None).fit_transform(table)
+    found = effects_between(table, regular_clusters(model), len(model.cluster_centers_))
+    names = np.asarray(adata.var_names)
+    if np.array_equal(getattr(model, "feature_names_in_", ()), names):
+        # Some of scanpy's plots want all genes, so that those without weight are not left out.
+        for effects in (found.effects, found.separations):
+            effects[:, model.feature_weights_ == 0] = 0
+    params = {
+        "groupby": groupby,
+        "reference": "rest",
+        "method": "rskc",
+        "use_raw": False,
+        "layer": layer,
+        "corr_method": "none",
+    }
+    adata.uns[key_added] = {"params": params, **_ranked(found, names)}
+    return adata if copy else None
 
 
 def _ranked(found: MarkerEffects, names: np.ndarray) -> dict[str, np.ndarray]:
@@ -231,7 +242,7 @@ def _ranked(found: MarkerEffects, names: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _own(adata: Any, copy: bool) -> Any:
+def _writable(adata: Any, copy: bool) -> Any:
     """Return an object that results can be added to: a copy, or itself."""
     if copy:
         return adata.copy()
@@ -258,28 +269,11 @@ def _check(adata: Any, layer: str | None, use_rep: str | None) -> None:
         raise ValueError("adata is backed by a file; read it first: adata = adata.to_memory().")
 
 
-def _table(adata: Any, layer: str | None, use_rep: str | None) -> Any:
-    """Return the numbers to cluster by, with names if these are the variables."""
-    import pandas as pd
-
-    if use_rep not in (None, "X"):
-        table = _of(adata.obsm, "use_rep", use_rep, "obsm")
-        return table if issparse(table) else np.asarray(table)
-    table = _values(adata, layer)
-    if issparse(table):
-        return NamedMatrix(table, adata.obs_names, adata.var_names)
-    return pd.DataFrame(table, adata.obs_names, adata.var_names, copy=False)
-
-
 def _values(adata: Any, layer: str | None) -> Any:
     table = adata.X if layer is None else _of(adata.layers, "layer", layer, "layers")
     if table is None:
         raise ValueError("adata has no X; name a layer or use_rep.")
     return table
-
-
-def _dense_or_csr(table: Any) -> Any:
-    return table.tocsr() if issparse(table) else np.asarray(table)
 
 
 def _of(tables: Any, parameter: str, name: Any, place: str) -> Any:
@@ -289,38 +283,22 @@ def _of(tables: Any, parameter: str, name: Any, place: str) -> Any:
     return tables[name]
 
 
-def _add(adata: Any, model: RobustSparseKMeans, key: str, own_variables: bool) -> None:
+def _add(adata: Any, model: RobustSparseKMeans, key: str, is_own: bool) -> None:
+    """Add clusters, outliers and distances of observations, and weights of its own variables."""
     import pandas as pd
 
-    found = np.unique(model.labels_)
-    labels = pd.Categorical(model.labels_.astype(str), categories=found.astype(str))
-    adata.obs[key] = labels
+    categories = np.unique(model.labels_).astype(str)
+    adata.obs[key] = pd.Categorical(model.labels_.astype(str), categories=categories)
     adata.obs[f"{key}_outlier"] = model.outliers_
     adata.obs[f"{key}_distance"] = model.distances_
-    if own_variables:
+    if is_own:
         adata.var[f"{key}_weight"] = model.feature_weights_
     elif f"{key}_weight" in adata.var:  # of an earlier run, which is overwritten
         del adata.var[f"{key}_weight"]
 
 
-def _facts(model: RobustSparseKMeans, layer: str | None, use_rep: str | None) -> dict[str, Any]:
-    """Return what an .h5ad can hold: no None, and no objects."""
-    params = {"layer": layer, "use_rep": use_rep, **model.get_params(deep=False)}
-    facts = {
-        "objective": model.objective_,
-        "inertia": model.inertia_,
-        "l1_bound": model.l1_bound_,
-        "n_features": int(np.count_nonzero(model.feature_weights_)),
-        "n_outliers": int(model.outliers_.sum()),
-        "n_trimmed": int(model.trimmed_.sum()),
-        "outlier_threshold": model.outlier_threshold_,
-        "n_iter": model.n_iter_,
-        "warnings": "\n".join(model.warnings_) or None,
-    }
-    return {"params": _storable(params), **_storable(facts)}
-
-
 def _storable(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what an .h5ad can hold: no None, and no objects."""
     simple = (bool, int, float, str, np.ndarray, np.generic)
     return {
         name: value if isinstance(value, simple) else str(value)

@@ -64,12 +64,15 @@ class SolutionComparison:
     @property
     def features_gained(self) -> list[Any]:
         """Features with weight in b and none in a, the largest weight first."""
-        return self.features.feature[self.features.change == "gained"].tolist()
+        return self._changed("gained")
 
     @property
     def features_lost(self) -> list[Any]:
         """Features with weight in a and none in b, the largest weight first."""
-        return self.features.feature[self.features.change == "lost"].tolist()
+        return self._changed("lost")
+
+    def _changed(self, how: str) -> list[Any]:
+        return self.features.feature[self.features.change == how].tolist()
 
     @property
     def headline(self) -> str:
@@ -84,29 +87,22 @@ class SolutionComparison:
 
     def summary(self) -> str:
         """Describe the differences in a few lines."""
-        cases, kept = self.cases, int((self.features.change == "kept").sum())
-        gained = cases.case[cases.outlier_b & ~cases.outlier_a]
-        lost = cases.case[cases.outlier_a & ~cases.outlier_b]
+        cases, counts, lines = self.cases, self.table.to_numpy(), [self.headline]
+        for a, b in self.matches.items():
+            rest = [f"{counts[a, k]:,} now in {k}" for k in np.flatnonzero(counts[a]) if k != b]
+            stay = f"{counts[a, b]:,}" if rest else "all"
+            words = f"{stay} of {count(int(counts[a].sum()), 'case')}"
+            lines.append(f"cluster {a} -> {b}: {listed([words, *rest], MOST_NAMES)}")
+        gained = _names(cases.case[cases.outlier_b & ~cases.outlier_a])
+        lost = _names(cases.case[cases.outlier_a & ~cases.outlier_b])
         features = f"gained: {_names(self.features_gained)}; lost: {_names(self.features_lost)}"
-        lines = [
-            *self._matched(),
+        lines += [
             *self.unmatched(),
             f"cases that moved: {_names(cases.case[cases.moved])}",
-            f"outliers gained: {_names(gained)}; lost: {_names(lost)}",
-            f"features kept: {kept:,}; {features}",
+            f"outliers gained: {gained}; lost: {lost}",
+            f"features kept: {len(self._changed('kept')):,}; {features}",
         ]
-        return "\n  ".join([self.headline, *lines])
-
-    def _matched(self) -> list[str]:
-        """Say where the cases of each cluster of a go."""
-        lines, counts = [], self.table.to_numpy()
-        for a, b in self.matches.items():
-            others = [k for k in np.flatnonzero(counts[a]) if k != b]
-            rest = [f"{counts[a, k]:,} now in {k}" for k in others]
-            own = "all" if not rest else f"{counts[a, b]:,}"
-            words = f"{own} of {count(int(counts[a].sum()), 'case')}"
-            lines.append(f"cluster {a} -> {b}: {listed([words, *rest], MOST_NAMES)}")
-        return lines
+        return "\n  ".join(lines)
 
     def unmatched(self) -> list[str]:
         """Say where the cases of a cluster without match go, or where they come from."""
@@ -173,23 +169,17 @@ def compare_solutions(
     for model in (a, b):
         check_is_fitted(model, "cluster_centers_")
     _check_features(a, b)
-    first, second = _of_fit(a, b) if X is None else (_judged(a, X), _judged(b, X))
-    named = a if hasattr(a, "case_names_in_") else b
-    names = names_of_cases(X) if X is not None else getattr(named, "case_names_in_", None)
-    names = np.arange(len(first.labels)) if names is None else names
-    features = feature_names(a if hasattr(a, "feature_names_in_") else b)
-    if sample_weight is None and X is None:
-        sample_weight = _weights_of_both(a, b)
-    weights = None
+    first, second = _judgment(a, X), _judgment(b, X)
+    n, names, weights = len(first.labels), None if X is None else names_of_cases(X), None
+    if X is None:
+        names = _cases_of_both(a, b)
+        given = [model.sample_weight_ for model in (a, b) if hasattr(model, "sample_weight_")]
+        if sample_weight is None and len(given) == 2 and np.array_equal(*given):
+            sample_weight = given[0]
     if sample_weight is not None:
-        weights = check_sample_weight(sample_weight, len(first.labels))
-    return compare(first, second, names, features, weights)
-
-
-def _weights_of_both(a: Any, b: Any) -> np.ndarray | None:
-    one, other = (getattr(model, "sample_weight_", None) for model in (a, b))
-    same = one is not None and other is not None and np.array_equal(one, other)
-    return one if same else None
+        weights = check_sample_weight(sample_weight, n)
+    features = feature_names(a if hasattr(a, "feature_names_in_") else b)
+    return compare(first, second, np.arange(n) if names is None else names, features, weights)
 
 
 def _check_features(a: Any, b: Any) -> None:
@@ -198,12 +188,25 @@ def _check_features(a: Any, b: Any) -> None:
         raise ComparisonError(
             "{a} has {p} features and {b} has {q}; they must have the same.", p=p, q=q
         )
-    own, other = (getattr(model, "feature_names_in_", None) for model in (a, b))
-    if own is not None and other is not None and not np.array_equal(own, other):
+    names = [model.feature_names_in_ for model in (a, b) if hasattr(model, "feature_names_in_")]
+    if len(names) == 2 and not np.array_equal(*names):
         raise ComparisonError(
             "{a} and {b} have features with other names, or in another order; they must have the "
             "same."
         )
+
+
+def _cases_of_both(a: Any, b: Any) -> Any:
+    """Return the names of the cases of two fits, which must be the same; None for numbers."""
+    n, m = len(a.labels_), len(b.labels_)
+    names = [model.case_names_in_ for model in (a, b) if hasattr(model, "case_names_in_")]
+    if n != m or (len(names) == 2 and not np.array_equal(*names)):
+        words = f"{n} and {m} cases" if n != m else "cases of other names, or in another order"
+        raise ComparisonError(
+            "{a} and {b} were fitted to {words}; {give the cases to compare them on as X}.",
+            words=words,
+        )
+    return names[0] if names else None
 
 
 class Judgment(NamedTuple):
@@ -215,32 +218,13 @@ class Judgment(NamedTuple):
     n_clusters: int
 
 
-def _judged(model: Any, X: Any) -> Judgment:
-    labels, outliers = to_numpy(model.predict(X)), to_numpy(model.is_outlier(X))
-    return Judgment(
-        labels, outliers, to_numpy(model.feature_weights_), model.cluster_centers_.shape[0]
+def _judgment(model: Any, X: Any) -> Judgment:
+    """Return what a model says of cases, or without any of those of its fit."""
+    found = (
+        (model.labels_, model.outliers_) if X is None else (model.predict(X), model.is_outlier(X))
     )
-
-
-def _of_fit(a: Any, b: Any) -> tuple[Judgment, Judgment]:
-    first, second = (
-        Judgment(
-            to_numpy(model.labels_),
-            to_numpy(model.outliers_),
-            to_numpy(model.feature_weights_),
-            model.cluster_centers_.shape[0],
-        )
-        for model in (a, b)
-    )
-    n, m = len(first.labels), len(second.labels)
-    known = [model.case_names_in_ for model in (a, b) if hasattr(model, "case_names_in_")]
-    if n != m or (len(known) == 2 and not np.array_equal(*known)):
-        words = f"{n} and {m} cases" if n != m else "cases of other names, or in another order"
-        raise ComparisonError(
-            "{a} and {b} were fitted to {words}; {give the cases to compare them on as X}.",
-            words=words,
-        )
-    return first, second
+    labels, outliers, weights = map(to_numpy, (*found, model.feature_weights_))
+    return Judgment(labels, outliers, weights, model.cluster_centers_.shape[0])
 
 
 def compare(
@@ -270,28 +254,20 @@ def compare(
         }
     )
     counted = np.ones(len(a.labels), bool) if weights is None else weights > 0
-    cer, cer_regular = (
-        _error_rate(a, b, mask, weights) for mask in (counted, counted & ~(a.outliers | b.outliers))
-    )
+    rates: list[float] = []
+    for mask in (counted, counted & ~(a.outliers | b.outliers)):
+        kept = None if weights is None else weights[mask]
+        labels = a.labels[mask], b.labels[mask]
+        rates.append(classification_error_rate(*labels, kept) if mask.sum() > 1 else np.nan)
     table = pd.DataFrame(counts)
     table.index.name, table.columns.name = "a", "b"
-    return SolutionComparison(table, matches, cer, cer_regular, frame, _features(a, b, features))
-
-
-def _error_rate(a: Judgment, b: Judgment, mask: np.ndarray, weights: np.ndarray | None) -> float:
-    if mask.sum() < 2:
-        return np.nan
-    own = None if weights is None else weights[mask]
-    return classification_error_rate(a.labels[mask], b.labels[mask], own)
-
-
-def _features(a: Judgment, b: Judgment, names: np.ndarray) -> Any:
-    import pandas as pd
-
     order = np.argsort(-np.maximum(a.weights, b.weights), kind="stable")
     order = order[(a.weights[order] > 0) | (b.weights[order] > 0)]
-    first, second = a.weights[order], b.weights[order]
-    change = np.select([first == 0, second == 0], ["gained", "lost"], "kept").astype(object)
-    return pd.DataFrame(
-        {"feature": names[order], "weight_a": first, "weight_b": second, "change": change}
-    )
+    columns = {
+        "feature": features[order],
+        "weight_a": a.weights[order],
+        "weight_b": b.weights[order],
+    }
+    is_new, is_lost = columns["weight_a"] == 0, columns["weight_b"] == 0
+    columns["change"] = np.select([is_new, is_lost], ["gained", "lost"], "kept").astype(object)
+    return SolutionComparison(table, matches, rates[0], rates[1], frame, pd.DataFrame(columns))

@@ -14,8 +14,15 @@ import rskc.model.fitting as fitting
 from rskc.exceptions import warn_user
 from rskc.inputs.arrays import model_to_numpy, to_numpy, to_numpy_pair
 from rskc.markers import LEAST_EFFECT, marker_effects, markers_frame
-from rskc.model.prediction import PredictionMixin
-from rskc.model.summary import cases_frame, cells_frame, describe, describe_html, features_frame
+from rskc.model.fitted import PredictionMixin
+from rskc.model.summary import (
+    cases_frame,
+    describe,
+    describe_html,
+    features_frame,
+    flagged_cells,
+    frame_of_cells,
+)
 
 
 class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
@@ -107,6 +114,11 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     n_threads : int or None, default=None
         Number of threads in memory; None for all that the machine, or OMP_NUM_THREADS, allows.
         A device, and the scheduler of Dask, have their own.
+    device : str or None, default=None
+        Where ``fit`` makes its passes over an array in memory or a Dask collection: "cuda",
+        "cuda:1", or "cpu" by torch. The data go there block by block, so that they may be larger
+        than its memory; what fits stays there. None: where the data are, as those of a tensor on a
+        GPU are. Predictions are made where *their* data are.
     verbose : int, default=0
         1: a line for each stage; 2: also one for each iteration.
 
@@ -264,6 +276,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         outlier_cutoff: float | None = None,
         random_state: Any = None,
         n_threads: int | None = None,
+        device: str | None = None,
         verbose: int = 0,
     ):
         self.n_clusters = n_clusters
@@ -283,6 +296,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         self.outlier_cutoff = outlier_cutoff
         self.random_state = random_state
         self.n_threads = n_threads
+        self.device = device
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -356,7 +370,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``cell_scales_`` the value is above the center, or below. X is the data of the fit.
         """
         check_is_fitted(self, "cluster_centers_")
-        return cells_frame(*to_numpy_pair(self, X))
+        model, X = to_numpy_pair(self, X)
+        return frame_of_cells(model, flagged_cells(model, X))
 
     def markers_frame(
         self,

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from sklearn.base import clone
 
 from rskc.inputs.arrays import is_dask, is_on_device
 from rskc.inputs.parts import AnyTable
-from rskc.inputs.validation import is_word
+from rskc.inputs.validation import check_device, is_word
 from rskc.model.fitting import Rehearsal, fit
 from rskc.selection.search import Search
 from rskc.solver.problem import Problem
@@ -40,7 +40,7 @@ CLOCK = time.perf_counter
 # many seconds.
 FIRST_CELLS, STEP, MOST_SECONDS = 2**17, 4, 2.0
 # Multiplications of a pass over a part of many cases: as long as one that has threads.
-LONG_WORK, MOST_CELLS = 60_000_000, 2**24
+LONG_WORK = 60_000_000
 # Cases of a part, for each cluster and at least.
 CASES_OF_CLUSTER, FEWEST_CASES = 25, 300
 # A search is stopped after this long.
@@ -64,7 +64,8 @@ class Plan:
     Attributes
     ----------
     engine : str
-        Who does the work: ``"memory"``, ``"blocks"`` of Dask, or ``"device"``.
+        Who does the work: ``"memory"``, ``"blocks"`` of Dask, ``"device"``, or ``"blocks on a
+        device"``.
     why : str
         What this follows from.
     n_samples, n_features : int
@@ -116,7 +117,8 @@ class Plan:
 
     def __str__(self) -> str:
         size = f"{count(self.n_samples, 'case')} by {count(self.n_features, 'feature')}"
-        reads = f"Reads of the data: about {self.reads:.0f}\n" if self.engine == "blocks" else ""
+        in_blocks = self.engine.startswith("blocks")
+        reads = f"Reads of the data: about {self.reads:.0f}\n" if in_blocks else ""
         return (
             f"{size}, {in_bytes(self.data_bytes)}\n"
             f"Engine: {self.engine}, because {self.why}\n{reads}"
@@ -181,6 +183,7 @@ class _Parts:
     table: AnyTable  # the whole, or what was read of it
     model: Any
     whole: tuple[int, int]
+    in_blocks: bool = False  # so that parts in memory stay there
 
     @cached_property
     def size(self) -> int:
@@ -188,39 +191,28 @@ class _Parts:
         drawn = isinstance(self.model.init, str)
         return search_size(*self.whole, self.model.n_clusters) if drawn else self.whole[0]
 
-    def fit(self, part: AnyTable, share: float, n_searched: int | None = None) -> _Took:
+    def traced(self, part: AnyTable, share: float, n_searched: int | None = None) -> _Took:
         """Fit a part, which is such a share of the whole; return what that took."""
         start, worked = CLOCK(), time.process_time()
-        with _traced(part.X) as peak:
-            self.fit_plainly(part, share, n_searched)
+        with _traced(_place_of(part.X, self.model)) as peak:
+            self.fit(part, share, n_searched)
         return _Took(part.n_cells, CLOCK() - start, time.process_time() - worked, peak[0])
 
-    def fit_plainly(self, part: AnyTable, share: float, n_searched: int | None) -> None:
-        """Fit a part, with the settings of the whole."""
-        p, whole = part.shape[1], self.whole
-        model = clone(self.model)
-        model.set_params(verbose=0, random_state=0, n_init=self.n_init)
-        if p < whole[1] and model.n_features is not None:
-            model.set_params(n_features=max(1, model.n_features * p // whole[1]))
-        if p < whole[1] and isinstance(model.l1_bound, float | int):
-            model.set_params(l1_bound=max(1.0, model.l1_bound * (p / whole[1]) ** 0.5))
+    def fit(self, part: AnyTable, share: float, n_searched: int | None) -> None:
+        """Fit a part, with the settings of the whole, and as many restarts."""
+        model, p, n_features = clone(self.model), part.shape[1], self.whole[1]
+        model.set_params(verbose=0, random_state=0)
+        if self.in_blocks and not is_dask(part.X):
+            model.set_params(device=None)
+        if is_word(model.n_init, "auto") and isinstance(model.init, str):
+            bound = None if model.l1_bound is None else 2.0
+            problem = Problem(model.n_clusters, l1_bound=bound, n_features=model.n_features)
+            model.set_params(n_init=auto_starts(*self.whole, problem))
+        if p < n_features and model.n_features is not None:
+            model.set_params(n_features=max(1, model.n_features * p // n_features))
+        if p < n_features and isinstance(model.l1_bound, float | int):
+            model.set_params(l1_bound=max(1.0, model.l1_bound * (p / n_features) ** 0.5))
         fit(model, part.X, (), part.weights, Rehearsal(n_searched, share))
-
-    @cached_property
-    def n_init(self) -> Any:
-        """As many restarts as the whole has."""
-        model = self.model
-        if not is_word(model.n_init, "auto") or not isinstance(model.init, str):
-            return model.n_init
-        bound = None if model.l1_bound is None else 2.0
-        problem = Problem(model.n_clusters, l1_bound=bound, n_features=model.n_features)
-        return auto_starts(*self.whole, problem)
-
-    @property
-    def first_cells(self) -> int:
-        """Cells of the first part: more of a sparse matrix."""
-        X = self.table.X
-        return int(FIRST_CELLS / (X.nnz / np.prod(X.shape) + 1e-9)) if issparse(X) else FIRST_CELLS
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Yield larger and larger parts of what is searched on, up to all of it.
@@ -229,13 +221,15 @@ class _Parts:
         are rotated, and single cases are moved where there are few for each feature. Cases alone
         are left out of tall tables, features alone of wide ones.
         """
-        n, p, K = self.size, self.whole[1], self.model.n_clusters
-        cells, fewest = self.first_cells, min(n, max(FEWEST_CASES, CASES_OF_CLUSTER * K))
+        X, n, p, K = self.table.X, self.size, self.whole[1], self.model.n_clusters
+        fewest = min(n, max(FEWEST_CASES, CASES_OF_CLUSTER * K))
+        density = X.nnz / np.prod(X.shape) + 1e-9 if issparse(X) else 1.0
+        cells, any_columns = int(FIRST_CELLS / density), self._any_columns()
         while cells < n * p:
             tall = min(n, max(1000, 2 * K * p))
-            if n <= p and self._any_columns:
+            if n <= p and any_columns:
                 yield n, max(n, cells // n)
-            elif tall * p <= cells or not self._any_columns:
+            elif tall * p <= cells or not any_columns:
                 yield max(cells // p, fewest), p
             else:
                 share = (cells / (tall * p)) ** 0.5
@@ -243,7 +237,6 @@ class _Parts:
             cells *= STEP
         yield n, p
 
-    @property
     def _any_columns(self) -> bool:
         """Whether some of the features make sense without the others."""
         known, kinds = self.model.get_params(), getattr(self.table.X, "dtypes", None)
@@ -252,17 +245,22 @@ class _Parts:
         return all(each is None for each in asked) and isinstance(known["init"], str) and numbers
 
 
+def _place_of(X: Any, model: Any) -> str:
+    """Return the name of the device of a fit, "cpu" if it has none."""
+    return str(X.device) if is_on_device(X) else model.device or "cpu"
+
+
 @contextmanager
-def _traced(X: Any) -> Iterator[list[float]]:
+def _traced(place: str) -> Iterator[list[float]]:
     """Measure the bytes that are taken at most, beside those that were taken before."""
     peak: list[float] = []
-    if is_on_device(X) and getattr(X.device, "type", "") == "cuda":
+    if place.startswith("cuda"):
         import torch
 
-        torch.cuda.reset_peak_memory_stats(X.device)
-        before = torch.cuda.memory_allocated(X.device)
+        torch.cuda.reset_peak_memory_stats(place)
+        before = torch.cuda.memory_allocated(place)
         yield peak
-        peak.append(torch.cuda.max_memory_allocated(X.device) - before)
+        peak.append(torch.cuda.max_memory_allocated(place) - before)
         return
     others = tracemalloc.is_tracing()
     if not others:
@@ -280,29 +278,35 @@ def _traced(X: Any) -> Iterator[list[float]]:
 # ---- A fit
 
 
-def _plan_of_fit(table: AnyTable, model: Any) -> Plan:
-    if is_dask(table.X):
-        return _plan_of_blocks(table, model)
-    needs = _needs(_Parts(table, model, table.shape))
-    engine, why = "memory", "X is in memory"
-    if is_on_device(table.X):
-        engine, why = "device", f"X is on {table.X.device}"
-    peak = table.n_bytes + int(needs.peak)
-    return Plan(engine, why, *table.shape, 1, table.n_bytes, peak, needs.range())
-
-
 class _Needs(NamedTuple):
     """What a fit of the whole needs, by its parts."""
 
     seconds: float
     peak: float
     of_search: float
-    known: bool = False  # the whole was fitted
+    spread: float  # the range is this many times as short and as long
 
     def range(self, more: float = 0.0) -> tuple[float, float]:
         """Return the range of seconds, with some more."""
-        spread, seconds = KNOWN_SPREAD if self.known else SPREAD, self.seconds + more
-        return seconds / spread, seconds * spread
+        return (self.seconds + more) / self.spread, (self.seconds + more) * self.spread
+
+
+def _plan_of_fit(table: AnyTable, model: Any) -> Plan:
+    engine, why = "memory", "X is in memory"
+    if model.device is not None and isinstance(table.X, np.ndarray):
+        from rskc.engines.blocks.devices import placed
+
+        X = placed(table.X, check_device(model.device, table.X))
+        if is_dask(X):
+            return _plan_of_blocks(AnyTable(X, table.weights), model)
+        engine, why = "device", f"all of X fits on {model.device}"
+    if is_dask(table.X):
+        return _plan_of_blocks(table, model)
+    if is_on_device(table.X):
+        engine, why = "device", f"X is on {table.X.device}"
+    needs = _needs(_Parts(table, model, table.shape))
+    peak = table.n_bytes + int(needs.peak)
+    return Plan(engine, why, *table.shape, 1, table.n_bytes, peak, needs.range())
 
 
 def _needs(parts: _Parts) -> _Needs:
@@ -310,21 +314,27 @@ def _needs(parts: _Parts) -> _Needs:
     (n, p), searched, took = parts.whole, parts.size * parts.whole[1], []
     for size in parts.sizes():
         part = parts.table.part(*size)
-        took.append(parts.fit(part, part.n_cells / searched))
+        took.append(parts.traced(part, part.n_cells / searched))
         if len(took) > 1 and STEP * took[-1].work > MOST_SECONDS:
             break
     seconds = _carried_to(searched, [(one.cells, one.seconds) for one in took], 0.5)
     peak = _carried_to(searched, [(one.cells, one.peak) for one in took], 0.0)
-    known = took[-1].cells == n * p
+    if took[-1].cells == n * p:  # the whole was fitted
+        return _Needs(seconds, peak, peak, KNOWN_SPREAD)
     if parts.size == n:
-        return _Needs(seconds if known else BEYOND * seconds, peak, peak, known)
+        return _Needs(BEYOND * seconds, peak, peak, SPREAD)
     few, columns = next(parts.sizes())
     rows = min(n // STEP, max(STEP * few, LONG_WORK // (columns * parts.model.n_clusters)))
     share = rows * columns / (n * p)
-    last = parts.fit(parts.table.part(rows, columns), share, few)
+    part = parts.table.part(rows, columns)
+    if parts.in_blocks and parts.model.device is not None:
+        from rskc.engines.blocks.devices import cut
+
+        part = AnyTable(cut(part.X, -(-rows // COUNTED_BLOCKS)), part.weights)
+    last = parts.traced(part, share, few)
     a_cell = max(last.seconds - took[0].seconds, 0.0) / (last.cells - took[0].cells)
     seconds = BEYOND * (seconds + a_cell * n * p)
-    return _Needs(seconds, max(peak, last.peak / share), peak)
+    return _Needs(seconds, max(peak, last.peak / share), peak, SPREAD)
 
 
 def _carried_to(cells: int, amounts: list[tuple[int, float]], least: float) -> float:
@@ -340,11 +350,10 @@ def _carried_to(cells: int, amounts: list[tuple[int, float]], least: float) -> f
     return amount + slope * (cells - last)
 
 
-# ---- A fit of blocks
-
-
 def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
+    import dask
+
     from rskc.engines.blocks.counting import CountedRows, some_blocks
     from rskc.engines.blocks.schedulers import scheduler_for
 
@@ -353,34 +362,65 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     start = CLOCK()
     known, n_read = some_blocks(X, LONG_WORK // (p * model.n_clusters))
     a_read = (CLOCK() - start) / n_read * n_blocks * min(n_read, threads) / threads
-    parts = _Parts(AnyTable(known, None), model, (n, p))
+    parts = _Parts(AnyTable(known, None), model, (n, p), in_blocks=True)
     needs, small = _needs(parts), FIRST_CELLS // p
     few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)
     known = known[:rows]
     share, n_counted = known.size / (n * p), min(n_blocks, COUNTED_BLOCKS, len(known))
     counted = CountedRows(known)
     start = CLOCK()
-    parts.fit_plainly(AnyTable(known, None), share, few)
+    parts.fit(AnyTable(known, None), share, few)
     in_memory, start = CLOCK() - start, CLOCK()
-    with _configured(budget * share):
-        parts.fit_plainly(AnyTable(counted.table(n_counted, X), None), share, few)
+    copies = _Copies(model.device, known)
+    settings = copies.settings(scheduler, share, n_blocks, n_counted)
+    settings |= {"rskc.memory": int(budget * share) + 1, "scheduler": "threads"}
+    with dask.config.set(settings):
+        parts.fit(AnyTable(counted.table(n_counted, X), None), share, few)
     tasks = max(CLOCK() - start - in_memory, 0) * n_blocks / n_counted
     reads = counted.cells / known.size
+    engine, why = "blocks", "X is in blocks of Dask"
+    if model.device is not None:
+        engine, why = "blocks on a device", f"passes over blocks are made on {model.device}"
     kept = needs.peak + (table.n_bytes if table.n_bytes <= budget / 2 else 0)
     work = BLOCK_SHARE * table.n_bytes * min(threads, n_blocks) / n_blocks
     sample = parts.size * p * known.itemsize
     most = CASE_BYTES * n + min(budget, kept) + max(work, needs.of_search) + sample
-    seconds = needs.range(reads * a_read + tasks)
-    return Plan("blocks", "X is in blocks of Dask", n, p, reads, table.n_bytes, int(most), seconds)
+    seconds = needs.range(reads * a_read + copies.seconds() / share + tasks)
+    return Plan(engine, why, n, p, reads, table.n_bytes, int(most), seconds)
 
 
-@contextmanager
-def _configured(budget: float) -> Iterator[None]:
-    """Keep so many bytes of blocks, on threads of this process."""
-    import dask
+class _Copies:
+    """Copies of rows to the device of a fit, if it has one: their number, and what they take."""
 
-    with dask.config.set({"rskc.memory": int(budget) + 1, "scheduler": "threads"}):
-        yield
+    def __init__(self, device: str | None, known: np.ndarray):
+        self.known, self.device = known, device
+        if device is not None:
+            from rskc.engines.blocks.devices import device_named
+
+            self.place = device_named(device)
+            self.before = self.place.n_copied
+
+    def settings(self, scheduler: Any, share: float, n_blocks: int, n_counted: int) -> dict:
+        """Return the memory of a device for a share of a table: what is kept of it is the same."""
+        if self.device is None:
+            return {}
+        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, free_on
+
+        budget = scheduler.device_budget(partial(free_on, self.device)) * share
+        more = scheduler.n_threads * (1 / n_counted - 1 / n_blocks)
+        return {"rskc.device-memory": int(budget + BLOCKS_IN_WORK * more * self.known.nbytes) + 1}
+
+    def seconds(self) -> float:
+        """Return the time of the copies that were made."""
+        if self.device is None:
+            return 0.0
+        number, seconds = (self.place.n_copied - self.before) / self.known.nbytes, []
+        for _ in range(2):  # memory is set aside for the first copy
+            start = CLOCK()
+            with self.place.work():
+                self.place.copy(self.known)
+            seconds.append(CLOCK() - start)
+        return number * min(seconds)
 
 
 # ---- A search
@@ -392,11 +432,11 @@ class _Enough(Exception):
 
 def _search_seconds(X: Any, search: Search) -> float:
     """Begin a search, and return how long all its tasks are going to take."""
-    start, done, expected = CLOCK(), [0], [1]
-    jobs = effective_n_jobs(search.n_jobs)
+    start, (done, expected) = CLOCK(), (0, 1)
 
     def watch(n: int, of: int) -> None:
-        done[0], expected[0] = n, of
+        nonlocal done, expected
+        done, expected = n, of
         if CLOCK() - start > SEARCH_SECONDS:
             raise _Enough
 
@@ -404,6 +444,5 @@ def _search_seconds(X: Any, search: Search) -> float:
     with suppress(_Enough):
         begun.fit(X)
         return CLOCK() - start
-    seconds = CLOCK() - start
-    rest = expected[0] - done[0]
-    return seconds + seconds * rest / done[0] / min(jobs, rest or 1)
+    seconds, rest = CLOCK() - start, expected - done
+    return seconds + seconds * rest / done / min(effective_n_jobs(search.n_jobs), rest or 1)

@@ -16,9 +16,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from commands import refused, run
 from rskc import load
-from rskc.cli import _blocks, _where
+from rskc.cli import _blocks, _work
 from rskc.cli._results import Counts
 from rskc.files import TableError, _parquet, blocks, open_blocks, read_model, read_table
+from rskc.solver import search
+from skips import skip_without
 
 FILES = {"labels.csv", "features.csv", "markers.csv", "summary.json", "model.rskc", "report.html"}
 N = 240
@@ -263,6 +265,17 @@ def test_a_cluster_gives_the_same(here, cluster):
         assert not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
 
 
+@pytest.mark.parametrize("table", ["whole.parquet", "big"])
+def test_a_device_gives_the_same(here, table, monkeypatch):
+    skip_without("torch", "array_api_compat")
+    for name, value in (("SAMPLE_CELLS", 1000), ("FEWEST_CASES", 100)):  # else blocks are small
+        monkeypatch.setattr(search, name, value)
+    run("fit", "whole.parquet", *QUICK, "--out", "known")
+    run("fit", table, *QUICK, "--device", "cpu", "--out", "found")
+    assert_same_results("found", "known")
+    assert "--device='tpu' must be" in refused("fit", table, *QUICK, "--device", "tpu")
+
+
 def test_memory_is_passed_on(here, monkeypatch):
     dask, asked = sys.modules["dask"], []
     read = _blocks.read_blocks
@@ -481,7 +494,7 @@ def test_without_dask_one_sentence(here, monkeypatch):
 def test_large_files_are_read_in_blocks(here, frame, monkeypatch, name):
     np.save("matrix.npy", frame.drop(columns=["patient", "group"]).to_numpy())
     how = () if name == "matrix.npy" else ("--label-column", "group")
-    monkeypatch.setattr(_where, "free_memory", lambda: 2 * N * 8 * 8 - 2)
+    monkeypatch.setattr(_work, "free_memory", lambda: 2 * N * 8 * 8 - 2)
     common = ("fit", name, "-k", "3", *how, "--no-report", "--quiet")
     run(*common, "--out", "blocks")
     run(*common, "--out", "memory", "--engine", "memory")
@@ -499,7 +512,7 @@ def unboxed(text):
 
 @pytest.mark.parametrize("amount", ["bogus", "0", "-1GB", "", "inf GB", "1e400GB"])
 @pytest.mark.parametrize("table", ["table.csv", "whole.parquet"])
-def test_an_amount_of_memory_is_checked_wherever_the_work_is_done(here, frame, table, amount):
+def test_an_amount_of_memory_is_checked_workver_the_work_is_done(here, frame, table, amount):
     frame.to_csv("table.csv", index=False)
     told = unboxed(run("fit", table, *QUICK, "--memory", amount, code=2).stderr)
     assert f"--memory {amount!r} is no amount of memory" in told
@@ -529,7 +542,7 @@ def test_a_table_larger_than_the_memory_is_read_in_blocks(here, frame):
 
 
 def test_memory_does_not_raise_what_is_free(here, monkeypatch):
-    monkeypatch.setattr(_where, "free_memory", lambda: N * 10 * 8)
+    monkeypatch.setattr(_work, "free_memory", lambda: N * 10 * 8)
     run("fit", "whole.parquet", *QUICK, "--memory", "1GB")
     assert json.loads(Path("whole-rskc/summary.json").read_text())["table"]["sha256"] is None
 

@@ -17,6 +17,8 @@ from rskc.datasets import make_simulation
 from rskc.engines import engine_for
 from rskc.engines.blocks.plans import Blocks
 from rskc.engines.blocks.schedulers import ClusterScheduler
+from rskc.solver import search
+from skips import skip_without
 
 X = make_simulation(1, 0, n_samples=20_000, n_features=6, n_informative=3).data
 OPTIONS = {"trim": 0.05, "n_init": 2, "random_state": 0, "tol": 0.01}
@@ -66,8 +68,8 @@ def in_blocks():
     return da.from_array(X, chunks=(7000, -1))
 
 
-def fit(data, l1_bound=None):
-    return RobustSparseKMeans(3, l1_bound=l1_bound, **OPTIONS).fit(data)
+def fit(data, l1_bound=None, device=None):
+    return RobustSparseKMeans(3, l1_bound=l1_bound, device=device, **OPTIONS).fit(data)
 
 
 def assert_same_fit(found, expected):
@@ -173,11 +175,18 @@ def test_blocks_have_homes(monkeypatch):
     assert not layers["rskc-at-None"].annotations
 
 
-def test_a_worker_that_dies_changes_nothing(client, monkeypatch):
+@pytest.mark.parametrize(("device", "memory"), [(None, None), ("cpu", None), ("cpu", "1kB")])
+def test_a_worker_that_dies_changes_nothing(client, monkeypatch, device, memory):
+    """Workers with a device each; the data and tables that stay there are lost with it."""
+    if device is not None:
+        skip_without("torch")
+        monkeypatch.setattr(search, "SAMPLE_CELLS", 9000)  # else it is all searched in memory
+        monkeypatch.setattr(search, "FEWEST_CASES", 1000)
     before = worker_pids(client)
     victim = next(iter(before.values()))
     sent = after_graphs(monkeypatch, 5, lambda: os.kill(victim, signal.SIGKILL))
-    found = fit(in_blocks())
+    with dask.config.set({"rskc.device-memory": memory}):
+        found = fit(in_blocks(), device=device)
     assert len(sent) > 5
     assert_same_fit(found, fit(X))
     assert victim not in worker_pids(client).values()

@@ -26,7 +26,7 @@ from rskc.datasets import make_contaminated, make_simulation
 from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
 from rskc.engines import engine_for
 from rskc.engines.device import engine as device
-from rskc.engines.device import passes_array, quick_look
+from rskc.engines.device import ops, passes_array, quick_look
 from rskc.engines.device.engine import DeviceEngine
 from rskc.engines.device.ops import fetch, to_host
 from rskc.inputs.arrays import model_to_numpy, to_numpy
@@ -303,12 +303,13 @@ def test_fetch_keeps_shapes_and_numbers(to_kind):
 
 
 def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
-    monkeypatch.setattr(device, "free_bytes", lambda X: 3 * 2**30)
+    for module in (device, ops):
+        monkeypatch.setattr(module, "free_bytes", lambda place: 3 * 2**30)
     large = array_api_strict.zeros((1, 1), dtype=array_api_strict.float32)
     large = array_api_strict.broadcast_to(large, (2**20, 2**10))
     with pytest.raises(MemoryError, match=r"needs about 8 GiB .* and 3 GiB are free"):
         engine_for(large, missing=False).table(np.ones((1, 2**10)))
-    assert engine_for(to_strict(TALL)).work_bytes == 3 * 2**30 // device.WORK_SHARE
+    assert engine_for(to_strict(TALL)).work_bytes == 3 * 2**30 // ops.WORK_SHARE
 
 
 # ---- What others make of such a model

@@ -28,13 +28,13 @@ from definitions import (
     whole_weights,
 )
 from engine_kinds import KINDS
-from rskc.engines import Assignment, Frame, MemoryEngine
-from rskc.engines.memory.ops import NUMPY_OPS as NUMPY
+from rskc.engines import ArrayOps, Assignment, Frame, MemoryEngine
 
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 few = settings(max_examples=12)
 seeds = st.integers(0, 2**32 - 1)
+NUMPY = ArrayOps()
 incomplete_engine = partial(MemoryEngine, missing=True)
 
 

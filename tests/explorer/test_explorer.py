@@ -309,7 +309,7 @@ def test_views_have_the_numbers_of_the_automatic_fit(page):
 def test_half_samples_agree_where_clusters_are_real(page):
     scene = scene_of(page.search)
     by_number = {len(view.sizes): view for view in scene.views[::2]}
-    assert by_number[3].agreement > 0.9 > by_number[4].agreement
+    assert by_number[3].figures["agreement"] > 0.9 > by_number[4].figures["agreement"]
     assert by_number[3].times_agreed.mean() > 1.9
     assert set(by_number[3].times_selected[:2]) == {2}
 

@@ -192,7 +192,7 @@ def test_the_map_goes_to_a_setting_and_changes_its_colors(watch, scene):
         watch.page.locator(f"#map-choice input[value={measure}]").check()
         shown[measure] = watch.page.locator("#map tbody button").first.inner_text()
     first = scene.views[setting_of(0, 0, t)]
-    assert shown["agreement"] == f"{first.agreement:.2f}"
+    assert shown["agreement"] == f"{first.figures['agreement']:.2f}"
     assert shown["silhouette"] == f"{first.figures['silhouette']:.2f}"
     assert shown["smallest"] == str(first.sizes.min())
     assert watch.page.locator("#map button", has_text="★").count() == 1

@@ -91,6 +91,7 @@ ACCEPTED = {
     "max_iter": [100, np.int32(100)],
     "tol": [1e-4, 0, np.float32(1e-4), Fraction(1, 100)],
     "n_threads": [None, 1, np.int64(1)],
+    "device": [None],
     "verbose": [0, np.int64(0)],
     "random_state": [
         None,
@@ -138,7 +139,7 @@ def test_what_a_fit_accepts_can_be_saved_and_loaded(path, name, value):
 def test_what_could_not_be_loaded_is_not_saved(path):
     model = fitted()
     model.n_iter_ = -1
-    with pytest.raises(ValueError, match=r"model cannot be saved: .*n_iter_ is -1"):
+    with pytest.raises(ValueError, match=r"model cannot be saved: .*n_iter_ is not between 0 and"):
         save(model, path)
     assert not path.exists()
 
@@ -379,7 +380,6 @@ ATTACKS = {
     "numbers as names": setting("attributes", "feature_names_in_", value={"names": [1] * 5}),
     "output": setting("attributes", "_sklearn_output_config", value={"dict": {"transform": "x"}}),
     "extra": setting("extra", value=5),
-    "arrays": setting("arrays", value={}),
     "state": setting("params", "random_state", value={"RandomState": {"dict": {"key": 1}}}),
 }
 
@@ -387,47 +387,6 @@ ATTACKS = {
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 def test_strange_contents_are_refused(saved_bytes, path, attack):
     assert "not a model that rskc can use" in refusal(rewritten(saved_bytes, path, attack))
-
-
-def test_files_from_before_there_were_kinds_of_warnings_are_read(saved_bytes, path):
-    old = read_model(rewritten(saved_bytes, path, removing("attributes", "warning_kinds_"))).model
-    assert not hasattr(old, "warning_kinds_")
-    assert old.summary()
-
-
-# What files have that were saved before the data could decide about features and trimming.
-NEW_PARAMS = ("outlier_rule", "reweight", "feature_groups", "categorical", "ordinal")
-NEW_ATTRIBUTES = ("unweighted_outlier_threshold_", "outlier_cutoff_", "trim_")
-
-
-def as_of_old(contents):
-    for name in NEW_PARAMS:
-        del contents["params"][name]
-    for name in (*NEW_ATTRIBUTES, "unweighted_distances_"):
-        del contents["attributes"][name]
-    contents["params"]["l1_bound"] = "auto"  # halfway, then
-
-
-def test_settings_of_earlier_files_mean_what_they_meant(path):
-    """One rule for outliers, the paper's, and "auto" for the bound halfway."""
-    made = {"trim": 0.1, "l1_bound": "half", "outlier_rule": "paper", "outlier_cutoff": 3.5}
-    model = fitted(**made)
-    save(model, path)
-    old = read_model(rewritten(path.read_bytes(), path, as_of_old)).model
-    assert {name: getattr(old, name) for name in made} == made
-    assert (old.reweight, old.trim_, old.outlier_cutoff_) == (False, 0.1, 3.5)
-    assert not hasattr(old, "unweighted_distances_")
-    for method in ("predict", "transform", "score_samples", "is_outlier"):
-        assert same(getattr(old, method)(X), getattr(model, method)(X))
-    assert old.score(X) == model.score(X)
-    assert old.summary() == model.summary()
-    frame, expected = old.cases_frame(X), model.cases_frame(X)
-    assert frame["unweighted_distance"].isna().all()
-    assert not frame["outlier_unweighted"].any()
-    others = frame.columns.drop("unweighted_distance")
-    pd.testing.assert_frame_equal(frame[others], expected[others])
-    again = RobustSparseKMeans(**old.get_params()).fit(X)
-    assert same(again.feature_weights_, model.feature_weights_)
 
 
 @pytest.mark.parametrize("name", ["../evil.npy", "/etc/evil", "arrays/../x.npy", "more.txt"])

@@ -21,12 +21,11 @@ from sklearn.utils import get_tags
 from definitions import plain_between, plain_distances, plain_means
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
-from rskc.engines import Frame, MemoryEngine, engine_for, passes_numpy
+from rskc.engines import Frame, MemoryEngine, Partitions, engine_for, passes_numpy
 from rskc.metrics import classification_error_rate
-from rskc.solver import DrawnStarts, Problem, solve
+from rskc.solver import Problem, Starts, solve
 from rskc.solver.alternate import alternate, examine
 from rskc.solver.finish import finish
-from rskc.solver.partition import Partitions
 from rskc.solver.search import search
 from rskc.solver.weights import sparse_weights
 from skips import Optional
@@ -275,7 +274,7 @@ def solve_with(engine, K, options, seed=0, starts=8):
     trim = int(options["trim"] * engine.n_cases + 1e-9)
     problem = Problem(K, trim, options["l1_bound"], options.get("n_features"), tol=1e-4)
     draws = np.random.default_rng(seed).random((starts, K))
-    return solve(engine, problem, DrawnStarts(("random", "robust"), draws))
+    return solve(engine, problem, Starts(("random", "robust"), draws))
 
 
 @FIT_OPTIONS
@@ -353,9 +352,10 @@ def test_inertia_centers_and_labels_are_of_one_state(options):
 def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_trim):
     X = with_missing(clusters(gap=2.5)[0], 0.15)
     engine, problem = incomplete_engine(X), Problem(3, n_trim, 1.5)
-    starts = DrawnStarts(("random",), np.random.default_rng(0).random((10, 3)))
-    partitions = search(engine, problem, engine.equal_weights(), starts).partitions
-    states = [s for some, _ in alternate(engine, problem, partitions) for s in some]
+    starts = Starts(("random",), np.random.default_rng(0).random((10, 3)))
+    partitions = search(engine, problem, starts).partitions
+    made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
+    states = [s for some, _ in alternate(engine, problem, partitions, made_with) for s in some]
     assert any((state.made_with == 0).any() for state in states)
     for state in states:
         found = finish(engine, problem, state)

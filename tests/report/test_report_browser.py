@@ -384,12 +384,14 @@ def test_a_mixed_weighted_table_is_drawn_without_a_warning(browser, tmp_path):
     model = RobustSparseKMeans(3, trim="auto", l1_bound=None, cells=None, n_init=5, random_state=0)
     model.fit(frame, sample_weight=rng.uniform(0.5, 3, 120))
     report = make_report(model, frame)
-    figure = report.summary["figures"]["outliers"]
-    assert (figure["log"], figure["counts"]["trimmed"]) == ([True, True], 0)
+    chart = report.summary["charts"]["outliers"]
+    place = chart["spec"]["layer"][0]["encoding"]
+    assert [place[axis]["scale"]["type"] for axis in "xy"] == ["log", "log"]
+    assert not any(chart["data"]["points"]["trimmed"])
     with Watch(browser, report.save(tmp_path / "mixed.html")) as watch:
         assert watch.complaints == []
-        x, threshold = watch.scale_of("outliers", "x"), figure["thresholds"]["weighted"]
-        assert x[0] < min(figure["points"]["x"]) < threshold < max(figure["points"]["x"]) < x[1]
+        x, points = watch.scale_of("outliers", "x"), chart["data"]["points"]["x"]
+        assert x[0] < min(points) < model.outlier_threshold_ < max(points) < x[1]
 
 
 def test_a_search_that_tried_nothing_has_no_chart(browser, tmp_path):

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from rskc import RobustSparseKMeans, explore
 from rskc.explorer.views import scene_of, values_of
 from rskc.pictures.models import rows_by_cluster
-from rskc.report import _cells, make_report
+from rskc.report import _charts, make_report
 
 
 def table():
@@ -57,14 +57,14 @@ def test_the_section_counts_the_cells_of_the_model(summary, model, data):
 
 
 def test_marks_are_at_their_cases_and_features(summary, model, data):
-    marks, frame = summary["figures"]["outlying"]["marks"], model.cells_frame(data)
+    marks, frame = summary["charts"]["outlying"]["data"]["marks"], model.cells_frame(data)
     assert marks["case"] == frame.case.tolist()
     assert marks["feature"] == frame.feature.tolist()
     assert_allclose(marks["value"], frame.value, rtol=1e-3)
     rows = rows_by_cluster(model.labels_).places
     assert marks["y"] == rows[data.index.get_indexer(frame.case)].tolist()
     assert marks["x"] == data.columns.get_indexer(frame.feature).tolist()
-    bands = summary["figures"]["outlying"]["clusters"]
+    bands = summary["charts"]["outlying"]["data"]["clusters"]
     for k, start, end in zip(*bands.values(), strict=True):
         assert sorted(rows[model.labels_ == k]) == list(range(start, end))
 
@@ -78,20 +78,20 @@ def test_tables_have_the_counts(summary, model, data):
 
 
 def test_many_cells_are_drawn_in_part(model, data, monkeypatch):
-    monkeypatch.setattr(_cells, "MOST_MARKS", 20)
-    monkeypatch.setattr(_cells, "FARTHEST", 10)
-    figure = make_report(model, data).summary["figures"]["outlying"]
+    monkeypatch.setattr(_charts, "MOST_MARKS", 20)
+    monkeypatch.setattr(_charts, "FARTHEST", 10)
+    chart = make_report(model, data).summary["charts"]["outlying"]
     frame = model.cells_frame(data)
-    assert figure["marks"]["case"][:10] == frame.case[:10].tolist()
-    assert len(figure["marks"]["case"]) == 20
-    assert f"20 of {len(frame)} cells" in figure["notes"][0]
+    assert chart["data"]["marks"]["case"][:10] == frame.case[:10].tolist()
+    assert len(chart["data"]["marks"]["case"]) == 20
+    assert f"20 of {len(frame)} cells" in chart["notes"][0]
 
 
 def test_without_bounded_cells_there_is_no_section(data):
     model = RobustSparseKMeans(2, cells=None, random_state=0).fit(data)
     report = make_report(model, data)
     assert report.summary["cells"] is None
-    assert "outlying" not in report.summary["figures"]
+    assert "outlying" not in report.summary["charts"]
     assert 'id="cells"' not in report.html
 
 

@@ -17,10 +17,10 @@ from rskc import RobustSparseKMeans, load, save
 from rskc.datasets import make_simulation
 from rskc.displays import WeightsDisplay
 from rskc.files import TableError, read_gmt
-from rskc.model.feature_tests import group_tests, rank_tests, ranks_of
+from rskc.model.feature_tests import rank_tests, ranks_of
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
-from rskc.solver import DrawnStarts, Problem, solve
+from rskc.solver import Problem, Starts, solve
 from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups, count_active
 from rskc.solver.weights import weigh
 
@@ -168,7 +168,7 @@ def test_every_engine_solves_with_groups(kind, X):
     X = X[:, :40]
     groups = check_groups(by_tens(40), None, 40)
     problem = Problem(3, n_trim=2, l1_bound=1.5, feature_groups=groups)
-    starts = DrawnStarts(("random",), np.random.RandomState(0).random_sample((5, 3)), None)
+    starts = Starts(("random",), np.random.RandomState(0).random_sample((5, 3)), None)
     expected = solve(KINDS["numpy"].engine(X), problem, starts)
     found = solve(kind.engine(X), problem, starts)
     assert_allclose(found.weights, expected.weights, rtol=1e-9, atol=1e-12)
@@ -190,7 +190,7 @@ def test_missing_cells_and_an_unobserved_feature(X):
 
 def grouped_tests(X, labels, groups):
     ranks, K = ranks_of(X), labels.max() + 1
-    return group_tests(rank_tests(ranks, labels, K), ranks, labels, K, groups)
+    return rank_tests(ranks, labels, K, groups=groups)
 
 
 def test_the_test_of_copies_is_that_of_the_feature():
@@ -280,7 +280,7 @@ def test_words_frames_and_pictures_speak_of_groups(X):
     assert "3 of 10 feature groups have weight" in display.ax_.get_title(loc="left")
     page = make_report(model, X)
     assert "3 of 10 feature groups have weight" in page.summary["headline"]
-    assert page.summary["figures"]["weights"]["bars"]["feature"][0] in model.group_names_
+    assert page.summary["charts"]["weights"]["data"]["bars"]["feature"][0] in model.group_names_
     assert [c["label"] for c in page.summary["features"]["columns"]][3:5] == [
         "Group",
         "Weight of the group",

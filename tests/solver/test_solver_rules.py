@@ -5,11 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rskc.engines import Sums, engine_for
-from rskc.engines.memory.ops import NUMPY_OPS as ARRAYS
+from rskc.engines import ArrayOps, Partitions, Sums, engine_for
 from rskc.solver import Problem, alternate
 from rskc.solver import search as search_module
-from rskc.solver.partition import Partitions, moves_pay
+from rskc.solver.partition import moves_pay
 from rskc.solver.search import auto_inits, auto_starts, search
 from rskc.solver.starts import trials_for
 
@@ -20,7 +19,7 @@ def table(n, p, norm=1.0):
 
 def found(within):
     none = np.zeros((1, 4), np.int32)
-    return Partitions(none, none, np.array([within]), np.ones(1, bool), ARRAYS)
+    return Partitions(none, none, np.array([within]), np.ones(1, bool), ArrayOps())
 
 
 @pytest.mark.parametrize(("n", "n_trim", "norm"), [(10, 2, 4.0), (50, 0, 1e-6), (8, 4, 1e9)])
@@ -45,8 +44,8 @@ def test_clusters_very_far_apart_are_searched_in_double_precision(monkeypatch, a
     rng = np.random.default_rng(0)
     truth = np.arange(60) % 3
     X = rng.normal(size=(60, 4)) + apart * truth[:, None]
-    starts = search_module.DrawnStarts(("random",), rng.random((10, 3)))
-    partitions = search(engine_for(X), Problem(3), np.ones((1, 4)), starts).partitions
+    starts = search_module.Starts(("random",), rng.random((10, 3)))
+    partitions = search(engine_for(X), Problem(3), starts).partitions
     assert seen == precisions
     if apart > 3:
         assert len(set(zip(truth, partitions.labels[0], strict=True))) == 3
@@ -96,13 +95,14 @@ def test_many_clusters_are_started_greedily():
 def test_a_state_whose_sums_overflow_loses_to_any_other(between):
     """Though what is left without its small cluster is finite."""
     problem, none = Problem(2, n_trim=2, l1_bound=1.0), np.zeros((1, 6), np.int32)
+    facts = {"branch": 0, "groups": none, "labels": none, "far": none < 0, "converged": True}
+    facts |= {"made_with": np.ones(2), "weights": np.array([1.0, 0.0])}
+    facts |= {"kept_sizes": np.array([1, 5])}
     sums = Sums(np.array([[[1.0, 1.0], [2.0, 0.0]]]), np.array([[1.0, 5.0]]))
-    made = alternate._Found(
-        0, none, none, none < 0, np.ones(2), np.array([1.0, 0.0]), np.array([1, 5]), True
+    lost, usual = (
+        alternate._state(problem, np.array([1, 5]), np.array(each), sums, **facts)
+        for each in (between, [0.1, 0.0])
     )
-    sizes = np.array([1, 5])
-    lost = alternate._state(problem, made, sizes, np.array(between), sums)
-    usual = alternate._state(problem, made, sizes, np.array([0.1, 0.0]), sums)
     assert lost.objective == -np.inf
     assert usual.beats(lost)
     assert not lost.beats(usual)

@@ -10,7 +10,7 @@ from sklearn.metrics import rand_score
 from engine_kinds import KINDS
 from rskc import RobustSparseKMeans
 from rskc.engines import engine_for
-from rskc.solver import DrawnStarts, Problem, solve
+from rskc.solver import Problem, Starts, solve
 from rskc.solver.partition import lloyd
 from rskc.solver.split_merge import merged, split_and_merge
 from rskc.solver.starts import plusplus_cases, robust_cases, spread_cases
@@ -180,7 +180,7 @@ def test_given_centers_are_not_led_elsewhere():
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_every_engine_finds_the_same_many_clusters(kind):
     X, y = blobs(2, K=8, n=300)
-    starts = DrawnStarts(("robust",), np.random.default_rng(0).random((3, 8)))
+    starts = Starts(("robust",), np.random.default_rng(0).random((3, 8)))
     engine, problem = kind.engine(X), Problem(8, n_trim=15, l1_bound=1.6, tol=1e-4)
     found, here = solve(engine, problem, starts), solve(engine_for(X), problem, starts)
     assert found.objective == pytest.approx(here.objective, rel=1e-9)

@@ -8,41 +8,32 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
-from rskc.cli._options import EngineOptions, Preparing, Reading
+from rskc.cli._options import Preparing, Reading
 from rskc.cli._output import write_others
 from rskc.cli._results import Counts, Result, with_classes
-from rskc.cli._tables import (
-    Data,
-    fit_preparer,
-    notes_of,
-    preparation_note,
-    prepared,
-    sideways_note,
-    weight_note,
-)
-from rskc.cli._where import memory_of_blocks
+from rskc.cli._tables import Data, fit_preparer, notes_of, preparation_note, prepared
 from rskc.utils.wording import count
 
 # Cases that the page shows, that model.rskc keeps, and that columns are standardized by.
 MOST_SHOWN = 10_000
 PATIENCE = 15  # seconds that a scheduler has to answer, and then to find a worker
-# Attributes of a model that blocks of cases are written from.
-OF_CASES = (
-    "labels_",
-    "distances_",
-    "unweighted_distances_",
-    "outliers_",
-    "trimmed_weighted_",
-    "trimmed_unweighted_",
-)
+# Attributes of a model that blocks of cases are written from, and their columns in labels.csv.
+OF_CASES = {
+    "labels_": "cluster",
+    "distances_": "distance",
+    "unweighted_distances_": "unweighted_distance",
+    "outliers_": "outlier",
+    "trimmed_weighted_": "trimmed_weighted",
+    "trimmed_unweighted_": "trimmed_unweighted",
+}
 
 
 # ---- Dask
@@ -50,14 +41,13 @@ OF_CASES = (
 
 @contextmanager
 def dask_configured(
-    engine: EngineOptions, n_threads: int | None, console: Console
+    scheduler: str | None, memory: int | None, n_threads: int | None, console: Console
 ) -> Iterator[None]:
     """Have Dask work as asked for, and let go of its cluster at the end."""
     import dask
 
-    limit = memory_of_blocks(engine)
-    settings: dict[str, Any] = {} if limit is None else {"rskc.memory": limit}
-    if engine.scheduler is None:
+    settings: dict[str, Any] = {} if memory is None else {"rskc.memory": memory}
+    if scheduler is None:
         workers = {} if n_threads is None else {"num_workers": n_threads}
         with dask.config.set(settings | {"scheduler": "threads"} | workers):
             yield
@@ -66,7 +56,7 @@ def dask_configured(
     level = log.level
     log.setLevel(logging.CRITICAL)  # what distributed logs of an error, the error says too
     try:
-        with dask.config.set(settings), _connected(engine.scheduler) as client:
+        with dask.config.set(settings), _connected(scheduler) as client:
             workers = client.nthreads()
             console.print(
                 f"Dask: {count(len(workers), 'worker')} with {sum(workers.values())} threads; "
@@ -115,15 +105,18 @@ def _connected(address: str) -> Iterator[Any]:
         yield client
 
 
-def _in_turn(tasks: list[Any]) -> Iterator[Any]:
-    """Compute tasks in order, some ahead of the one that is asked for: never all of them.
+def _of_blocks(function: Callable, pieces: list[Any], *more: Any) -> Iterator[Any]:
+    """Call a function on each piece, where the blocks are.
 
-    In order, because files are read fastest so.
+    In order, because files are read fastest so, and some ahead of the one that is asked for: never
+    all of them.
     """
     import dask
     from dask.base import get_scheduler
     from joblib import cpu_count
 
+    work = dask.delayed(function, pure=False)
+    tasks = [work(*each) for each in zip(pieces, *more, strict=True)]
     client: Any = getattr(get_scheduler(), "__self__", None)
     if hasattr(client, "nthreads"):
         step = 2 * max(1, sum(client.nthreads().values()))
@@ -146,9 +139,11 @@ def _in_turn(tasks: list[Any]) -> Iterator[Any]:
 # ---- Reading
 
 
-def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Console) -> Data:
+def read_blocks(
+    path: Path, reading: Reading, preparing: Preparing, groups: Path | None, console: Console
+) -> Data:
     """Open a table; read no more of it than columns are standardized by."""
-    from rskc.files import open_blocks
+    from rskc.files.blocks import open_blocks
 
     if reading.labels is not None:
         raise ValueError(
@@ -159,9 +154,8 @@ def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Con
     with console.busy(f"Looking at {path.name or path}"), recorded_warnings() as warned:
         table = open_blocks(path, **arguments)
         drawn = _drawn(table) if preparing.is_judged else None
-        preparer = fit_preparer(preparing, table.head().data if drawn is None else drawn)
-    notes = [*weight_note(arguments), *(str(each) for each in warned)]
-    notes += preparation_note(preparing, preparer)
+        preparer = fit_preparer(preparing, table.data if drawn is None else drawn)
+    notes = [*map(str, warned), *preparation_note(preparing, preparer)]
     if not preparer.is_idle and drawn is not None and len(drawn) < table.n_cases:
         notes.append(
             f"Columns are prepared by {len(drawn):,} of the {table.n_cases:,} cases, drawn at "
@@ -169,19 +163,16 @@ def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Con
         )
     shape = table.n_cases, len(table.features)
     X, seconds = _lazy_frame(table, preparer), time.perf_counter() - start
-    return Data(table, X, shape, preparer, arguments, notes, seconds, drawn=drawn)
-
-
-def shown_cases(n: int) -> np.ndarray:
-    """Return the numbers of the cases that are shown: all, or some that are always the same."""
-    from rskc.selection.subsample import draw_cases
-
-    return np.arange(n) if n <= MOST_SHOWN else draw_cases(n, MOST_SHOWN, seed=0)
+    data = Data(table, X, shape, preparer, arguments, notes, seconds, drawn=drawn)
+    return data.grouped(groups)
 
 
 def _shown_rows(table: Any) -> list[np.ndarray]:
-    """Return, for each piece, the rows of it that are shown."""
-    cases = shown_cases(table.n_cases)
+    """Return, for each piece, the rows that are shown: all, or some that are always the same."""
+    from rskc.selection.subsample import draw_cases
+
+    n = table.n_cases
+    cases = np.arange(n) if n <= MOST_SHOWN else draw_cases(n, MOST_SHOWN, seed=0)
     firsts = [piece.first for piece in table.pieces]
     parts = np.split(cases, np.searchsorted(cases, firsts[1:]))
     return [part - first for part, first in zip(parts, firsts, strict=True)]
@@ -190,14 +181,11 @@ def _shown_rows(table: Any) -> list[np.ndarray]:
 def _drawn(table: Any) -> Any:
     """Return the features of the cases that are shown, as they are in the files."""
     import pandas as pd
-    from dask import delayed
 
     def read_rows(piece: Any, rows: np.ndarray) -> Any:
         return table.read_features(piece).iloc[rows]
 
-    pairs = zip(table.pieces, _shown_rows(table), strict=True)
-    tasks = [delayed(read_rows)(piece, rows) for piece, rows in pairs if len(rows)]
-    return pd.concat(list(_in_turn(tasks)))
+    return pd.concat(list(_of_blocks(read_rows, table.pieces, _shown_rows(table))))
 
 
 def _lazy_frame(table: Any, preparer: Any) -> Any:
@@ -208,7 +196,7 @@ def _lazy_frame(table: Any, preparer: Any) -> Any:
     read = _Prepared(replace(table, pieces=[]), preparer)
     # There is no text in it, and looking for some would copy every block.
     with dask.config.set({"dataframe.convert-string": False}):
-        frame = dd.from_map(read, table.pieces, meta=table.head().data, label="rskc-table")
+        frame = dd.from_map(read, table.pieces, meta=table.data, label="rskc-table")
     frame.part_lengths = [piece.n_cases for piece in table.pieces]
     return frame
 
@@ -232,40 +220,6 @@ class _Prepared:
 # ---- Results
 
 
-class ShownCases(NamedTuple):
-    """Cases that are shown: their rows of labels.csv, names and known classes."""
-
-    cases: Any
-    names: Any
-    labels: np.ndarray | None
-
-
-@dataclass(frozen=True)
-class _CasesOfBlock:
-    """Makes the rows of labels.csv, where the blocks are."""
-
-    table: Any
-    preparer: Any
-    model: Any
-    features: list[str]  # that the model knows, and that are read
-    weights: np.ndarray | None  # of all cases
-
-    def __call__(self, piece: Any, rows: np.ndarray, *arrays: np.ndarray) -> Any:
-        from rskc.model.fitted import with_cases
-
-        block = self.table.read(piece, self.features)
-        of_cases = dict(zip(OF_CASES, arrays, strict=True))
-        of_cases["trimmed_"] = of_cases["trimmed_weighted_"] | of_cases["trimmed_unweighted_"]
-        if self.weights is not None:
-            of_cases["sample_weight_"] = self.weights[piece.first : piece.first + len(block.data)]
-        names = block.data.index.to_numpy()
-        model = with_cases(self.model, **of_cases, case_names_in_=names)
-        cases = model.cases_frame(prepared(self.preparer, block.data))
-        cases = with_classes(cases, block.labels)
-        labels = None if block.labels is None else block.labels[rows]
-        return cases, ShownCases(cases.iloc[rows], block.data.index[rows], labels)
-
-
 def write_results(
     folder: Path | None, result: Result, *, report: bool, title: str | None
 ) -> Result:
@@ -273,98 +227,95 @@ def write_results(
 
     Without a folder the cases are counted all the same.
     """
-    result = write_cases(os.devnull if folder is None else folder / "labels.csv", result)
+    from rskc.files.writing import write_csv_parts
+
+    table, counts = result.data.table, Counts(len(result.model.cluster_centers_))
+    table.close()  # what the fit left
+    shown: list[Any] = []
+
+    def frames() -> Iterator[Any]:
+        for cases, rows in zip(_cases_of_blocks(result), _shown_rows(table), strict=True):
+            first = counts.n_cases
+            counts.add(cases)
+            shown.append(cases.iloc[rows])
+            yield result.with_stability(cases, first)
+
+    write_csv_parts(frames(), os.devnull if folder is None else folder / "labels.csv")
+    result = _with_shown(result, shown, counts)
     if folder is not None:
         write_others(folder, result, report=report, title=title)
     return result
 
 
-def _cases_of_block(result: Result) -> _CasesOfBlock:
-    """Return what makes the rows; it reads no feature without weight if none is missing."""
+def _cases_of_blocks(result: Result) -> Iterator[Any]:
+    """Make the rows of labels.csv; no feature without weight is read, if none is missing."""
     from rskc.model.fitted import with_cases, with_features
 
     data, model = result.data, result.model
-    features, preparer, small = data.table.features, data.preparer, with_cases(model, n_threads=1)
-    if not preparer.needs_all and model.n_missing_ == 0 and not data.table.categories:
+    pieces, table = data.table.pieces, replace(data.table, pieces=[])
+    features, preparer, small = table.features, data.preparer, with_cases(model, n_threads=1)
+    if not preparer.needs_all and model.n_missing_ == 0 and not table.categories:
         used = np.flatnonzero(small.feature_weights_)
         features = [features[j] for j in used]
         preparer = preparer.of_columns(used.tolist())
         small = with_features(small, used)
-    weights = getattr(model, "sample_weight_", None)
-    return _CasesOfBlock(replace(data.table, pieces=[]), preparer, small, features, weights)
+
+    def cases_of_block(piece: Any, weights: np.ndarray | None, *arrays: np.ndarray) -> Any:
+        block = table.read(piece, features)
+        of_cases = dict(zip(OF_CASES, arrays, strict=True))
+        of_cases["trimmed_"] = of_cases["trimmed_weighted_"] | of_cases["trimmed_unweighted_"]
+        of_cases["case_names_in_"] = block.data.index.to_numpy()
+        if weights is not None:
+            of_cases["sample_weight_"] = weights
+        cases = with_cases(small, **of_cases).cases_frame(prepared(preparer, block.data))
+        return with_classes(cases, block.labels)
+
+    weights: list[Any] = [None] * len(pieces)
+    if hasattr(model, "sample_weight_"):
+        weights = np.split(model.sample_weight_, [piece.first for piece in pieces[1:]])
+    blocks = [getattr(model, name).to_delayed() for name in OF_CASES]
+    return _of_blocks(cases_of_block, pieces, weights, *blocks)
 
 
-def write_cases(path: str | os.PathLike, result: Result) -> Result:
-    """Write labels.csv block by block; return the result with the cases that are shown."""
-    from dask import delayed
-
-    from rskc.files import write_csv_parts
-
-    table, model = result.data.table, result.model
-    table.close()  # what the fit left
-    counts, shown = Counts(len(model.cluster_centers_)), []
-    work = delayed(_cases_of_block(result), pure=False)
-    blocks = zip(*(getattr(model, name).to_delayed() for name in OF_CASES), strict=True)
-    tasks = [
-        work(piece, rows, *arrays)
-        for piece, rows, arrays in zip(table.pieces, _shown_rows(table), blocks, strict=True)
-    ]
-
-    def frames() -> Iterator[Any]:
-        for cases, part in _in_turn(tasks):
-            first = counts.n_cases
-            counts.add(cases)
-            shown.append(part)
-            yield result.with_stability(cases, first)
-
-    write_csv_parts(frames(), path)
-    drawn = _drawn(table) if result.data.drawn is None else result.data.drawn
-    return _with_shown(result, _joined(shown), drawn, counts)
-
-
-def _joined(parts: list[ShownCases]) -> ShownCases:
+def _with_shown(result: Result, parts: list[Any], counts: Counts) -> Result:
+    """Return the result with what is shown of its data in memory, and counts over all cases."""
     import pandas as pd
 
-    labels = None
-    if parts[0].labels is not None:
-        text = [str(label) for part in parts for label in part.labels]  # type: ignore[union-attr]
-        try:
-            labels = np.array([int(label) for label in text])
-        except ValueError:
-            labels = np.array(text)
-    cases = pd.concat([part.cases for part in parts], ignore_index=True)
-    names = parts[0].names.append([part.names for part in parts[1:]])
-    return ShownCases(cases, names, labels)
-
-
-def _with_shown(result: Result, shown: ShownCases, drawn: Any, counts: Counts) -> Result:
-    """Return the result with what is shown of its data in memory, and counts over all cases."""
     from rskc.files import Table
 
-    data, blocks, drawn = result.data, result.data.table, drawn.set_axis(shown.names)
+    data, blocks, cases = result.data, result.data.table, pd.concat(parts, ignore_index=True)
+    labels = None
+    if blocks.label_column is not None:
+        text = cases["known_class"].astype(str).to_numpy(object)
+        with suppress(ValueError):
+            text = [int(label) for label in text]
+        labels = np.array(list(text))
+    drawn = _drawn(blocks) if data.drawn is None else data.drawn
+    drawn.index = pd.Index(cases["case"], dtype=None if blocks.id_column is None else object)
     is_sample, numbers = len(drawn) < counts.n_cases, drawn.select_dtypes("number")
     values = numbers.to_numpy()
     low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-    of_all = [] if is_sample else numbers  # a sample does not show what all cases are like
-    alone = [] if is_sample else [name for name, own in blocks.categories.items() if len(own) == 1]
+    constant = list(numbers.columns[low == high])
+    constant += [name for name, words in blocks.categories.items() if len(words) == 1]
     table = Table(
         data=drawn,
-        labels=shown.labels,
+        labels=labels,
         id_column=blocks.id_column,
         label_column=blocks.label_column,
         dropped=blocks.dropped,
         set_aside=blocks.set_aside,
-        constant=[name for name, same in zip(of_all, low == high, strict=False) if same] + alone,
-        empty=[name for name, gone in zip(of_all, np.isnan(low), strict=False) if gone],
+        # A sample does not show what all cases are like.
+        constant=[] if is_sample else constant,
+        empty=[] if is_sample else list(numbers.columns[np.isnan(low)]),
         n_missing=int(result.model.n_missing_),
         path=Path(blocks.path),
         sha256=None,
         categories=blocks.categories,
     )
     X = prepared(data.preparer, drawn)
-    notes = [*notes_of(table, is_sample), *sideways_note(table, counts.n_cases, in_rows=False)]
+    notes = notes_of(table, counts.n_cases, data.reading)
     small = replace(data, table=table, X=X, shape=X.shape, notes=[*notes, *data.notes])
-    model = _model_of(result.model, shown.cases, X, is_sample)
+    model = _model_of(result.model, cases, X, is_sample)
     return replace(result, data=small, model=model, whole=counts)
 
 
@@ -373,9 +324,7 @@ def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     from rskc.inputs.case_weights import count_of
     from rskc.model.fitted import with_cases
 
-    columns = {"labels_": "cluster", "distances_": "distance", "outliers_": "outlier"}
-    columns["unweighted_distances_"] = "unweighted_distance"
-    columns |= {f"{name}_": name for name in ("trimmed", "trimmed_weighted", "trimmed_unweighted")}
+    columns = OF_CASES | {"trimmed_": "trimmed"}
     if "weight" in cases:
         columns["sample_weight_"] = "weight"
     of_cases: dict[str, Any] = {name: cases[column].to_numpy() for name, column in columns.items()}
@@ -387,36 +336,19 @@ def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     return with_cases(model, **of_cases)
 
 
-# ---- Predictions
-
-
-@dataclass(frozen=True)
-class _Predicted:
-    """Reads a block, and predicts the clusters of its cases."""
-
-    table: Any
-    names: list[str] | None
-    model: Any
-    preparer: Any
-    predict: Callable
-
-    def __call__(self, piece: Any) -> Any:
-        frame = self.table.read(piece).data
-        if self.names is not None:
-            frame = frame.reindex(columns=self.names)
-        return self.predict(self.model, prepared(self.preparer, frame))
-
-
 def predicted_parts(table: Any, model: Any, preparer: Any, predict: Callable) -> Iterator[Any]:
     """Make frames of the clusters of all cases, block by block."""
-    from dask import delayed
-
     from rskc.model.fitted import with_cases
 
     known = getattr(model, "feature_names_in_", None)
     names = None if known is None else list(known)
     features = [name for name in table.features if names is None or name in names]
-    blocks = replace(table, pieces=[], features=features)
-    small = with_cases(model, n_threads=1)
-    work = delayed(_Predicted(blocks, names, small, preparer, predict), pure=False)
-    return _in_turn([work(piece) for piece in table.pieces])
+    blocks, small = replace(table, pieces=[], features=features), with_cases(model, n_threads=1)
+
+    def predicted(piece: Any) -> Any:
+        frame = blocks.read(piece).data
+        if names is not None:
+            frame = frame.reindex(columns=names)
+        return predict(small, prepared(preparer, frame))
+
+    return _of_blocks(predicted, table.pieces)

@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from rskc.cli._options import NAMES, OUTPUT, flag
+from rskc.cli._options import NAMES, RESULTS, flag
 from rskc.exceptions import ColumnWarning, Phrased
 
 PATIENCE = 1.0  # seconds after which a log says what is under way; short work goes without
@@ -24,9 +24,9 @@ PATIENCE = 1.0  # seconds after which a log says what is under way; short work g
 class Console:
     """The options of every command that say how much it prints."""
 
-    quiet: bool = flag(OUTPUT, "Print errors only.", "--quiet", "-q")
-    json: bool = flag(OUTPUT, "Print the result as JSON.", "--json")
-    debug: bool = flag(OUTPUT, "Show where an error came from.", "--debug")
+    quiet: bool = flag(RESULTS, "Print errors only.", "--quiet", "-q")
+    json: bool = flag(RESULTS, "Print the result as JSON.", "--json")
+    debug: bool = flag(RESULTS, "Show where an error came from.", "--debug")
 
     @property
     def silent(self) -> bool:
@@ -63,100 +63,64 @@ class Console:
         typer.echo(f"rskc: {sentence}", err=True)
 
     @contextmanager
-    def busy(self, what: str) -> Iterator[None]:
-        """Show that something is under way: for how long on a terminal, in a log with a line."""
-        if self._is_logged:
-            with self._logged(what):
-                yield
+    def busy(self, what: str, seconds: float = 0.0) -> Iterator[Callable[[int, int], None]]:
+        """Show that something is under way, and how far it is, if what is yielded is told so.
+
+        ``seconds`` is the time that it is likely to take, if that is known. On a terminal there is
+        a bar, in a log a line for each quarter.
+        """
+        if self.silent:
+            yield lambda done, total: None
             return
-        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-        with self._progress(*columns) as progress:
-            progress.add_task(what)
-            yield
-
-    @contextmanager
-    def counting(self, what: str) -> Iterator[Callable[[int, int], None]]:
-        """Show how much is done: with a bar on a terminal, in a log with a line a quarter."""
-        if self._is_logged:
-            with self._logged(what) as log:
+        if not sys.stderr.isatty():
+            with _logged(what) as log:
                 yield log
             return
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-        with self._progress(*columns, TimeRemainingColumn()) as progress:
+        class Bar(BarColumn):
+            def render(self, task: Any) -> Any:
+                if seconds:  # never full before the end: what takes longer creeps on
+                    passed = (task.elapsed or 0.0) / seconds
+                    task.total, task.completed = 1, passed if passed < 0.9 else 1 - 0.09 / passed
+                return super().render(task)
+
+        about = f"of about {seconds:.0f} s" * (seconds > 0)
+        columns = SpinnerColumn(), TextColumn("{task.description}"), Bar(), TimeElapsedColumn()
+        shown = _rich(sys.stderr)
+        with Progress(*columns, TextColumn(about), console=shown, transient=True) as progress:
             task = progress.add_task(what, total=None)
 
             def update(done: int, total: int) -> None:
-                if progress.tasks[task].completed > done:
-                    progress.reset(task, total=total)
-                progress.update(task, completed=done, total=total)
+                words = f"{what}: {done:,} of {total:,}"
+                progress.update(task, completed=done, total=total, description=words)
 
             yield update
 
-    @contextmanager
-    def expecting(self, what: str, seconds: float) -> Iterator[None]:
-        """Show how far work is that is likely to take so long; in a log as ``busy`` does."""
-        if self._is_logged:
-            with self._logged(what):
-                yield
-            return
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-        words = TextColumn("{task.description}"), TextColumn(f"of about {seconds:.0f} s")
-        with self._progress(words[0], BarColumn(), TimeElapsedColumn(), words[1]) as progress:
-            task, start, over = (
-                progress.add_task(what, total=1),
-                time.monotonic(),
-                threading.Event(),
-            )
+@contextmanager
+def _logged(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Write a line once the work has taken a while, and one for each quarter of it then."""
+    stream, start, is_slow, quarters = sys.stderr, time.monotonic(), threading.Event(), [0]
 
-            def advance() -> None:
-                while not over.wait(1.0):
-                    passed = (time.monotonic() - start) / seconds
-                    # Never full before the end: what takes longer creeps on.
-                    progress.update(task, completed=passed if passed < 0.9 else 1 - 0.09 / passed)
+    def begin() -> None:
+        is_slow.set()
+        print(f"rskc: {what} ...", file=stream, flush=True)
 
-            threading.Thread(target=advance, daemon=True).start()
-            try:
-                yield
-            finally:
-                over.set()
+    def update(done: int, total: int) -> None:
+        quarter = 4 * done // total if total else 0
+        if is_slow.is_set() and quarters[0] < quarter < 4:
+            share, passed = f"{done:,} of {total:,}", time.monotonic() - start
+            print(f"rskc: {what}: {share} after {passed:.0f} s", file=stream, flush=True)
+        quarters[0] = quarter
 
-    def _progress(self, *columns: Any) -> Any:
-        from rich.progress import Progress
-
-        return Progress(*columns, console=_rich(sys.stderr), transient=True, disable=self.silent)
-
-    @property
-    def _is_logged(self) -> bool:
-        return not self.silent and not sys.stderr.isatty()
-
-    @contextmanager
-    def _logged(self, what: str) -> Iterator[Callable[[int, int], None]]:
-        """Write a line once the work has taken a while, and one for each quarter of it then."""
-        stream, start, is_slow, quarters = sys.stderr, time.monotonic(), threading.Event(), [0]
-
-        def begin() -> None:
-            is_slow.set()
-            print(f"rskc: {what} ...", file=stream, flush=True)
-
-        def update(done: int, total: int) -> None:
-            quarter = 4 * done // total if total else 0
-            if is_slow.is_set() and quarters[0] < quarter < 4:
-                share, passed = f"{done:,} of {total:,}", time.monotonic() - start
-                print(f"rskc: {what}: {share} after {passed:.0f} s", file=stream, flush=True)
-            quarters[0] = quarter
-
-        timer = threading.Timer(PATIENCE, begin)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield update
-        finally:
-            timer.cancel()
+    timer = threading.Timer(PATIENCE, begin)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield update
+    finally:
+        timer.cancel()
 
 
 def _rich(stream: Any) -> Any:

@@ -1,8 +1,12 @@
-"""Options of the commands, in groups: a dataclass each, whose fields become options."""
+"""Options of the commands, in groups: a dataclass each.
+
+A field has the name of the parameter of the library that it sets, so that a group's fields are the
+arguments of a call; the option is called the same, unless the field says otherwise.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,244 +14,141 @@ import typer
 from typer import Argument
 
 from rskc.cli._values import (
-    bound_or_word,
-    cells_or_word,
-    plain_bound,
-    share_or_auto,
+    count_or,
+    number_or,
+    separator,
+    some_clusters,
+    some_shares,
     table_path,
+    word_or,
 )
 
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
-LARGE, OUTPUT = "Large tables and long searches", RESULTS
-SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
-# What messages of the library call parameters, and the options that set them.
-NAMES = {
-    "n_clusters": "--clusters",
-    "l1_bound": "--l1-bound",
-    "l1_bounds": "--bounds",
-    "n_features": "--n-features",
-    "feature_groups": "--groups",
-    "X": "the table",
-    "trim": "--trim",
-    "cells": "--cells",
-    "trims": "--trims",
-    "n_init": "--n-init",
-    "random_state": "--seed",
-    "n_threads": "--threads",
-    "n_jobs": "--jobs",
-    "max_samples": "--max-samples",
-    "n_splits": "--splits",
-    "n_references": "--references",
-    "n_permutations": "--permutations",
-    "checkpoint": "--checkpoint",
-    "rule": "--rule",
-    "None": "none",
-    "id_column": "--id-column",
-    "label_column": "--label-column",
-    "weight_column": "--weight-column",
-    "sample_weight": "--weight-column",
-    "label_row": "--label-row",
-    "drop": "--drop",
-    "use_columns": "--use-column",
-    "log": "--log",
-    "text_columns": "--text-columns",
-    "date_columns": "--dates",
-    "categorical": "--categorical",
-    'text_columns="drop"': "--text-columns drop",
-    "missing_values": "--missing",
-    "decimal": "--decimal",
-    'decimal=","': "--decimal ,",
-    "encoding": "--encoding",
-    'encoding="cp1252"': "--encoding cp1252",
-    'encoding="utf-16"': "--encoding utf-16",
-    "header=False": "--no-header",
-    "read_table": "--engine memory",
-    "=": " ",
-    "Stability": "rskc select-k",
-    "Clest": "rskc select-k --method clest",
-    "GapL1": "rskc select-l1",
-    "ColumnStandardizer()": "--standardize columns",
-    "Preparer()": "--prepare auto",
-    "Preparer() in a pipeline": "--standardize columns",
-    "RowStandardizer()": "--standardize rows",
-}
+LARGE = "Large tables and long searches"
 
 
-def option(panel: str | None, default: Any, help: str, *names: str, **how: Any) -> Any:
+def option(
+    panel: str | None, default: Any, help: str, metavar: str | None = None, *names: str, **how: Any
+) -> Any:
     """Declare a field of a dataclass that becomes an option in a panel of the help.
 
     Without a panel it is at the top of the help, for the few that most people need. Help is short,
     a line of a terminal where possible, and says what the default is.
     ``dataclasses.MISSING`` as default makes it a required one.
     """
-    how = {"show_default": panel == SEARCH} | how
+    how = {"show_default": panel == SEARCH, "metavar": metavar} | how
     made = typer.Option(*names, help=help, rich_help_panel=panel, **how)
-    return field(default=default, metadata={"option": made})
+    return field(default=default, metadata={"option": made, "names": names})
 
 
 def out_option(default: Path | None, help: str, metavar: str = "FOLDER") -> Any:
     """Declare a field for the folder or file that a command writes to."""
-    return option(RESULTS, default, help, "--out", "-o", metavar=metavar)
+    return option(RESULTS, default, help, metavar, "--out", "-o")
 
 
-def clusters_option(default: Any, help: str, metavar: str, **how: Any) -> Any:
+def clusters_option(default: Any, help: str, metavar: str = "NUMBERS", **how: Any) -> Any:
     """Declare a field for the number of clusters, or for several."""
-    return option(None, default, help, "--clusters", "-k", metavar=metavar, **how)
+    return option(None, default, help, metavar, "--clusters", "-k", **how)
 
 
 def flag(panel: str, help: str, *names: str) -> Any:
     """Declare a field that is False unless the option is given."""
-    return option(panel, False, help, *names)
+    return option(panel, False, help, None, *names)
 
 
 # ---- The table
 
 _kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
-_table_help = f"A row a case: {_kinds}, a folder of Parquet, or - for text from a pipe"
+_table_help = f"One row per case: {_kinds}, a folder of Parquet, or - for a pipe"
 _file_help = f"The table of the fit, which must be one file: {_kinds}."
+_model_help = "The model.rskc of a fit, or the folder it is in."
 TablePath = Annotated[
-    Path,
-    Argument(metavar="TABLE", help=_table_help, show_default=False, parser=table_path),
+    Path, Argument(metavar="TABLE", help=_table_help, show_default=False, parser=table_path)
 ]
 TableFile = Annotated[Path, Argument(metavar="TABLE", help=_file_help, show_default=False)]
-ModelPath = Annotated[
-    Path,
-    Argument(
-        metavar="MODEL",
-        help="The model.rskc of a fit, or the folder it is in.",
-        show_default=False,
-    ),
-]
+ModelPath = Annotated[Path, Argument(metavar="MODEL", help=_model_help, show_default=False)]
 
 
 @dataclass(frozen=True)
 class Reading:
     """How a table is to be read."""
 
-    id_column: str | None = option(
-        TABLE,
-        None,
-        "Names of cases; else recognized.",
-        metavar="NAME",
-    )
-    label_column: str | None = option(
-        None,
-        None,
-        "Known classes, to compare with.",
-        metavar="NAME",
-    )
-    weight_column: str | None = option(
-        TABLE,
-        None,
-        "What each case counts; no feature.",
-        metavar="NAME",
-    )
-    drop: list[str] | None = option(TABLE, None, "Column to leave out; repeatable.", metavar="NAME")
-    use_column: list[str] | None = option(
-        TABLE,
-        None,
-        "Cluster by it, whatever it looks like.",
-        metavar="NAME",
+    id_column: str | None = option(TABLE, None, "Column of case names.", "NAME")
+    label_column: str | None = option(None, None, "Known classes, to compare with.", "NAME")
+    weight_column: str | None = option(TABLE, None, "What each case counts; no feature.", "NAME")
+    drop: list[str] = option(TABLE, (), "Column to leave out; repeatable.", "NAME")
+    use_columns: list[str] = option(
+        TABLE, (), "Cluster by it, whatever it looks like.", "NAME", "--use-column"
     )
     features_in_rows: bool | None = option(
         TABLE,
         None,
         "A row is a feature, or a case; else found.",
+        None,
         "--features-in-rows/--cases-in-rows",
-        show_default=False,
     )
     labels: Path | None = option(
-        TABLE, None, "Known classes in another file, by id or in order.", metavar="FILE"
+        TABLE, None, "Known classes in another file, by id or in order.", "FILE"
     )
     label_row: str | None = option(
-        TABLE, None, "Known classes, where features are in rows.", metavar="NAME"
+        TABLE, None, "Known classes, where features are in rows.", "NAME"
     )
-    missing: list[str] | None = option(
-        TABLE,
-        None,
-        "What else stands for a missing cell.",
-        metavar="MARKER",
+    missing_values: list[str] = option(
+        TABLE, (), "What else stands for a missing cell.", "MARKER", "--missing"
     )
-    decimal: str = option(TABLE, "auto", 'Decimal mark, "." or ","; else found.', metavar="MARK")
+    decimal: str = option(TABLE, "auto", 'Decimal mark, "." or ","; else found.', "MARK")
     text_columns: Literal["categories", "refuse", "drop"] = option(
-        TABLE,
-        "categories",
-        "categories (few values), refuse or drop.",
-        metavar="HOW",
+        TABLE, "categories", "categories (few values), refuse or drop.", "HOW"
     )
-    categorical: list[str] | None = option(
-        TABLE, None, "Categories, though numbers; repeatable.", metavar="NAME"
+    categorical: list[str] = option(TABLE, (), "Categories, though numbers; repeatable.", "NAME")
+    date_columns: Literal["drop", "numbers"] = option(
+        TABLE, "drop", "drop, or numbers (days).", "HOW", "--dates"
     )
-    dates: Literal["drop", "numbers"] = option(
-        TABLE, "drop", "drop (usual), or numbers: count in days.", metavar="HOW"
+    sheet: str | None = option(TABLE, None, "Sheet of an .xlsx; else the first.", "NAME")
+    separator: Any = option(
+        TABLE, None, "Between cells, as tab; else found.", "MARK", parser=separator
     )
-    sheet: str | None = option(TABLE, None, "Sheet of an .xlsx; else the first.", metavar="NAME")
-    separator: str | None = option(
-        TABLE,
-        None,
-        "Between cells, as tab; else found.",
-        metavar="MARK",
-    )
-    encoding: str = option(TABLE, "utf-8", "Encoding of text; utf-8 is usual.", metavar="NAME")
+    encoding: str = option(TABLE, "utf-8", "Encoding of text; utf-8 is usual.", "NAME")
     no_header: bool = flag(TABLE, "The first line has no names but data.", "--no-header")
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of read_table."""
         from rskc.files.tables import MISSING_VALUES
 
-        return {
-            "id_column": self.id_column,
-            "label_column": self.label_column,
-            "weight_column": self.weight_column,
-            "drop": list(self.drop or []),
-            "use_columns": list(self.use_column or []),
-            "features_in_rows": "auto" if self.features_in_rows is None else self.features_in_rows,
-            "label_row": self.label_row,
-            "missing_values": [*MISSING_VALUES, *(self.missing or [])],
-            "decimal": self.decimal,
-            "text_columns": self.text_columns,
-            "categorical": list(self.categorical or []),
-            "date_columns": self.dates,
-            "sheet": self.sheet,
-            "separator": SEPARATORS.get(self.separator or "", self.separator),
-            "encoding": self.encoding,
-            "header": not self.no_header,
+        given = {
+            name: list(value) if isinstance(value, list | tuple) else value
+            for name, value in vars(self).items()
+            if name not in ("labels", "no_header")
         }
+        given["missing_values"] = [*MISSING_VALUES, *self.missing_values]
+        if self.features_in_rows is None:
+            given["features_in_rows"] = "auto"
+        return given | {"header": not self.no_header}
 
 
 @dataclass(frozen=True)
 class Rereading:
     """How a second table differs from that of the fit."""
 
-    id_column: str | None = option(
-        TABLE, None, "Column with the names of the cases.", metavar="NAME"
+    id_column: str | None = option(TABLE, None, "Column with the names of the cases.", "NAME")
+    missing_values: list[str] = option(
+        TABLE, (), "What else stands for a missing cell; repeatable.", "MARKER", "--missing"
     )
-    missing: list[str] | None = option(
-        TABLE, None, "What else stands for a missing cell; repeatable.", metavar="MARKER"
-    )
-    decimal: str | None = option(TABLE, None, "Decimal mark.", metavar="MARK")
-    sheet: str | None = option(TABLE, None, "Sheet of an .xlsx.", metavar="NAME")
-    separator: str | None = option(TABLE, None, "What separates cells.", metavar="MARK")
-    encoding: str | None = option(TABLE, None, "Encoding of text.", metavar="NAME")
+    decimal: str | None = option(TABLE, None, "Decimal mark.", "MARK")
+    sheet: str | None = option(TABLE, None, "Sheet of an .xlsx.", "NAME")
+    separator: Any = option(TABLE, None, "What separates cells.", "MARK", parser=separator)
+    encoding: str | None = option(TABLE, None, "Encoding of text.", "NAME")
 
     def arguments(self, fitted: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of read_table: those of the fit, and what differs."""
         from rskc.files.tables import MISSING_VALUES
 
-        given: dict[str, Any] = {
-            "id_column": self.id_column,
-            "decimal": self.decimal,
-            "sheet": self.sheet,
-            "separator": SEPARATORS.get(self.separator or "", self.separator),
-            "encoding": self.encoding,
-        }
-        if self.missing:
-            known = fitted.get("missing_values", MISSING_VALUES)
-            given["missing_values"] = [*known, *self.missing]
-        # Models of earlier versions were fitted to all columns.
-        fitted = {"use_columns": "all"} | fitted
-        fitted |= {"features_in_rows": fitted.get("features_in_rows") is True}
-        return fitted | {name: value for name, value in given.items() if value is not None}
+        given = {name: value for name, value in vars(self).items() if value}
+        known = fitted.get("missing_values", MISSING_VALUES)
+        given["missing_values"] = [*known, *self.missing_values]
+        # What was recognized in the table of the fit need not show in another.
+        given["features_in_rows"] = fitted.get("features_in_rows") is True
+        return {"use_columns": "all"} | fitted | given
 
 
 @dataclass(frozen=True)
@@ -255,26 +156,15 @@ class Preparing:
     """What is done to the numbers of a table before they are clustered."""
 
     prepare: Literal["auto", "none"] = option(
-        None, "auto", "none: cluster the numbers as they are.", metavar="HOW"
+        None, "auto", "none: cluster the numbers as they are.", "HOW"
     )
-    log: str = option(TABLE, "auto", "Logarithms of all, none, or NAME,NAME.", metavar="COLUMNS")
+    log: str = option(TABLE, "auto", "Logarithms of all, none, or NAME,NAME.", "COLUMNS")
     standardize: Literal["auto", "none", "rows", "columns"] = option(
-        TABLE,
-        "auto",
-        "columns, rows or none; else by kind.",
-        metavar="WHAT",
+        TABLE, "auto", "columns, rows or none; else by kind.", "WHAT"
     )
     scale: Literal["auto", "robust", "classic"] = option(
-        TABLE,
-        "auto",
-        "robust (MAD), classic (SD); else by kind.",
-        metavar="HOW",
+        TABLE, "auto", "robust (MAD), classic (SD); else by kind.", "HOW"
     )
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether nothing was asked for."""
-        return (self.prepare, self.log, self.standardize) == ("auto", "auto", "auto")
 
     @property
     def is_judged(self) -> bool:
@@ -284,17 +174,22 @@ class Preparing:
 
     def arguments(self) -> dict[str, Any]:
         """Return the parameters of the Preparer."""
-        log: Any = None if self.log == "none" else self.log
-        if log not in ("auto", "all", None):
-            log = [name.strip() for name in log.split(",")]
-        standardize = None if self.standardize == "none" else self.standardize
-        if self.prepare == "none":
-            log = None if self.log == "auto" else log
-            standardize = None if standardize == "auto" else standardize
-        scale = {"robust": "mad", "classic": "std"}.get(self.scale, "auto")
+        usual = "none" if self.prepare == "none" else "auto"
+        log, standardize = (
+            usual if asked == "auto" else asked for asked in (self.log, self.standardize)
+        )
+        scale = SCALES.get(self.scale, "auto")
         if standardize == "rows" and scale == "auto":
             scale = "mad"  # as in the paper
-        return {"log": log, "standardize": standardize, "scale": scale}
+        columns = log if log in ("auto", "all") else [name.strip() for name in log.split(",")]
+        return {
+            "log": None if log == "none" else columns,
+            "standardize": None if standardize == "none" else standardize,
+            "scale": scale,
+        }
+
+
+SCALES = {"robust": "mad", "classic": "std"}
 
 
 @dataclass(frozen=True)
@@ -302,26 +197,19 @@ class EngineOptions:
     """Whether the table is held in memory, and who works on it if not."""
 
     engine: Literal["auto", "memory", "dask"] = option(
-        LARGE,
-        "auto",
-        "memory, dask (in blocks) or auto (by size).",
-        metavar="WHERE",
+        LARGE, "auto", "memory, dask (in blocks) or auto (by size).", "WHERE"
     )
     scheduler: str | None = option(
-        LARGE,
-        None,
-        "A Dask cluster, such as tcp://host:8786.",
-        metavar="ADDRESS",
+        LARGE, None, "A Dask cluster, such as tcp://host:8786.", "ADDRESS"
     )
     memory: str | None = option(
-        LARGE,
-        None,
-        "For blocks, such as 2GB; else half the free.",
-        metavar="AMOUNT",
+        LARGE, None, "For blocks, such as 2GB; else half the free.", "AMOUNT"
     )
 
 
 # ---- The model
+
+_bound_help = "1 (one feature) to the root of their number (all), auto, half, none"
 
 
 @dataclass(frozen=True)
@@ -332,8 +220,8 @@ class Trimming:
         MODEL,
         "auto",
         "Share of outlying cases, 0 to 0.5, or auto.",
-        parser=share_or_auto,
-        metavar="SHARE",
+        "SHARE",
+        parser=number_or(float, "0.05", "auto"),
     )
 
 
@@ -345,21 +233,24 @@ class TrimmingAndCells(Trimming):
         MODEL,
         "auto",
         "Scales beyond which a cell is outlying, auto or none.",
-        parser=cells_or_word,
-        metavar="SCALES",
+        "SCALES",
+        parser=number_or(float, "a number", "auto", "none"),
     )
-
-
-_bound_help = "1 (one feature) to the root of their number (all), auto, half, none"
 
 
 @dataclass(frozen=True)
 class Sparsity:
     """How many features get weight."""
 
-    l1_bound: Any = option(MODEL, "auto", f"{_bound_help}.", parser=plain_bound, metavar="BOUND")
+    l1_bound: Any = option(
+        MODEL,
+        "auto",
+        f"{_bound_help}.",
+        "BOUND",
+        parser=number_or(float, "a number", "auto", "half", "none"),
+    )
     n_features: int | None = option(
-        MODEL, None, "Number of features, instead of a bound.", metavar="NUMBER"
+        MODEL, None, "Number of features, instead of a bound.", "NUMBER"
     )
 
 
@@ -371,8 +262,8 @@ class SparsityOrSearch(Sparsity):
         MODEL,
         "auto",
         f"{_bound_help} or choose.",
-        parser=bound_or_word,
-        metavar="BOUND",
+        "BOUND",
+        parser=number_or(float, "a number", "auto", "half", "none", "choose"),
     )
 
 
@@ -380,52 +271,145 @@ class SparsityOrSearch(Sparsity):
 class Basics:
     """Groups of features, restarts, seed and threads."""
 
-    groups: Path | None = option(
-        MODEL, None, "Features that share a weight: a GMT file.", metavar="FILE"
+    feature_groups: Path | None = option(
+        MODEL, None, "Features that share a weight: a GMT file.", "FILE", "--groups"
     )
-    n_init: int | None = option(MODEL, None, "Restarts; else 10 to 100, by size.", metavar="NUMBER")
-    seed: int = option(MODEL, 0, "Gives the same result again; else 0.", metavar="NUMBER")
-    threads: int | None = option(MODEL, None, "Threads; else all there are.", metavar="NUMBER")
+    n_init: int | None = option(MODEL, None, "Restarts; else 10 to 100, by size.", "NUMBER")
+    random_state: int = option(MODEL, 0, "Gives the same result again; else 0.", "NUMBER", "--seed")
+    n_threads: int | None = option(
+        MODEL, None, "Threads; else all there are.", "NUMBER", "--threads"
+    )
+    device: str | None = option(LARGE, None, "cuda, cuda:1 or cpu (by torch); fits there.", "NAME")
 
     def estimator(self, n_clusters: int, **settings: Any) -> Any:
-        """Make an estimator with these settings and others."""
+        """Make an estimator with these settings and others; groups need the table."""
         from rskc.estimator import RobustSparseKMeans
 
-        return RobustSparseKMeans(
-            n_clusters,
-            n_init="auto" if self.n_init is None else self.n_init,
-            random_state=self.seed,
-            n_threads=self.threads,
-            **settings,
-        )
+        n_init = "auto" if self.n_init is None else self.n_init
+        given = vars(self) | {"feature_groups": None, "n_init": n_init}
+        return RobustSparseKMeans(n_clusters, **given, **settings)
+
+
+# ---- Searches
 
 
 @dataclass(frozen=True)
 class Searching:
     """How a search runs."""
 
-    jobs: int = option(
-        LARGE, -1, "Fits at a time; else one a core.", metavar="NUMBER", show_default=False
-    )
+    n_jobs: int = option(LARGE, -1, "Fits at a time; else one a core.", "NUMBER", "--jobs")
     checkpoint: Path | None = option(
-        LARGE, None, "Keeps a search, which then can be resumed.", metavar="FILE"
+        LARGE, None, "Keeps a search, which then can be resumed.", "FILE"
     )
-    max_samples: int = option(
-        LARGE,
-        5000,
-        "Most cases to search on; else 5000.",
-        metavar="NUMBER",
-        show_default=False,
+    max_samples: int = option(LARGE, 5000, "Most cases to search on; else 5000.", "NUMBER")
+
+
+@dataclass(frozen=True)
+class NumberOrAuto:
+    """The number of clusters, or the wish to have it chosen."""
+
+    n_clusters: Any = clusters_option(
+        "auto",
+        "Number of clusters; else it is chosen.",
+        "NUMBER",
+        parser=number_or(int, "3", "auto"),
     )
 
-    def arguments(self, seed: int) -> dict[str, Any]:
-        """Return the arguments that all searches take."""
-        return {
-            "n_jobs": self.jobs,
-            "checkpoint": self.checkpoint,
-            "max_samples": self.max_samples,
-            "random_state": seed,
-        }
+
+@dataclass(frozen=True)
+class OneNumber:
+    """The number of clusters."""
+
+    n_clusters: int = clusters_option(MISSING, "Number of clusters.", "NUMBER")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of clusters to try, and how one of them is chosen."""
+
+    n_clusters: Any = clusters_option(
+        None,
+        "Numbers to try, such as 2-8 or 2,4,6; else 2-10, and more where these are too few (2-8 "
+        "for clest).",
+        parser=some_clusters,
+    )
+    method: Literal["stability", "clest"] = option(
+        SEARCH, "stability", "stability: by half-samples; clest: by Clest, the paper's way.", "HOW"
+    )
+    rule: Literal["agreement", "paper"] | None = option(
+        SEARCH, None, "Rule of Clest: agreement or paper.", "NAME"
+    )
+    n_splits: int | None = option(
+        SEARCH, None, "Splits of the cases; else 6, for clest 20.", "NUMBER", "--splits"
+    )
+    n_references: int | None = option(
+        SEARCH, None, "Reference sets of stability and clest; else 20.", "NUMBER", "--references"
+    )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds to try."""
+
+    l1_bounds: Any = option(
+        SEARCH,
+        "10",
+        "How many bounds to try, or which: 2,4,8.",
+        "BOUNDS",
+        "--bounds",
+        parser=count_or(some_shares),
+    )
+    n_permutations: int = option(SEARCH, 20, "Shuffled data sets.", "NUMBER", "--permutations")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Settings of which all combinations are tried."""
+
+    n_clusters: Any = clusters_option(
+        MISSING, "Numbers of clusters, such as 2-4.", parser=some_clusters
+    )
+    l1_bounds: Any = option(
+        SEARCH,
+        "5",
+        "How many bounds, or which: 2,4,8; none: all features have the same weight.",
+        "BOUNDS",
+        "--bounds",
+        parser=word_or(count_or(some_shares), "none"),
+    )
+    trims: Any = option(SEARCH, "0,0.05,0.1", "Shares to trim.", "SHARES", parser=some_shares)
+
+
+@dataclass(frozen=True)
+class ExploredSettings:
+    """Settings of which all combinations are fitted."""
+
+    n_clusters: Any = clusters_option(
+        "auto",
+        "Numbers of clusters, such as 2-6; else 2-8, or 2 more than are chosen.",
+        parser=word_or(some_clusters, "auto"),
+    )
+    n_features: Any = option(
+        SEARCH,
+        "auto",
+        "How many numbers of features (8 is usual), or which: 5,20,100.",
+        "NUMBERS",
+        parser=word_or(count_or(some_clusters), "auto"),
+    )
+    trims: Any = option(
+        SEARCH,
+        "auto",
+        "Shares to trim; auto: 0, 0.05, 0.1, or the share that is found.",
+        "SHARES",
+        parser=word_or(some_shares, "auto"),
+    )
+    n_splits: int = option(
+        SEARCH,
+        2,
+        "Splits into halves, fitted with every setting; 0: none.",
+        "NUMBER",
+        "--splits",
+    )
 
 
 # ---- Results
@@ -438,7 +422,7 @@ class Results:
     out: Path | None = out_option(None, "Folder for the results; else none.")
     force: bool = flag(RESULTS, "Replace results that are there.", "--force")
     no_report: bool = flag(RESULTS, "Leave the HTML page out.", "--no-report")
-    title: str | None = option(RESULTS, None, "Heading of the page.", metavar="TEXT")
+    title: str | None = option(RESULTS, None, "Heading of the page.", "TEXT")
 
 
 @dataclass(frozen=True)
@@ -448,3 +432,41 @@ class ResultsOfFit(Results):
     out: Path | None = out_option(None, "Folder for results; else TABLE-rskc, here.")
     plan: bool = flag(LARGE, "Say what it would take, and stop.", "--plan")
     ranked_lists: bool = flag(RESULTS, "Features by cluster, ranked: .rnk files.", "--ranked-lists")
+
+
+@dataclass(frozen=True)
+class Page:
+    """Where a page is written, and its heading."""
+
+    out: Path | None = out_option(None, "The page; else report.html beside the model.", "FILE")
+    title: str | None = option(RESULTS, None, "Heading of the page.", "TEXT")
+    force: bool = flag(RESULTS, "Replace a page that is there.", "--force")
+
+
+# ---- What parameters are called
+
+GROUPS = (Reading, Trimming, TrimmingAndCells, Sparsity, Basics, Searching, Numbers, Bounds, Grid)
+# What messages of the library call parameters, and the options that set them.
+NAMES = {
+    each.name: next(iter(each.metadata["names"]), f"--{each.name.replace('_', '-')}")
+    for group in GROUPS
+    for each in fields(group)
+} | {
+    "X": "the table",
+    "None": "none",
+    "=": " ",
+    "sample_weight": "--weight-column",
+    'text_columns="drop"': "--text-columns drop",
+    'decimal=","': "--decimal ,",
+    'encoding="cp1252"': "--encoding cp1252",
+    'encoding="utf-16"': "--encoding utf-16",
+    "header=False": "--no-header",
+    "read_table": "--engine memory",
+    "Stability": "rskc select-k",
+    "Clest": "rskc select-k --method clest",
+    "GapL1": "rskc select-l1",
+    "ColumnStandardizer()": "--standardize columns",
+    "Preparer()": "--prepare auto",
+    "Preparer() in a pipeline": "--standardize columns",
+    "RowStandardizer()": "--standardize rows",
+}

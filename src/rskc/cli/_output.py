@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,16 @@ def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[
     what is not ours. ``inputs`` are the files that the results are made of.
     """
     target = Path(os.path.realpath(folder))
-    check_folder(folder)
-    _check_inputs(target, folder, inputs)
-    if not force:
-        _check_empty(target, folder)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{str(folder)!r} is a file, and the results need a folder; use --out.")
+    for path in (each for each in inputs if each is not None):
+        real = Path(os.path.realpath(path))
+        if real.parent == target and _is_ours(real.name):
+            raise ValueError(
+                f"{str(path)!r} would be overwritten by the results in {str(folder)!r}; use --out "
+                "for another folder."
+            )
+    _check_empty(target, folder, force)
     remove_leftovers(target.parent)
     made, part = [parent for parent in target.parents if not parent.exists()], None
     try:
@@ -49,8 +55,7 @@ def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[
         prefix = f"{PREFIX}{target.name[:60]}."
         part = Path(tempfile.mkdtemp(prefix=prefix, suffix=SUFFIX, dir=target.parent))
         yield part
-        if not force:
-            _check_empty(target, folder)  # another run may have made it meanwhile
+        _check_empty(target, folder, force)  # another run may have made it meanwhile
         _install(part, target)
         link_pages(target)  # the explorer may be there already
     except BaseException as error:
@@ -59,48 +64,25 @@ def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[
         for parent in made:
             with suppress(OSError):
                 parent.rmdir()
-        if isinstance(error, OSError):
-            raise _about(error, part, folder) from error
+        if isinstance(error, OSError) and error.errno is not None:
+            # About the folder that was asked for, and not about the temporary one.
+            name = str(folder)
+            if part is not None:
+                name = os.fspath(error.filename or folder).replace(str(part), name)
+            raise type(error)(error.errno, error.strerror, name) from error
         raise
 
 
-def _check_empty(target: Path, folder: Path) -> None:
-    if target.is_dir() and any(target.iterdir()):
+def _is_ours(name: str) -> bool:
+    return name in FILES or RANKED.fullmatch(name) is not None
+
+
+def _check_empty(target: Path, folder: Path, force: bool) -> None:
+    if not force and target.is_dir() and any(target.iterdir()):
         raise ValueError(
             f"the folder {str(folder)!r} is there already; use --force to replace the results in "
             "it, or --out for another folder."
         )
-
-
-def _check_inputs(target: Path, folder: Path, inputs: Iterable[Path | None]) -> None:
-    """Refuse to replace a file that the results are made of."""
-    for path in inputs:
-        own = None if path is None else Path(os.path.realpath(path))
-        if (
-            own is not None
-            and own.parent == target
-            and (own.name in FILES or RANKED.fullmatch(own.name))
-        ):
-            raise ValueError(
-                f"{str(path)!r} would be overwritten by the results in {str(folder)!r}; use --out "
-                "for another folder."
-            )
-
-
-def stem_of(table: Path) -> str:
-    """Return what results of a table are called: genes for /data/genes.tsv.gz."""
-    stem = table.name
-    if not stem or "*" in stem:  # this folder, or a pattern
-        stem = table.resolve().name if not stem else table.resolve().parent.name
-    for suffix in reversed(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix]):
-        stem = stem.removesuffix(suffix)
-    return stem or table.name
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse, before any work, a file in place of a folder."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{str(folder)!r} is a file, and the results need a folder; use --out.")
 
 
 def _install(part: Path, target: Path) -> None:
@@ -114,20 +96,19 @@ def _install(part: Path, target: Path) -> None:
     for name in sorted(written):
         os.replace(part / name, target / name)
     # Of ours, those of an earlier result are gone; nothing else in a folder is ever removed.
-    for name in {file.name for file in target.iterdir()} - written:
-        if name in FILES or RANKED.fullmatch(name):
-            (target / name).unlink()
+    for name in filter(_is_ours, {file.name for file in target.iterdir()} - written):
+        (target / name).unlink()
     part.rmdir()
 
 
-def _about(error: OSError, part: Path | None, folder: Path) -> OSError:
-    """Return the same error, about the folder that was asked for instead of the temporary one."""
-    if error.errno is None:
-        return error
-    name = str(folder)
-    if part is not None:
-        name = os.fspath(error.filename or folder).replace(str(part), name)
-    return type(error)(error.errno, error.strerror, name)
+def stem_of(table: Path) -> str:
+    """Return what results of a table are called: genes for /data/genes.tsv.gz."""
+    stem = table.name
+    if not stem or "*" in stem:  # this folder, or a pattern
+        stem = table.resolve().name if not stem else table.resolve().parent.name
+    for suffix in reversed(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix]):
+        stem = stem.removesuffix(suffix)
+    return stem or table.name
 
 
 def check_no_file(path: Path | None, force: bool, *inputs: Path) -> None:
@@ -156,12 +137,16 @@ def check_report(wanted: bool) -> None:
         )
 
 
-def write_results(folder: Path, result: Result, *, report: bool, title: str | None) -> None:
-    """Write all files of a result."""
+def write_results(
+    folder: Path | None, result: Result, *, report: bool, title: str | None
+) -> Result:
+    """Write all files of a result, if there is a folder for them."""
     from rskc.files import write_csv
 
-    write_csv(result.cases, folder / "labels.csv")
-    write_others(folder, result, report=report, title=title)
+    if folder is not None:
+        write_csv(result.cases, folder / "labels.csv")
+        write_others(folder, result, report=report, title=title)
+    return result
 
 
 def write_others(folder: Path, result: Result, *, report: bool, title: str | None) -> None:
@@ -183,10 +168,8 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         from rskc.report import to_keep
 
         extra["searches"] = to_keep(result.model, data.X, result.searches)
-    write_csv(result.features, folder / "features.csv")
-    write_csv(result.markers, folder / "markers.csv")
-    if result.cells is not None:
-        write_csv(result.cells, folder / "cells.csv")
+    for name, frame in result.tables().items():
+        write_csv(frame, folder / name)
     save(result.model, folder / "model.rskc", extra=extra)
     if report:
         write_page(folder / "report.html", result, title)
@@ -221,15 +204,8 @@ def open_model(path: Path) -> Any:
 
 
 def preparer_of(saved: Any) -> Any:
-    """Return what prepared the table of a saved model."""
+    """Return what prepared the table of a saved model; nothing did where the library saved it."""
     from rskc.preprocessing.preparer import Preparer
 
-    extra, p = saved.extra, saved.model.n_features_in_
-    if "preparation" in extra:
-        return Preparer.from_plain(extra["preparation"], p)
-    of, kind, *arrays = (extra.get("scaling") or {"of": "none", "kind": "robust"}).values()
-    scale = "mad" if kind == "robust" else "std"  # of rskc 0.1
-    state = {"log": None, "standardize": None if of == "none" else of, "scale": scale}
-    if of == "columns":
-        state["center_"], state["scale_"] = arrays
-    return Preparer.from_plain(state, p)
+    usual = {"log": None, "standardize": None, "scale": "auto"}
+    return Preparer.from_plain(saved.extra.get("preparation", usual), saved.model.n_features_in_)

@@ -7,11 +7,19 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._options import SEPARATORS, Reading
-from rskc.cli._tables import SCALES, Data
+from rskc.cli._options import NAMES, SCALES, Reading
+from rskc.cli._tables import Data
+from rskc.cli._values import SEPARATORS, table_word
 
-# Arguments of read_table that are lists, and the options that are repeated for them.
-REPEATED = {"drop": "--drop", "use_columns": "--use-column", "categorical": "--categorical"}
+# Parameters of a model that options set, and what they are where none does.
+SETTINGS = {
+    "trim": "auto",
+    "cells": "auto",
+    "n_features": None,
+    "l1_bound": "auto",
+    "n_init": "auto",
+    "random_state": 0,
+}
 
 
 def explore_command(data: Data, folder: Path) -> str:
@@ -23,30 +31,33 @@ def explore_command(data: Data, folder: Path) -> str:
 def fit_command(data: Data, model: Any) -> str:
     """Return the command that fits such a model to the table, with all that differs from usual."""
     words = [*_on_table("fit", data), "--clusters", str(model.n_clusters)]
-    if model.trim != "auto":
-        words += ["--trim", f"{model.trim:.12g}"]
-    if model.cells != "auto":
-        words += ["--cells", "none" if model.cells is None else f"{model.cells:.12g}"]
-    if model.n_features is not None:
-        words += ["--n-features", str(model.n_features)]
-    elif model.l1_bound is None:
-        words += ["--l1-bound", "none"]
-    elif model.l1_bound != "auto":
-        words += ["--l1-bound", str(model.l1_bound)]
-    if model.n_init != "auto":
-        words += ["--n-init", str(model.n_init)]
-    if model.random_state != 0:
-        words += ["--seed", str(model.random_state)]
+    for name, usual in SETTINGS.items():
+        value = getattr(model, name)
+        if value != usual:
+            text = f"{value:.12g}" if isinstance(value, float) else str(value)
+            words += [NAMES[name], "none" if value is None else text]
     return shlex.join(words)
 
 
 def _on_table(command: str, data: Data) -> list[str]:
     """Return a command with the table, how it is read and standardized, and its groups."""
-    words = ["rskc", command, str(data.table.path), *_reading_options(data.reading)]
+    words = ["rskc", command, table_word(data.table.path)]
+    usual, marks = Reading().arguments(), {mark: name for name, mark in SEPARATORS.items()}
+    for name, value in data.reading.items():
+        if value == usual.get(name):
+            continue
+        if name == "header":
+            words.append("--no-header")
+        elif name == "features_in_rows":
+            words.append("--features-in-rows" if value else "--cases-in-rows")
+        elif name == "separator":
+            words += ["--separator", marks.get(value, value)]
+        else:
+            values = value if isinstance(value, list) else [value]
+            for each in values:
+                words += [] if each in (usual[name] or ()) else [NAMES[name], each]
     words += _preparing_options(data.preparer)
-    if data.groups_file is not None:
-        words += ["--groups", str(data.groups_file)]
-    return words
+    return words if data.groups_file is None else [*words, "--groups", str(data.groups_file)]
 
 
 def _preparing_options(preparer: Any) -> list[str]:
@@ -71,43 +82,19 @@ def run_of(data: Data) -> dict[str, Any]:
         "standardization": data.preparer.describe(),
         "standardizer": None if data.preparer.is_idle else repr(data.preparer),
         # Tables in blocks have no digest, and read_table does not read them.
-        "reader": data.table.sha256 and read_call(data.table.path, data.reading),
+        "reader": data.table.sha256 and _read_call(data.table.path, data.reading),
     }
     return {name: value for name, value in run.items() if value is not None}
 
 
-def read_call(path: Path, reading: dict[str, Any]) -> str:
+def _read_call(path: Path, reading: dict[str, Any]) -> str:
     """Return the call of ``read_table`` that reads the table, as one writes it in Python."""
     from rskc.files import read_table
 
-    usual = {
-        name: [] if parameter.default == () else parameter.default
-        for name, parameter in inspect.signature(read_table).parameters.items()
-    }
-    usual["missing_values"] = list(usual["missing_values"])
-    given = [f"{name}={value!r}" for name, value in reading.items() if value != usual.get(name)]
+    parameters = inspect.signature(read_table).parameters
+    given = []
+    for name, value in reading.items():
+        usual = parameters[name].default
+        if value != (list(usual) if isinstance(usual, tuple) else usual):
+            given.append(f"{name}={value!r}")
     return f"read_table({', '.join([repr(str(path)), *given])})"
-
-
-def _reading_options(reading: dict[str, Any]) -> list[str]:
-    usual, words = Reading().arguments(), []
-    marks = {mark: name for name, mark in SEPARATORS.items() if name.isalpha()}
-    changed = {name: value for name, value in reading.items() if value != usual.get(name)}
-    for name, value in changed.items():
-        if name == "missing_values":
-            known = usual["missing_values"]
-            words += [word for mark in value if mark not in known for word in ("--missing", mark)]
-        elif name in REPEATED and not isinstance(value, str):
-            option = REPEATED[name]
-            words += [word for column in value for word in (option, column)]
-        elif name == "date_columns":
-            words += ["--dates", value]
-        elif name == "features_in_rows":
-            words.append("--features-in-rows" if value else "--cases-in-rows")
-        elif name == "header":
-            words.append("--no-header")
-        elif name == "separator":
-            words += ["--separator", marks.get(value, value)]
-        elif isinstance(value, str):
-            words += [f"--{name.replace('_', '-')}", value]
-    return words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -26,22 +26,22 @@ NOT_LISTED = ("estimator", "progress", "n_jobs")
 
 @dataclass
 class Counts:
-    """Numbers over all cases, of frames as ``model.cases_frame(X)`` makes them."""
+    """Numbers over all cases, of frames as ``model.cases_frame(X)`` makes them.
+
+    Those of cases that are predicted have no silhouettes, and none was trimmed.
+    """
 
     n_clusters: int
     n_cases: int = 0
     n_trimmed: int = 0
-    sizes: np.ndarray = field(init=False)
-    outliers: np.ndarray = field(init=False)
     n_blind: int = 0  # cases of which nothing is observed that has weight; they are no outliers
-    weights: np.ndarray = field(init=False)  # of the cases of each cluster; sizes if all have 1
     is_weighted: bool = False
-    known: np.ndarray = field(init=False)  # of cases with a silhouette that are no outliers
-    silhouettes: np.ndarray = field(init=False)  # their sums, by weight
     farthest: Any = None  # the outliers that are farthest from their centers
 
     def __post_init__(self) -> None:
         self.sizes, self.outliers = np.zeros((2, self.n_clusters), int)
+        # The weights of the cases of each cluster, the weights of those with a silhouette that are
+        # no outliers, and the sums of these silhouettes.
         self.weights, self.known, self.silhouettes = np.zeros((3, self.n_clusters))
 
     def add(self, cases: Any) -> None:
@@ -50,22 +50,24 @@ class Counts:
 
         clusters, blind = cases["cluster"].to_numpy(), cases["observed"].to_numpy() == 0
         outlying = cases["outlier"].to_numpy() & ~blind
-        values = cases["silhouette"].to_numpy(float)
-        known = np.isfinite(values) & ~outlying & ~blind
-        self.is_weighted |= "weight" in cases
         weights = cases["weight"].to_numpy() if "weight" in cases else np.ones(len(cases))
+        self.is_weighted |= "weight" in cases
         self.n_cases += len(cases)
         self.n_blind += int(blind.sum())
-        self.n_trimmed += int(cases["trimmed"].sum())
         self.sizes += np.bincount(clusters, minlength=self.n_clusters)
         self.outliers += np.bincount(clusters[outlying], minlength=self.n_clusters)
         self.weights += np.bincount(clusters, weights, self.n_clusters)
-        self.known += np.bincount(clusters[known], weights[known], self.n_clusters)
+        outliers = pd.concat([self.farthest, cases.loc[outlying, ["case", "distance"]]])
+        outliers = outliers.sort_values("distance", ascending=False, kind="stable")
+        self.farthest = outliers.head(MOST_NAMES)
+        if "silhouette" not in cases:
+            return
+        values = cases["silhouette"].to_numpy(float)
+        known = np.isfinite(values) & ~outlying & ~blind
         sums = values[known] * weights[known]
+        self.n_trimmed += int(cases["trimmed"].sum())
+        self.known += np.bincount(clusters[known], weights[known], self.n_clusters)
         self.silhouettes += np.bincount(clusters[known], sums, self.n_clusters)
-        outlying = pd.concat([self.farthest, cases.loc[outlying, ["case", "distance"]]])
-        outlying = outlying.sort_values("distance", ascending=False, kind="stable")
-        self.farthest = outlying.head(MOST_NAMES)
 
     def clusters(self) -> list[dict[str, Any]]:
         """Return a dict for each cluster."""
@@ -75,18 +77,15 @@ class Counts:
                 "cases": int(self.sizes[k]),
                 **({"weight": float(self.weights[k])} if self.is_weighted else {}),
                 "outliers": int(self.outliers[k]),
-                "silhouette": _mean(self.silhouettes[k], self.known[k]),
+                "silhouette": self.silhouettes[k] / self.known[k] if self.known[k] else None,
             }
             for k in range(self.n_clusters)
         ]
 
     def silhouette(self) -> float | None:
         """Return the mean over all cases that have one and are no outliers."""
-        return _mean(self.silhouettes.sum(), self.known.sum())
-
-
-def _mean(total: Any, number: Any) -> float | None:
-    return float(total / number) if number else None
+        n_known = self.known.sum()
+        return float(self.silhouettes.sum() / n_known) if n_known else None
 
 
 @dataclass(frozen=True)
@@ -109,16 +108,6 @@ class Result:
         return self.with_stability(cases, first=0)
 
     @cached_property
-    def features(self) -> Any:
-        """A row a feature; after a search by half-samples, with how often these select it."""
-        from rskc.model.summary import in_units
-
-        frame, search = in_units(self.model.features_frame(), self.data.units), self.stability
-        if search is None:
-            return frame
-        return frame.assign(selection_probability=search.selection_probabilities_)
-
-    @cached_property
     def stability(self) -> Any:
         """The search by half-samples that is about the model, if there was one."""
         if not self.searches:
@@ -136,24 +125,23 @@ class Result:
         last = first + len(cases)
         return cases.assign(stability=stability_of_cases(self.stability, first, last))
 
-    @cached_property
-    def markers(self) -> Any:
-        """A row a marker."""
-        from rskc.model.summary import in_units
+    def tables(self) -> dict[str, Any]:
+        """Return features, markers and outlying cells, if there are any, in units of the file.
 
-        search = self.stability
-        probabilities = None if search is None else search.selection_probabilities_
-        frame = self.model.markers_frame(self.data.X, selection_probabilities=probabilities)
-        return in_units(frame, self.data.units)
-
-    @cached_property
-    def cells(self) -> Any:
-        """A row an outlying cell; None where there is none."""
+        After a search by half-samples, with how often these select a feature.
+        """
         from rskc.model.summary import bounds_cells, in_units
 
-        if not bounds_cells(self.model) or not self.model.outlying_cells_.nnz:
-            return None
-        return in_units(self.model.cells_frame(self.data.X), self.data.units)
+        model, X, search = self.model, self.data.X, self.stability
+        probabilities = None if search is None else search.selection_probabilities_
+        features = model.features_frame()
+        if search is not None:
+            features = features.assign(selection_probability=probabilities)
+        markers = model.markers_frame(X, selection_probabilities=probabilities)
+        found = {"features.csv": features, "markers.csv": markers}
+        if bounds_cells(model) and model.outlying_cells_.nnz:
+            found["cells.csv"] = model.cells_frame(X)
+        return {name: in_units(frame, self.data.units) for name, frame in found.items()}
 
     @cached_property
     def counts(self) -> Counts:

@@ -25,7 +25,6 @@ from rskc.inputs.columns import (
 from rskc.utils.wording import cleaned, count, listed, quoted, shortened
 
 MOST_CODES = 3  # numbers that may stand for missing cells, in notes
-SCALES = {"robust": "mad", "classic": "std"}
 
 
 def prepared(preparer: Any, frame: Any) -> Any:
@@ -79,16 +78,15 @@ def fit_preparer(asked: Preparing, frame: Any) -> Any:
     return made
 
 
-def preparation_note(asked: Preparing, preparer: Any) -> Iterator[str]:
+def preparation_note(asked: Preparing, preparer: Any) -> list[str]:
     """Announce what was done without having been asked for."""
-    if preparer.is_idle or not asked.is_usual:
-        return
-    options = ["--prepare none"]
-    if preparer.log_.any() and not preparer.counts_:
-        options = ["--prepare none, or --log none"]
-    yield (
-        f"Prepared: {preparer.describe()}. To cluster the numbers as they are, add {options[0]}."
-    )
+    usual = (asked.prepare, asked.log, asked.standardize) == ("auto", "auto", "auto")
+    if preparer.is_idle or not usual:
+        return []
+    logs = preparer.log_.any() and not preparer.counts_
+    how = "--prepare none, or --log none" if logs else "--prepare none"
+    done = preparer.describe()
+    return [f"Prepared: {done}. To cluster the numbers as they are, add {how}."]
 
 
 @dataclass(frozen=True)
@@ -117,52 +115,46 @@ class Data:
             if name not in self.table.categories
         }
 
+    def grouped(self, path: Path | None) -> Data:
+        """Add the groups of features that a GMT file has, with a word on what it does not have."""
+        if path is None:
+            return self
+        from rskc.files import read_gmt
 
-def read(path: Path, reading: Reading, preparing: Preparing, console: Console) -> Data:
-    """Read a table and prepare it."""
-    data = _read(path, reading.arguments(), console, preparing)
-    return data if reading.labels is None else _with_labels(data, reading.labels)
+        found = read_gmt(path, self.X.columns)
+        notes = [*self.notes, f"{path.name}: {found.words()}"]
+        return replace(self, groups_file=path, feature_groups=found.groups, notes=notes)
 
 
-def _with_labels(data: Data, path: Path) -> Data:
-    """Add the known classes that another file has."""
+def read(
+    path: Path, reading: Reading, preparing: Preparing, groups: Path | None, console: Console
+) -> Data:
+    """Read a table and prepare it; classes and groups of features may be in files of their own."""
     from rskc.files import read_classes
 
-    found = read_classes(path, data.table.data.index)
-    table = replace(data.table, labels=found.labels, label_column=found.name)
-    how = "by the names of the cases" if found.by_id else "in the order of the cases"
-    note = f"{path.name}: column {found.name!r} holds the known classes, {how}."
-    return replace(data, table=table, notes=[*data.notes, note])
+    data = reread(path, reading.arguments(), preparing, console)
+    if reading.labels is not None:
+        found, name = read_classes(reading.labels, data.table.data.index), reading.labels.name
+        table = replace(data.table, labels=found.labels, label_column=found.name)
+        how = "by the names of the cases" if found.by_id else "in the order of the cases"
+        note = f"{name}: column {found.name!r} holds the known classes, {how}."
+        data = replace(data, table=table, notes=[*data.notes, note])
+    return data.grouped(groups)
 
 
-def reread(path: Path, arguments: dict[str, Any], preparer: Any, console: Console) -> Data:
-    """Read the table of a fit again, and prepare it as then."""
-    return _read(path, arguments, console, preparer)
-
-
-def _read(path: Path, arguments: dict[str, Any], console: Console, how: Any) -> Data:
-    """Read a table; ``how`` are the options, or the preparer of a fit."""
+def reread(path: Path, arguments: dict[str, Any], how: Any, console: Console) -> Data:
+    """Read a table; ``how`` are the options that prepare it, or the preparer of a fit."""
     from rskc.files import read_table
 
     start = time.perf_counter()
     with console.busy(f"Reading {path.name}"), recorded_warnings() as warned:
         table = read_table(path, **arguments)
-        asked = isinstance(how, Preparing)
         # Nothing is known of empty features, and a table without holes is clustered faster.
         filled = table.data.drop(columns=table.empty) if table.empty else table.data
-        preparer = fit_preparer(how, filled) if asked else how
+        preparer = fit_preparer(how, filled) if isinstance(how, Preparing) else how
         X = prepared(preparer, filled)
-    known = arguments.get("features_in_rows", False) is not False
-    sideways = [] if table.in_rows else sideways_note(table, len(table.data), not known)
-    notes = [
-        *table.notes,
-        *side_notes(table),
-        *notes_of(table),
-        *sideways,
-        *weight_note(arguments),
-        *map(str, warned),
-    ]
-    if asked:
+    notes = [*notes_of(table, len(table.data), arguments), *map(str, warned)]
+    if isinstance(how, Preparing):
         notes += preparation_note(how, preparer)
     if table.in_rows:  # so that a table of few new cases is read alike
         arguments = {**arguments, "features_in_rows": True}
@@ -171,68 +163,25 @@ def _read(path: Path, arguments: dict[str, Any], console: Console, how: Any) -> 
     return Data(table, X, X.shape, preparer, arguments, notes, time.perf_counter() - start)
 
 
-def grouped(data: Data, path: Path | None) -> Data:
-    """Add the groups of features that a GMT file has, with a word on what it does not have."""
-    if path is None:
-        return data
-    from rskc.files import read_gmt
-
-    found = read_gmt(path, data.X.columns)
-    notes = [*data.notes, f"{path.name}: {found.words()}"]
-    return replace(data, groups_file=path, feature_groups=found.groups, notes=notes)
+# ---- Notes
 
 
-def weight_note(arguments: Mapping[str, Any]) -> list[str]:
-    """Say that cases do not all count the same."""
-    name = arguments.get("weight_column")
-    return [] if name is None else [f"Column {shortened(name, 60)!r} says what each case counts."]
-
-
-def notes_of(table: Any, is_sample: bool = False) -> Iterator[str]:
+def notes_of(table: Any, n_cases: int, arguments: Mapping[str, Any]) -> Iterator[str]:
     """Say what someone who thinks the table is just numbers would like to know.
 
-    Of a sample nothing is said that holds of all cases only.
+    Of a sample of the cases nothing is said that holds of all only.
     """
+    is_sample = len(table.data) < n_cases
+    yield from table.notes
+    yield from _on_side(table)
     yield from map(_on_column, table.set_aside)
     if table.decimal == ",":
         yield "Commas were read as decimal marks; if they are none, add --decimal ."
     if table.written:
-        which = listed(
-            (f"{shortened(name, 60)!r} ({how})" for name, how in table.written.items()), 8
-        )
-        yield f"Read as numbers: {which}."
+        numbers = [f"{shortened(name, 60)!r} ({how})" for name, how in table.written.items()]
+        yield f"Read as numbers: {listed(numbers, 8)}."
     yield from _on_categories(table, is_sample)
-    yield from left_out(table)
-    yield from _on_targets(table)
-    if is_sample:
-        return
-    yield from _on_ids(table)
-    unobserved = np.flatnonzero(table.data.isna().all(axis=1) if table.n_missing else [])
-    if len(unobserved):
-        which = listed(named_cases(table, unobserved.tolist()))
-        yield f"No value at all, so that the cluster means nothing: {which}."
-    if not is_sparse(table.data):
-        yield from _on_cells(table)
-    if table.empty:
-        yield f"Without a single value: {quoted(table.empty)}."
-    if table.constant:
-        tell = "it tells" if len(table.constant) == 1 else "they tell"
-        yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
-
-
-def _on_ids(table: Any) -> Iterator[str]:
-    """Say which names of cases occur again."""
-    again = table.data.index[table.data.index.duplicated()]
-    if len(again):
-        names = quoted(dict.fromkeys(map(str, again)), 4)
-        yield (
-            f"{count(len(again), 'row has', 'rows have')} an id that occurs before ({names}): each "
-            "row is a case of its own; leave out those that were entered twice."
-        )
-
-
-def _on_targets(table: Any) -> Iterator[str]:
-    """Ask about columns of two values that are named like an outcome."""
+    yield from _on_columns_left_out(table)
     for name in table.data.columns:
         if is_outcome_name(str(name)) and table.data[name].nunique() == 2:
             yield (
@@ -240,6 +189,55 @@ def _on_targets(table: Any) -> Iterator[str]:
                 f"it is clustered by; to compare it with the clusters instead, add --label-column "
                 f"{shlex.quote(str(name))}."
             )
+    if not is_sample:
+        yield from _on_cases(table)
+        if table.empty:
+            yield f"Without a single value: {quoted(table.empty)}."
+        if table.constant:
+            tell = "it tells" if len(table.constant) == 1 else "they tell"
+            yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
+    sign = sign_of_side(table.id_column, n_cases, list(map(str, table.data.columns)))
+    numbered = all(str(name).isdigit() for name in table.data.index[:20])
+    if (
+        sign is not None
+        and arguments.get("features_in_rows", False) is not False
+        and not table.in_rows
+        and (is_feature_name(table.id_column) or not numbered)  # cases have numbers for names
+    ):
+        yield (
+            f"The table has {sign}: if a row is a feature, such as a gene, and a column a case, "
+            "add --features-in-rows."
+        )
+    if (name := arguments.get("weight_column")) is not None:
+        yield f"Column {shortened(name, 60)!r} says what each case counts."
+
+
+def _on_side(table: Any) -> Iterator[str]:
+    """Say that a table was taken to be on its side, and what is known of its cases by that."""
+    if table.turned:
+        yield (
+            f"The table lies on its side, as {table.turned} shows: its rows are taken for features "
+            "and its columns for cases; if rows are cases, add --cases-in-rows."
+        )
+    if table.in_rows and table.labels is not None:
+        classes = list(dict.fromkeys(table.labels))
+        yield (
+            f"Known classes of the cases are in {table.label_column} ({listed(classes, 6)}): they "
+            "are compared with the clusters and not used to find them."
+        )
+
+
+def _on_column(column: Any) -> str:
+    """Say what became of a column that was recognized."""
+    name, option = repr(shortened(column.name, 60)), shlex.quote(column.name)
+    use = "." if column.is_text else f"; to cluster by it, add --use-column {option}."
+    if column.role == "classes":
+        return f"Column {name} {column.why}: it was left out and compared with the clusters{use}"
+    done = "was left out"
+    if column.role == "names":
+        numbered = not column.is_text and column.why == "counts the cases"
+        done = f"became {'their names' if numbered else 'the names of the cases'}"
+    return f"Column {name} {column.why} and {done}{use}"
 
 
 def _on_categories(table: Any, is_sample: bool) -> Iterator[str]:
@@ -268,82 +266,7 @@ def _on_categories(table: Any, is_sample: bool) -> Iterator[str]:
             )
 
 
-def _on_cells(table: Any) -> Iterator[str]:
-    """Say what the numbers themselves suggest."""
-    numbers = table.data.select_dtypes("number")
-    for code in codes_of_missing(numbers.to_numpy())[:MOST_CODES]:
-        which = quoted([numbers.columns[j] for j in code.columns], 6)
-        remedy = f"add --missing {code.value:g}."
-        if {".csv", ".tsv", ".txt"} & set(table.path.suffixes):
-            remedy = f"add --missing {code.value:g} (as the file writes it)."
-        yield (
-            f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, apart from all others: "
-            f"if it stands for a missing cell, {remedy}"
-        )
-    cells = numbers.to_numpy()
-    if table.categories:
-        codes = [table.data[name].cat.codes for name in table.categories]
-        cells = np.column_stack([cells, *codes])
-    copies = copies_among(cells[~table.data.isna().all(axis=1)])
-    if len(copies):
-        yield (
-            f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others, "
-            "and count twice: if they were entered twice, leave them out."
-        )
-
-
-def _on_column(column: Any) -> str:
-    name, option = repr(shortened(column.name, 60)), shlex.quote(column.name)
-    use = f"to cluster by it, add --use-column {option}."
-    if column.role == "classes":
-        done, use = "it was left out and compared with the clusters", f"; {use}"
-        if column.is_text:
-            use = "."
-        return f"Column {name} {column.why}: {done}{use}"
-    done = "became their names" if column.role == "names" else "was left out"
-    if column.is_text or column.why != "counts the cases":
-        done = done.replace("their names", "the names of the cases")
-    return f"Column {name} {column.why} and {done}{'.' if column.is_text else f'; {use}'}"
-
-
-def side_notes(table: Any) -> Iterator[str]:
-    """Say that a table was taken to be on its side, and what is known of its cases by that."""
-    if table.turned:
-        yield (
-            f"The table lies on its side, as {table.turned} shows: its rows are taken for features "
-            "and its columns for cases; if rows are cases, add --cases-in-rows."
-        )
-    if table.in_rows and table.labels is not None:
-        classes = list(dict.fromkeys(table.labels))
-        yield (
-            f"Known classes of the cases are in {table.label_column} ({listed(classes, 6)}): they "
-            "are compared with the clusters and not used to find them."
-        )
-
-
-def sideways_note(table: Any, n_cases: int, in_rows: bool) -> Iterator[str]:
-    """Say that a table is perhaps on its side."""
-    name, ids = table.id_column, table.data.index[:20]
-    sign = sign_of_side(name, n_cases, list(map(str, table.data.columns)))
-    if in_rows or sign is None:
-        return
-    if not is_feature_name(name) and all(str(each).isdigit() for each in ids):
-        return  # numbers, as cases have them
-    yield (
-        f"The table has {sign}: if a row is a feature, such as a gene, and a column a case, add "
-        "--features-in-rows."
-    )
-
-
-def named_cases(table: Any, cases: Iterable[int]) -> list[str]:
-    """Name cases, given their numbers; those without names by their number and line."""
-    names = [cleaned(table.data.index[i], 40) for i in cases]
-    if table.id_column is not None or table.data.index.dtype == object:
-        return names
-    return [f"{name} ({table.where(int(i))})" for name, i in zip(names, cases, strict=True)]
-
-
-def left_out(table: Any) -> Iterator[str]:
+def _on_columns_left_out(table: Any) -> Iterator[str]:
     """Name columns that were left out without having been asked for."""
     known = {column.name for column in table.set_aside}
     dropped = {
@@ -352,10 +275,55 @@ def left_out(table: Any) -> Iterator[str]:
     if dropped:
         which = listed(f"{name!r} ({why})" for name, why in dropped.items())
         hold = "it holds" if len(dropped) == 1 else "they hold"
-        text = f"Left out, since {hold} no numbers: {which}"
-        remedies = []
+        parts = [f"Left out, since {hold} no numbers: {which}"]
         if "dates" in dropped.values():
-            remedies.append("to count dates in days, add --dates numbers")
+            parts.append("to count dates in days, add --dates numbers")
         if any(why.startswith("text with") for why in dropped.values()):
-            remedies.append("to cluster by text of many values, add --categorical NAME")
-        yield "; ".join([text, *remedies]) + "."
+            parts.append("to cluster by text of many values, add --categorical NAME")
+        yield f"{'; '.join(parts)}."
+
+
+def _on_cases(table: Any) -> Iterator[str]:
+    """Say which cases occur again or have no data, and which cells are likely to be missing."""
+    again = table.data.index[table.data.index.duplicated()]
+    if len(again):
+        names = quoted(dict.fromkeys(map(str, again)), 4)
+        yield (
+            f"{count(len(again), 'row has', 'rows have')} an id that occurs before ({names}): each "
+            "row is a case of its own; leave out those that were entered twice."
+        )
+    unobserved = np.zeros(len(table.data), bool)
+    if table.n_missing:
+        unobserved = table.data.isna().all(axis=1).to_numpy()
+    if unobserved.any():
+        which = listed(named_cases(table, np.flatnonzero(unobserved).tolist()))
+        yield f"No value at all, so that the cluster means nothing: {which}."
+    if is_sparse(table.data):
+        return
+    numbers = table.data.select_dtypes("number")
+    cells = numbers.to_numpy()
+    for code in codes_of_missing(cells)[:MOST_CODES]:
+        which = quoted([numbers.columns[j] for j in code.columns], 6)
+        is_text = {".csv", ".tsv", ".txt"} & set(table.path.suffixes)
+        written = " (as the file writes it)" if is_text else ""
+        yield (
+            f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, apart from all others: "
+            f"if it stands for a missing cell, add --missing {code.value:g}{written}."
+        )
+    if table.categories:
+        codes = [table.data[name].cat.codes for name in table.categories]
+        cells = np.column_stack([cells, *codes])
+    copies = copies_among(cells[~unobserved])
+    if len(copies):
+        yield (
+            f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others, "
+            "and count twice: if they were entered twice, leave them out."
+        )
+
+
+def named_cases(table: Any, cases: Iterable[int]) -> list[str]:
+    """Name cases, given their numbers; those without names by their number and line."""
+    names = [cleaned(table.data.index[i], 40) for i in cases]
+    if table.id_column is not None or table.data.index.dtype == object:
+        return names
+    return [f"{name} ({table.where(int(i))})" for name, i in zip(names, cases, strict=True)]

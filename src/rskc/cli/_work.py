@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,8 +18,8 @@ from rskc.cli._options import EngineOptions
 from rskc.cli._output import write_results
 from rskc.cli._results import Result
 from rskc.cli._tables import Data, is_sparse, named_cases, read
-from rskc.cli._where import place_of
 from rskc.exceptions import OverflowedError
+from rskc.utils.machine import free_memory
 from rskc.utils.wording import shortened
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # Fits that are likely to take so many seconds are announced. Only tables with as many cells as this
 # are looked at: the look takes a second or two.
 LONG, LARGE_CELLS = 30.0, 2**24
+PACKAGES = ("dask", "distributed", "pyarrow")  # for tables in blocks
 # What a search does, for people who wait.
 STAGES = {
     "Stability": "Choosing the number of clusters",
@@ -40,9 +42,10 @@ STAGES = {
 class Work(NamedTuple):
     """How tables are read, and results written to a folder, or nowhere, and returned."""
 
+    in_blocks: bool
+    why: str
     read: Callable[..., Data]
     write: Callable[..., Result]
-    why: str  # the table is read so
 
 
 @contextmanager
@@ -50,31 +53,70 @@ def work_on(
     table: Path, engine: EngineOptions, n_threads: int | None, console: Console
 ) -> Iterator[Work]:
     """Work on a table in memory or, if it is too large or asked for, block by block."""
-    place = place_of(table, engine)
-    if not place.in_blocks:
-        with blocks_suggested():
-            yield Work(read, _write, place.why)
+    limit = _memory_of_blocks(engine)
+    in_blocks, why = _place_of(table, engine, limit)
+    if in_blocks:
+        from rskc.cli import _blocks
+
+        with _blocks.dask_configured(engine.scheduler, limit, n_threads, console):
+            yield Work(True, why, _blocks.read_blocks, _blocks.write_results)
         return
-    from rskc.cli import _blocks
-
-    with _blocks.dask_configured(engine, n_threads, console):
-        yield Work(_blocks.read_blocks, _blocks.write_results, place.why)
-
-
-@contextmanager
-def blocks_suggested() -> Iterator[None]:
-    """Add to an error about memory that tables need not be in it as a whole."""
     try:
-        yield
+        yield Work(False, why, read, write_results)
     except MemoryError as error:
         error.add_note("of a Parquet or .npy file, --engine dask has only some blocks in memory")
         raise
 
 
-def _write(folder: Path | None, result: Result, *, report: bool, title: str | None) -> Result:
-    if folder is not None:
-        write_results(folder, result, report=report, title=title)
-    return result
+def _place_of(table: Path, engine: EngineOptions, limit: int | None) -> tuple[bool, str]:
+    """Decide whether a table is read block by block, and say why."""
+    from rskc.files.tables import bytes_needed, is_many_files
+
+    if engine.engine == "memory":
+        if engine.scheduler is not None:
+            raise typer.BadParameter("--scheduler needs --engine dask.")
+        return False, "--engine memory asks for it"
+    many = is_many_files(table)
+    if engine.engine == "dask" or engine.scheduler is not None or many:
+        _check_dask("to read a table in blocks")
+        return True, "the table is many files" if many else "the options ask for it"
+    size, free = bytes_needed(table), free_memory()
+    if limit is not None and size > limit:
+        return True, "the table is larger than --memory"
+    if free is None or size <= free / 2:
+        return False, "the table fits into memory"
+    _check_dask(f"since {table.name!r} needs more than half of the memory that is free")
+    return True, "the table needs more than half of the memory that is free"
+
+
+def _memory_of_blocks(engine: EngineOptions) -> int | None:
+    """Return the bytes that blocks may be kept in, if --memory says so."""
+    if engine.memory is None:
+        return None
+    if engine.engine == "memory":
+        raise typer.BadParameter(
+            "--memory is about blocks, and --engine memory makes none; leave one of them out."
+        )
+    _check_dask("to read a table in blocks, which --memory is about")
+    from dask.utils import parse_bytes
+
+    try:
+        size = parse_bytes(engine.memory) if engine.memory.strip() else 0
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise typer.BadParameter(f"--memory {engine.memory!r} is no amount of memory, such as 2GB.")
+    return size
+
+
+def _check_dask(why: str) -> None:
+    """Say, before any work, that Dask is not installed."""
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} needed {why}: pip "
+            "install 'rskc[dask]'."
+        )
 
 
 # ---- Fits and searches
@@ -89,30 +131,18 @@ def plan_of(models: list[Any], data: Data, why: str) -> Plan:
     return replace(plans[0], why=why, seconds=(least, most))
 
 
-@contextmanager
-def _clustering(estimator: Any, data: Data, why: str, console: Console) -> Iterator[None]:
-    """Show that a fit is under way; of a long one, what it is going to take, and how far it is."""
-    n, p = data.shape
-    what, told = f"Clustering {n:,} cases by {p:,} features", None
+def fit_model(estimator: Any, data: Data, command: list[str], console: Console, why: str) -> Result:
+    """Fit an estimator as it is; of a long fit, say before what it is going to take."""
+    (n, p), seconds = data.shape, 0.0
     if n * p >= LARGE_CELLS:
         with console.busy("Estimating how long it takes"):
-            told = plan_of([estimator], data, why)
-    if told is None or told.expected_seconds < LONG:
-        with console.busy(what):
-            yield
-        return
-    console.note(f"This takes {told.time} and {told.memory} of memory.")
-    with console.expecting(what, told.expected_seconds):
-        yield
-
-
-def fit_model(
-    estimator: Any, data: Data, command: list[str], console: Console, why: str = ""
-) -> Result:
-    """Fit an estimator as it is."""
+            plan = plan_of([estimator], data, why)
+        if plan.expected_seconds >= LONG:
+            console.note(f"This takes {plan.time} and {plan.memory} of memory.")
+            seconds = plan.expected_seconds
     start = time.perf_counter()
     with (
-        _clustering(estimator, data, why, console),
+        console.busy(f"Clustering {n:,} cases by {p:,} features", seconds),
         recorded_warnings() as warned,
         _largest_cell_named(data),
     ):
@@ -120,31 +150,45 @@ def fit_model(
     return Result(data, model, [], warned, time.perf_counter() - start, command)
 
 
+def searches_for(clusters: Any, bound: Any, estimator: Any, **how: Any) -> list[Any]:
+    """Return the searches that "auto" clusters and a bound to "choose" stand for."""
+    from rskc.selection import GapL1, Stability
+
+    kinds = [Stability] * (clusters == "auto") + [GapL1] * (bound == "choose")
+    if len(kinds) > 1 and how["checkpoint"] is not None:
+        raise typer.BadParameter(
+            "--checkpoint keeps one search, and two are asked for: choose the number of clusters "
+            "first, with rskc select-k."
+        )
+    return [kind(estimator, **how) for kind in kinds]
+
+
 def fit_searched(searches: list[Any], data: Data, command: list[str], console: Console) -> Result:
     """Run searches, each with the estimator that the one before has chosen."""
-    start = time.perf_counter()
-    found: list[Any] = []
+    start, run = time.perf_counter(), list[Any]()
     warned: list[Any] = []
     for search in searches:
-        if found and found[-1].best_estimator_.n_clusters == 1:
-            warned.append("One cluster gives no reason to prefer features: no bound was searched.")
-            break
-        if found:
-            search.set_params(estimator=found[-1].best_estimator_)
-        with _largest_cell_named(data):
-            warned = run_search(search, data, console)
-        found.append(search)
+        if run:
+            if run[-1].best_estimator_.n_clusters == 1:
+                warned.append(
+                    "One cluster gives no reason to prefer features: no bound was searched."
+                )
+                break
+            search.set_params(estimator=run[-1].best_estimator_)
+        warned = run_search(search, data, console)
+        run.append(search)
     seconds = time.perf_counter() - start
-    return Result(data, found[-1].best_estimator_, found, warned, seconds, command)
+    return Result(data, run[-1].best_estimator_, run, warned, seconds, command)
 
 
 def run_search(search: Any, data: Data, console: Console) -> list[Any]:
     """Run one search; return the warnings of the model that it chose."""
     try:
         with (
-            console.counting(STAGES[type(search).__name__]) as update,
+            console.busy(STAGES[type(search).__name__]) as update,
             recorded_warnings() as warned,
             checkpoint_noted(search.checkpoint),
+            _largest_cell_named(data),
         ):
             search.set_params(progress=update).fit(data.X, sample_weight=data.table.weights)
     finally:
@@ -163,10 +207,10 @@ def _largest_cell_named(data: Data) -> Iterator[None]:
         numbers = data.X.select_dtypes("number")
         cells = np.abs(numbers.to_numpy())
         case, column = np.unravel_index(np.nanargmax(cells), cells.shape)
-        name = shortened(str(numbers.columns[column]), 60)
+        name = numbers.columns[column]
         where = named_cases(data.table, [int(case)])[0]
-        place = f"column {name!r}, case {where}"
-        largest = abs(float(data.table.data[numbers.columns[column]].iloc[case]))
+        largest = abs(float(data.table.data[name].iloc[case]))
+        place = f"column {shortened(name, 60)!r}, case {where}"
         raise OverflowedError(largest, place) from None
 
 
@@ -182,20 +226,3 @@ def checkpoint_noted(checkpoint: Path | None) -> Iterator[None]:
             note = f"{kept}, and the same command goes on from there"
         error.add_note(note)
         raise
-
-
-def searches_for(clusters: Any, bound: Any, estimator: Any, **how: Any) -> list[Any]:
-    """Return the searches that "auto" clusters and a bound to "choose" stand for."""
-    from rskc.selection import GapL1, Stability
-
-    searches: list[Any] = []
-    if clusters == "auto":
-        searches.append(Stability(estimator, **how))
-    if bound == "choose":
-        searches.append(GapL1(estimator, **how))
-    if len(searches) > 1 and how["checkpoint"] is not None:
-        raise typer.BadParameter(
-            "--checkpoint keeps one search, and two are asked for: choose the number of clusters "
-            "first, with rskc select-k."
-        )
-    return searches

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,61 +12,26 @@ from typer import Argument
 from rskc.cli._app import command, seconds_since_start
 from rskc.cli._console import Console, bold
 from rskc.cli._options import (
-    RESULTS,
-    SEARCH,
     Basics,
+    ExploredSettings,
+    Page,
     Preparing,
     Reading,
     Searching,
-    clusters_option,
-    flag,
-    option,
     out_option,
 )
 from rskc.cli._output import check_no_file, open_model, stem_of
 from rskc.cli._repeat import fit_command, run_of
-from rskc.cli._tables import Data, grouped, read
-from rskc.cli._values import numbers_or_auto, shares_or_auto, some_clusters
+from rskc.cli._tables import Data, read
 from rskc.cli._work import run_search
 from rskc.utils.wording import cleaned, count
 
 
 @dataclass(frozen=True)
-class ExploredSettings:
-    """Settings of which all combinations are fitted."""
-
-    clusters: Any = clusters_option(
-        None,
-        "Numbers of clusters, such as 2-6; else 2-8, or 2 more than are chosen.",
-        "NUMBERS",
-        parser=some_clusters,
-    )
-    n_features: Any = option(
-        SEARCH,
-        "auto",
-        "How many numbers of features (8 is usual), or which: 5,20,100.",
-        parser=numbers_or_auto,
-        metavar="NUMBERS",
-    )
-    trims: Any = option(
-        SEARCH,
-        "auto",
-        "Shares to trim; auto: 0, 0.05, 0.1, or the share that is found.",
-        parser=shares_or_auto,
-        metavar="SHARES",
-    )
-    splits: int = option(
-        SEARCH, 2, "Splits into halves, fitted with every setting; 0: none.", metavar="NUMBER"
-    )
-
-
-@dataclass(frozen=True)
-class ExplorerFile:
+class ExplorerPage(Page):
     """Where the page is written, and its heading."""
 
     out: Path | None = out_option(None, "The page; else TABLE-explorer.html, here.", "FILE")
-    title: str | None = option(RESULTS, None, "Heading of the page.", metavar="TEXT")
-    force: bool = flag(RESULTS, "Replace a page that is there.", "--force")
 
 
 _table = Argument(metavar="TABLE", help="A row a case, in one file.", show_default=False)
@@ -83,7 +49,7 @@ def explore(
     preparing: Preparing,
     basics: Basics,
     searching: Searching,
-    page: ExplorerFile,
+    page: ExplorerPage,
     console: Console,
 ) -> None:
     """Fit many settings, and leave one page with sliders to compare them on.
@@ -92,10 +58,8 @@ def explore(
     """
     out = page.out if page.out is not None else Path(f"{stem_of(table)}-explorer.html")
     check_no_file(out, page.force, table)
-    data = grouped(read(table, reading, preparing, console), basics.groups)
-    search = exploration(settings, basics, searching)
-    search.estimator.set_params(feature_groups=data.feature_groups)
-    search, warned = explored(search, data, console)
+    data = read(table, reading, preparing, basics.feature_groups, console)
+    search, warned = explored(settings, basics, searching, data, console)
     with console.busy("Writing the page"):
         write_explorer(out, search, data, page.title)
     choice, n = search.choice_, search.axes_.n_settings
@@ -118,23 +82,15 @@ def explore(
     )
 
 
-def exploration(settings: ExploredSettings, basics: Basics, searching: Searching) -> Any:
-    """Make the search."""
+def explored(
+    settings: ExploredSettings, basics: Basics, searching: Searching, data: Data, console: Console
+) -> tuple[Any, list[Any]]:
+    """Fit all settings; return the search, and what there is to warn of."""
     from rskc.explorer.grid import Exploration
 
-    return Exploration(
-        basics.estimator(2),
-        "auto" if settings.clusters is None else settings.clusters,
-        settings.n_features,
-        settings.trims,
-        n_splits=settings.splits,
-        **searching.arguments(basics.seed),
-    )
-
-
-def explored(search: Any, data: Data, console: Console) -> tuple[Any, list[Any]]:
-    """Fit all settings; return the search, and what there is to warn of."""
-    n, p = data.shape
+    how = vars(settings) | vars(searching) | {"random_state": basics.random_state}
+    estimator = basics.estimator(2).set_params(feature_groups=data.feature_groups)
+    search, (n, p) = Exploration(estimator, **how), data.shape
     used = n if search.max_samples is None else min(n, search.max_samples)
     numbers, features, trims = search.planned(used, p)
     halves = f", each with {count(2 * search.n_splits, 'half', 'halves')}" * (search.n_splits > 0)
@@ -147,10 +103,17 @@ def explored(search: Any, data: Data, console: Console) -> tuple[Any, list[Any]]
 
 
 def write_explorer(path: Path, search: Any, data: Data, title: str | None) -> None:
-    """Write the page."""
+    """Write the page; clusters are numbered as in a report of the same table in its folder."""
     from rskc.explorer import Explorer
+    from rskc.files import ModelFileError
 
-    beside = labels_beside(path, data)
+    labels = None
+    if (path.parent / "model.rskc").exists():
+        with suppress(ModelFileError, OSError):
+            saved = open_model(path.parent)
+            same = saved.extra.get("sha256") == data.table.sha256 is not None
+            if same and len(saved.model.labels_) == len(data.X):
+                labels = saved.model.labels_
     Explorer(
         search,
         labels=data.table.labels,
@@ -159,20 +122,5 @@ def write_explorer(path: Path, search: Any, data: Data, title: str | None) -> No
         run=run_of(data),
         command=lambda model: fit_command(data, model),
         units=data.units,
-        numbered_like=beside,
+        numbered_like=labels,
     ).save(path)
-
-
-def labels_beside(path: Path, data: Data) -> Any:
-    """Return the clusters of the model in the folder of a page, if it is of the same table."""
-    from rskc.files import ModelFileError
-
-    if not (path.parent / "model.rskc").exists():
-        return None
-    try:
-        saved = open_model(path.parent)
-    except (ModelFileError, OSError):
-        return None
-    same = saved.extra.get("sha256") == data.table.sha256 is not None
-    same &= len(saved.model.labels_) == len(data.X)
-    return saved.model.labels_ if same else None

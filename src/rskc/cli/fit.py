@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from rskc.cli._console import Console
 from rskc.cli._options import (
     Basics,
     EngineOptions,
+    NumberOrAuto,
     Preparing,
     Reading,
     ResultsOfFit,
@@ -19,32 +19,13 @@ from rskc.cli._options import (
     SparsityOrSearch,
     TablePath,
     TrimmingAndCells,
-    clusters_option,
 )
 from rskc.cli._output import check_report, results_folder, stem_of
-from rskc.cli._tables import grouped
 from rskc.cli._terminal import show_result
-from rskc.cli._values import clusters_or_auto
 from rskc.cli._work import fit_model, fit_searched, plan_of, searches_for, work_on
 
 
-@dataclass(frozen=True)
-class NumberOrAuto:
-    """The number of clusters, or the wish to have it chosen."""
-
-    clusters: Any = clusters_option(
-        "auto",
-        "Number of clusters; else it is chosen.",
-        "NUMBER",
-        parser=clusters_or_auto,
-    )
-
-
-@command(
-    "fit",
-    "rskc fit iris.csv",
-    "rskc fit genes.tsv.gz -k 4 --features-in-rows --out results",
-)
+@command("fit", "rskc fit iris.csv", "rskc fit genes.tsv.gz -k 4 --features-in-rows --out results")
 def fit(
     table: TablePath,
     number: NumberOrAuto,
@@ -63,37 +44,33 @@ def fit(
 
     check_report(not results.no_report)
     folder = results.out if results.out is not None else Path(f"{stem_of(table)}-rskc")
-    K, bound = number.clusters, sparsity.l1_bound
+    K, bound = number.n_clusters, sparsity.l1_bound
     if bound == "choose" and sparsity.n_features is not None:
         raise ValueError("--l1-bound choose and --n-features exclude each other; give one of them.")
-    estimator = basics.estimator(
-        2 if K == "auto" else K,
-        **vars(trimming),
-        l1_bound="auto" if bound == "choose" else bound,
-        n_features=sparsity.n_features,
-    )
+    settings = vars(trimming) | vars(sparsity)
+    if bound == "choose":
+        settings["l1_bound"] = "auto"
+    estimator = basics.estimator(2 if K == "auto" else K, **settings)
+    how = vars(searching) | {"random_state": basics.random_state}
+    searches = searches_for(K, bound, estimator, **how)
     place: Any = nullcontext()  # a plan leaves nothing behind
     if not results.plan:
-        place = results_folder(folder, results.force, table, basics.groups)
-    with (
-        place as part,
-        work_on(table, engine, basics.threads, console) as (read, write, why),
-    ):
-        data = grouped(read(table, reading, preparing, console), basics.groups)
+        place = results_folder(folder, results.force, table, basics.feature_groups)
+    with place as part, work_on(table, engine, basics.n_threads, console) as work:
+        data = work.read(table, reading, preparing, basics.feature_groups, console)
         estimator.set_params(feature_groups=data.feature_groups)
-        searches = searches_for(K, bound, estimator, **searching.arguments(basics.seed))
         if results.plan:
             with console.busy("Estimating what it takes"):
-                told = plan_of(searches or [estimator], data, why)
-            console.print(str(told))
-            console.print_json(told.as_dict())
+                plan = plan_of(searches or [estimator], data, work.why)
+            console.print(str(plan))
+            console.print_json(plan.as_dict())
             return
         if searches:
             result = fit_searched(searches, data, typed_command(), console)
         else:
-            result = fit_model(estimator, data, typed_command(), console, why)
+            result = fit_model(estimator, data, typed_command(), console, work.why)
         with console.busy("Writing the results"):
-            result = write(part, result, report=not results.no_report, title=results.title)
+            result = work.write(part, result, report=not results.no_report, title=results.title)
             if results.ranked_lists and len(result.model.cluster_centers_) > 1:
                 write_ranked_lists(result.model, result.data.X, part)
     if results.ranked_lists and len(result.model.cluster_centers_) == 1:

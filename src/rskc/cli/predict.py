@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,9 @@ from rskc.cli._options import (
     out_option,
 )
 from rskc.cli._output import check_no_file, open_model, preparer_of, stem_of
+from rskc.cli._results import Counts
 from rskc.cli._tables import is_sparse, prepared
-from rskc.cli._where import place_of
-from rskc.cli._work import blocks_suggested
+from rskc.cli._work import work_on
 from rskc.utils.wording import cleaned, count, on_outliers, quoted
 
 
@@ -56,66 +55,78 @@ def predict(
 
     Columns are found by their names, in whatever order. They are prepared as for the fit.
     """
+    from rskc.files import write_csv_parts
+    from rskc.files.writing import csv_parts
+
     out = file.out
     if out is None:
         out = Path("-") if console.json else Path(f"{stem_of(table)}-labels.csv")
     is_printed = out == Path("-")
     if not is_printed:
         check_no_file(out, file.force, table)
-    if not place_of(table, engine).in_blocks:
-        with blocks_suggested():
-            _predict_table(model, table, rereading, None if is_printed else out, console)
-        return
-    from rskc.cli._blocks import dask_configured
+    frames: list[Any] = []
+    with work_on(table, engine, None, console) as work:
+        if work.in_blocks and is_printed:
+            raise ValueError(
+                "clusters of a table in blocks are written to a file; name it by --out."
+            )
+        saved = open_model(model)
+        make = _frames_of_blocks if work.in_blocks else _frames_of_table
+        parts, notes = make(saved, table, rereading, console)
+        counts = Counts(len(saved.model.cluster_centers_))
 
+        def counted() -> Iterator[Any]:
+            for frame in parts:
+                counts.add(frame)
+                yield frame
+
+        with console.busy("Predicting"):
+            if is_printed:
+                frames = list(counted())
+            else:
+                write_csv_parts(counted(), out)
+    console.note(*notes)
+    facts = {
+        "n_cases": counts.n_cases,
+        "sizes": {k: n for k, n in enumerate(counts.sizes) if n},
+        "outliers": {k: n for k, n in enumerate(counts.outliers) if n},
+        "n_outliers": counts.outliers.sum(),
+        "n_without_data": counts.n_blind,
+        "notes": notes,
+        "file": None if is_printed else str(out),
+    }
     if is_printed:
-        raise ValueError("clusters of a table in blocks are written to a file; name it by --out.")
-    with dask_configured(engine, None, console):
-        _predict_blocks(model, table, rereading, out, console)
+        facts["cases"] = frames[0].to_dict("records")
+        if not console.silent:
+            typer.echo(b"".join(csv_parts(frames)), nl=False)
+    else:
+        _show(counts, table.name, out, console)
+    console.print_json(facts)
 
 
-@dataclass
-class Tally:
-    """What is counted over the cases that are predicted."""
-
-    n_cases: int = 0
-    sizes: dict[int, int] = field(default_factory=Counter)
-    outliers: dict[int, int] = field(default_factory=Counter)  # by cluster
-    n_outliers: int = 0
-    n_without_data: int = 0  # cases of which nothing is observed that has weight; no outliers
-
-    def add(self, frame: Any) -> None:
-        """Count more cases."""
-        blind = frame.observed == 0
-        outlying = frame.outlier & ~blind
-        self.n_cases += len(frame)
-        self.n_without_data += int(blind.sum())
-        self.sizes = dict(sorted((Counter(self.sizes) + Counter(frame.cluster.tolist())).items()))
-        self.outliers = Counter(self.outliers) + Counter(frame.cluster[outlying].tolist())
-        self.n_outliers += int(outlying.sum())
-
-    def show(self, name: str, out: Path, console: Console) -> None:
-        """Print the result in a few lines."""
-        if console.silent:
-            return
-        cases = count(self.n_cases, "case")
-        outliers = on_outliers(self.n_outliers, self.n_without_data)
-        console.print("", bold(f"{cases} of {cleaned(name, 80)}; {outliers}."), "")
-        rows = [
-            [f"{k}", f"{size:,}", f"{self.outliers.get(k, 0):,}"] for k, size in self.sizes.items()
-        ]
-        columns = [(label, "right") for label in ("Cluster", "Cases", "Outliers")]
-        console.print(text_table(columns, rows))
-        console.print(f"Cluster, distance and more of each case: {out}", soft_wrap=True)
+def _show(counts: Counts, name: str, out: Path, console: Console) -> None:
+    """Print the result in a few lines."""
+    if console.silent:
+        return
+    cases = count(counts.n_cases, "case")
+    outliers = on_outliers(int(counts.outliers.sum()), counts.n_blind)
+    console.print("", bold(f"{cases} of {cleaned(name, 80)}; {outliers}."), "")
+    rows = [
+        [f"{k}", f"{size:,}", f"{n:,}"]
+        for k, (size, n) in enumerate(zip(counts.sizes, counts.outliers, strict=True))
+        if size
+    ]
+    console.print(text_table([(each, "right") for each in ("Cluster", "Cases", "Outliers")], rows))
+    console.print(f"Cluster, distance and more of each case: {out}", soft_wrap=True)
 
 
-def _predict_table(
-    model: Path, path: Path, rereading: Rereading, out: Path | None, console: Console
-) -> None:
-    from rskc.files import read_table, write_csv
+def _frames_of_table(
+    saved: Any, path: Path, rereading: Rereading, console: Console
+) -> tuple[list[Any], list[str]]:
+    """Return the clusters of a table in memory, in one frame, and notes."""
+    from rskc.files import read_table
     from rskc.files.tables import other_units
 
-    saved = open_model(model)
     preparer = preparer_of(saved)
     with console.busy(f"Reading {path.name}"):
         table = _read_like_fit(read_table, saved, path, rereading)
@@ -125,56 +136,32 @@ def _predict_table(
             f"in {known}."
         )
     X, notes = matched(table, saved.model, preparer)
-    with console.busy("Predicting"), recorded_warnings() as warned:
+    with recorded_warnings() as warned:
         frame = _clusters(saved.model, prepared(preparer, X))
-    notes += map(str, warned)
-    console.note(*notes)
-    tally = Tally()
-    tally.add(frame)
-    facts = asdict(tally) | {"notes": notes, "file": None if out is None else str(out)}
-    if out is not None:
-        write_csv(frame, out)
-        tally.show(path.name, out, console)
-    else:
-        facts["cases"] = frame.to_dict("records")
-        if not console.silent:
-            typer.echo(csv_of(frame), nl=False)
-    console.print_json(facts)
+    return [frame], [*notes, *map(str, warned)]
 
 
-def _predict_blocks(
-    model: Path, path: Path, rereading: Rereading, out: Path, console: Console
-) -> None:
-    """Predict block by block, straight into a file."""
+def _frames_of_blocks(
+    saved: Any, path: Path, rereading: Rereading, console: Console
+) -> tuple[Iterator[Any], list[str]]:
+    """Return the clusters of a table in blocks, in a frame for each, and notes."""
     from rskc.cli._blocks import predicted_parts
-    from rskc.files import open_blocks, write_csv_parts
+    from rskc.files import open_blocks
 
-    saved = open_model(model)
     preparer = preparer_of(saved)
     table = _read_like_fit(open_blocks, saved, path, rereading)
-    _, notes = matched(table.head(), saved.model, preparer)
-    tally = Tally()
-
-    def frames() -> Iterator[Any]:
-        for frame in predicted_parts(table, saved.model, preparer, _clusters):
-            tally.add(frame)
-            yield frame
-
-    with console.busy(f"Predicting {table.n_cases:,} cases"):
-        write_csv_parts(frames(), out)
-    console.note(*notes)
-    tally.show(path.name, out, console)
-    console.print_json(asdict(tally) | {"file": str(out)})
+    _, notes = matched(table, saved.model, preparer)
+    return predicted_parts(table, saved.model, preparer, _clusters), notes
 
 
 def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading) -> Any:
-    """Read a table as that of the fit; it need not have ids or labels because that had.
-
-    Nor categories that have no weight.
-    """
+    """Read a table as that of the fit; it need not have ids or labels because that had."""
     from rskc.files import TableError
 
-    extra, categories = saved.extra, _categories(saved.model)
+    categories = []
+    if (encoder := getattr(saved.model, "encoder_", None)) is not None:
+        codes = zip(saved.model.feature_names_in_, encoder.columns_, strict=True)
+        categories = [str(name) for name, code in codes if code.categories]
     free: dict[str, Any] = {
         "id_column": None,
         "label_column": None,
@@ -182,35 +169,26 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
         "label_row": None,
         "drop": [],
         "text_columns": "drop",
-        "categorical": list(categories),
+        "categorical": categories,
         "use_columns": "all",  # the model knows which
     }
-    arguments = rereading.arguments({**extra.get("reading", {}), **free})
-    ids = extra.get("id_column") or None
+    arguments = rereading.arguments(saved.extra.get("reading", {}) | free)
+    ids = saved.extra.get("id_column") or None
     if arguments["id_column"] is None:
         arguments["id_column"] = ids
-    without = {
-        "id_column": None if ids == arguments["id_column"] else arguments["id_column"],
-        "categorical": [name for name, weight in categories.items() if weight > 0],
-    }
     while True:
         try:
             return read(path, **arguments)
         except TableError as error:
-            name = error.parameter
-            if name not in without or arguments[name] == without[name]:
+            categories = arguments["categorical"]
+            # What the table lacks is refused later, if it has weight.
+            present = [name for name in categories if repr(name) != error.values.get("name")]
+            if error.parameter == "categorical" and present != categories:
+                arguments["categorical"] = present
+            elif error.parameter == "id_column" and arguments["id_column"] == ids:
+                arguments["id_column"] = None
+            else:
                 raise
-            arguments[name] = without[name]
-
-
-def _categories(model: Any) -> dict[str, float]:
-    """Return the columns of a model that hold categories, and their weights."""
-    if not hasattr(model, "encoder_"):
-        return {}
-    names = zip(
-        model.feature_names_in_, model.feature_weights_, model.encoder_.columns_, strict=True
-    )
-    return {str(name): float(weight) for name, weight, code in names if code.categories}
 
 
 def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
@@ -240,7 +218,9 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
             "fit anew."
         )
     unused = [name for name in [*table.dropped, *frame.columns] if name not in known_names]
-    notes = [f"Not used, since the model does not know it: {quoted(unused, 6)}."] if unused else []
+    them = "it" if len(unused) == 1 else "them"
+    note = f"Not used, since the model does not know {them}: {quoted(unused, 6)}."
+    notes = [note] if unused else []
     if list(frame.columns) == known:
         return frame, notes
     if is_sparse(frame) and not known_names <= set(frame.columns):
@@ -251,8 +231,7 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
 def _clusters(model: Any, X: Any) -> Any:
     import pandas as pd
 
-    from rskc.model.fitted import by_column, with_cases
-    from rskc.model.prediction import judge_cases
+    from rskc.model.fitted import by_column, judge_cases, with_cases
     from rskc.model.summary import observed_share
 
     values = X if hasattr(model, "feature_names_in_") else X.to_numpy()
@@ -272,14 +251,3 @@ def _clusters(model: Any, X: Any) -> Any:
             "observed": observed_share(model, values),
         }
     )
-
-
-def csv_of(frame: Any) -> bytes:
-    """Return a frame as the bytes that write_csv writes."""
-    from tempfile import TemporaryDirectory
-
-    from rskc.files import write_csv
-
-    with TemporaryDirectory() as folder:
-        write_csv(frame, Path(folder, "frame.csv"))
-        return Path(folder, "frame.csv").read_bytes()

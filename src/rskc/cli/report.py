@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass
-from pathlib import Path
-
 from rskc.cli._app import command
 from rskc.cli._console import Console
-from rskc.cli._options import (
-    RESULTS,
-    ModelPath,
-    Rereading,
-    TableFile,
-    flag,
-    option,
-    out_option,
-)
+from rskc.cli._options import ModelPath, Page, Rereading, TableFile
 from rskc.cli._output import check_no_file, check_report, open_model, preparer_of, write_page
 from rskc.cli._results import Result
 from rskc.cli._tables import reread
 
 
-@dataclass(frozen=True)
-class PageFile:
-    """Where the page is written, and its heading."""
-
-    out: Path | None = out_option(None, "The page; else report.html beside the model.", "FILE")
-    title: str | None = option(RESULTS, None, "Heading of the page.", metavar="TEXT")
-    force: bool = flag(RESULTS, "Replace a page that is there.", "--force")
-
-
 @command("report", "rskc report iris-rskc iris.csv --out iris.html --title Iris")
 def report(
-    model: ModelPath, table: TableFile, rereading: Rereading, page: PageFile, console: Console
+    model: ModelPath, table: TableFile, rereading: Rereading, page: Page, console: Console
 ) -> None:
     """Make the HTML page of a saved result and its table again."""
     check_report(True)
@@ -50,8 +29,7 @@ def report(
             f"{table.name!r} is not, byte by byte, the file of the fit ({extra.get('file')!r}); "
             "the page is right only if the numbers are the same."
         ]
-    typed = extra.get("command", [])
-    typed = shlex.split(typed) if isinstance(typed, str) else list(typed)
+    typed = list(extra.get("command", []))
     with console.busy("Writing the page"):
         kept = extra.get("searches")
         result = Result(data, saved.model, [], doubts, 0.0, typed, kept=kept)

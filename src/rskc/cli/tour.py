@@ -12,6 +12,7 @@ from rskc.cli._console import Console, bold
 from rskc.cli._options import (
     RESULTS,
     Basics,
+    ExploredSettings,
     Preparing,
     Reading,
     Searching,
@@ -22,7 +23,7 @@ from rskc.cli._output import check_report, results_folder, write_results
 from rskc.cli._tables import read
 from rskc.cli._terminal import show_result
 from rskc.cli._work import fit_searched, searches_for
-from rskc.cli.explore import ExploredSettings, exploration, explored, write_explorer
+from rskc.cli.explore import explored, write_explorer
 
 HEADING = "bold cyan"
 
@@ -62,9 +63,9 @@ def demo(folder: TourFolder, console: Console) -> None:
     console.print("", bold("2. Clusters and features", HEADING), CHOICE)
     console.print(f"   {shlex.join(similar)}", soft_wrap=True)
     with results_folder(results, force) as part:
-        data = read(table, Reading(), Preparing(), console)
-        estimator = Basics().estimator(2)
-        searches = searches_for("auto", "auto", estimator, **Searching().arguments(seed=0))
+        data = read(table, Reading(), Preparing(), None, console)
+        how = vars(Searching()) | {"random_state": 0}
+        searches = searches_for("auto", "auto", Basics().estimator(2), **how)
         result = fit_searched(searches, data, typed_command(), console)
         write_results(part, result, report=True, title="A tour of rskc")
     show_result(result, results, console)
@@ -72,8 +73,7 @@ def demo(folder: TourFolder, console: Console) -> None:
     explorer = results / EXPLORER
     similar = ["rskc", "explore", str(table), "--out", str(explorer)]
     console.print(f"   {shlex.join(similar)}", soft_wrap=True)
-    search = exploration(ExploredSettings(), Basics(), Searching())
-    search, _ = explored(search, data, console)
+    search, _ = explored(ExploredSettings(), Basics(), Searching(), data, console)
     write_explorer(explorer, search, data, "A tour of rskc")
     console.print("", bold("4. The pages", HEADING), "Open them in a browser.")
     console.print(f"   {results / 'report.html'}", "explains the result", soft_wrap=True)
@@ -83,10 +83,10 @@ def demo(folder: TourFolder, console: Console) -> None:
 
 def _write_table(path: Path, force: bool) -> bool:
     """Write the table; return whether results beside it may be replaced, since they are ours."""
-    from rskc.cli.predict import csv_of
-    from rskc.files import atomic_write
+    from rskc.files.writing import csv_parts
+    from rskc.utils.atomic import atomic_write
 
-    content = csv_of(_patients())
+    content = b"".join(csv_parts([_patients()]))
     ours = path.is_file() and path.read_bytes() == content
     if path.exists() and not (ours or force):
         raise ValueError(f"{str(path)!r} is there already; use --force, or --out for elsewhere.")

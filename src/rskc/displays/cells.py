@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
-import numpy as np
-
 from rskc.displays import style
 from rskc.inputs.arrays import to_numpy_pair
 from rskc.model.summary import flagged_cells
@@ -77,12 +75,12 @@ class CellsDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the cells in ``ax``, or in a new figure."""
-        from matplotlib.colors import to_rgba_array
-
         self.ax_, self.figure_ = style.open_axes(ax, 7, 4.5)
         places, ends = rows_by_cluster(self.labels)
-        colors = to_rgba_array([PALETTE[0], PALETTE[5]])[(self.scales > 0).astype(int)]
-        colors[:, 3] = np.clip(np.abs(self.scales) / FAR, 0.3, 1.0)
+        colors = [
+            (PALETTE[5 if scale > 0 else 0], min(max(abs(scale) / FAR, 0.3), 1.0))
+            for scale in self.scales
+        ]
         look = {"marker": "s", "s": 6, "linewidths": 0, "c": colors}
         self.marks_ = self.ax_.scatter(self.features, places[self.cases], **look)
         for end in ends[:-1]:

@@ -107,24 +107,27 @@ class ClusterDisplay:
         check_choice("kind", kind, ("auto", "features", "pca"))
         model, X = check_fitted(model, X)
         cases = assign(model, X)
-        weights = weights_of_fit(model, cases.labels)
-        stability = _check_stability(stability, len(cases.labels))
+        n, weights = len(cases.labels), weights_of_fit(model, cases.labels)
+        if stability is not None and np.shape(stability) != (n,):
+            raise ValueError(
+                f"stability has shape {np.shape(stability)} and X {n} cases; give a number for "
+                "each, NaN where none is known."
+            )
         seen = np.isfinite(cases.distances)
         check_seen(seen)
         cases, X = AssignedCases(*(part[seen] for part in cases)), table_of(model, X)[seen]
         plane = plane_of(model, X, cases, kind)
         x_name, y_name = style.plain_names(plane.axis_names, 40)
-        filled = (
-            f"{count(plane.n_filled, 'case')} with missing cells, these put at the cluster's center"
-        )
+        filled = f"{count(plane.n_filled, 'case')} with missing cells"
+        filled = f"{filled}, these put at the cluster's center" if plane.n_filled else ""
         display = cls(
             plane.positions,
             cases.labels,
             cases.outliers,
             plane.centers,
             axis_names=(x_name, y_name),
-            notes=(filled if plane.n_filled else "", style.not_shown(int((~seen).sum()))),
-            stability=None if stability is None else stability[seen],
+            notes=(filled, style.not_shown(n - len(cases.labels))),
+            stability=None if stability is None else np.asarray(stability, float)[seen],
             weights=None if weights is None else weights[seen],
         )
         return display.plot(ax)
@@ -132,21 +135,28 @@ class ClusterDisplay:
     def plot(self, ax: Any = None) -> Self:
         """Draw the cases in ``ax``, or in a new figure."""
         self.ax_, self.figure_ = style.open_axes(ax, 7.5, 5)
-        frame = frame_of(self.positions, self.labels, self.outliers, self.centers)
-        self._draw_cases(np.clip(self.positions, frame.low, frame.high))
-        self._draw_centers()
-        pad = 0.02 * (frame.high - frame.low)
-        (left, low), (right, high) = frame.low - pad, frame.high + pad
-        self.ax_.set(xlim=(left, right), ylim=(low, high))
+        n, K = len(self.labels), len(self.centers)
+        low, high, n_beyond = frame_of(self.positions, self.labels, self.outliers, self.centers)
+        self._draw_cases(np.clip(self.positions, low, high))
+        # The numbers of the clusters that have cases, in white discs.
+        disc = style.backing(boxstyle="circle,pad=0.25", edgecolor=INK, linewidth=1)
+        text = {"ha": "center", "va": "center", "fontsize": 7.5, "color": INK, "zorder": 4}
+        self.centers_ = {
+            k: self.ax_.text(*self.centers[k], str(k), bbox=disc, **text)
+            for k in np.unique(self.labels).tolist()
+        }
+        (left, bottom), (right, top) = low - 0.02 * (high - low), high + 0.02 * (high - low)
+        self.ax_.set(xlim=(left, right), ylim=(bottom, top))
         self.ax_.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
         self._write_legend()
-        n, K, m = len(self.labels), len(self.centers), frame.n_beyond
         title = f"{count(n, 'case')} in {count(K, 'cluster')}; circles: centers"
-        beyond = f"{count(m, 'outlier')} beyond the frame, drawn on its edge" if m else ""
-        style.headline(self.ax_, title, *self.notes, beyond)
+        beyond = f"{count(n_beyond, 'outlier')} beyond the frame, drawn on its edge"
+        style.headline(self.ax_, title, *self.notes, beyond if n_beyond else "")
         return self
 
     def _draw_cases(self, positions: np.ndarray) -> None:
+        from matplotlib.colors import to_rgba_array
+
         self.points_, self.crosses_ = {}, {}
         K, many = len(self.centers), len(positions) > style.MANY_CASES
         size = 2.0 if many else np.clip(6000 / max(len(positions), 1), 7, 30)
@@ -155,28 +165,18 @@ class ClusterDisplay:
         if many:  # thousands of crosses must not bury the clusters
             crosses |= {"s": 6, "linewidths": 0.5, "zorder": 0.9, "rasterized": True}
         for k, color, marker in zip(range(K), cluster_colors(K), cluster_markers(K), strict=True):
-            mine, far = positions[self.labels == k], self.outliers[self.labels == k]
-            look = {"c": color} if self.stability is None else self._by_stability(k, color)
-            self.points_[k] = self.ax_.scatter(*mine[~far].T, marker=marker, **points | look)
-            self.crosses_[k] = self.ax_.scatter(*mine[far].T, c=darker(color, 0.25), **crosses)
-
-    def _by_stability(self, k: int, color: str) -> dict[str, Any]:
-        """Return the looks of the points of a cluster: the more stable a case, the fuller."""
-        from matplotlib.colors import to_rgba_array
-
-        stable = np.asarray(self.stability, float)[(self.labels == k) & ~self.outliers]
-        faces = to_rgba_array(color).repeat(len(stable), axis=0)
-        faces[:, 3] = 0.9 * np.where(np.isnan(stable), 1.0, np.clip(stable, 0, 1)) ** _CONTRAST
-        return {"facecolors": faces, "edgecolors": color, "linewidths": 0.6, "alpha": None}
-
-    def _draw_centers(self) -> None:
-        """Write the numbers of the clusters that have cases in white discs."""
-        disc = style.backing(boxstyle="circle,pad=0.25", edgecolor=INK, linewidth=1)
-        text = {"ha": "center", "va": "center", "fontsize": 7.5, "color": INK, "zorder": 4}
-        self.centers_ = {
-            int(k): self.ax_.text(*self.centers[k], str(k), bbox=disc, **text)
-            for k in np.unique(self.labels)
-        }
+            mine = self.labels == k
+            look: dict[str, Any] = {"c": color}
+            regular, outlying = mine & ~self.outliers, mine & self.outliers
+            if self.stability is not None:  # the more stable a case, the fuller
+                stable = np.nan_to_num(self.stability[regular], nan=1.0)
+                faces = to_rgba_array(color).repeat(len(stable), axis=0)
+                faces[:, 3] = 0.9 * np.clip(stable, 0, 1) ** _CONTRAST
+                look = {"facecolors": faces, "edgecolors": color, "linewidths": 0.6, "alpha": None}
+            own = points | {"marker": marker} | look
+            self.points_[k] = self.ax_.scatter(*positions[regular].T, **own)
+            dark = darker(color, 0.25)
+            self.crosses_[k] = self.ax_.scatter(*positions[outlying].T, c=dark, **crosses)
 
     def _write_legend(self) -> None:
         from matplotlib.lines import Line2D
@@ -184,31 +184,19 @@ class ClusterDisplay:
         K = len(self.centers)
         sizes = sizes_in_words(self.labels, K, self.weights)
         looks = zip(cluster_colors(K), cluster_markers(K), sizes, strict=True)
-        handles = [
-            Line2D([], [], marker=marker, color=color, label=f"{k} ({size})", ms=6, ls="none")
+        entries: list[dict[str, Any]] = [
+            {"marker": marker, "color": color, "label": f"{k} ({size})", "ms": 6}
             for k, (color, marker, size) in enumerate(looks)
             if K <= _MOST_ENTRIES
         ]
         if n_outlying := np.count_nonzero(self.outliers):
             label = count(n_outlying, "outlier")
-            handles.append(Line2D([], [], marker="x", color=INK, label=label, ms=5, ls="none"))
+            entries.append({"marker": "x", "color": INK, "label": label, "ms": 5})
         if self.stability is not None:
             label = "pale: changes its\ncluster in half-samples"
-            ring: dict[str, Any] = {"marker": "o", "mfc": "none", "mew": 0.6, "ms": 5, "ls": "none"}
-            handles.append(Line2D([], [], color=INK, label=label, **ring))
+            ring = {"marker": "o", "mfc": "none", "mew": 0.6, "ms": 5}
+            entries.append({"color": INK, "label": label, **ring})
+        handles = [Line2D([], [], ls="none", **entry) for entry in entries]
         title = "cluster" if K <= _MOST_ENTRIES else None
-        self.legend_ = style.legend_beside(
-            self.ax_, handles=handles, title=title, ncols=1 + (K > 20)
-        )
-
-
-def _check_stability(stability: Any, n: int) -> np.ndarray | None:
-    if stability is None:
-        return None
-    values = np.asarray(stability, float)
-    if values.shape != (n,):
-        raise ValueError(
-            f"stability has shape {values.shape} and X {n} cases; give a number for each, NaN "
-            "where none is known."
-        )
-    return values
+        look = {"handles": handles, "title": title, "ncols": 1 + (K > 20)}
+        self.legend_ = style.legend_beside(self.ax_, **look)

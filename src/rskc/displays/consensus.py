@@ -76,7 +76,7 @@ class ConsensusDisplay:
         display : ConsensusDisplay
         """
         check_integer("max_cases", max_cases, 1)
-        style.check_search(search, cls.__name__, "Stability", "stability", "agreement_spread")
+        style.check_stability(search, cls.__name__)
         model, used = search.best_estimator_, search.samples_used_
         labels, stability = to_numpy(model.labels_)[used], search.case_stability_
         order = np.lexsort((-stability, labels))
@@ -99,28 +99,20 @@ class ConsensusDisplay:
         self.ax_, self.figure_ = style.open_axes(ax, 6.8, 5.6)
         self.order_ = np.lexsort((-np.asarray(self.stability), self.labels))
         n, shares = len(self.order_), np.asarray(self.consensus)[np.ix_(self.order_, self.order_)]
-        self.image_ = self.ax_.imshow(
+        self.image_, self.colorbar_, self.strip_ = style.draw_table(
+            self.ax_,
             shares,
+            self.labels,
+            {"label": "share of half-samples together"},
             cmap="Blues",
             vmin=0,
             vmax=1,
-            aspect="auto",
-            extent=(0, n, n, 0),
-            interpolation="nearest",
         )
-        self.colorbar_ = style.color_bar(self.ax_, self.image_, "share of half-samples together")
-        width = 0.025 * n
-        self.strip_ = style.cluster_strip(self.ax_, self.labels, width)
-        self.ax_.set(xlim=(-1.5 * width, n), ylim=(n, 0), xticks=[])
-        self.ax_.spines[:].set_visible(False)
-        style.name_clusters(self.ax_, self.labels, [str(k) for k in range(max(self.labels) + 1)])
-        self._write_title()
-        self.case_axis_ = style.name_cases(self.ax_, self.names, self.order_)
-        return self
-
-    def _write_title(self) -> None:
-        n, n_cases = len(self.labels), self.n_cases or len(self.labels)
-        K = len(np.unique(self.labels))
+        self.ax_.set_xticks([])
+        n_cases, clusters = self.n_cases or n, np.unique(self.labels)
         some = f"rows: {n:,} of them, evenly spaced" if n < n_cases else ""
-        title = f"{count(n_cases, 'case')} in {count(K, 'cluster')}: together in half-samples"
-        style.headline(self.ax_, title, some)
+        what = f"{count(n_cases, 'case')} in {count(len(clusters), 'cluster')}"
+        style.headline(self.ax_, f"{what}: together in half-samples", some)
+        words = [str(k) for k in range(clusters.max() + 1)]
+        self.case_axis_ = style.name_rows(self.ax_, self.labels, words, self.names, self.order_)
+        return self

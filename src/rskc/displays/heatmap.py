@@ -13,7 +13,6 @@ from rskc.inputs.validation import check_integer
 from rskc.model.fitted import number_names, number_weights
 from rskc.pictures.models import (
     assign,
-    by_distance,
     check_fitted,
     color_limits,
     sizes_in_words,
@@ -135,54 +134,41 @@ class HeatmapDisplay:
         n, m = self.values.shape
         size = np.clip(2.5 + 0.12 * m, 4.5, 11), np.clip(2 + 0.095 * n, 4, 9)
         self.ax_, self.figure_ = style.open_axes(ax, *size)
-        order = by_distance(self.distances, self.labels)
+        order = np.lexsort((self.distances, self.labels))
         self.rows_ = order[style.thinned(n, _MOST_ROWS)]
-        self._draw_cells()
-        self._draw_margins(order)
-        self._write_title()
-        self._write_features(style.size_in_points(self.ax_)[0])
-        self.case_axis_ = style.name_cases(self.ax_, self.names, order)
-        words = sizes_in_words(self.labels, np.max(self.labels) + 1, self.weights)
-        style.name_clusters(self.ax_, self.labels, [f"{k} ({w})" for k, w in enumerate(words)])
-        return self
-
-    def _draw_cells(self) -> None:
-        from matplotlib import colormaps
-
-        n, m = self.values.shape
-        colors = colormaps["RdBu_r" if self.standardized else "viridis"].with_extremes(bad=GRAY)
         low, high = (symmetric_limits if self.standardized else color_limits)(self.values)
-        self.image_ = self.ax_.imshow(
+        label = "standardized value" if self.standardized else "value"
+        self.image_, self.colorbar_, self.strip_ = style.draw_table(
+            self.ax_,
             np.ma.masked_invalid(self.values[self.rows_]),
-            cmap=colors,
+            self.labels,
+            {"label": label, "extend": "both"},
+            cmap="RdBu_r" if self.standardized else "viridis",
             vmin=low,
             vmax=high,
-            aspect="auto",
-            extent=(0, m, n, 0),
-            interpolation="nearest",
         )
-        label = "standardized value" if self.standardized else "value"
-        self.colorbar_ = style.color_bar(self.ax_, self.image_, label, extend="both")
+        self.image_.set_cmap(self.image_.cmap.with_extremes(bad=GRAY))
+        self._draw_margins(order)
+        self._write_title()
+        names = np.arange(m) if self.feature_names is None else self.feature_names
+        shown = style.thinned(m, style.size_in_points(self.ax_)[0] / _FEATURE_POINTS)
+        labels = style.plain_names(np.asarray(names, object)[shown])
+        self.ax_.set_xticks(shown + 0.5, labels, rotation=90, fontsize=6.5)
+        self.ax_.tick_params(axis="x", length=2)
+        sizes = sizes_in_words(self.labels, np.max(self.labels) + 1, self.weights)
+        words = [f"{k} ({size})" for k, size in enumerate(sizes)]
+        self.case_axis_ = style.name_rows(self.ax_, self.labels, words, self.names, order)
+        return self
 
     def _draw_margins(self, order: np.ndarray) -> None:
-        """Draw a strip of clusters on the left and marks of outliers on the right."""
-        n, m = self.values.shape
+        """Mark outliers on the right, and divide the clusters."""
+        m, outlying = self.values.shape[1], np.flatnonzero(self.outliers[order]) + 0.5
+        look = {"ls": "none", "marker": "<", "ms": 4, "mew": 0, "color": INK}
+        (self.marks_,) = self.ax_.plot(np.full(len(outlying), 1.015 * m), outlying, **look)
         sizes = np.bincount(self.labels)
-        starts, width = np.cumsum(sizes) - sizes, 0.025 * m
-        self.strip_ = style.cluster_strip(self.ax_, self.labels, width)
-        outlying = np.flatnonzero(self.outliers[order]) + 0.5
-        (self.marks_,) = self.ax_.plot(
-            np.full(len(outlying), m + 0.6 * width),
-            outlying,
-            ls="none",
-            marker="<",
-            ms=4,
-            mew=0,
-            color=INK,
-        )
-        self.ax_.hlines(starts[1:][sizes[1:] > 0], 0, m, color="white", linewidth=1)
-        self.ax_.set(xlim=(-1.5 * width, m + 1.2 * width), ylim=(n, 0))
-        self.ax_.spines[:].set_visible(False)
+        ends = np.cumsum(sizes)[:-1][sizes[1:] > 0]
+        self.ax_.hlines(ends, 0, m, color="white", linewidth=1)
+        self.ax_.set(xlim=(self.ax_.get_xlim()[0], 1.03 * m), ylim=(len(self.labels), 0))
 
     def _write_title(self) -> None:
         n, m = self.values.shape
@@ -190,19 +176,7 @@ class HeatmapDisplay:
         what = f"{count(n, 'case')} x {count(m, 'feature')}"
         if self.n_features is not None and self.n_features[0] > m:
             what += f" of largest weight, of {self.n_features[0]:,}"
+        marks = f"marks on the right: {count(outlying, 'outlier')}" if outlying else "no outliers"
         missing = ", gray: missing" if np.isnan(self.values).any() else ""
-        style.headline(
-            self.ax_,
-            what,
-            (f"marks on the right: {count(outlying, 'outlier')}" if outlying else "no outliers")
-            + missing,
-            f"rows: {shown:,} of them, evenly spaced" if shown < n else "",
-        )
-
-    def _write_features(self, width: float) -> None:
-        m = self.values.shape[1]
-        names = np.arange(m) if self.feature_names is None else self.feature_names
-        shown = style.thinned(m, width / _FEATURE_POINTS)
-        labels = style.plain_names(np.asarray(names, object)[shown])
-        self.ax_.set_xticks(shown + 0.5, labels, rotation=90, fontsize=6.5)
-        self.ax_.tick_params(axis="x", length=2)
+        some = f"rows: {shown:,} of them, evenly spaced" if shown < n else ""
+        style.headline(self.ax_, what, marks + missing, some)

@@ -9,9 +9,8 @@ import numpy as np
 
 from rskc.displays import style
 from rskc.inputs.validation import check_integer
-from rskc.model.fitted import thresholds_of
+from rskc.model.fitted import judge_cases, thresholds_of
 from rskc.model.outliers import Distances, Thresholds
-from rskc.model.prediction import judge_cases
 from rskc.pictures.models import (
     FLAGS,
     DistanceScatter,
@@ -26,12 +25,13 @@ from rskc.pictures.models import (
 from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.utils.wording import count, percent
 
-# Of the cases that a distance flags: color, marker, size, and a name.
+# Of the cases that a distance flags, or that were trimmed: color, marker, size, and a name.
 _LOOKS = {
     "none": (GRAY, "o", 1.0, "no outlier"),
     "weighted": (PALETTE[5], "^", 2.0, "outlier: weighted"),
     "unweighted": (PALETTE[0], "s", 1.6, "outlier: unweighted"),
     "both": (INK, "D", 1.7, "outlier: both"),
+    "trimmed": (GRAY, "o", 1.0, "trimmed, no outlier"),
 }
 
 
@@ -122,68 +122,66 @@ class OutlierDisplay:
         scatter = distance_scatter(distances)
         flags = flags_of(distances, Thresholds(*self.thresholds))[scatter.seen]
         self._draw_points(scatter, flags)
-        self._draw_lines()
-        self._draw_frame(scatter)
+        self._draw_axes(scatter)
         self.legend_ = style.legend_beside(self.ax_)
         for handle in self.legend_.legend_handles:
             if hasattr(handle, "set_sizes"):
                 handle.set_sizes([25])
-        n, hidden = len(scatter.points), int((~scatter.seen).sum())
         share = ""
         if self.weights is not None and flags.any():
             weights = self.weights[scatter.seen]
             share = f", {percent(weights[flags > 0].sum() / weights.sum())} of the weight"
-        style.headline(
-            self.ax_,
-            f"{count(n, 'case')}: {count(np.count_nonzero(flags), 'outlier')}{share}",
-            style.not_shown(hidden),
-        )
+        n, n_outliers = len(flags), np.count_nonzero(flags)
+        title = f"{count(n, 'case')}: {count(n_outliers, 'outlier')}{share}"
+        style.headline(self.ax_, title, style.not_shown(len(scatter.seen) - n))
         self._write_names(scatter, flags > 0, n_names)
         return self
 
     def _draw_points(self, scatter: DistanceScatter, flags: np.ndarray) -> None:
-        n = len(scatter.points)
+        n, self.points_ = len(flags), {}
         many = n > style.MANY_CASES
         size = 3.0 if many else np.clip(5000 / max(n, 1), 8, 20)
-        look = {"alpha": 0.8, "rasterized": many, "zorder": 2.5}
         trimmed = np.zeros(n, bool)
         if self.trimmed is not None:
             trimmed = np.asarray(self.trimmed)[scatter.seen] & (flags == 0)
-        self.points_ = {}
-        for code, flag in enumerate(FLAGS):
-            mine = scatter.points[(flags == code) & ~trimmed]
+        groups = {flag: (flags == code) & ~trimmed for code, flag in enumerate(FLAGS)}
+        for flag, mine in (groups | {"trimmed": trimmed}).items():
             color, marker, factor, name = _LOOKS[flag]
-            own = {"s": size * factor, "c": color, "marker": marker, "linewidths": 0, **look}
-            self.points_[flag] = self.ax_.scatter(*mine.T, label=_label(name, mine), **own)
-        hollow = {"s": size, "facecolors": "none", "edgecolors": GRAY, "linewidths": 1, **look}
-        mine = scatter.points[trimmed]
-        label = _label("trimmed, no outlier", mine)
-        self.points_["trimmed"] = self.ax_.scatter(*mine.T, label=label, **hollow)
+            look = {"s": size * factor, "marker": marker, "alpha": 0.8, "zorder": 2.5}
+            look |= {"facecolors": color, "linewidths": 0}
+            if flag == "trimmed":
+                look |= {"facecolors": "none", "edgecolors": color, "linewidths": 1}
+            # None for no points: Matplotlib leaves out what starts with an underscore.
+            label = f"{name} ({np.count_nonzero(mine):,})" if mine.any() else "_none"
+            places = scatter.points[mine].T
+            self.points_[flag] = self.ax_.scatter(*places, label=label, rasterized=many, **look)
 
-    def _draw_lines(self) -> None:
-        self.lines_ = {}
-        draw = {"weighted": self.ax_.axvline, "unweighted": self.ax_.axhline}
-        for (flag, line), limit in zip(draw.items(), self.thresholds, strict=True):
+    def _draw_axes(self, scatter: DistanceScatter) -> None:
+        """Draw the thresholds, and set scales, limits and ticks."""
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        titles = ("weighted squared distance to the center", "unweighted squared distance")
+        draw, self.lines_ = {"weighted": self.ax_.axvline, "unweighted": self.ax_.axhline}, {}
+        for i, (flag, line) in enumerate(draw.items()):
+            ends, limit, is_log = scatter.points[:, i], self.thresholds[i], scatter.logarithmic[i]
             if np.isfinite(limit):
                 look = {"color": _LOOKS[flag][0], "lw": 1, "zorder": 2}
                 self.lines_[flag] = line(limit, label=f"{flag} threshold {limit:.3g}", **look)
-
-    def _draw_frame(self, scatter: DistanceScatter) -> None:
-        ax = self.ax_
-        names = ("weighted squared distance to the center", "unweighted squared distance")
-        drawn = zip(
-            "xy", names, scatter.points.T, self.thresholds, scatter.logarithmic, strict=True
-        )
-        for letter, name, distances, limit, is_log in drawn:
-            ends = np.append(distances, limit if np.isfinite(limit) else [])
-            low, high = _limits(ends, is_log)
-            kind = {} if is_log else {"functions": (np.cbrt, lambda values: values**3)}
-            getattr(ax, f"set_{letter}scale")("log" if is_log else "function", **kind)
-            getattr(ax, f"set_{letter}lim")(low, high)
-            axis = getattr(ax, f"{letter}axis")
-            axis.set_label_text(f"{name}, {'log scale' if is_log else 'cube root'}")
+                ends = np.append(ends, limit)
+            low, high = 0.0, 1.2 * max(ends.max(initial=0), 1e-300)
+            scale: dict[str, Any] = {"value": "function", "functions": (np.cbrt, _cubed)}
             if is_log:
-                _write_decades(axis, low, high)
+                low, high, scale = ends.min(), ends.max(), {"value": "log"}
+                room = (high / low) ** 0.06
+                low, high = low / room, high * room
+            axis = (self.ax_.xaxis, self.ax_.yaxis)[i]
+            (self.ax_.set_xscale, self.ax_.set_yscale)[i](**scale)
+            (self.ax_.set_xlim, self.ax_.set_ylim)[i](low, high)
+            axis.set_label_text(f"{titles[i]}, {'log scale' if is_log else 'cube root'}")
+            if is_log:  # ticks at 1, 2, 5, 10, ... or, beyond three decades, at 1, 10, ... only
+                axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 1000 else (1,)))
+                axis.set_major_formatter("{x:g}")
+                axis.set_minor_formatter(NullFormatter())
             else:
                 axis.set_ticks(ticks := cube_ticks(high), [f"{value:g}" for value in ticks])
 
@@ -198,24 +196,5 @@ class OutlierDisplay:
         self.texts_ = style.name_points(self.ax_, points[chosen], labels, points)
 
 
-def _label(name: str, points: np.ndarray) -> str:
-    """Return an entry of the legend; none for no points, as Matplotlib reads the underscore."""
-    return f"{name} ({len(points):,})" if len(points) else "_none"
-
-
-def _limits(distances: np.ndarray, logarithmic: bool) -> tuple[float, float]:
-    """Leave room on both sides; from 0 on if the scale is not logarithmic."""
-    if not logarithmic:
-        return 0.0, 1.2 * max(distances.max(initial=0), 1e-300)
-    low, high = distances.min(), distances.max()
-    room = (high / low) ** 0.06
-    return low / room, high * room
-
-
-def _write_decades(axis: Any, low: float, high: float) -> None:
-    """Put ticks of a log scale at 1, 2, 5, 10, ... or, beyond three decades, at 1, 10, ... only."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 1000 else (1,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+def _cubed(values: Any) -> Any:
+    return values**3

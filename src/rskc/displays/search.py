@@ -83,22 +83,29 @@ class SearchDisplay:
     def plot(self, ax: Any = None) -> Self:
         """Draw the curve in ``ax``, or in a new figure."""
         self.ax_, self.figure_ = style.open_axes(ax, 7.5, 4.2)
-        curve = self.curve
+        curve, self.curves_, self.dots_ = self.curve, [], []
         self.ax_.set(xlabel=AXES[curve.by], ylabel=curve.name)
         self.ax_.set_xscale("log" if curve.by == "l1_bound" else "linear")
-        self._draw_lines()
-        self.threshold_ = self.chosen_ = None
+        for line in curve.lines:
+            color = PALETTE[line.color % len(PALETTE)]
+            look = _CURVE | {"color": color, "ls": _DASHES[line.dash % len(_DASHES)]}
+            look["label"] = style.for_legend(line.label)
+            self.curves_.append(self.ax_.errorbar(curve.x, line.y, line.errors, **look))
+            if line.dots is not None:
+                places = np.tile(curve.x, (len(line.dots), 1))
+                spots = {"s": 10, "color": color, "alpha": 0.3, "linewidths": 0, "zorder": 2}
+                self.dots_.append(self.ax_.scatter(places, line.dots, **spots))
+        self.threshold_ = self.chosen_ = self.above_axis_ = None
         if curve.threshold is not None:
             label, height = curve.threshold
             self.threshold_ = self.ax_.axhline(height, label=label, **style.DASHED)
         if curve.chosen is not None:
-            line, place = curve.chosen
-            at = curve.x[place], curve.lines[line].y[place]
+            number, place = curve.chosen
+            at = curve.x[place], curve.lines[number].y[place]
             (self.chosen_,) = self.ax_.plot(*at, label="chosen", zorder=4, **_RING)
         marks = [mark for mark in (self.threshold_, self.chosen_) if mark is not None]
         self.legend_ = style.legend_beside(self.ax_, handles=[*self.curves_, *marks])
         style.headline(self.ax_, self.title, *textwrap.wrap(self.reason, _TITLE_WIDTH))
-        self.above_axis_ = None
         if curve.above is not None:
             name, words = curve.above
             self.above_axis_ = self.ax_.secondary_xaxis("top")
@@ -107,19 +114,6 @@ class SearchDisplay:
             self._write(self.above_axis_, words)
         self._write(self.ax_, [_WORDS[curve.by](x) for x in curve.x.tolist()])
         return self
-
-    def _draw_lines(self) -> None:
-        x = self.curve.x
-        self.curves_, self.dots_ = [], []
-        for line in self.curve.lines:
-            color = PALETTE[line.color % len(PALETTE)]
-            look = _CURVE | {"color": color, "ls": _DASHES[line.dash % len(_DASHES)]}
-            label = style.for_legend(line.label)
-            self.curves_.append(self.ax_.errorbar(x, line.y, line.errors, label=label, **look))
-            if line.dots is not None:
-                places = np.tile(x, (len(line.dots), 1))
-                spots = {"s": 10, "color": color, "alpha": 0.3, "linewidths": 0, "zorder": 2}
-                self.dots_.append(self.ax_.scatter(places, line.dots, **spots))
 
     def _write(self, axis: Any, words: list[str]) -> None:
         """Write a word at each setting where there is room, the chosen one first."""

@@ -78,7 +78,7 @@ class SelectionDisplay:
         display : SelectionDisplay
         """
         check_integer("n_top", n_top, 1)
-        style.check_search(search, cls.__name__, "Stability", "stability", "agreement_spread")
+        style.check_stability(search, cls.__name__)
         bound, found = search.selection_bound(threshold), search.selection_probabilities_
         weights = getattr(search.best_estimator_, "feature_weights_", np.ones(len(found)))
         order = np.lexsort((-weights, -found))
@@ -93,11 +93,12 @@ class SelectionDisplay:
 
     def plot(self, ax: Any = None, *, n_top: int = 60) -> Self:
         """Draw at most ``n_top`` bars in ``ax``, or in a new figure."""
-        shown, more = np.asarray(self.probabilities)[:n_top], len(self.probabilities) - n_top
+        shares = np.asarray(self.probabilities)
+        shown, p = shares[:n_top], len(shares)
         self.ax_, self.figure_ = style.open_axes(ax, np.clip(2.5 + 0.125 * len(shown), 5, 11), 4)
-        weighted = np.ones(len(shown), bool) if self.weighted is None else self.weighted[:n_top]
-        places, colors = np.arange(len(shown)), [PALETTE[0] if w else GRAY for w in weighted]
-        self.bars_ = self.ax_.bar(places, shown, width=0.75, color=colors)
+        weighted = np.ones(p, bool) if self.weighted is None else np.asarray(self.weighted)
+        colors = np.where(weighted[:n_top], PALETTE[0], GRAY)
+        self.bars_ = self.ax_.bar(np.arange(len(shown)), shown, width=0.75, color=colors)
         label = f"threshold {self.threshold:g}"
         self.line_ = self.ax_.axhline(self.threshold, label=label, **style.DASHED)
         self.ax_.set(xlim=(-0.7, len(shown) - 0.3), ylim=(0, 1.02))
@@ -105,33 +106,24 @@ class SelectionDisplay:
         named = style.thinned(len(shown), style.size_in_points(self.ax_)[0] / _FEATURE_POINTS)
         names = style.plain_names(np.asarray(self.names, object)[named])
         self.ax_.set_xticks(named, names, rotation=90, fontsize=6.5)
-        self.more_ = self._write_more(more) if more > 0 else None
-        self._write_legend(colors)
-        style.headline(self.ax_, *self._title())
-        return self
-
-    def _write_legend(self, colors: list[str]) -> None:
-        from matplotlib.patches import Patch
-
-        known = {PALETTE[0]: "has weight", GRAY: "has no weight"}
-        handles = [Patch(color=c, label=known[c]) for c in known if c in colors]
-        handles = [*([] if self.weighted is None else handles), self.line_]
+        self.more_ = None
+        if p > n_top:
+            text = f"and {p - n_top:,} more, at most {number(float(shares[n_top]), 2)}"
+            look = {"ha": "right", "va": "top", "fontsize": 8, "color": GRAY}
+            look |= {"transform": self.ax_.transAxes, "bbox": style.backing()}
+            self.more_ = self.ax_.text(0.99, 0.97, text, **look)
+        handles = [self.line_]
+        for color, words in ((GRAY, "has no weight"), (PALETTE[0], "has weight")):
+            if self.weighted is not None and color in colors:
+                first = self.bars_[int(np.argmax(colors == color))]
+                first.set_label(words)
+                handles.insert(0, first)
         self.legend_ = style.legend_beside(self.ax_, handles=handles)
-
-    def _write_more(self, more: int) -> Any:
-        largest = self.probabilities[len(self.probabilities) - more]
-        text = f"and {more:,} more, at most {number(float(largest), 2)}"
-        look = {"ha": "right", "va": "top", "fontsize": 8, "color": GRAY}
-        box = style.backing()
-        return self.ax_.text(0.99, 0.97, text, transform=self.ax_.transAxes, bbox=box, **look)
-
-    def _title(self) -> tuple[str, str]:
-        n, p = (
-            np.count_nonzero(np.asarray(self.probabilities) >= self.threshold),
-            self.probabilities,
+        n, note = np.count_nonzero(shares >= self.threshold), ""
+        title = (
+            f"{n:,} of {count(p, 'feature')} selected by {self.threshold:.0%} of the half-samples"
         )
-        share = f"{self.threshold:.0%} of the half-samples"
-        title = f"{n:,} of {count(len(p), 'feature')} selected by {share} or more"
-        if self.bound is None or not np.isfinite(self.bound) or not n:
-            return title, ""
-        return title, f"a bound on the false ones among them: {number(self.bound, 2)}"
+        if n and self.bound is not None and np.isfinite(self.bound):
+            note = f"a bound on the false ones among them: {number(self.bound, 2)}"
+        style.headline(self.ax_, f"{title} or more", note)
+        return self

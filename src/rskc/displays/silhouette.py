@@ -11,7 +11,6 @@ from rskc.displays import style
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.metrics import revised_silhouette
 from rskc.pictures.models import (
-    by_silhouette,
     case_names,
     check_fitted,
     check_seen,
@@ -93,94 +92,73 @@ class SilhouetteDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the bars in ``ax``, or in a new figure."""
-        rows = by_silhouette(self.values, self.labels)
+        rows = np.lexsort((-self.values, self.labels))  # the largest first, cluster by cluster
         rows = rows[~np.isnan(self.values[rows])]
-        n, K = len(rows), len(np.unique(self.labels[rows]))
-        positions = stacked(self.labels[rows], max(1.0, n * min(0.03, 0.15 / K)))
+        n, labels, outlying = len(rows), self.labels[rows], self.outliers[rows]
+        clusters = np.unique(labels)
+        positions = stacked(labels, max(1.0, n * min(0.03, 0.15 / len(clusters))))
         self.ax_, self.figure_ = style.open_axes(ax, 7, np.clip(1.2 + 0.1 * n, 4, 9))
-        self._draw_bars(rows, positions)
-        self._draw_frame(rows, positions)
-        width, height = style.size_in_points(self.ax_)
-        self._write_names(rows, positions, height)
-        self._write_means(rows, positions, width, height)
+        self.bars_, self.outlier_bars_ = {}, {}
+        thickness, colors = 0.8 if n <= _FEW else 1.0, cluster_colors(labels[-1] + 1)
+        for k in clusters.tolist():
+            mine, far = labels == k, outlying[labels == k]
+            values, places = self.values[rows][mine], positions[mine]
+            self.bars_[k] = _draw_steps(self.ax_, values, places, thickness, colors[k])
+            if far.any():
+                values, color = np.where(far, values, np.nan), darker(colors[k], 0.6)
+                self.outlier_bars_[k] = _draw_steps(self.ax_, values, places, thickness, color)
+        mean, m = (
+            self._mean(rows if outlying.all() else rows[~outlying]),
+            np.count_nonzero(outlying),
+        )
+        self.ax_.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
+        self.ax_.set_xlabel("revised silhouette")
+        self.ax_.axvline(mean, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+        style.headline(
+            self.ax_,
+            f"{count(n, 'case')}, mean silhouette {mean:.2f} (dashed)",
+            f"darker: {count(m, 'outlier')}" if m else "no outliers",
+            style.not_shown(len(self.values) - n),
+        )
+        if positions[-1] + 2 > style.size_in_points(self.ax_)[1] / _NAME_POINTS:
+            self.ax_.set_ylabel("cases, sorted within their cluster", color=GRAY, fontsize=8)
+        else:
+            names = rows if self.names is None else np.asarray(self.names, object)[rows]
+            self.ax_.set_yticks(positions, style.plain_names(names), fontsize=_NAME_POINTS)
+            self.ax_.tick_params(axis="y", length=0, pad=2)
+        self._write_means(rows, positions)
         return self
 
-    def _draw_bars(self, rows: np.ndarray, positions: np.ndarray) -> None:
-        self.bars_: dict[int, Any] = {}
-        self.outlier_bars_: dict[int, Any] = {}
-        thickness = 0.8 if len(rows) <= _FEW else 1.0
-        colors = cluster_colors(self.labels.max() + 1)
-        for k in np.unique(self.labels[rows]):
-            mine = self.labels[rows] == k
-            values, places, outlying = (
-                part[mine] for part in (self.values[rows], positions, self.outliers[rows])
-            )
-            self.bars_[int(k)] = _draw_steps(self.ax_, values, places, thickness, colors[k])
-            if outlying.any():
-                values = np.where(outlying, values, np.nan)
-                color = darker(colors[k], 0.6)
-                bars = _draw_steps(self.ax_, values, places, thickness, color)
-                self.outlier_bars_[int(k)] = bars
-
-    def _draw_frame(self, rows: np.ndarray, positions: np.ndarray) -> None:
-        ax, n_outlying = self.ax_, np.count_nonzero(self.outliers[rows])
-        ax.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
-        ax.set_xlabel("revised silhouette")
-        regular = rows if self.outliers[rows].all() else rows[~self.outliers[rows]]
-        mean, hidden = self._mean(regular), len(self.values) - len(rows)
-        ax.axvline(mean, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-        style.headline(
-            ax,
-            f"{count(len(rows), 'case')}, mean silhouette {mean:.2f} (dashed)",
-            f"darker: {count(n_outlying, 'outlier')}" if n_outlying else "no outliers",
-            style.not_shown(hidden),
-        )
-
-    def _write_names(self, rows: np.ndarray, positions: np.ndarray, height: float) -> None:
-        if positions[-1] + 2 > height / _NAME_POINTS:
-            self.ax_.set_ylabel("cases, sorted within their cluster", color=GRAY, fontsize=8)
-            return
-        names = rows if self.names is None else np.asarray(self.names, object)[rows]
-        self.ax_.set_yticks(positions, style.plain_names(names), fontsize=_NAME_POINTS)
-        self.ax_.tick_params(axis="y", length=0, pad=2)
-
-    def _write_means(self, rows: Any, positions: Any, width: float, height: float) -> None:
+    def _write_means(self, rows: np.ndarray, positions: np.ndarray) -> None:
         """Write in each cluster its mean; in one too thin for text, as near as can be."""
-        labels = self.labels[rows]
-        clusters = np.unique(labels)
+        (width, height), labels = style.size_in_points(self.ax_), self.labels[rows]
+        clusters = np.unique(labels).tolist()
         middles = np.array([positions[labels == k].mean() for k in clusters])
         line = min(_MEAN_POINTS, height / len(clusters))
         spread = style.spread_out(middles, line * (positions[-1] + 2) / height)
-        crowded = width < _NARROW or 2 * _MEAN_POINTS * len(clusters) > height
-        describe = self._describe_briefly if crowded else self._describe
+        brief = width < _NARROW or 2 * _MEAN_POINTS * len(clusters) > height
         look = {"va": "center", "fontsize": 0.8 * line, "color": INK, "bbox": style.backing()}
         self.texts_ = {
-            int(k): self.ax_.text(0.015, middle, describe(k, rows[labels == k]), **look)
+            k: self.ax_.text(0.015, middle, self._describe(k, rows[labels == k], brief), **look)
             for k, middle in zip(clusters, spread, strict=True)
         }
 
-    def _describe(self, k: int, mine: np.ndarray) -> str:
+    def _describe(self, k: int, mine: np.ndarray, brief: bool) -> str:
         """Give the mean of a cluster without its outliers, and of these, as the paper does."""
-        parts = []
-        for name, cases in zip(("mean", "outliers"), self._split(mine), strict=True):
-            if len(cases):
-                weights = None if self.weights is None else self.weights[cases]
-                (size,) = sizes_in_words(np.zeros(len(cases), int), 1, weights)
-                parts.append(f"{name} {self._mean(cases):.2f} ({size})")
-        return f"cluster {k}: {', '.join(parts)}"
-
-    def _describe_briefly(self, k: int, mine: np.ndarray) -> str:
-        regular, outlying = self._split(mine)
-        return f"{k}: {self._mean(regular if len(regular) else outlying):.2f}"
-
-    def _split(self, cases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of some cases that are no outliers, and those that are."""
-        return cases[~self.outliers[cases]], cases[self.outliers[cases]]
+        parts = {"mean": mine[~self.outliers[mine]], "outliers": mine[self.outliers[mine]]}
+        parts = {name: cases for name, cases in parts.items() if len(cases)}
+        if brief:
+            return f"{k}: {self._mean(next(iter(parts.values()))):.2f}"
+        words = []
+        for name, cases in parts.items():
+            weights = None if self.weights is None else self.weights[cases]
+            (size,) = sizes_in_words(np.zeros(len(cases), int), 1, weights)
+            words.append(f"{name} {self._mean(cases):.2f} ({size})")
+        return f"cluster {k}: {', '.join(words)}"
 
     def _mean(self, cases: np.ndarray) -> float:
-        return mean_by_weight(
-            self.values[cases], None if self.weights is None else self.weights[cases]
-        )
+        weights = None if self.weights is None else self.weights[cases]
+        return mean_by_weight(self.values[cases], weights)
 
 
 def _draw_steps(ax: Any, values: Any, places: Any, thickness: Any, color: Any) -> Any:

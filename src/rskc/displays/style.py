@@ -1,6 +1,6 @@
-"""What the displays share: axes, names, room for text, and the looks of searches (internal).
+"""What the displays share: axes, names, room for text, and tables in colors (internal).
 
-Everything that is given as a name by the user goes through ``plain`` before it is drawn, and
+Everything that is given as a name by the user goes through ``plain_names`` before it is drawn, and
 through ``for_legend`` if it enters a legend. matplotlib is imported inside functions only.
 """
 
@@ -14,6 +14,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.pictures.palette import GRAY, INK, cluster_colors
+from rskc.selection.stability import Stability
 from rskc.utils.wording import cleaned, count
 
 DASHED = {"color": INK, "lw": 0.8, "ls": (0, (4, 3)), "zorder": 1.5}
@@ -66,17 +67,12 @@ def legend_beside(ax: Any, **style: Any) -> Any:
 # Names
 
 
-def plain(name: Any, width: int = NAME_WIDTH) -> str:
-    """Return a name as matplotlib will show it to the letter, and not longer than ``width``.
+def plain_names(names: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:
+    """Return names as matplotlib will show them to the letter, and not longer than ``width``.
 
     A dollar sign is escaped, the only character that starts mathematics.
     """
-    return cleaned(name, width).replace("$", r"\$")
-
-
-def plain_names(names: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:
-    """Return names as matplotlib will show them."""
-    return [plain(name, width) for name in names]
+    return [cleaned(name, width).replace("$", r"\$") for name in names]
 
 
 def for_legend(text: str) -> str:
@@ -117,36 +113,38 @@ def backing(**shape: Any) -> dict[str, Any]:
 # Tables in colors, a row for each case, sorted by cluster
 
 
-def color_bar(ax: Any, image: Any, label: str, **how: Any) -> Any:
-    """Draw what the colors of an image mean, to the right of the axes."""
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.5, aspect=25, pad=0.02, **how)
-    bar.set_label(label, size=8)
-    bar.ax.tick_params(labelsize=8)
-    return bar
+def draw_table(ax: Any, cells: Any, labels: np.ndarray, bar: dict, **look: Any) -> Any:
+    """Draw a table in colors, what they mean, and a strip of clusters on the left.
+
+    ``labels`` may have more cases than the table has rows, of which these are evenly spaced.
+    """
+    n, width = len(labels), np.shape(cells)[1]
+    how = {"aspect": "auto", "interpolation": "nearest", "extent": (0, width, n, 0)}
+    image = ax.imshow(cells, **how, **look)
+    colorbar = ax.figure.colorbar(image, ax=ax, shrink=0.5, aspect=25, pad=0.02, **bar)
+    colorbar.ax.yaxis.label.set_size(8)
+    colorbar.ax.tick_params(labelsize=8)
+    sizes, strip = np.bincount(labels), 0.025 * width
+    starts, colors = np.cumsum(sizes) - sizes, cluster_colors(len(sizes))
+    bars = ax.barh(starts, strip, sizes, -1.5 * strip, align="edge", color=colors)
+    ax.set(xlim=(-1.5 * strip, width), ylim=(n, 0))
+    ax.spines[:].set_visible(False)
+    return image, colorbar, bars
 
 
-def cluster_strip(ax: Any, labels: np.ndarray, width: float) -> Any:
-    """Draw the clusters of the rows in their colors, on the left."""
-    sizes = np.bincount(labels)
-    colors = cluster_colors(len(sizes))
-    starts = np.cumsum(sizes) - sizes
-    return ax.barh(starts, width, sizes, -1.5 * width, align="edge", color=colors)
+def name_rows(ax: Any, labels: Any, words: Sequence[str], names: Any, order: np.ndarray) -> Any:
+    """Name clusters on the left, below one another, and on the right cases where there is room.
 
-
-def name_clusters(ax: Any, labels: np.ndarray, names: Sequence[str]) -> None:
-    """Write the names of the clusters on the left, below one another."""
-    sizes = np.bincount(labels)
+    ``names`` may be None, for the numbers of the cases.
+    """
+    height, sizes = size_in_points(ax)[1], np.bincount(labels)
     used = np.flatnonzero(sizes)
-    line = _CLUSTER_POINTS * len(labels) / size_in_points(ax)[1]
+    line = _CLUSTER_POINTS * len(labels) / height
     middles = spread_out((np.cumsum(sizes) - sizes / 2)[used], line)
-    ax.set_yticks(middles, np.asarray(names)[used], fontsize=8)
+    ax.set_yticks(middles, np.asarray(words)[used], fontsize=8)
     ax.tick_params(axis="y", length=0)
     ax.set_ylabel("cluster")
-
-
-def name_cases(ax: Any, names: Any, order: np.ndarray) -> Any:
-    """Write the names of the cases on the right, where there is room; None for their numbers."""
-    shown = thinned(len(order), size_in_points(ax)[1] / _CASE_POINTS)
+    shown = thinned(len(order), height / _CASE_POINTS)
     named = order if names is None else np.asarray(names, object)[order]
     axis = ax.secondary_yaxis("right")
     axis.set_yticks(shown + 0.5, plain_names(named[shown]), fontsize=5.5)
@@ -184,58 +182,38 @@ def name_points(ax: Any, points: np.ndarray, names: Sequence[str], crowd: np.nda
     size, halo = 7.0, [withStroke(linewidth=2.0, foreground="white")]
     join = {"arrowstyle": "-", "linewidth": 0.5, "color": GRAY, "shrinkA": 0, "shrinkB": 2}
     where = {"textcoords": "offset points", "ha": "center", "va": "center", "arrowprops": join}
-    frame = np.array([[0.0, 0.0], size_in_points(ax)])
-    crowd, spots = _in_points(ax, crowd), _in_points(ax, points)
+    frame, corner, unit = size_in_points(ax), ax.get_window_extent().min, 72 / ax.figure.dpi
+    crowd, spots = ((ax.transData.transform(data) - corner) * unit for data in (crowd, points))
+    directions = np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
     boxes, texts = np.empty((0, 2, 2)), []
     for point, spot, name in zip(points, spots, names, strict=True):
         half = np.array([0.31 * size * len(name.replace("\\", "")) + 1, 0.7 * size])
-        offset = _best_offset(spot, half, boxes, crowd, frame)
-        boxes = np.append(boxes, [[spot + offset - half, spot + offset + half]], axis=0)
-        texts.append(
-            ax.annotate(name, point, offset, fontsize=size, color=INK, path_effects=halo, **where)
-        )
+        edges = np.sign(directions.round(6)) * half * [1, 0.5]
+        offsets = np.concatenate([radius * directions + edges for radius in _RADII])
+        low, high = spot + offsets - half, spot + offsets + half
+        costs = np.repeat(_RADII, len(_ANGLES))
+        for i, (first, last) in enumerate(zip(low, high, strict=True)):
+            shared = np.minimum(last, boxes[:, 1]) - np.maximum(first, boxes[:, 0])
+            covered = np.all((crowd > first - 2) & (crowd < last + 2), axis=1).sum()
+            outside = np.clip(-first, 0, None).sum() + np.clip(last - frame, 0, None).sum()
+            costs[i] += 10 * np.clip(shared, 0, None).prod(axis=1).sum()
+            costs[i] += 8 * min(covered, 10) + 100 * outside
+        best = costs.argmin()
+        boxes = np.append(boxes, [[low[best], high[best]]], axis=0)
+        look = {"fontsize": size, "color": INK, "path_effects": halo}
+        texts.append(ax.annotate(name, point, offsets[best], **look, **where))
     return texts
-
-
-def _in_points(ax: Any, data: np.ndarray) -> np.ndarray:
-    """Convert positions in the data to points of 1/72 inch from the lower left of the axes."""
-    pixels = ax.transData.transform(data) - ax.get_window_extent().min
-    return pixels * 72 / ax.figure.dpi
-
-
-def _best_offset(spot: Any, half: Any, boxes: Any, crowd: Any, frame: Any) -> np.ndarray:
-    """From a point to the middle of its text, whose edge is one of the radii away."""
-    directions = np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
-    edges = np.sign(directions.round(6)) * half * [1, 0.5]
-    offsets = np.concatenate([radius * directions + edges for radius in _RADII])
-    away = np.repeat(_RADII, len(_ANGLES))
-    costs = [_cost(spot + offset, half, boxes, crowd, frame) for offset in offsets]
-    return offsets[np.argmin(np.array(costs) + away)]
-
-
-def _cost(middle: Any, half: Any, boxes: Any, crowd: Any, frame: Any) -> float:
-    """Area of other names covered, cases covered, and what sticks out of the frame."""
-    low, high = middle - half, middle + half
-    shared = np.clip(np.minimum(high, boxes[:, 1]) - np.maximum(low, boxes[:, 0]), 0, None)
-    covered = np.all((crowd > low - 2) & (crowd < high + 2), axis=1).sum()
-    outside = np.clip(frame[0] - low, 0, None).sum() + np.clip(high - frame[1], 0, None).sum()
-    return 10 * shared.prod(axis=1).sum() + 8 * min(covered, 10) + 100 * outside
 
 
 # Searches
 
 
-def check_search(search: Any, display: str, kinds: str, *columns: str) -> Any:
-    """Return the table of a fitted search that has these columns.
-
-    A search that was not fitted raises NotFittedError, and anything else TypeError.
-    """
-    table = getattr(search, "table_", None)
-    if table is not None and set(columns) <= set(table):
-        return table
-    if table is None and hasattr(search, "estimator"):
-        check_is_fitted(search)
-    raise TypeError(f"{display} draws a fitted {kinds}, and not a {type(search).__name__}.")
+def check_stability(search: Any, display: str) -> None:
+    """Refuse what is no fitted Stability search."""
+    if not isinstance(search, Stability):
+        kind = type(search).__name__
+        raise TypeError(f"{display} draws a fitted Stability, and not a {kind}.")
+    check_is_fitted(search, "table_")
 
 
 def keep_apart(positions: np.ndarray, gap: float, first: Any = ()) -> list[int]:

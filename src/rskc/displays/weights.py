@@ -82,20 +82,15 @@ class WeightsDisplay:
         self.ax_.set(ylim=(len(weights) - 0.4 + (more > 0), -0.6), xlabel="weight")
         line = style.size_in_points(self.ax_)[1] / (len(weights) + 1)
         self.ax_.tick_params(axis="y", length=0, labelsize=np.clip(0.9 * line, 3, 8))
-        self.more_ = self._write_more(len(weights), more) if more > 0 else None
-        style.headline(self.ax_, self._title(), self._share(weights) if more > 0 else "")
-        return self
-
-    def _write_more(self, place: int, more: int) -> Any:
-        least = self.weights[-1]
-        text = f"and {more:,} more of {self.n_features:,}, down to {least:.2g}"
-        return self.ax_.text(0, place, f" {text}", va="center", fontsize=8, color=GRAY)
-
-    def _title(self) -> str:
-        n = len(self.weights)
+        self.more_, n, share = None, len(self.weights), ""
+        if more > 0:
+            text = f" and {more:,} more of {self.n_features:,}, down to {self.weights[-1]:.2g}"
+            look = {"va": "center", "fontsize": 8, "color": GRAY}
+            self.more_ = self.ax_.text(0, len(weights), text, **look)
+            held = weights.sum() / self.weights.sum()
+            share = f"the {len(weights)} largest hold {held:.0%} of the sum"
+        title = f"{n:,} of {count(self.n_features, self.noun)} have weight"
         if n == self.n_features and np.ptp(self.weights) == 0:
-            return f"All {count(n, self.noun)} have the same weight"
-        return f"{n:,} of {count(self.n_features, self.noun)} have weight"
-
-    def _share(self, shown: np.ndarray) -> str:
-        return f"the {len(shown)} largest hold {shown.sum() / self.weights.sum():.0%} of the sum"
+            title = f"All {count(n, self.noun)} have the same weight"
+        style.headline(self.ax_, title, share)
+        return self

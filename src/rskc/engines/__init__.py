@@ -12,34 +12,31 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.engines.bounded import bounded_engine
+from rskc.engines.bounded import BoundedEngine
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Assignment, Grouping, Remaining, Summed
+from rskc.engines.contract.results import Assignment, Partitions, Remaining, Summed
 from rskc.engines.contract.tables import Table
 from rskc.engines.frame import Frame
 from rskc.engines.memory.engine import MemoryEngine, passes_info
 from rskc.engines.memory.sparse import SparseEngine
 from rskc.engines.memory.sparse_cells import has_nan, is_full
-from rskc.engines.memory.tables import MemoryTable
 from rskc.engines.sums import Sums
 
 __all__ = [
     "ArrayOps",
     "Assignment",
+    "BoundedEngine",
     "Engine",
     "Frame",
-    "Grouping",
     "MemoryEngine",
-    "MemoryTable",
+    "Partitions",
     "Remaining",
     "SparseEngine",
     "Summed",
     "Sums",
     "Table",
-    "bounded_engine",
     "engine_for",
-    "memory_engine",
     "passes_info",
 ]
 
@@ -50,6 +47,7 @@ def engine_for(
     missing: bool | None = None,
     drop_unobserved: bool = False,
     masses: np.ndarray | None = None,
+    device: str | None = None,
     **options: Any,
 ) -> Engine:
     """Return the engine for the kind of array that X is.
@@ -65,16 +63,30 @@ def engine_for(
         Whether to leave out cases of which nothing is observed.
     masses : ndarray of shape (n,) or None
         What each case counts, all above 0; None if all count the same.
+    device : str or None
+        Where passes over blocks of Dask are made. An array in memory goes there as a whole, or is
+        cut into blocks if it does not fit; results are NumPy arrays all the same.
     **options
         ``frame``, ``n_threads``, ``passes``; of a Dask array ``wanted``, the numbers of cases whose
         rows will be asked for.
     """
+    if device is not None and isinstance(X, np.ndarray):
+        from rskc.engines.blocks.devices import here, placed
+
+        X = placed(X, device)
+        if not hasattr(X, "chunks"):
+            options.pop("wanted", None)
+            device = None
+        options |= {"missing": missing, "drop_unobserved": drop_unobserved, "masses": masses}
+        with here():
+            engine = engine_for(X, device=device, **options)
+        engine.gathers = True
+        return engine
     if type(X).__module__.startswith("dask."):
         from rskc.engines.blocks import blocks_engine
 
-        return blocks_engine(
-            X, missing=missing, drop_unobserved=drop_unobserved, masses=masses, **options
-        )
+        options |= {"missing": missing, "drop_unobserved": drop_unobserved, "masses": masses}
+        return blocks_engine(X, device=device, **options)
     if issparse(X):
         if not (missing or is_full(X) or has_nan(X)):
             return SparseEngine(X, masses=masses, **options)
@@ -96,11 +108,6 @@ def engine_for(
     engine = make(seen, missing=_has_missing(seen, xp), masses=masses, **options)
     engine.leave_out(unobserved)
     return engine
-
-
-def memory_engine(rows: np.ndarray, masses: np.ndarray | None, n_threads: int) -> Engine:
-    """Return an engine for cases in memory, whatever the engine is that they come from."""
-    return engine_for(rows, masses=masses, n_threads=n_threads)
 
 
 def _kind_of(X: Any) -> tuple[Any, Any]:

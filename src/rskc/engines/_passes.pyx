@@ -25,12 +25,8 @@ cdef extern from "kernels.h":
     void products_plain(const float*, int64_t, int, int64_t, int, const double*, double*) noexcept nogil
     int rskc_max_threads() noexcept nogil
     void rskc_prefetch(const void*, size_t) noexcept nogil
-    void nearest_float(const float*, const float*, int, int, float*, float*) noexcept nogil
-    void nearest_double(const double*, const double*, int, int, double*, double*) noexcept nogil
-    void store_nearest_float(const float*, const float*, const float*, int, int32_t*, float*) noexcept nogil
-    void store_nearest_double(const double*, const double*, const double*, int, int32_t*, double*) noexcept nogil
-    void store_scaled_float(const float*, const float*, const float*, const double*, int, int32_t*, float*) noexcept nogil
-    void store_scaled_double(const double*, const double*, const double*, const double*, int, int32_t*, double*) noexcept nogil
+    void nearest_float(const float*, const float*, int, int, const float*, const double*, float*, int32_t*, float*) noexcept nogil
+    void nearest_double(const double*, const double*, int, int, const double*, const double*, double*, int32_t*, double*) noexcept nogil
     void take_feature_float(const float*, const float*, double, double, const double*, int, double*, double*) noexcept nogil
     void take_feature_double(const double*, const double*, double, double, const double*, int, double*, double*) noexcept nogil
     int take_out_float(const float*, const float*, const double*, int, double*) noexcept nogil
@@ -40,39 +36,25 @@ cdef extern from "kernels.h":
     int scale_observed_center_double(const double*, const double*, int, double*) noexcept nogil
     double scale_center_float(const double*, const double*, int, float*) noexcept nogil
     double scale_center_double(const double*, const double*, int, double*) noexcept nogil
-    void center_row_float(const float*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
-    void center_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
-    void center_observed_row_float(const float*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
-    void center_observed_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, double*) noexcept nogil
-    void add_row_float(const float*, const double*, double, int, double*) noexcept nogil
-    void add_row_double(const double*, const double*, double, int, double*) noexcept nogil
-    void add_plain_row_float(const float*, double, int, double*) noexcept nogil
-    void add_plain_row_double(const double*, double, int, double*) noexcept nogil
-    void add_observed_row_float(const float*, const double*, double, double, int, double*) noexcept nogil
-    void add_observed_row_double(const double*, const double*, double, double, int, double*) noexcept nogil
-    double framed_distance_float(const float*, const double*, double, const double*, const double*, int) noexcept nogil
-    double framed_distance_double(const double*, const double*, double, const double*, const double*, int) noexcept nogil
-    double observed_distance_float(const float*, const double*, double, const double*, const double*, double, int) noexcept nogil
-    double observed_distance_double(const double*, const double*, double, const double*, const double*, double, int) noexcept nogil
+    void center_row_float(const float*, const int64_t*, const double*, double, const double*, int64_t, int, double*) noexcept nogil
+    void move_row_float(const float*, const double*, double, double, int, int64_t, double*) noexcept nogil
+    double own_distance_float(const float*, const double*, double, const double*, const double*, const double*, int) noexcept nogil
+    void center_row_double(const double*, const int64_t*, const double*, double, const double*, int64_t, int, double*) noexcept nogil
+    void move_row_double(const double*, const double*, double, double, int, int64_t, double*) noexcept nogil
+    double own_distance_double(const double*, const double*, double, const double*, const double*, const double*, int) noexcept nogil
     double observed_weight_double(const double*, const double*, int) noexcept nogil
     double missing_factor_float(const float*, const double*, double, int) noexcept nogil
     double missing_factor_double(const double*, const double*, double, int) noexcept nogil
     void add_squares_float(const float*, double, int64_t, double*) noexcept nogil
     void add_squares_double(const double*, double, int64_t, double*) noexcept nogil
-    double trim_run_float(const int32_t*, const float*, int64_t, int64_t, float*, int32_t*) noexcept nogil
-    double trim_run_double(const int32_t*, const double*, int64_t, int64_t, double*, int32_t*) noexcept nogil
-    double trim_masses_run_float(const int32_t*, const float*, const double*, int64_t, double, void*, int32_t*, int64_t*, double*) noexcept nogil
-    double trim_masses_run_double(const int32_t*, const double*, const double*, int64_t, double, void*, int32_t*, int64_t*, double*) noexcept nogil
-    size_t trim_masses_room_float(int64_t) noexcept nogil
-    size_t trim_masses_room_double(int64_t) noexcept nogil
+    double trim_run_float(const int32_t*, const float*, const double*, int64_t, double, void*, int32_t*, int64_t*, double*) noexcept nogil
+    double trim_run_double(const int32_t*, const double*, const double*, int64_t, double, void*, int32_t*, int64_t*, double*) noexcept nogil
+    size_t trim_room(int64_t, int) noexcept nogil
+    size_t moves_room(int64_t, int, int, int) noexcept nogil
     ctypedef void (*Gemm_float)(char*, char*, int*, int*, int*, float*, float*, int*, float*, int*, float*, float*, int*) noexcept nogil
     ctypedef void (*Gemm_double)(char*, char*, int*, int*, int*, double*, double*, int*, double*, int*, double*, double*, int*) noexcept nogil
-    size_t work_size_float(int64_t, int, int) noexcept nogil
-    size_t work_size_missing_float(int64_t, int, int) noexcept nogil
-    int64_t single_moves_float(const float*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_float, double*) noexcept nogil
-    int64_t single_moves_double(const double*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_double, double*) noexcept nogil
-    int64_t single_moves_missing_float(const float*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_float, double*) noexcept nogil
-    int64_t single_moves_missing_double(const double*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_double, double*) noexcept nogil
+    int64_t moves_of_run_float(const float*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_float, double*) noexcept nogil
+    int64_t moves_of_run_double(const double*, const double*, const double*, const double*, int64_t, int, int, int, int32_t*, double*, double*, Gemm_double, double*) noexcept nogil
 
 cdef extern from "cells.h":
     const int CELL_LANES "RSKC_CELL_LANES"
@@ -179,15 +161,9 @@ cdef void fill_block(const floating[:, ::1] X, const int64_t *columns, const dou
         rows = min(<int64_t>ROWS_AT_ONCE, block.rows - start)
         for i in range(rows):
             if floating is float:
-                if width == q:
-                    center_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
-                else:
-                    center_observed_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * width)
+                center_row_float(&X[block.first + start + i, 0], columns, location, factor, limits, q, width > q, work + i * width)
             else:
-                if width == q:
-                    center_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * q)
-                else:
-                    center_observed_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, work + i * width)
+                center_row_double(&X[block.first + start + i, 0], columns, location, factor, limits, q, width > q, work + i * width)
         if block.rows == 1:  # row by row: a loop that the compiler vectorizes
             for j in range(width):
                 out[j] = <real>work[j]
@@ -387,17 +363,11 @@ cdef void assign_piece(const real *x, Piece piece, Centers c, int64_t runs, cons
             assign_in_part(x, piece, c, i, product, scaled + i * c.K * c.width, norms + own, scale + own, <double*>room,
                            labels + at, costs + at)
         elif floating is float:
-            nearest_float(product, NULL if c.missing else constants + i * c.K, c.K, piece.rows, best, best + piece.rows)
-            if c.missing:
-                store_scaled_float(best, best + piece.rows, norms + own, scale + own, piece.rows, labels + at, costs + at)
-            else:
-                store_nearest_float(best, best + piece.rows, norms + own, piece.rows, labels + at, costs + at)
+            nearest_float(product, NULL if c.missing else constants + i * c.K, c.K, piece.rows, norms + own,
+                          scale + own if c.missing else NULL, best, labels + at, costs + at)
         else:
-            nearest_double(product, NULL if c.missing else constants + i * c.K, c.K, piece.rows, best, best + piece.rows)
-            if c.missing:
-                store_scaled_double(best, best + piece.rows, norms + own, scale + own, piece.rows, labels + at, costs + at)
-            else:
-                store_nearest_double(best, best + piece.rows, norms + own, piece.rows, labels + at, costs + at)
+            nearest_double(product, NULL if c.missing else constants + i * c.K, c.K, piece.rows, norms + own,
+                           scale + own if c.missing else NULL, best, labels + at, costs + at)
         product += piece.rows * c.K
 
 
@@ -480,70 +450,90 @@ def trim(const int32_t[:, ::1] labels, const floating[:, ::1] costs, const doubl
     cdef:
         int64_t runs = labels.shape[0], n = labels.shape[1], r
         const double *mass = NULL if masses is None else &masses[0]
-        size_t size = (n + 1) * sizeof(floating)
+        size_t size = trim_room(n, mass != NULL)
         int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
-        char *work
-    if mass != NULL:
-        size = trim_masses_room_float(n) if floating is float else trim_masses_room_double(n)
-    work = <char*>reserved(min(<int64_t>threads, runs) * size)
+        char *work = <char*>reserved(min(<int64_t>threads, runs) * size)
     for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
-        if mass == NULL:
-            kept[r] = trim_run(&labels[r, 0], &costs[r, 0], n, <int64_t>m, work + room_of(r, runs, threads) * size, &groups[r, 0])
-        else:
-            kept[r] = trim_masses_run(&labels[r, 0], &costs[r, 0], mass, n, m, work + room_of(r, runs, threads) * size, &groups[r, 0], &cut[r, 0], &left[r, 0])
+        kept[r] = trim_run(&labels[r, 0], &costs[r, 0], mass, n, m, work + room_of(r, runs, threads) * size, &groups[r, 0],
+                           NULL if mass == NULL else &cut[r, 0], NULL if mass == NULL else &left[r, 0])
     free(work)
 
 
-cdef inline double trim_run(const int32_t *labels, const floating *costs, int64_t n, int64_t m, void *work,
-                            int32_t *groups) noexcept nogil:
+cdef inline double trim_run(const int32_t *labels, const floating *costs, const double *masses, int64_t n, double m,
+                            void *work, int32_t *groups, int64_t *cut, double *left) noexcept nogil:
     if floating is float:
-        return trim_run_float(labels, costs, n, m, <float*>work, groups)
+        return trim_run_float(labels, costs, masses, n, m, work, groups, cut, left)
     else:
-        return trim_run_double(labels, costs, n, m, <double*>work, groups)
-
-
-cdef inline double trim_masses_run(const int32_t *labels, const floating *costs, const double *masses, int64_t n,
-                                   double m, void *work, int32_t *groups, int64_t *cut, double *left) noexcept nogil:
-    if floating is float:
-        return trim_masses_run_float(labels, costs, masses, n, m, work, groups, cut, left)
-    else:
-        return trim_masses_run_double(labels, costs, masses, n, m, work, groups, cut, left)
+        return trim_run_double(labels, costs, masses, n, m, work, groups, cut, left)
 
 
 def shift_sums(const floating[::1] X, int block, const double[::1] location, double factor,
-               const double[:, ::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after,
-               const int64_t[:, ::1] cut_before, const double[:, ::1] left_before,
-               const int64_t[:, ::1] cut_after, const double[:, ::1] left_after,
-               int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
+               const double[:, ::1] masses, const int32_t[:, ::1] before, const int32_t[:, ::1] after, parts_before,
+               parts_after, int n_threads, double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
     """Bring totals and counts of each group from the grouping ``before`` to ``after``.
 
     Totals are of (x - location) * factor. Only the cases that changed are read. moved = their number, for each run.
     Where totals have twice as many columns as X, they are of observed cells, and then of marks: how many there are.
 
-    With masses (one row or one a run; else None) each case counts with its own, and counts are masses too. Of the
-    cases with the numbers cut (runs, slots), -1 for none, left is what is kept of the mass, in either grouping; None
-    where nothing is cut. A run in which another part of a case is kept counts one more case in moved.
+    With masses (one row or one a run; else None) each case counts with its own, and counts are masses too. Parts
+    (cut, left), None for none, say of either grouping what is kept (runs, slots) of the masses of some cases, which
+    have the numbers cut, -1 for none. A run in which another part of a case is kept counts one more case in moved.
     """
     cdef:
-        int64_t runs = before.shape[0], n = before.shape[1], p = location.shape[0], width = totals.shape[2], r
-        int64_t own = 0
+        int64_t runs = before.shape[0], n = before.shape[1], p = location.shape[0], K = totals.shape[1], r, s
+        int64_t width = totals.shape[2], size = K * (width + 1), own = 0
+        int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // max(<int64_t>STRIPE_ROWS, STRIPE_CASES * K)))
+        int64_t rows = stripe_rows(n, stripes)
         const double *mass = NULL
-        floating *row
+        const double *place = &location[0] if width > p else place_of(location, factor)
+        int64_t gathered = block * p if block > 1 else 0  # room for the cases of a block, row by row
+        int64_t *changed = NULL
+        double *partial = NULL
+        char *touched = NULL  # which groups a stripe has summed
+        floating *work = NULL
         Parts old, new
+    if block != 1 and block != TABLE_BLOCK:
+        raise ValueError(f"block={block} must be 1 or {TABLE_BLOCK}.")
     if masses is not None:
         own, mass = n if masses.shape[0] > 1 else 0, &masses[0, 0]
-    shift(X, block, location, factor, mass, own, before, after, n_threads, totals, counts, moved)
-    if cut_before is None and cut_after is None:
-        return
-    row = <floating*>reserved((p if block > 1 else 0) * sizeof(floating))
-    for r in range(runs):
-        old, new = parts_of(cut_before, left_before, r), parts_of(cut_after, left_after, r)
-        moved[r] += parts_differ(old, new)
-        move_parts(&X[0], n, block, &location[0], factor, 1, mass + r * own, &before[r, 0], old, p, width,
-                   row, &totals[r, 0, 0], &counts[r, 0])
-        move_parts(&X[0], n, block, &location[0], factor, -1, mass + r * own, &after[r, 0], new, p, width,
-                   row, &totals[r, 0, 0], &counts[r, 0])
-    free(row)
+    try:
+        changed = <int64_t*>reserved(runs * stripes * sizeof(int64_t))
+        work = <floating*>reserved(<size_t>n_threads * gathered * sizeof(floating))
+        if stripes > 1:
+            partial = <double*>reserved(<size_t>runs * stripes * size * sizeof(double))
+            touched = <char*>reserved(<size_t>runs * stripes * K)
+        for r in prange(runs * stripes, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            if stripes == 1:
+                changed[r] = shift_stripe(&X[0], n, block, place, factor, mass + r * own if mass != NULL else NULL,
+                                          &before[r, 0], &after[r, 0], 0, n, p, width, work + threadid() * gathered, NULL,
+                                          &totals[r, 0, 0], &counts[r, 0])
+            else:
+                memset(touched + r * K, 0, K)
+                changed[r] = shift_stripe(&X[0], n, block, place, factor, mass + r // stripes * own if mass != NULL else NULL,
+                                          &before[r // stripes, 0], &after[r // stripes, 0], min(n, (r % stripes) * rows),
+                                          min(n, (r % stripes + 1) * rows), p, width, work + threadid() * gathered,
+                                          touched + r * K, partial + r * size, partial + r * size + K * width)
+        if stripes > 1:
+            for r in prange(runs, nogil=True, num_threads=n_threads, schedule="static"):
+                add_stripes(partial + r * stripes * size, touched + r * stripes * K, stripes, K, width, &totals[r, 0, 0],
+                            &counts[r, 0])
+        for r in range(runs):
+            moved[r] = 0
+            for s in range(stripes):
+                moved[r] += changed[r * stripes + s]
+            if parts_before is None and parts_after is None:
+                continue
+            old, new = parts_of(parts_before, r), parts_of(parts_after, r)
+            moved[r] += parts_differ(old, new)
+            move_parts(&X[0], n, block, &location[0], factor, 1, mass + r * own, &before[r, 0], old, p, width, work,
+                       &totals[r, 0, 0], &counts[r, 0])
+            move_parts(&X[0], n, block, &location[0], factor, -1, mass + r * own, &after[r, 0], new, p, width, work,
+                       &totals[r, 0, 0], &counts[r, 0])
+    finally:
+        free(changed)
+        free(work)
+        free(touched)
+        free(partial)
 
 
 cdef struct Parts:
@@ -553,10 +543,13 @@ cdef struct Parts:
     int64_t slots
 
 
-cdef inline Parts parts_of(const int64_t[:, ::1] cut, const double[:, ::1] left, int64_t run) noexcept:
+cdef Parts parts_of(parts, int64_t run):
     """Those of a run; none where nothing is cut."""
-    if cut is None or cut.shape[1] == 0:
+    cdef const int64_t[:, ::1] cut
+    cdef const double[:, ::1] left
+    if parts is None or parts[0].shape[1] == 0:
         return Parts(NULL, NULL, 0)
+    cut, left = parts
     return Parts(&cut[run, 0], &left[run, 0], cut.shape[1])
 
 
@@ -587,55 +580,6 @@ cdef void move_parts(const floating *x, int64_t n, int block, const double *loca
         gone = sign * (mass[i] - parts.left[s])
         move_row(row_of(x, i, n, p, block, row), location, factor, gone, p, width, totals + groups[i] * width)
         counts[groups[i]] += gone
-
-
-cdef shift(const floating[::1] X, int block, const double[::1] location, double factor, const double *masses, int64_t own,
-           const int32_t[:, ::1] before, const int32_t[:, ::1] after, int n_threads,
-           double[:, :, ::1] totals, double[:, ::1] counts, int64_t[::1] moved):
-    cdef:
-        int64_t runs = before.shape[0], n = before.shape[1], size = totals.shape[1] * (totals.shape[2] + 1)
-        int64_t K = totals.shape[1], r, s
-        int stripes = <int>max(1, min(<int64_t>MAX_STRIPES, n // max(<int64_t>STRIPE_ROWS, STRIPE_CASES * K)))
-        int64_t rows = stripe_rows(n, stripes), p = location.shape[0], width = totals.shape[2]
-        const double *mass
-        const double *place = &location[0] if width > p else place_of(location, factor)
-        int64_t gathered = block * p if block > 1 else 0  # room for the cases of a block, row by row
-        int64_t *changed = NULL
-        double *partial = NULL
-        char *touched = NULL  # which groups a stripe has summed
-        floating *work = NULL
-    if block != 1 and block != TABLE_BLOCK:
-        raise ValueError(f"block={block} must be 1 or {TABLE_BLOCK}.")
-    try:
-        changed = <int64_t*>reserved(runs * stripes * sizeof(int64_t))
-        work = <floating*>reserved(<size_t>n_threads * gathered * sizeof(floating))
-        if stripes > 1:
-            partial = <double*>reserved(<size_t>runs * stripes * size * sizeof(double))
-            touched = <char*>reserved(<size_t>runs * stripes * K)
-        for r in prange(runs * stripes, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            mass = NULL if masses == NULL else masses + r // stripes * own
-            if stripes == 1:
-                changed[r] = shift_stripe(&X[0], n, block, place, factor, mass, &before[r, 0], &after[r, 0], 0, n,
-                                          p, width, work + threadid() * gathered, NULL, &totals[r, 0, 0], &counts[r, 0])
-            else:
-                memset(touched + r * K, 0, K)
-                changed[r] = shift_stripe(&X[0], n, block, place, factor, mass, &before[r // stripes, 0],
-                                          &after[r // stripes, 0], min(n, (r % stripes) * rows),
-                                          min(n, (r % stripes + 1) * rows), p, width, work + threadid() * gathered,
-                                          touched + r * K, partial + r * size, partial + r * size + K * width)
-        if stripes > 1:
-            for r in prange(runs, nogil=True, num_threads=n_threads, schedule="static"):
-                add_stripes(partial + r * stripes * size, touched + r * stripes * K, stripes, K, width, &totals[r, 0, 0],
-                            &counts[r, 0])
-        for r in range(runs):
-            moved[r] = 0
-            for s in range(stripes):
-                moved[r] += changed[r * stripes + s]
-    finally:
-        free(changed)
-        free(work)
-        free(touched)
-        free(partial)
 
 
 cdef const double* place_of(const double[::1] location, double factor) noexcept:
@@ -753,19 +697,9 @@ cdef inline const floating* row_of(const floating *x, int64_t i, int64_t n, int6
 cdef inline void move_row(const floating *x, const double *location, double factor, double mass, int64_t p,
                           int64_t width, double *total) noexcept nogil:
     if floating is float:
-        if location == NULL:
-            add_plain_row_float(x, mass, <int>p, total)
-        elif width == p:
-            add_row_float(x, location, factor * mass, <int>p, total)
-        else:
-            add_observed_row_float(x, location, factor * mass, mass, <int>p, total)
+        move_row_float(x, location, factor, mass, <int>p, width, total)
     else:
-        if location == NULL:
-            add_plain_row_double(x, mass, <int>p, total)
-        elif width == p:
-            add_row_double(x, location, factor * mass, <int>p, total)
-        else:
-            add_observed_row_double(x, location, factor * mass, mass, <int>p, total)
+        move_row_double(x, location, factor, mass, <int>p, width, total)
 
 
 def own_distances(const floating[:, ::1] X, const double[::1] location, double factor,
@@ -786,8 +720,8 @@ def own_distances(const floating[:, ::1] X, const double[::1] location, double f
         totals[r] = observed_weight_double(&weights[r, 0], &weights[r, 0], p)
     for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
         for r in range(runs):
-            out[r, i] = framed_distance(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0],
-                                        NULL if even else &weights[r * own, 0], totals + r * own if missing else NULL, p)
+            out[r, i] = own_distance(&X[i, 0], &location[0], factor, &centers[r, labels[r, i], 0],
+                                     NULL if even else &weights[r * own, 0], totals + r * own if missing else NULL, p)
     free(totals)
 
 
@@ -799,17 +733,12 @@ cdef bint all_are_1(const double *weights, int64_t size) noexcept nogil:
     return True
 
 
-cdef inline double framed_distance(const floating *x, const double *location, double factor, const double *center,
-                                   const double *weights, const double *total, int p) noexcept nogil:
-    """The distance of a case; total = all weight where cells are missing, else NULL."""
+cdef inline double own_distance(const floating *x, const double *location, double factor, const double *center,
+                                const double *weights, const double *total, int p) noexcept nogil:
     if floating is float:
-        if total == NULL:
-            return framed_distance_float(x, location, factor, center, weights, p)
-        return observed_distance_float(x, location, factor, center, weights, total[0], p)
+        return own_distance_float(x, location, factor, center, weights, total, p)
     else:
-        if total == NULL:
-            return framed_distance_double(x, location, factor, center, weights, p)
-        return observed_distance_double(x, location, factor, center, weights, total[0], p)
+        return own_distance_double(x, location, factor, center, weights, total, p)
 
 
 def missing_factors(const floating[:, ::1] X, const double[:, ::1] weights, int n_threads, double[:, ::1] out):
@@ -873,7 +802,7 @@ def single_moves(const floating[::1] X, int block, const double[:, ::1] weights,
         const double *mass = NULL if masses is None else &masses[0]
         floating *copy = NULL
         const floating *rows = &X[0]
-        size_t size = work_size_missing_float(n, q, K) if missing else work_size_float(n, q, K)
+        size_t size = moves_room(n, q, K, missing)
         int threads = n_threads if runs > 1 else 1  # all or one: OpenMP ends threads that a smaller team leaves out
         double *work = NULL
     try:
@@ -884,25 +813,21 @@ def single_moves(const floating[::1] X, int block, const double[:, ::1] weights,
                 unblock(&X[r * block * width], min(<int64_t>block, n - r * block), width, copy + r * block * width)
             rows = copy
         for r in prange(runs, nogil=True, num_threads=threads, schedule="dynamic"):
-            moves[r] = moves_of_run(rows, &weights[r * own, 0], factors + r * own * n if missing else NULL, mass, missing, n,
-                                    q, K, max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0],
+            moves[r] = moves_of_run(rows, &weights[r * own, 0], factors + r * own * n if missing else NULL, mass, n, q, K,
+                                    max_rounds, &groups[r, 0], &totals[r, 0, 0], &counts[r, 0],
                                     work + room_of(r, runs, threads) * size)
     finally:
         free(copy)
         free(work)
 
 
-cdef inline int64_t moves_of_run(const floating *rows, const double *weights, const double *scale,
-                                 const double *mass, int missing, int64_t n, int q, int K, int max_rounds, int32_t *groups,
-                                 double *totals, double *counts, double *work) noexcept nogil:
+cdef inline int64_t moves_of_run(const floating *rows, const double *weights, const double *scale, const double *mass,
+                                 int64_t n, int q, int K, int max_rounds, int32_t *groups, double *totals,
+                                 double *counts, double *work) noexcept nogil:
     if floating is float:
-        if missing:
-            return single_moves_missing_float(rows, weights, scale, mass, n, q, K, max_rounds, groups, totals, counts, <Gemm_float>sgemm, work)
-        return single_moves_float(rows, weights, scale, mass, n, q, K, max_rounds, groups, totals, counts, <Gemm_float>sgemm, work)
+        return moves_of_run_float(rows, weights, scale, mass, n, q, K, max_rounds, groups, totals, counts, <Gemm_float>sgemm, work)
     else:
-        if missing:
-            return single_moves_missing_double(rows, weights, scale, mass, n, q, K, max_rounds, groups, totals, counts, <Gemm_double>dgemm, work)
-        return single_moves_double(rows, weights, scale, mass, n, q, K, max_rounds, groups, totals, counts, <Gemm_double>dgemm, work)
+        return moves_of_run_double(rows, weights, scale, mass, n, q, K, max_rounds, groups, totals, counts, <Gemm_double>dgemm, work)
 
 
 cdef void unblock(const floating *x, int64_t n, int64_t q, floating *rows) noexcept nogil:
@@ -1029,7 +954,7 @@ cdef size_t lay_out(Room *room, char *work, Descent d, int64_t runs, size_t item
     room.costs = part_of(&end, runs * n * item)
     room.piece = part_of(&end, piece_room(d.block, runs * d.K, item))
     room.fresh = <int32_t*>part_of(&end, n * sizeof(int32_t))
-    room.buffer = part_of(&end, trim_masses_room_double(n) if d.masses != NULL else (n + 1) * item)
+    room.buffer = part_of(&end, trim_room(n, d.masses != NULL))
     room.row = part_of(&end, gathered * item if d.row_block > 1 else 0)
     return end - work + 64
 
@@ -1091,15 +1016,7 @@ cdef bint step_run(Descent d, const real *rows, const floating *costs, int64_t r
         double *totals = room.totals + r * d.K * d.width
         double *counts = room.counts + r * d.K
         bint ended
-    if d.masses != NULL:
-        if floating is float:
-            kept = trim_masses_run_float(labels, costs, d.masses, n, d.m, room.buffer, room.fresh, &cut, &left)
-        else:
-            kept = trim_masses_run_double(labels, costs, d.masses, n, d.m, room.buffer, room.fresh, &cut, &left)
-    elif floating is float:
-        kept = trim_run_float(labels, costs, n, <int64_t>d.m, <float*>room.buffer, room.fresh)
-    else:
-        kept = trim_run_double(labels, costs, n, <int64_t>d.m, <double*>room.buffer, room.fresh)
+    kept = trim_run(labels, costs, d.masses, n, d.m, room.buffer, room.fresh, &cut, &left)
     for i in range(n if d.scale != NULL else 0):
         if scale[i] == 0:  # nothing that has weight is observed
             room.fresh[i] = -1

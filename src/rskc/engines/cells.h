@@ -77,28 +77,7 @@ static void add_bounded(const double *RSKC_RESTRICT z, const double *RSKC_RESTRI
 
 /* The lower median of m numbers, which are put in another order; NaN of none. */
 static double lower_median(double *a, int64_t m) {
-    int64_t low = 0, high = m - 1, middle = (m - 1) / 2;
-    if (m == 0) return NAN;
-    while (low < high) {
-        int64_t i = low, j = high;
-        double pivot = a[low + (high - low) / 2];
-        while (i <= j) {
-            while (a[i] < pivot) i++;
-            while (pivot < a[j]) j--;
-            if (i <= j) {
-                double kept = a[i];
-                a[i++] = a[j];
-                a[j--] = kept;
-            }
-        }
-        if (middle <= j)
-            high = j;
-        else if (middle >= i)
-            low = i;
-        else
-            break;
-    }
-    return a[middle];
+    return m == 0 ? NAN : quickselect_double(a, m, (m - 1) / 2);
 }
 
 #endif

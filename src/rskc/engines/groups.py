@@ -45,6 +45,9 @@ class PartlyTrimmed:
     def __lt__(self, number: float) -> PartlyTrimmed:
         return PartlyTrimmed(self.array < number, self.cut, self.left)
 
+    def __mul__(self, number: float) -> Any:
+        return self.array * number
+
     def __or__(self, other: Any) -> PartlyTrimmed:
         return PartlyTrimmed(self.array | labels_of(other), *joined(self, other))
 
@@ -71,10 +74,10 @@ def with_labels(groups: Any, labels: Any) -> Any:
     return labels
 
 
-def slots_of(groups: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+def slots_of(groups: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """Return cut and left (runs, slots) as the passes take them; None where there are none."""
     if not isinstance(groups, PartlyTrimmed):
-        return None, None
+        return None
     return np.ascontiguousarray(groups.cut), np.ascontiguousarray(groups.left)
 
 

@@ -99,6 +99,18 @@ static void products_plain(const float *RSKC_RESTRICT x, int64_t stride, int row
     }
 }
 
+/* Bytes of work space of a run that is trimmed: one place more than there are cases. */
+static size_t trim_room(int64_t n, int by_mass) {
+    return (size_t)(n + 1) * (sizeof(double) + (by_mass ? sizeof(int64_t) : 0));
+}
+
+/* Doubles that single moves of a run take, counted so that floats fit too. */
+static size_t moves_room(int64_t n, int q, int K, int missing) {
+    size_t factors = (size_t)K * q * (missing ? 3 : 1);
+    size_t product = (size_t)RSKC_SCREEN_ROWS * (K + (missing ? q : 0));
+    return 2 * (size_t)K * q + 4 * (size_t)n + factors + product + 2 * K;
+}
+
 /* double first: centers are double for both */
 #define T double
 #define BITS uint64_t

@@ -1,12 +1,15 @@
 /* Included by kernels.h with T = float and T = double. */
 
 /* d holds K columns of `rows` scalar products; d + constant[k], or d where there are no constants, is
-   the distance to center k up to the case's own norm. Keeps the least and its k; the lower k wins a
-   tie. */
+   the distance to center k up to the case's own norm. labels = the k of the least, the lower in a
+   tie, and costs = the distance. With scale (else NULL) distances are over observed features, and
+   scaled up; the label of a case without any is 0. */
 RSKC_CLONES
 static void NAME(nearest)(const T *RSKC_RESTRICT d, const T *RSKC_RESTRICT constant, int K, int rows,
-                          T *RSKC_RESTRICT best, T *RSKC_RESTRICT arg) {
-    T c = constant == NULL ? 0 : constant[0];
+                          const T *RSKC_RESTRICT norms, const double *RSKC_RESTRICT scale,
+                          T *RSKC_RESTRICT best, int32_t *RSKC_RESTRICT labels,
+                          T *RSKC_RESTRICT costs) {
+    T c = constant == NULL ? 0 : constant[0], *RSKC_RESTRICT arg = best + rows;
     for (int i = 0; i < rows; i++) {
         best[i] = d[i] + c;
         arg[i] = 0;
@@ -22,27 +25,12 @@ static void NAME(nearest)(const T *RSKC_RESTRICT d, const T *RSKC_RESTRICT const
             arg[i] = closer ? code : arg[i];
         }
     }
-}
-
-/* labels = arg, costs = max(0, best + norms). */
-RSKC_CLONES
-static void NAME(store_nearest)(const T *RSKC_RESTRICT best, const T *RSKC_RESTRICT arg,
-                                const T *RSKC_RESTRICT norms, int rows,
-                                int32_t *RSKC_RESTRICT labels, T *RSKC_RESTRICT costs) {
-    for (int i = 0; i < rows; i++) {
+    for (int i = 0; i < (scale == NULL ? rows : 0); i++) {
         T value = best[i] + norms[i];
         labels[i] = (int32_t)arg[i];
         costs[i] = value < 0 ? 0 : value; /* a NaN stays one */
     }
-}
-
-/* The same for distances over observed features, which are scaled up. The label of a case without
-   any is 0. */
-RSKC_CLONES
-static void NAME(store_scaled)(const T *RSKC_RESTRICT best, const T *RSKC_RESTRICT arg,
-                               const T *RSKC_RESTRICT norms, const double *RSKC_RESTRICT scale,
-                               int rows, int32_t *RSKC_RESTRICT labels, T *RSKC_RESTRICT costs) {
-    for (int i = 0; i < rows; i++) {
+    for (int i = 0; i < (scale == NULL ? 0 : rows); i++) {
         T value = best[i] + norms[i];
         labels[i] = scale[i] > 0 ? (int32_t)arg[i] : 0;
         costs[i] = (T)((value < 0 ? 0 : value) * scale[i]);
@@ -74,6 +62,17 @@ static int NAME(take_out)(const T *RSKC_RESTRICT d, const T *RSKC_RESTRICT norms
     return (int)lost;
 }
 
+/* out = -2 w c; returns sum_j w_j c_j^2. */
+RSKC_CLONES
+static double NAME(scale_center)(const double *RSKC_RESTRICT w, const double *RSKC_RESTRICT c, int q,
+                                 T *RSKC_RESTRICT out) {
+    double sum = 0;
+    for (int j = 0; j < q; j++) out[j] = (T)(-2 * w[j] * c[j]);
+    RSKC_SUM_IN_LANES(sum)
+    for (int j = 0; j < q; j++) sum += w[j] * c[j] * c[j];
+    return sum;
+}
+
 /* out = -2 w c and then w c^2, 0 where the center is not observed; returns in how many features
    that have weight it is not. */
 RSKC_CLONES
@@ -90,45 +89,20 @@ static int NAME(scale_observed_center)(const double *RSKC_RESTRICT w, const doub
     return (int)unseen;
 }
 
-/* out = -2 w c; returns sum_j w_j c_j^2. */
-RSKC_CLONES
-static double NAME(scale_center)(const double *RSKC_RESTRICT w, const double *RSKC_RESTRICT c, int q,
-                                 T *RSKC_RESTRICT out) {
-    double sum = 0;
-    for (int j = 0; j < q; j++) out[j] = (T)(-2 * w[j] * c[j]);
-    RSKC_SUM_IN_LANES(sum)
-    for (int j = 0; j < q; j++) sum += w[j] * c[j] * c[j];
-    return sum;
-}
-
-/* out = (x - location) * factor, cut off at +-limits, for q columns; columns NULL: the first q. */
+/* out = (x - location) * factor, cut off at +-limits, for q columns; columns NULL: the first q. Where
+   cells may be missing these are NaN: out is 0 there, and q marks follow, 1 where one is observed. */
 RSKC_CLONES
 static void NAME(center_row)(const T *RSKC_RESTRICT x, const int64_t *RSKC_RESTRICT columns,
                              const double *RSKC_RESTRICT location, double factor,
-                             const double *RSKC_RESTRICT limits, int64_t q,
+                             const double *RSKC_RESTRICT limits, int64_t q, int missing,
                              double *RSKC_RESTRICT out) {
     for (int64_t j = 0; j < q; j++) {
         int64_t source = columns == NULL ? j : columns[j];
         double value = ((double)x[source] - location[source]) * factor, limit = limits[source];
-        value = value < limit ? value : limit;
-        out[j] = value > -limit ? value : -limit;
-    }
-}
-
-/* The same for a row in which NaN is a missing cell: q values, 0 where one is missing, and then q
-   marks, 1 where one is observed. */
-RSKC_CLONES
-static void NAME(center_observed_row)(const T *RSKC_RESTRICT x, const int64_t *RSKC_RESTRICT columns,
-                                      const double *RSKC_RESTRICT location, double factor,
-                                      const double *RSKC_RESTRICT limits, int64_t q,
-                                      double *RSKC_RESTRICT out) {
-    for (int64_t j = 0; j < q; j++) {
-        int64_t source = columns == NULL ? j : columns[j];
-        double value = ((double)x[source] - location[source]) * factor, limit = limits[source];
-        double cut = value < limit ? value : limit;
-        cut = cut > -limit ? cut : -limit;
-        out[j] = value == value ? cut : 0;
-        out[q + j] = value == value ? 1 : 0;
+        value = value > limit ? limit : value;
+        value = value < -limit ? -limit : value;
+        if (missing) out[q + j] = value == value ? 1 : 0;
+        out[j] = value == value ? value : 0;
     }
 }
 
@@ -158,6 +132,15 @@ static void NAME(add_observed_row)(const T *RSKC_RESTRICT x, const double *RSKC_
         total[j] += factor * value;
         cells[j] += own;
     }
+}
+
+/* Adds a case, in the frame, to the totals of a group: mass times its values and, where these are
+   wider, marks. location NULL: values are in place. */
+static void NAME(move_row)(const T *x, const double *location, double factor, double mass, int p,
+                           int64_t width, double *total) {
+    if (location == NULL) NAME(add_plain_row)(x, mass, p, total);
+    else if (width == p) NAME(add_row)(x, location, factor * mass, p, total);
+    else NAME(add_observed_row)(x, location, factor * mass, mass, p, total);
 }
 
 /* sum_j w_j x_j^2 */
@@ -220,6 +203,13 @@ static double NAME(observed_distance)(const T *RSKC_RESTRICT x, const double *RS
         seen += own;
     }
     return seen > RSKC_NOTHING * total ? sum * total / seen : HUGE_VAL;
+}
+
+/* Either of them; total = all weight where cells may be missing, else NULL. */
+static double NAME(own_distance)(const T *x, const double *location, double factor, const double *c,
+                                 const double *w, const double *total, int p) {
+    return total == NULL ? NAME(framed_distance)(x, location, factor, c, w, p)
+                         : NAME(observed_distance)(x, location, factor, c, w, *total, p);
 }
 
 /* The weight of what is observed. */
@@ -364,7 +354,7 @@ static void NAME(cut)(const int32_t *RSKC_RESTRICT labels, const T *RSKC_RESTRIC
 
 /* groups = labels, and -1 for the m cases of largest cost; the lower case number goes first where
    costs tie. Returns the sum of the costs of the others. */
-static double NAME(trim_run)(const int32_t *labels, const T *costs, int64_t n, int64_t m, T *buffer,
+static double NAME(trim_cases)(const int32_t *labels, const T *costs, int64_t n, int64_t m, T *buffer,
                              int32_t *groups) {
     if (m == 0) {
         memcpy(groups, labels, (size_t)n * sizeof(int32_t));
@@ -417,7 +407,7 @@ static void NAME(cut_buckets)(const int32_t *RSKC_RESTRICT labels, int64_t n, in
    in part: *cut = its number, or -1, and *left = what is kept of its mass. groups = labels, and -1
    for cases that are gone. Returns the sum of masses times costs of what is kept. The buckets are
    those of mth_largest. */
-static double NAME(trim_masses_run)(const int32_t *labels, const T *costs, const double *masses,
+static double NAME(trim_masses)(const int32_t *labels, const T *costs, const double *masses,
                                     int64_t n, double m, void *buffer, int32_t *groups,
                                     int64_t *cut, double *left) {
     NAME(Costing) *inside = buffer;
@@ -460,8 +450,12 @@ static double NAME(trim_masses_run)(const int32_t *labels, const T *costs, const
     return kept;
 }
 
-/* Bytes of work space of such a run: one place more than there are cases. */
-static size_t NAME(trim_masses_room)(int64_t n) { return (size_t)(n + 1) * sizeof(NAME(Costing)); }
+/* Either of them; masses NULL: each case counts 1. */
+static double NAME(trim_run)(const int32_t *labels, const T *costs, const double *masses, int64_t n,
+                             double m, void *buffer, int32_t *groups, int64_t *cut, double *left) {
+    return masses == NULL ? NAME(trim_cases)(labels, costs, n, (int64_t)m, buffer, groups)
+                          : NAME(trim_masses)(labels, costs, masses, n, m, buffer, groups, cut, left);
+}
 
 #define MISSING 0
 #define MOVES(x) NAME(x)
@@ -473,3 +467,12 @@ static size_t NAME(trim_masses_room)(int64_t n) { return (size_t)(n + 1) * sizeo
 #include "moves_typed.h"
 #undef MISSING
 #undef MOVES
+
+/* Either of them; scale NULL: no cell is missing. */
+static int64_t NAME(moves_of_run)(const T *x, const double *w, const double *scale,
+                                  const double *mass, int64_t n, int q, int K, int max_rounds,
+                                  int32_t *groups, double *totals, double *counts, NAME(Gemm) gemm,
+                                  double *work) {
+    return (scale == NULL ? NAME(single_moves) : NAME(single_moves_missing))(
+        x, w, scale, mass, n, q, K, max_rounds, groups, totals, counts, gemm, work);
+}

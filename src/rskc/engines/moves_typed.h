@@ -13,32 +13,51 @@
 
 #if MISSING
 #define WIDTH(q) (2 * (q))
-#define SCALE(i) scale[i]
+#define SCALE(run, i) ((run)->scale[i])
 #else
 #define WIDTH(q) (q)
-#define SCALE(i) 1.0
+#define SCALE(run, i) 1.0
 #endif
 #define MASS(run, i) ((run)->mass == NULL ? 1.0 : (run)->mass[i])
 /* Whether a case is all that its cluster has. */
 #define ALONE(run, i, k) ((run)->counts[k] - MASS(run, i) < RSKC_NO_MASS)
 
-static void MOVES(center_of)(const double *total, double count, int q, double *center) {
+/* What a run is made of, and the work space of its screening. */
+typedef struct {
+    const T *x;
+    const double *w, *scale, *mass;
+    double most; /* the largest mass */
+    int64_t n;
+    int q, K;
+    int32_t *groups;
+    double *totals, *counts, *centers;
+    double *norms, *gain, *loss; /* (n): sum w x^2; of leaving; of entering the cheapest other */
+    int64_t *cases;              /* (n): numbers of candidates */
+    T *factors, *product, *squares;
+    double *constants;
+    double *screened, *screened_counts; /* (K x q), (K): centers and counts of the last screening */
+} MOVES(Run);
+
+static void MOVES(update_center)(const MOVES(Run) *run, int k) {
+    int q = run->q;
+    const double *total = run->totals + (size_t)k * WIDTH(q);
+    double *center = run->centers + (size_t)k * q;
 #if MISSING
-    (void)count;
     for (int j = 0; j < q; j++) center[j] = total[q + j] > RSKC_NO_MASS ? total[j] / total[q + j] : 0;
 #else
+    double count = run->counts[k];
     for (int j = 0; j < q; j++) center[j] = count > 0 ? total[j] / count : 0;
 #endif
 }
 
 /* Puts a case into cluster k (step = its mass) or takes it out (step = -mass); keeps the center in
    step. */
-static void MOVES(transfer)(const T *x, int q, int k, double step, double *totals, double *counts,
-                            double *centers) {
-    double *total = totals + (size_t)k * WIDTH(q);
-    counts[k] += step;
-    for (int j = 0; j < WIDTH(q); j++) total[j] += step * (double)x[j];
-    if (counts[k] > 0) MOVES(center_of)(total, counts[k], q, centers + (size_t)k * q);
+static void MOVES(transfer)(const MOVES(Run) *run, int64_t i, int k, double step) {
+    const T *x = run->x + i * WIDTH(run->q);
+    double *total = run->totals + (size_t)k * WIDTH(run->q);
+    run->counts[k] += step;
+    for (int j = 0; j < WIDTH(run->q); j++) total[j] += step * (double)x[j];
+    if (run->counts[k] > 0) MOVES(update_center)(run, k);
 }
 
 /* |step| sum_j w_j (x_j - c_j)^2 n_j / (n_j + step), over what is observed: the change of the within
@@ -63,17 +82,19 @@ static double MOVES(change)(const T *RSKC_RESTRICT x, const double *RSKC_RESTRIC
 #endif
 }
 
-/* What the within sum rises by when x enters the cheapest cluster but `skip`; *to = that cluster. */
-static double MOVES(entering)(const T *x, double mass, const double *w, int q, int K, int skip,
-                              const double *totals, const double *counts, const double *centers,
-                              int *to) {
+/* The change when case i enters cluster k (sign = 1) or, with the sign turned, leaves it (-1). */
+static double MOVES(change_of)(const MOVES(Run) *run, int64_t i, int k, int sign) {
+    int q = run->q;
+    return MOVES(change)(run->x + i * WIDTH(q), run->centers + (size_t)k * q, run->w,
+                         run->totals + (size_t)k * WIDTH(q), run->counts[k], sign * MASS(run, i), q);
+}
+
+/* What the within sum rises by when a case enters the cheapest cluster but `skip`; *to = that cluster. */
+static double MOVES(entering)(const MOVES(Run) *run, int64_t i, int skip, int *to) {
     double least = -1;
-    for (int k = 0; k < K; k++) {
+    for (int k = 0; k < run->K; k++) {
         if (k == skip) continue;
-        double d = 0;
-        if (counts[k] > 0)
-            d = MOVES(change)(x, centers + (size_t)k * q, w, totals + (size_t)k * WIDTH(q),
-                              counts[k], mass, q);
+        double d = run->counts[k] > 0 ? MOVES(change_of)(run, i, k, 1) : 0;
         if (least < 0 || d < least) {
             least = d;
             *to = k;
@@ -82,44 +103,17 @@ static double MOVES(entering)(const T *x, double mass, const double *w, int q, i
     return least;
 }
 
-static double MOVES(leaving)(const T *x, double mass, const double *w, int q, int k,
-                             const double *totals, const double *counts, const double *centers) {
-    return MOVES(change)(x, centers + (size_t)k * q, w, totals + (size_t)k * WIDTH(q), counts[k],
-                         -mass, q);
-}
-
-/* What a run is made of, and the work space of its screening. */
-typedef struct {
-    const T *x;
-    const double *w, *scale, *mass;
-    double most; /* the largest mass */
-    int64_t n;
-    int q, K;
-    int32_t *groups;
-    double *totals, *counts, *centers;
-    double *norms, *gain, *loss; /* (n): sum w x^2; of leaving; of entering the cheapest other */
-    int64_t *cases;              /* (n): numbers of candidates */
-    T *factors, *product, *squares;
-    double *constants;
-    double *screened, *screened_counts; /* (K x q), (K): centers and counts of the last screening */
-} MOVES(Run);
-
 /* Moves those of the cases that gain by it from cluster to cluster; returns their number. */
 static int64_t MOVES(move_round)(const MOVES(Run) *run, int64_t n_cases) {
     int64_t moves = 0;
     for (int64_t c = 0; c < n_cases; c++) {
         int64_t i = run->cases[c];
-        const T *xi = run->x + i * WIDTH(run->q);
         int from = run->groups[i], to = -1;
-        double mass = MASS(run, i);
         if (ALONE(run, i, from)) continue;
-        double gain = MOVES(leaving)(xi, mass, run->w, run->q, from, run->totals, run->counts,
-                                     run->centers);
-        double loss = MOVES(entering)(xi, mass, run->w, run->q, run->K, from, run->totals,
-                                      run->counts, run->centers, &to);
-        if (loss < gain * RSKC_GAIN) {
-            MOVES(transfer)(xi, run->q, from, -mass, run->totals, run->counts, run->centers);
-            MOVES(transfer)(xi, run->q, to, mass, run->totals, run->counts, run->centers);
+        double gain = MOVES(change_of)(run, i, from, -1);
+        if (MOVES(entering)(run, i, from, &to) < gain * RSKC_GAIN) {
+            MOVES(transfer)(run, i, from, -MASS(run, i));
+            MOVES(transfer)(run, i, to, MASS(run, i));
             run->groups[i] = to;
             run->loss[i] = 0; /* what the screening found of it is no longer true */
             moves++;
@@ -130,34 +124,20 @@ static int64_t MOVES(move_round)(const MOVES(Run) *run, int64_t n_cases) {
 
 /* What the within sum falls by when a case leaves its cluster, for the cases start .. stop. */
 static void MOVES(exact_gains)(const MOVES(Run) *run, int64_t start, int64_t stop) {
-    for (int64_t i = start; i < stop; i++) {
-        int own = run->groups[i];
-        run->gain[i] = own < 0 ? 0
-            : MOVES(leaving)(run->x + i * WIDTH(run->q), MASS(run, i), run->w, run->q, own,
-                             run->totals, run->counts, run->centers);
-    }
-}
-
-/* Brings the gains of all cases of two clusters up to date. */
-static void MOVES(update_gains)(const MOVES(Run) *run, int one, int other) {
-    for (int64_t i = 0; i < run->n; i++)
-        if (run->groups[i] == one || run->groups[i] == other)
-            run->gain[i] = MOVES(leaving)(run->x + i * WIDTH(run->q), MASS(run, i), run->w, run->q,
-                                          run->groups[i], run->totals, run->counts, run->centers);
+    for (int64_t i = start; i < stop; i++)
+        run->gain[i] = run->groups[i] < 0 ? 0 : MOVES(change_of)(run, i, run->groups[i], -1);
 }
 
 /* The kept case whose leaving gains most, for its mass; -1 if none may leave. */
 static int64_t MOVES(costliest)(const MOVES(Run) *run, double *gain) {
     int64_t worst = -1;
     double most = 0;
-    const double *scale = run->scale;
-    (void)scale;
     *gain = 0;
     for (int64_t i = 0; i < run->n; i++) {
         if (run->groups[i] < 0 || ALONE(run, i, run->groups[i])) continue;
-        if (SCALE(i) * run->gain[i] / MASS(run, i) > most) {
-            most = SCALE(i) * run->gain[i] / MASS(run, i);
-            *gain = SCALE(i) * run->gain[i];
+        if (SCALE(run, i) * run->gain[i] / MASS(run, i) > most) {
+            most = SCALE(run, i) * run->gain[i] / MASS(run, i);
+            *gain = SCALE(run, i) * run->gain[i];
             worst = i;
         }
     }
@@ -166,10 +146,7 @@ static int64_t MOVES(costliest)(const MOVES(Run) *run, double *gain) {
 
 /* The loss of a trimmed case that enters cluster k lowers its bound, if it is less. */
 static void MOVES(lower_bound)(const MOVES(Run) *run, int64_t i, int k) {
-    double d = run->counts[k] > 0
-        ? MOVES(change)(run->x + i * WIDTH(run->q), run->centers + (size_t)k * run->q, run->w,
-                        run->totals + (size_t)k * WIDTH(run->q), run->counts[k], MASS(run, i), run->q)
-        : 0;
+    double d = run->counts[k] > 0 ? MOVES(change_of)(run, i, k, 1) : 0;
     if (d < run->loss[i]) run->loss[i] = d;
 }
 
@@ -178,24 +155,20 @@ static void MOVES(lower_bound)(const MOVES(Run) *run, int64_t i, int k) {
    only a case whose bound is low enough is looked at in full. */
 static int64_t MOVES(exchange_round)(const MOVES(Run) *run, int64_t n_out) {
     int64_t moves = 0;
-    const double *scale = run->scale;
-    (void)scale;
     while (n_out > 0 && moves < run->n) {
         double gain, least;
         int64_t place = -1, out = MOVES(costliest)(run, &gain);
         if (out < 0) break;
         int from = run->groups[out], to = from, candidate = from;
-        const T *leaver = run->x + out * WIDTH(run->q);
         double mass = MASS(run, out);
-        MOVES(transfer)(leaver, run->q, from, -mass, run->totals, run->counts, run->centers);
+        MOVES(transfer)(run, out, from, -mass);
         least = gain * RSKC_GAIN;
         for (int64_t c = 0; c < n_out; c++) {
             int64_t i = run->cases[c];
             MOVES(lower_bound)(run, i, from);
             if (MASS(run, i) != mass) continue;
-            if (SCALE(i) * (run->loss[i] - RSKC_SLACK(T) * run->norms[i] * mass) >= least) continue;
-            double loss = SCALE(i) * MOVES(entering)(run->x + i * WIDTH(run->q), mass, run->w, run->q, run->K,
-                                                     -1, run->totals, run->counts, run->centers, &candidate);
+            if (SCALE(run, i) * (run->loss[i] - RSKC_SLACK(T) * run->norms[i] * mass) >= least) continue;
+            double loss = SCALE(run, i) * MOVES(entering)(run, i, -1, &candidate);
             if (loss < least) {
                 least = loss;
                 place = c;
@@ -203,15 +176,16 @@ static int64_t MOVES(exchange_round)(const MOVES(Run) *run, int64_t n_out) {
             }
         }
         if (place < 0) { /* nothing better: it goes back */
-            MOVES(transfer)(leaver, run->q, from, mass, run->totals, run->counts, run->centers);
+            MOVES(transfer)(run, out, from, mass);
             break;
         }
         int64_t in = run->cases[place];
-        MOVES(transfer)(run->x + in * WIDTH(run->q), run->q, to, mass, run->totals, run->counts, run->centers);
+        MOVES(transfer)(run, in, to, mass);
         run->groups[out] = -1, run->groups[in] = to;
         run->cases[place] = out, run->loss[out] = 0;
         for (int64_t c = 0; c < n_out; c++) MOVES(lower_bound)(run, run->cases[c], to);
-        MOVES(update_gains)(run, from, to);
+        for (int64_t i = 0; i < run->n; i++)
+            if (run->groups[i] == from || run->groups[i] == to) MOVES(exact_gains)(run, i, i + 1);
         moves++;
     }
     return moves;
@@ -258,31 +232,24 @@ static void MOVES(screen_rows)(const MOVES(Run) *run, int64_t start, int rows, N
     for (int i = 0; i < rows; i++) run->loss[start + i] = HUGE_VAL, run->gain[start + i] = 0;
     for (int k = 0; k < K; k++) {
         const T *d = run->product + (size_t)k * rows;
-#if !MISSING
         double n = run->counts[k], share = n / (n + 1), turn = n > 1 ? (n + 1) / (n - 1) : 0;
-#endif
         for (int i = 0; i < rows; i++) {
             int64_t c = start + i;
-#if MISSING
-            double loss = MASS(run, c) * (double)d[i];
-#else
-            double loss, mass;
-            if (run->mass == NULL) {
+            double mass = MASS(run, c), loss;
+            if (MISSING) {
+                loss = mass * (double)d[i];
+            } else if (run->mass == NULL) {
                 loss = share * run->norms[c] + (double)d[i] + run->constants[k];
                 if (run->groups[c] == k) run->gain[c] = turn * loss;
             } else {
-                mass = run->mass[c];
                 loss = mass * n * (run->norms[c] + (double)d[i] + run->constants[k]);
                 if (run->groups[c] == k && !ALONE(run, c, k)) run->gain[c] = loss / (n - mass);
                 loss /= n + mass;
             }
-#endif
             if (loss < run->loss[c] && run->groups[c] != k) run->loss[c] = loss;
         }
     }
-#if MISSING
-    MOVES(exact_gains)(run, start, start + rows);
-#endif
+    if (MISSING) MOVES(exact_gains)(run, start, start + rows);
 }
 
 /* gain and loss of all cases. */
@@ -334,30 +301,11 @@ static int64_t MOVES(still_movable)(const MOVES(Run) *run) {
     if (open > run->n / 4) return -1;
     for (int64_t c = 0; c < open; c++) {
         int64_t i = run->cases[c];
-        const T *xi = run->x + i * WIDTH(run->q);
         int own = run->groups[i], to;
-        double gain = MOVES(leaving)(xi, 1, run->w, run->q, own, run->totals, run->counts, run->centers);
-        double loss = MOVES(entering)(xi, 1, run->w, run->q, run->K, own, run->totals, run->counts, run->centers, &to);
+        double gain = MOVES(change_of)(run, i, own, -1), loss = MOVES(entering)(run, i, own, &to);
         if (loss < gain + RSKC_SLACK(T) * run->norms[i]) run->cases[found++] = i;
     }
     return found;
-}
-
-/* Trimmed cases of which something that has weight is observed. */
-static int64_t MOVES(trimmed)(const MOVES(Run) *run) {
-    int64_t found = 0;
-    const double *scale = run->scale;
-    (void)scale;
-    for (int64_t i = 0; i < run->n; i++)
-        if (run->groups[i] == -1 && SCALE(i) != 0) run->cases[found++] = i;
-    return found;
-}
-
-/* Doubles that the work space of a run takes, counted so that T's fit too. */
-static size_t MOVES(work_size)(int64_t n, int q, int K) {
-    size_t factors = (size_t)K * (WIDTH(q) + (MISSING ? q : 0));
-    size_t product = (size_t)RSKC_SCREEN_ROWS * (K + (MISSING ? q : 0));
-    return 2 * (size_t)K * q + 4 * (size_t)n + factors + product + 2 * K;
 }
 
 /* Rounds until nothing improves, at most max_rounds; returns the number of moves. */
@@ -380,8 +328,7 @@ static int64_t MOVES(single_moves)(const T *x, const double *w, const double *sc
     run.factors = (T *)work, work += (size_t)K * (WIDTH(q) + (MISSING ? q : 0));
     run.product = (T *)work, work += (size_t)RSKC_SCREEN_ROWS * K;
     run.squares = (T *)work;
-    for (int k = 0; k < K; k++)
-        MOVES(center_of)(totals + (size_t)k * WIDTH(q), counts[k], q, run.centers + (size_t)k * q);
+    for (int k = 0; k < K; k++) MOVES(update_center)(&run, k);
     for (int64_t i = 0; i < n; i++) run.norms[i] = NAME(weighted_norm)(x + i * WIDTH(q), w, q);
     for (int round = 0, fresh = 1; round < max_rounds; round++) {
         int64_t now = 0, candidates = fresh ? -1 : MOVES(still_movable)(&run);
@@ -394,7 +341,12 @@ static int64_t MOVES(single_moves)(const T *x, const double *w, const double *sc
             now += moved;
             if (moved == 0) break;
         }
-        int exchanged = now == 0 && (double)(candidates = MOVES(trimmed)(&run)) * q <= RSKC_EXCHANGE_WORK;
+        if (now == 0) { /* trimmed cases of which something that has weight is observed */
+            candidates = 0;
+            for (int64_t i = 0; i < n; i++)
+                if (groups[i] == -1 && SCALE(&run, i) != 0) run.cases[candidates++] = i;
+        }
+        int exchanged = now == 0 && (double)candidates * q <= RSKC_EXCHANGE_WORK;
         if (exchanged && candidates > 0) {
             if (!fresh) MOVES(screen)(&run, gemm);
             if (!MISSING) MOVES(exact_gains)(&run, 0, n);

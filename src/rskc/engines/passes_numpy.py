@@ -13,7 +13,9 @@ from rskc.engines.cells_numpy import (  # noqa: F401
     nearest_bounded,
 )
 from rskc.engines.moves_numpy import MissingRun, Run
-from rskc.engines.tolerances import MASS_SLACK, NOTHING, SAME_PART
+from rskc.engines.sums import missing_factors as factors_of
+from rskc.engines.sums import scaled_up
+from rskc.engines.tolerances import MASS_SLACK, SAME_PART
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1
@@ -24,11 +26,6 @@ WORK_BYTES = 2**24
 
 def has_openmp():
     """Whether the passes were built with OpenMP."""
-    return False
-
-
-def has_products():
-    """Whether products are made by kernels of rskc."""
     return False
 
 
@@ -114,11 +111,8 @@ def assign(X, block, weights, centers, norms, scale, n_threads, labels, costs):
         if (seen == own).all():
             continue
         sums = values**2 @ seen.T + values @ scaled[r, :, :q].T + marks @ scaled[r, :, q:].T
-        observed = marks @ seen.T
-        some = observed > NOTHING * own.sum()
-        scaled_up = np.maximum(sums, 0) * own.sum() / np.where(some, observed, 1)
-        scaled_up = np.where(some, scaled_up, np.inf)
-        labels[r], least = scaled_up.argmin(axis=1), scaled_up.min(axis=1)
+        distances = scaled_up(sums, marks @ seen.T, own.sum())
+        labels[r], least = distances.argmin(axis=1), distances.min(axis=1)
         costs[r] = np.where(np.isfinite(least), least, 0)
 
 
@@ -169,10 +163,8 @@ def shift_sums(
     masses,
     before,
     after,
-    cut_before,
-    left_before,
-    cut_after,
-    left_after,
+    parts_before,
+    parts_after,
     n_threads,
     totals,
     counts,
@@ -184,56 +176,44 @@ def shift_sums(
     many there are.
 
     With masses (one row or one for each run; else None) each case counts with its own, and counts
-    are masses too. Of the cases with the numbers cut (runs, slots), -1 for none, left is what is
-    kept of the mass, in either grouping; None where nothing is cut. A run in which another part of
-    a case is kept counts one more case in moved.
+    are masses too. Parts (cut, left), None for none, say of either grouping what is kept (runs,
+    slots) of the masses of some cases, which have the numbers cut, -1 for none. A run in which
+    another part of a case is kept counts one more case in moved.
     """
     masses = np.ones((1, before.shape[1])) if masses is None else masses
-    _shift(X, block, location, factor, masses, before, after, totals, counts, moved)
-    if cut_before is None and cut_after is None:
-        return
-    none = np.empty((len(before), 0), np.int64), np.empty((len(before), 0))
-    cut_before, left_before = none if cut_before is None else (cut_before, left_before)
-    cut_after, left_after = none if cut_after is None else (cut_after, left_after)
-    rows = _rows(X, len(location), block)
-    for groups, cut, left, sign in (
-        (before, cut_before, left_before, 1),
-        (after, cut_after, left_after, -1),
-    ):
-        for r, slot in zip(*np.nonzero(cut >= 0), strict=True):
-            case = cut[r, slot]
-            k = groups[r, case]
-            if k >= 0:
-                gone = sign * (masses[r % len(masses), case] - left[r, slot])
-                row = factor * (rows[case : case + 1] - location)
-                totals[r, k] += gone * _as_wide(row, totals.shape[2])[0]
-                counts[r, k] += gone
-    used = (cut_before >= 0).sum(axis=1), (cut_after >= 0).sum(axis=1)
-    if cut_before.shape != cut_after.shape:
-        moved += used[0] != used[1]
-        return
-    parts = (cut_before >= 0) & (np.abs(left_before - left_after) > SAME_PART)
-    moved += ((cut_before != cut_after) | parts).any(axis=1)
+    X, width = _rows(X, len(location), block), totals.shape[2]
 
+    def framed(cases):
+        rows = factor * (X[cases] - location)
+        return rows if rows.shape[1] == width else _with_marks(rows)
 
-def _shift(X, block, location, factor, masses, before, after, totals, counts, moved):
-    K, X = totals.shape[1], _rows(X, len(location), block)
     for r in range(len(before)):
-        own = masses[r % len(masses)]
+        mass = masses[r % len(masses)]
         changed = np.flatnonzero(before[r] != after[r])
         moved[r] = len(changed)
         for groups, sign in ((before[r], -1), (after[r], 1)):
             members = changed[groups[changed] >= 0]
-            for k in range(K):
+            for k in np.unique(groups[members]):
                 cases = members[groups[members] == k]
-                if len(cases):
-                    rows = _as_wide(factor * (X[cases] - location), totals.shape[2])
-                    totals[r, k] += sign * (own[cases, None] * rows).sum(axis=0)
-                    counts[r, k] += sign * own[cases].sum()
-
-
-def _as_wide(rows, width):
-    return rows if rows.shape[1] == width else _with_marks(rows)
+                totals[r, k] += sign * (mass[cases, None] * framed(cases)).sum(axis=0)
+                counts[r, k] += sign * mass[cases].sum()
+    if parts_before is None and parts_after is None:
+        return
+    none = np.empty((len(before), 0), np.int64), np.empty((len(before), 0))
+    (cut, left), (new_cut, new_left) = parts_before or none, parts_after or none
+    for groups, cuts, lefts, sign in ((before, cut, left, 1), (after, new_cut, new_left, -1)):
+        for r, slot in zip(*np.nonzero(cuts >= 0), strict=True):
+            case = cuts[r, slot]
+            k = groups[r, case]
+            if k >= 0:
+                gone = sign * (masses[r % len(masses), case] - lefts[r, slot])
+                totals[r, k] += gone * framed([case])[0]
+                counts[r, k] += gone
+    if cut.shape == new_cut.shape:
+        parts = (cut >= 0) & (np.abs(left - new_left) > SAME_PART)
+        moved += ((cut != new_cut) | parts).any(axis=1)
+    else:
+        moved += (cut >= 0).sum(axis=1) != (new_cut >= 0).sum(axis=1)
 
 
 def own_distances(X, location, factor, weights, labels, centers, missing, n_threads, out):
@@ -255,19 +235,14 @@ def own_distances(X, location, factor, weights, labels, centers, missing, n_thre
                     out[r, rows] = errors**2 @ own
                     continue
                 sums = np.where(np.isnan(errors), 0, errors**2) @ own
-            observed = ~np.isnan(errors) @ own
-            some = observed > NOTHING * own.sum()
-            scaled_up = sums * own.sum() / np.where(some, observed, 1)
-            out[r, rows] = np.where(some, scaled_up, np.inf)
+            out[r, rows] = scaled_up(sums, ~np.isnan(errors) @ own, own.sum())
 
 
 def missing_factors(X, weights, n_threads, out):
     """Set out[r, i] to all weight / the weight of what is not NaN in case i; 0 if that has none."""
     total = weights.sum(axis=1, keepdims=True)
     for rows in _blocks(len(X), 16 * X.shape[1]):
-        seen = weights @ ~np.isnan(X[rows]).T
-        some = seen > NOTHING * total
-        out[:, rows] = some * total / np.where(some, seen, 1)
+        out[:, rows] = factors_of(weights @ ~np.isnan(X[rows]).T, total)
 
 
 def row_norms(X, block, weights, n_threads, out):

@@ -64,9 +64,9 @@ class Sums:
         total = float(self.counts.sum())
         return int(total) if total.is_integer() else total
 
-    def values_and_cells(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return totals (K, p) of the only run, and the number of cells (K, 1 or p) in each."""
-        return self.totals[0], self.counts[0][:, None]
+    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return totals (runs, K, p), and the number of cells (runs, K, 1 or p) in each."""
+        return self.totals, self.counts[:, :, None]
 
     def of_runs(self, index: np.ndarray | slice) -> Self:
         """Return the sums of some of the runs: a copy, or for a slice a view."""
@@ -103,11 +103,6 @@ class MissingSums(Sums):
         values, cells = self.halves()
         means = np.where(cells > NO_MASS, cells, np.nan)
         return np.divide(values, means, out=means)
-
-    def values_and_cells(self) -> tuple[np.ndarray, np.ndarray]:
-        """Totals (K, p) of the only run, and the number of observed cells in each of them."""
-        values, cells = self.halves()
-        return values[0], cells[0]
 
     def between(self) -> np.ndarray:
         """Return B_j as if every case had observed all features that it is judged by."""

@@ -8,7 +8,7 @@ import threading
 import joblib
 from threadpoolctl import ThreadpoolController
 
-from rskc.engines.memory.ops import PASSES
+from rskc.engines.passes import PASSES
 
 
 def usable_threads(wanted: int | None) -> int:

@@ -29,23 +29,6 @@ from rskc.utils.webpage import Page, content_policy, identity
 from rskc.utils.wording import cleaned, count, exact_percent
 
 STATIC = Path(__file__).parent / "static"
-# The scripts, those that others need first.
-SCRIPTS = (
-    "data",
-    "state",
-    "dom",
-    "project",
-    "sliders",
-    "map",
-    "plane",
-    "tree",
-    "features",
-    "values",
-    "cases",
-    "compare",
-    "take",
-    "main",
-)
 DARK_PAPER = "#14171b"
 LONGEST_NAME = 120
 
@@ -91,17 +74,24 @@ class Explorer(Page):
         units: Mapping[str, Any] | None = None,
         numbered_like: Any = None,
     ):
+        _check_lengths(search.n_samples_, labels=labels, case_names=case_names)
         self.search, self.title = search, cleaned(title or "Explorer", 200)
+        used = search.samples_used_
+        names = range(search.n_samples_) if case_names is None else list(case_names)
         parcel = Parcel()
         scene = scene_of(search, numbered_like)
         parcel.words |= {
             "title": self.title,
             **_words(search, scene),
             **_repeating(search, run or {}, command),
-            "cases": _case_names(search, case_names),
-            "classes": _classes(search, labels),
+            "cases": [cleaned(names[i], LONGEST_NAME) for i in used],
+            "classes": None,
             "features": [cleaned(name, LONGEST_NAME) for name in scene.feature_names],
         }
+        if labels is not None:
+            codes, classes = read_one(labels=labels)
+            shown = [cleaned(name, LONGEST_NAME) for name in classes]
+            parcel.words["classes"] = {"names": shown, "codes": codes[used].tolist()}
         _add_views(parcel, search, scene)
         _add_values(parcel, search, scene, units or {})
         _add_cells(parcel, search, scene)
@@ -185,9 +175,7 @@ def explore(
     <Explorer: 12 settings, Explorer>
     """
     n = X.shape[0] if hasattr(X, "shape") else len(X)
-    for name, given in (("labels", labels), ("case_names", case_names)):
-        if given is not None:
-            _check_length(name, given, n)
+    _check_lengths(n, labels=labels, case_names=case_names)
     model = RobustSparseKMeans(2, random_state=random_state) if estimator is None else estimator
     search = Exploration(
         model,
@@ -205,9 +193,10 @@ def explore(
     return Explorer(search, labels=labels, case_names=names, title=title)
 
 
-def _check_length(name: str, given: Any, n: int) -> None:
-    if len(given) != n:
-        raise ValueError(f"{name} has {len(given)} entries for {n} cases; give one for each.")
+def _check_lengths(n: int, **given: Any) -> None:
+    for name, values in given.items():
+        if values is not None and len(values) != n:
+            raise ValueError(f"{name} has {len(values)} entries for {n} cases; give one for each.")
 
 
 # ---- Words
@@ -260,8 +249,7 @@ def _automatic(search: Exploration, scene: Scene) -> str:
         return f"{text} That is not among the settings here."
     _, features, trims = search.axes_
     _, f, t = scene.marked
-    exact = features[f] == n_features and abs(trims[t] - share) < 1e-9
-    if not exact:
+    if features[f] != n_features or abs(trims[t] - share) >= 1e-9:
         text += " The marks show the nearest setting here."
     if scene.same is not None and scene.same < 1:
         text += f" There, {scene.same:.0%} of the cases are in the same cluster as in its own fit."
@@ -292,50 +280,25 @@ def _repeating(
     }
 
 
-def _case_names(search: Exploration, names: Any) -> list[str]:
-    used = search.samples_used_
-    if names is None:
-        return [str(i) for i in used]
-    names = list(names)
-    _check_length("case_names", names, search.n_samples_)
-    return [cleaned(names[i], LONGEST_NAME) for i in used]
-
-
-def _classes(search: Exploration, labels: Any) -> dict[str, Any] | None:
-    if labels is None:
-        return None
-    codes, names = read_one(labels=labels)
-    _check_length("labels", codes, search.n_samples_)
-    own = codes[search.samples_used_]
-    return {"names": [cleaned(name, LONGEST_NAME) for name in names], "codes": own.tolist()}
-
-
 # ---- Numbers
 
 
 def _add_views(parcel: Parcel, search: Exploration, scene: Scene) -> None:
-    n_halves, K_of = 2 * search.n_splits, search.axes_.n_clusters
-    paths = len(search.axes_.n_features) * len(search.axes_.trims)
-    labels, flags, agreed = [], [], []
-    for s, view in enumerate(scene.views):
-        labels.append(packed(view.labels, bits_for(K_of[s // paths])))
-        flags.append(packed(view.trimmed + 2 * view.outliers.astype(int), 2))
-        agreed.append(packed(view.times_agreed, bits_for(n_halves + 1)))
-    parcel.add("labels", np.concatenate(labels))
-    parcel.add("flags", np.concatenate(flags))
-    parcel.add("agreed", np.concatenate(agreed))
-    parcel.add("features", np.concatenate([v.features for v in scene.views]).astype("<u4"))
-    parcel.add("weights", scaled(np.concatenate([v.weights for v in scene.views]), 0.0, 1.0))
-    parcel.add("selected", np.concatenate([v.times_selected for v in scene.views]).astype("<u2"))
+    views, n_halves = scene.views, 2 * search.n_splits
+    for name, parts in {
+        "labels": [packed(v.labels, bits_for(len(v.sizes))) for v in views],
+        "flags": [packed(v.trimmed + 2 * v.outliers.astype(int), 2) for v in views],
+        "agreed": [packed(v.times_agreed, bits_for(n_halves + 1)) for v in views],
+    }.items():
+        parcel.add(name, np.concatenate(parts))
+    parcel.add("features", np.concatenate([v.features for v in views]).astype("<u4"))
+    parcel.add("weights", scaled(np.concatenate([v.weights for v in views]), 0.0, 1.0))
+    parcel.add("selected", np.concatenate([v.times_selected for v in views]).astype("<u2"))
     parcel.add("plane", scaled(scene.plane, 0.0, 1.0))
     parcel.words |= {
-        "n_weights": [len(view.features) for view in scene.views],
-        "sizes": [view.sizes.tolist() for view in scene.views],
-        "agreement": [_number(view.agreement) for view in scene.views],
-        **{
-            name: [_number(view.figures[name]) for view in scene.views]
-            for name in scene.views[0].figures
-        },
+        "n_weights": [len(view.features) for view in views],
+        "sizes": [view.sizes.tolist() for view in views],
+        **{name: [_number(view.figures[name]) for view in views] for name in views[0].figures},
     }
 
 
@@ -345,15 +308,16 @@ def _add_values(
     values, categories = values_of(search, scene.shown, units)
     low, high = spans(values)
     parcel.add("values", scaled(values, low, high).T)
-    known = [Unit(*(units.get(str(name), (0.0, 1.0)))) for name in scene.feature_names[scene.shown]]
-    names = [each and [cleaned(name, LONGEST_NAME) for name in each] for each in categories]
+    how = [Unit(*units.get(str(name), (0.0, 1.0))) for name in scene.feature_names[scene.shown]]
     parcel.words |= {
         "shown": scene.shown.tolist(),
         "spans": [[float(a), float(b)] for a, b in zip(low, high, strict=True)],
-        "categories": names,
-        "scales": [float(own.scale) for own in known],
-        "logs": [int(own.log) for own in known],
-        "log_units": [float(own.unit) for own in known],
+        "categories": [
+            each and [cleaned(name, LONGEST_NAME) for name in each] for each in categories
+        ],
+        "scales": [float(unit.scale) for unit in how],
+        "logs": [int(unit.log) for unit in how],
+        "log_units": [float(unit.unit) for unit in how],
     }
 
 
@@ -362,8 +326,7 @@ def _add_cells(parcel: Parcel, search: Exploration, scene: Scene) -> None:
     parcel.words["cells"] = ""
     if scene.cells is None or not scene.cells.nnz:
         return
-    words = words_on_cells(search.best_estimator_)
-    parcel.words["cells"] = f"In the automatic fit {words}."
+    parcel.words["cells"] = f"In the automatic fit {words_on_cells(search.best_estimator_)}."
     n, p = scene.cells.shape
     cases, features = scene.cells.nonzero()
     parcel.add("cells_of_cases", np.bincount(cases, minlength=n).astype("<u4"))
@@ -397,20 +360,28 @@ def _render(title: str, parcel: Parcel, numbering: np.ndarray) -> str:
 @cache
 def _script() -> str:
     """Join the modules into one script: each is a function that returns what it exports."""
-    modules = [_as_function(name, _read(f"{name}.js")) for name in SCRIPTS]
-    return '"use strict";\n(() => {\nconst modules = {};\n' + "\n".join(modules) + "\n})();\n"
+    joined: dict[str, str] = {}
+    _join("main", joined)
+    parts = "\n".join(joined.values())
+    return f'"use strict";\n(() => {{\nconst modules = {{}};\n{parts}\n}})();\n'
 
 
-def _as_function(name: str, text: str) -> str:
+def _join(name: str, joined: dict[str, str]) -> None:
+    """Add a module, after those that it imports."""
+    text = _read(f"{name}.js")
+    for needed in re.findall(r'^import \{[^}]*\} from "\./(\w+)\.js";', text, re.MULTILINE):
+        if needed not in joined:
+            _join(needed, joined)
     exported = re.findall(r"^export (?:async )?(?:function|class|const) (\w+)", text, re.MULTILINE)
     text = re.sub(r"^export ", "", text, flags=re.MULTILINE)
     text = re.sub(
         r'^import (\{[^}]*\}) from "\./(\w+)\.js";',
-        lambda line: f"const {line[1]} = modules.{line[2]};",
+        r"const \1 = modules.\2;",
         text,
         flags=re.MULTILINE,
     )
-    return f"modules.{name} = (() => {{\n{text}return {{ {', '.join(exported)} }};\n}})();"
+    made = f"{text}return {{ {', '.join(exported)} }};"
+    joined[name] = f"modules.{name} = (() => {{\n{made}\n}})();"
 
 
 @cache

@@ -34,8 +34,7 @@ class View(NamedTuple):
     weights: np.ndarray  # of these
     times_selected: np.ndarray  # of these, by the half-samples
     sizes: np.ndarray  # (K,) of all cases
-    agreement: float
-    figures: dict[str, float]
+    figures: dict[str, float]  # agreement, silhouette and others
 
 
 @dataclass(frozen=True)
@@ -58,13 +57,14 @@ def scene_of(search: Exploration, numbered_like: Any = None) -> Scene:
     """Put together what the page shows; ``numbered_like`` has labels whose numbers it takes."""
     marked, model = _marked(search), search.best_estimator_
     start = marked or [0, len(search.axes_.n_features) // 2, len(search.axes_.trims) // 2]
-    automatic = _automatic_labels(search) if marked else None
     known = np.asarray(to_numpy(model.labels_) if numbered_like is None else numbered_like)
     numbers = _numbered_alike(search, start[1:], known[search.samples_used_])
     views = [_view(search, s, numbers[s]) for s in range(len(search.fits_))]
-    same = None
-    if automatic is not None:
-        same = float((views[_place(search, start)].labels == automatic).mean())
+    same, automatic = None, search.choice_.fit
+    if marked and automatic is not None:
+        is_whole = search.n_samples_used_ == search.n_samples_
+        labels = np.asarray(model.labels_) if is_whole else automatic["labels"]
+        same = float((views[_place(search, start)].labels == labels).mean())
     weights = np.array([by_column(search, fit["weights"]) for fit in search.fits_])
     top = np.lexsort((-weights.mean(axis=0), -weights.max(axis=0)))
     top = top[weights.max(axis=0)[top] > 0]
@@ -106,15 +106,6 @@ def _marked(search: Exploration) -> list[int] | None:
     return [numbers.index(K), int(nearest), enough]
 
 
-def _automatic_labels(search: Exploration) -> np.ndarray:
-    """Return the clusters of the automatic fit, of the cases that were searched on."""
-    fit = search.choice_.fit
-    assert fit is not None
-    if search.n_samples_used_ < search.n_samples_:
-        return fit["labels"]
-    return np.asarray(search.best_estimator_.labels_)
-
-
 # ---- Numbers of clusters
 
 
@@ -128,28 +119,24 @@ def _numbered_alike(
     another; settings with as many clusters are matched with these. ``others`` are the places of
     features and trim on their axes at which numbers of clusters are compared.
     """
-    numbers, features, trims = search.axes_
+    numbers = search.axes_.n_clusters
     labels = [np.asarray(fit["labels"], np.int64) for fit in search.fits_]
     at_start = [_place(search, [k, *others]) for k in range(len(numbers))]
-    found: dict[int, np.ndarray] = {}
-    n_known, known = int(reference.max()) + 1, reference
-    first = min(range(len(numbers)), key=lambda k: abs(numbers[k] - n_known))
-    ways = range(first, len(numbers)), range(first - 1, -1, -1)
-    for way in ways:
-        if way.start != first:
-            known = found[at_start[first]][labels[at_start[first]]]
+    n_others = len(labels) // len(numbers)  # settings with as many clusters
+    first = min(range(len(numbers)), key=lambda k: abs(numbers[k] - int(reference.max()) - 1))
+    matched: dict[int, np.ndarray] = {}
+    for way in range(first, len(numbers)), range(first - 1, -1, -1):
+        known = reference
+        if way.start < first:
+            known = matched[at_start[first]][labels[at_start[first]]]
         for k in way:
             s = at_start[k]
-            found[s] = _match(labels[s], known, numbers[k])
-            known = found[s][labels[s]]
-    for k, K in enumerate(numbers):
-        reference = found[at_start[k]][labels[at_start[k]]]
-        for s in range(
-            _place(search, [k, 0, 0]), _place(search, [k, 0, 0]) + len(features) * len(trims)
-        ):
-            if s != at_start[k]:
-                found[s] = _match(labels[s], reference, K)
-    return [found[s] for s in range(len(labels))]
+            matched[s] = _match(labels[s], known, numbers[k])
+            known = matched[s][labels[s]]
+            for other in range(k * n_others, (k + 1) * n_others):
+                if other != s:
+                    matched[other] = _match(labels[other], known, numbers[k])
+    return [matched[s] for s in range(len(labels))]
 
 
 def _match(labels: np.ndarray, known: np.ndarray, K: int) -> np.ndarray:
@@ -166,8 +153,8 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
     features = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)][:MOST_WEIGHTS]
     sizes = np.zeros(K, int)
     sizes[numbers] = search.sizes_[s]
-    figures = ("silhouette", "objective", "n_outliers", "n_trim")
     known = len(halves.labels) > 0
+    names = ("silhouette", "objective", "n_outliers", "n_trim")
     return View(
         numbers[fit["labels"]],
         np.asarray(fit["trimmed"]),
@@ -179,9 +166,11 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
         weights[features],
         by_column(search, halves.selected)[:, features].sum(axis=0),
         sizes,
-        float(np.mean(halves.agreements(fit["outliers"]))) if known else np.nan,
-        {name: float(fit[name]) for name in figures}
-        | {"n_features": float(np.count_nonzero(weights))},
+        {
+            "agreement": float(np.mean(halves.agreements(fit["outliers"]))) if known else np.nan,
+            **{name: float(fit[name]) for name in names},
+            "n_features": float(np.count_nonzero(weights)),
+        },
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,11 @@ OTHER_KINDS = {
     "init": (np.ndarray, list, tuple),
     "random_state": (np.random.RandomState, np.random.Generator),
 }
+PYTHON = ("int", "float", "list", "dict")
+MAY_BE_NONE = dict.fromkeys(("l1_bound_", "cell_cutoff_"), "NoneType")
 OUTPUTS = ("default", "pandas", "polars")
+TEXTS = ("feature_names_in_", "group_names_", "warnings_", "warning_kinds_")
+FINITE, ABOVE_0, INFINITE = sys.float_info.max, float(np.nextafter(0, 1)), float("inf")
 
 
 def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKMeans:
@@ -31,22 +35,23 @@ def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustS
             raise ValueError(f"{name} is missing")
     for name in set(attributes).difference(ATTRIBUTES):
         raise ValueError(f"{name!r:.60} is no attribute of a model")
-    params, attributes = _of_earlier_version(params, attributes)
     model = RobustSparseKMeans(**params)
-    if set(params) != set(model.get_params(deep=False)):
+    if set(params) != set(model.get_params(deep=False)) or params["n_init"] is None:
         raise ValueError("parameters are missing")
-    _check_params(params)
-    axes = _check_arrays(attributes)
-    _check_contents(attributes, axes["K"])
-    _check_numbers(attributes, axes)
-    _check_others(attributes)
+    check_n_threads(params["n_threads"])  # which predictions read; a fit refuses the rest
+    for name, value in params.items():
+        kinds = (bool, int, float, str, np.generic, *OTHER_KINDS.get(name, ()))
+        if value is not None and not isinstance(value, kinds):
+            raise ValueError(f"{name} is a {type(value).__name__}")
+    axes = _check_types(attributes)
+    _check_values(attributes, axes)
+    n, p, n_numbers = axes["n"], axes["p"], axes["p"]
     if "outlying_cells_" in attributes:
-        attributes["outlying_cells_"] = _cells(attributes["outlying_cells_"], axes["n"], axes["p"])
-    n_numbers = axes["p"]
+        attributes["outlying_cells_"] = _cells(attributes["outlying_cells_"], n, p)
     if "encoder_" in attributes:
         names = attributes.get("feature_names_in_")
         encoder = CategoryEncoder.from_plain(attributes["encoder_"], names)
-        if len(encoder.columns_) != axes["p"]:
+        if len(encoder.columns_) != p:
             raise ValueError("encoder_ does not fit the features")
         attributes["encoder_"], n_numbers = encoder, len(encoder.columns)
     if axes["q"] != n_numbers:
@@ -57,114 +62,66 @@ def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustS
     return model
 
 
-def _check_params(params: dict[str, Any]) -> None:
-    """Refuse what no parameter can be; a fit refuses the rest in one sentence."""
-    check_n_threads(params["n_threads"])  # which predictions read
-    if params["n_init"] is None:
-        raise ValueError("n_init is missing")
-    for name, value in params.items():
-        kinds = OTHER_KINDS.get(name, ())
-        if value is not None and not isinstance(value, (bool, int, float, str, np.generic, *kinds)):
-            raise ValueError(f"{name} is a {type(value).__name__}")
-
-
-def _of_earlier_version(
-    params: dict[str, Any], attributes: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what a file of an earlier version means today.
-
-    It had no groups, categories and outlying cells, and at first one rule for outliers.
-    """
-    params = dict.fromkeys(("cells", "feature_groups", "categorical", "ordinal")) | params
-    if "outlier_rule" in params:
-        return params, attributes
-    params = params | {"outlier_rule": "paper", "reweight": False}
-    if params["l1_bound"] == "auto":
-        params["l1_bound"] = "half"
-    cutoff = float(params["outlier_cutoff"])
-    return params, attributes | {"trim_": float(params["trim"]), "outlier_cutoff_": cutoff}
-
-
-def _check_arrays(attributes: dict[str, Any]) -> dict[str, int]:
-    """Types and shapes; compiled passes rely on them. Returns the lengths of the axes."""
+def _check_types(attributes: dict[str, Any]) -> dict[str, int]:
+    """Check types and shapes, on which compiled passes rely; return the lengths of the axes."""
     axes: dict[str, int] = {}
     for name, (types, letters, _) in ATTRIBUTES.items():
-        if not letters or name not in attributes or types == "csr":
+        if name not in attributes or types == "csr":
             continue
-        array = attributes[name]
-        if array.dtype not in [np.dtype(each) for each in types.split()]:
-            raise ValueError(f"{name} is of type {array.dtype}")
-        lengths = dict(zip(letters, array.shape, strict=True))
-        if any(axes.setdefault(axis, length) != length for axis, length in lengths.items()):
-            raise ValueError(f"{name} has shape {array.shape}, which does not fit the others")
-    if 0 in axes.values():
-        raise ValueError("an array is empty")
+        value = attributes[name]
+        if letters:
+            if value.dtype not in [np.dtype(each) for each in types.split()]:
+                raise ValueError(f"{name} is of type {value.dtype}")
+            for axis, length in zip(letters, value.shape, strict=True):
+                if axes.setdefault(axis, length) != length or length == 0:
+                    raise ValueError(f"{name} has shape {value.shape}, which does not fit")
+        elif types in PYTHON and type(value).__name__ not in (types, MAY_BE_NONE.get(name)):
+            raise ValueError(f"{name} is not of type {types}")
     return axes
 
 
-def _check_contents(attributes: dict[str, Any], K: int) -> None:
-    labels, weights = attributes["labels_"], attributes["feature_weights_"]
-    if labels.min() < 0 or labels.max() >= K:
-        raise ValueError("labels_ are not those of clusters")
-    if not (np.isfinite(weights).all() and weights.min() >= 0 and 0 < weights.max() <= 1e100):
-        raise ValueError("feature_weights_ are not weights")
+def _check_values(attributes: dict[str, Any], axes: dict[str, int]) -> None:
+    n, p, K = axes["n"], axes["p"], axes["K"]
+    counts = {"n_trim_": n, "n_iter_": axes["i"], "n_missing_": n * p}
+    counts |= {"n_features_different_": p, "n_features_enough_": p}
+    limits: dict[str, tuple[float, float]] = {name: (0, most) for name, most in counts.items()}
+    limits |= {
+        "labels_": (0, K - 1),
+        "feature_group_": (0, axes.get("g", 0) - 1),
+        "feature_weights_": (0, 1e100),
+        "sample_weight_": (0, FINITE),
+        "cell_scales_": (ABOVE_0, INFINITE),
+        "objective_path_": (-INFINITE, INFINITE),
+        "feature_p_values_": (0, 1),
+        "n_features_in_": (p, p),
+        "trim_": (0, 1),
+        "objective_": (-FINITE, FINITE),  # a sum of squares may round to less than 0
+        "inertia_": (-FINITE, FINITE),
+        # Distances are divided by thresholds.
+        "outlier_threshold_": (ABOVE_0, INFINITE),
+        "unweighted_outlier_threshold_": (ABOVE_0, INFINITE),
+    }
+    limits |= dict.fromkeys(("outlier_cutoff_", "l1_bound_", "cell_cutoff_"), (0, FINITE))
+    distances = ("distances_", "unweighted_distances_", "feature_statistics_")
+    limits |= dict.fromkeys(distances, (0, INFINITE))
+    for name, (least, most) in limits.items():
+        if attributes.get(name) is not None:
+            values = np.asarray(attributes[name])
+            if not ((values >= least) & (values <= most)).all():  # NaN is neither
+                raise ValueError(f"{name} is not between {least:.3g} and {most:.3g}")
+    for name in ("feature_weights_", "sample_weight_"):
+        if name in attributes and not attributes[name].any():
+            raise ValueError(f"{name} are all 0")
     # A center is NaN where no case of the cluster has the feature.
     if np.isinf(attributes["cluster_centers_"]).any():
         raise ValueError("cluster_centers_ are infinite")
-    if not (attributes.get("cell_scales_", np.ones(1)) > 0).all():
-        raise ValueError("cell_scales_ are not above 0")
-    for name in ("distances_", "unweighted_distances_", "feature_statistics_"):
-        if name in attributes and not (attributes[name] >= 0).all():
-            raise ValueError(f"{name} are not 0 or more")
-    counted = attributes.get("sample_weight_", np.ones(1))
-    if not (np.isfinite(counted).all() and (counted >= 0).all() and counted.any()):
-        raise ValueError("sample_weight_ are not weights")
-    if np.isnan(attributes["objective_path_"]).any():
-        raise ValueError("objective_path_ has no value")
-    if not all(0 <= each <= 1 for each in attributes.get("feature_p_values_", ())):
-        raise ValueError("feature_p_values_ are not between 0 and 1")
-    for name in ("feature_names_in_", "group_names_"):
+    for name in TEXTS:
         if not all(type(each) is str for each in attributes.get(name, ())):
             raise ValueError(f"{name} are not text")
-    group, names = attributes.get("feature_group_", ()), attributes.get("group_names_", ())
-    if bool(len(group)) is not bool(len(names)):
+    if ("feature_group_" in attributes) is not ("group_names_" in attributes):
         raise ValueError("feature_group_ and group_names_ do not belong together")
-    if not np.isin(group, np.arange(len(names))).all():
-        raise ValueError("feature_group_ are not those of groups")
-
-
-def _check_numbers(attributes: dict[str, Any], axes: dict[str, int]) -> None:
-    for name, (types, *_) in ATTRIBUTES.items():
-        kind = {"int": int, "float": float}.get(types)
-        none = name in ("l1_bound_", "cell_cutoff_") and attributes.get(name) is None
-        if kind is None or name not in attributes or none:
-            continue
-        if type(attributes[name]) is not kind:
-            raise ValueError(f"{name} is not of type {types}")
-        number = float(attributes[name])
-        # Only thresholds can be infinite; a sum of squares may round to less than 0.
-        least = -math.inf if name in ("objective_", "inertia_") else 0
-        if not number >= least or (math.isinf(number) and "threshold" not in name):
-            raise ValueError(f"{name} is {number:.6g}")
-        if number == 0 and "threshold" in name:  # by which distances are divided
-            raise ValueError(f"{name} is 0")
-    n, p = axes["n"], axes["p"]
-    most = {"n_trim_": n, "n_iter_": axes["i"], "n_missing_": n * p, "trim_": 1}
-    most |= dict.fromkeys(("n_features_different_", "n_features_enough_"), p)
-    for name, limit in most.items():
-        if attributes.get(name, 0) > limit:
-            raise ValueError(f"{name} is more than {limit}")
-    if attributes["n_features_in_"] != p:
-        raise ValueError("n_features_in_ is not the number of features")
-
-
-def _check_others(attributes: dict[str, Any]) -> None:
-    for name in ("warnings_", "warning_kinds_"):
-        texts = attributes.get(name, [])
-        if type(texts) is not list or not all(type(each) is str for each in texts):
-            raise ValueError(f"{name} are not text")
     config = attributes.get("_sklearn_output_config", {})
-    if not set(config) <= {"transform"} or not set(config.values()) <= set(OUTPUTS):
+    if config and (set(config) != {"transform"} or config["transform"] not in OUTPUTS):
         raise ValueError("its kind of output is unknown")
 
 

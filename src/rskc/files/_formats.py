@@ -20,17 +20,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse, load_npz
 
 from rskc.files._claims import check_hdf5, check_market, check_workbook
-from rskc.files._source import (
-    Layout,
-    Source,
-    TableError,
-    for_polars,
-    near,
-    needed,
-    polars,
-    row_number,
-    shown,
-)
+from rskc.files._source import Layout, Source, TableError, for_polars, near, needed, polars, shown
 from rskc.utils.wording import count, quoted
 
 MOST_TITLES = 10  # rows above the names of the columns
@@ -44,20 +34,16 @@ def of_columns(layout: Layout, reader: str) -> Source:
     pl = polars()
     with damage_named(layout):
         if reader == "read_ipc":
-            return _of_frame(pl.read_ipc(layout.path.read_bytes()))
-        return _of_frame(pl.read_parquet(for_polars(layout.path), glob=False))
+            return of_frame(layout, pl.read_ipc(layout.path.read_bytes()))
+        return of_frame(layout, pl.read_parquet(for_polars(layout.path), glob=False))
 
 
-def of_arrow(batches: Sequence[Any]) -> Source:
-    """Take record batches of Arrow."""
-    return _of_frame(polars().from_arrow(batches))
-
-
-def _of_frame(frame: Any) -> Source:
+def of_frame(layout: Layout, frame: Any) -> Source:
+    """Make a source of a frame of polars with typed columns."""
     names = frame.columns
     id_name = PANDAS_INDEX if PANDAS_INDEX in names else None
     frame = frame.rename(dict(zip(names, map(str, range(frame.width)), strict=True)))
-    return Source(frame, names, row_number, id_name=id_name)
+    return Source(layout, frame, names, id_name=id_name)
 
 
 def read_npy(layout: Layout) -> Source:
@@ -75,26 +61,21 @@ def read_npz(layout: Layout) -> Source:
         np.load(file, allow_pickle=False) as archive,
     ):
         arrays = {name: np.asarray(archive[name]) for name in archive.files}  # may be bytes
-    if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
-        return _of_scipy(layout)
-    main = _main_array(layout, arrays)
-    matrix = arrays.pop(main)
+        if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
+            return of_matrix(layout, load_npz(layout.path))
+    tables = [name for name, array in arrays.items() if array.ndim == 2]
+    found = [name for name in NAMES_IN_NPZ if name in tables] or tables
+    if len(found) != 1 and (not found or found[0] not in NAMES_IN_NPZ):
+        raise layout.error("of its {n} tables, one must be called 'X' to be read", n=len(tables))
+    matrix = arrays.pop(found[0])
     features, cases = arrays.pop("feature_names", None), arrays.pop("case_names", None)
     sides = {name: arrays.pop(name) for name in layout.as_text if name in arrays}
-    if layout.id_column is not None:
-        cases = None
-    if cases is not None:
-        sides = {"case_names": cases} | sides
-    left_out = dict.fromkeys(arrays, f"another array than {main}")
+    id_name = None
+    if cases is not None and layout.id_column is None:
+        id_name, sides = "case_names", {"case_names": cases} | sides
+    left_out = dict.fromkeys(arrays, f"another array than {found[0]}")
     names = None if features is None else [str(name) for name in np.ravel(features)]
-    id_name = None if cases is None else "case_names"
     return of_matrix(layout, matrix, names, sides, id_name=id_name, left_out=left_out)
-
-
-def _of_scipy(layout: Layout) -> Source:
-    with damage_named(layout):
-        matrix = load_npz(layout.path)
-    return of_matrix(layout, matrix)
 
 
 def read_mtx(layout: Layout) -> Source:
@@ -145,14 +126,6 @@ def _names_beside(path: Path, *files: str) -> list[str] | None:
     return None
 
 
-def _main_array(layout: Layout, arrays: dict[str, np.ndarray]) -> str:
-    tables = [name for name, array in arrays.items() if array.ndim == 2]
-    found = [name for name in NAMES_IN_NPZ if name in tables] or tables
-    if len(found) == 1 or (found and found[0] in NAMES_IN_NPZ):
-        return found[0]
-    raise layout.error("of its {n} tables, one must be called 'X' to be read", n=len(tables))
-
-
 def read_h5ad(layout: Layout) -> Source:
     """Read X of an AnnData file, with the columns of obs that were asked for."""
     anndata = needed("anndata", "to read .h5ad", "anndata")
@@ -190,33 +163,34 @@ def read_excel(layout: Layout) -> Source:
     if len(kept) <= layout.header:
         raise layout.error("sheet {name} holds no row with data", name=shown(sheet.name))
     lines, cells = zip(*kept, strict=True)
-    top = _row_of_names(cells) if layout.header else 0
-    names = [_text(cell) or "" for cell in cells[top]]
+    names, top = [f"x{j}" for j in range(len(cells[0]))], 0
     if layout.header:
+        top = _row_of_names(cells)
+        names = [_text(cell) or "" for cell in cells[top]]
         lines, cells = lines[top + 1 :], cells[top + 1 :]
-    else:
-        names = [f"x{j}" for j in range(len(names))]
     columns = [_series(pl, column) for column in zip(*cells, strict=True)]
     frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
+    notes = []
     others = [name for name in book.sheet_names if name != sheet.name]
-    notes: tuple[str, ...] = ()
     if others and layout.sheet is None:
-        notes = (
-            f"Sheet {shown(sheet.name)} was read; the file has {quoted(others)} too: --sheet.",
+        notes.append(
+            f"Sheet {shown(sheet.name)} was read; the file has {quoted(others)} too: --sheet."
         )
     if top:
         skipped = f"{count(top, 'row')} above the names of the columns"
-        notes = (*notes, f"Left out as titles: {skipped}.")
-    return Source(frame, names, lambda row: f"line {lines[row]}", parse=True, notes=notes)
+        notes.append(f"Left out as titles: {skipped}.")
+    return Source(
+        layout, frame, names, lambda row: f"line {lines[row]}", parse=True, notes=tuple(notes)
+    )
 
 
 def _row_of_names(cells: Sequence[Sequence[Any]]) -> int:
     """Return the first row with names of most columns: above it there may be titles."""
-    filled = [sum(cell != "" for cell in row) for row in cells[: MOST_TITLES + 1]]
-    most = max(sum(cell != "" for cell in row) for row in cells[: MOST_TITLES + 20])
-    if 2 * filled[0] > most:
+    filled = [sum(cell != "" for cell in row) for row in cells[: MOST_TITLES + 20]]
+    titles = filled[: MOST_TITLES + 1]
+    if 2 * filled[0] > max(filled):
         return 0
-    return next((i for i, n in enumerate(filled[:-1]) if 2 * n > most), 0)
+    return next((i for i, n in enumerate(titles[:-1]) if 2 * n > max(filled)), 0)
 
 
 def _sheet_name(layout: Layout, names: list[str]) -> str:
@@ -261,25 +235,18 @@ def of_matrix(
             dtype=matrix.dtype,
         )
     names = [f"x{j}" for j in range(matrix.shape[1])] if names is None else names
-    sides = {} if sides is None else sides
-    if len(names) != matrix.shape[1] or any(
-        len(side) != matrix.shape[0] for side in sides.values()
-    ):
+    lengths = {len(side) for side in (sides or {}).values()}
+    if len(names) != matrix.shape[1] or lengths - {matrix.shape[0]}:
         raise layout.error("the names do not fit the table's shape {shape}", shape=matrix.shape)
-    columns = [pl.Series([_side(cell) for cell in side]) for side in sides.values()]
+    columns = [pl.Series([_side(cell) for cell in side]) for side in (sides or {}).values()]
+    single = matrix.dtype in (np.float16, np.float32)
     if issparse(matrix):
-        single = matrix.dtype in (np.float16, np.float32)
         more["cells"] = csr_matrix(matrix, dtype=np.float32 if single else np.float64)
-    else:
-        columns += [pl.Series(column) for column in _native(matrix).T]
+    else:  # in the byte order of this machine, and half precision as single
+        dtype = np.float32 if single else matrix.dtype.newbyteorder("=")
+        columns += [pl.Series(column) for column in np.asfortranarray(matrix, dtype=dtype).T]
     frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
-    return Source(frame, [*sides, *names], row_number, **more)
-
-
-def _native(matrix: np.ndarray) -> np.ndarray:
-    """Return a matrix in the byte order of this machine, half precision as single."""
-    dtype = np.dtype(np.float32) if matrix.dtype == np.float16 else matrix.dtype.newbyteorder("=")
-    return np.asfortranarray(matrix, dtype=dtype)
+    return Source(layout, frame, [*(sides or {}), *names], **more)
 
 
 def _side(cell: Any) -> str | None:
@@ -293,10 +260,9 @@ def damage_named(layout: Layout) -> Iterator[None]:
         yield
     except (TableError, ImportError, MemoryError):
         raise
-    except Exception as error:
-        raise damaged(layout, error) from error
-    except BaseException as error:  # a panic of Rust is no Exception
-        if type(error).__name__ != "PanicException":
+    except BaseException as error:
+        # A panic of Rust is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise damaged(layout, error) from error
 

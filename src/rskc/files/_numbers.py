@@ -1,4 +1,4 @@
-"""From the cells of a file to numbers, or to one sentence on the first cell that is none."""
+"""From cells to numbers, days or categories, or to one sentence on the first cell that is none."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.files._others import are_dates, observed, sort_others
-from rskc.files._source import Layout, Source, TableError, polars, shown
+from rskc.files._source import Source, TableError, polars, shown
 from rskc.files._text import numbers
-from rskc.files._written import HowWritten, Written, written_numbers
-from rskc.utils.wording import quoted
+from rskc.files._written import HowWritten, Written, strays_among_written, written_numbers
+from rskc.inputs.columns import are_classes, are_names
+from rskc.utils.wording import count, quoted
 
 MOST_STRAYS = 12  # words in a message
+# Dates as text: those that sort, of which numbers can be made, and those of one country or another.
+# Digits of other scripts are \d too, and no date to polars.
+ISO = r"^D{4}-D{2}-D{2}([T ]D{2}:D{2}(:D{2}(\.D+)?)?(Z|[+-]D{2}:?D{2})?)?$".replace("D", "[0-9]")
+OTHER_DATES = r"^D{1,2}[./-]D{1,2}[./-](D{2}|D{4})$".replace("D", "[0-9]")
+MICROSECONDS = 24 * 3600 * 1_000_000  # of a day
+COMMA = r"\s*-?\d*,\d+\s*"  # a number with a decimal comma, maybe
+KINDS = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
 
 
 class Cells(NamedTuple):
@@ -24,8 +31,8 @@ class Cells(NamedTuple):
     written: Written | None = None  # where they had units or the like beside them
 
 
-def _parsed(layout: Layout, source: Source, series: Any) -> Cells:
-    pl = polars()
+def _parsed(source: Source, series: Any) -> Cells:
+    pl, layout = polars(), source.layout
     cells = pl.col("cells")
     missing = cells.is_null() | cells.is_in(list(layout.missing_numbers))
     frame = series.to_frame("cells").select(cells.str.strip_chars())
@@ -39,86 +46,125 @@ def _parsed(layout: Layout, source: Source, series: Any) -> Cells:
     return Cells(values, bad)
 
 
-def kind_of(layout: Layout, source: Source, j: int) -> str:
+def observed(series: Any, missing_values: tuple[str, ...]) -> Any:
+    """Return cells of any type as text, null where missing."""
+    pl = polars()
+    cells = as_text(series).str.strip_chars()
+    missing = cells.is_in(list(missing_values)).fill_null(True)
+    return pl.select(pl.when(~missing).then(cells)).to_series()
+
+
+def as_text(series: Any) -> Any:
+    """Return cells as text, whole numbers without a point."""
+    pl = polars()
+    texts = series.cast(pl.String)
+    if not series.dtype.is_float():
+        return texts
+    is_whole = (series == series.floor()) & (series.abs() < 2**63)
+    whole = series.cast(pl.Int64, strict=False).cast(pl.String)
+    return pl.select(pl.when(is_whole).then(whole).otherwise(texts)).to_series()
+
+
+def kind_of(source: Source, j: int) -> str:
     """Say what a column holds: "numbers", "text", "dates" ....
 
     Text that may be numbers is, unless fewer than half of the cells that are there are numbers.
     """
     series = source.frame[str(j)]
-    dtype = series.dtype
-    if dtype.is_numeric() or dtype == "null" or str(dtype) == "Null":
+    kind = str(series.dtype).split("(")[0]
+    if series.dtype.is_numeric() or kind == "Null":
         return "numbers"
-    if str(dtype) == "String" and source.parse:
-        cells = _parsed(layout, source, series)
-        n_bad, n_good = int(cells.bad.sum()), cells.numbers.count()
-        if n_bad <= n_good:
+    if kind == "String" and source.parse:
+        cells = _parsed(source, series)
+        if int(cells.bad.sum()) <= cells.numbers.count():
             return "numbers"
-        return "dates" if are_dates(observed(series, layout.missing_numbers)) else "text"
-    if dtype.is_temporal():
-        return "dates"
-    words = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
-    return words.get(str(dtype).split("(")[0], str(dtype).split("(")[0])
+        seen = observed(series, source.layout.missing_numbers).drop_nulls()
+        days = any(seen.str.contains(pattern).all() for pattern in (ISO, OTHER_DATES))
+        return "dates" if len(seen) and days else "text"
+    return "dates" if series.dtype.is_temporal() else KINDS.get(kind, kind)
 
 
-def all_are_numbers(layout: Layout, source: Source, columns: list[int]) -> bool:
+def all_are_numbers(source: Source, columns: list[int]) -> bool:
     """Whether columns hold numbers, and no other cell."""
     texts = (source.frame[str(j)] for j in columns if not source.frame[str(j)].dtype.is_numeric())
-    return not any(_parsed(layout, source, series).bad.any() for series in texts)
+    return not any(_parsed(source, series).bad.any() for series in texts)
 
 
 class Numbers(NamedTuple):
-    """The columns that hold numbers, their cells, the categories, and what the others hold.
+    """The columns that hold numbers, their cells, the categories, and what the others hold."""
 
-    ``written`` has what stood beside numbers, by the name of the column.
-    """
-
-    columns: list[int]
+    features: list[int]
     matrix: np.ndarray
-    categories: dict[int, Any]  # series of text
-    others: dict[str, str]
-    written: dict[str, HowWritten]
+    categories: dict[int, Any]  # series of text, null where missing
+    left_out: dict[str, str]  # names of the other columns, and what they hold
+    written: dict[str, HowWritten]  # what stood beside numbers, by the name of the column
 
 
-def find_numbers(layout: Layout, source: Source, columns: list[int], wanted: Any) -> Numbers:
-    """Make numbers of columns, without those that hold other things."""
-    forced = {j for j in columns if source.names[j] in wanted.categorical}
-    others = [j for j in columns if not source.frame[str(j)].dtype.is_numeric()]
-    kinds = {j: kind for j in others if (kind := kind_of(layout, source, j)) != "numbers"}
-    found = sort_others(layout, source, kinds, forced, wanted)
-    refused = {j: kinds[j] for j in found.left_out}
-    if refused and wanted.text_columns == "refuse":
-        raise _refusal(layout, source, refused)
-    text = {j: kind for j, kind in kinds.items() if kind == "text" and j not in forced}
-    commas = {j: kind for j, kind in text.items() if _decimal_comma(layout, source, j)}
-    if wanted.text_columns == "categories" and commas:
-        raise _refusal(layout, source, commas)
-    rest = {*found.categories, *found.left_out}
-    columns = [j for j in columns if j not in rest]
-    if not (columns or found.categories):
+def find_numbers(source: Source, columns: list[int]) -> Numbers:
+    """Make numbers of columns, or categories, without those that hold other things."""
+    layout, names = source.layout, source.names
+    categories: dict[int, Any] = {}
+    left_out: dict[int, str] = {}
+    parsed: dict[str, Any] = {}
+    written: dict[str, HowWritten] = {}
+    texts: list[int] = []  # columns whose cells are to be read as numbers
+    kinds: dict[int, str] = {}
+    for j in columns:
+        series, is_forced = source.frame[str(j)], names[j] in layout.categorical
+        kinds[j] = kind = "numbers" if series.dtype.is_numeric() else kind_of(source, j)
+        is_word = kind in ("text", "true and false") and layout.text_columns == "categories"
+        if is_forced or is_word:
+            missing = layout.missing_numbers if kind == "numbers" else layout.missing_values
+            cells = observed(series, missing)
+            n, n_distinct = cells.count(), cells.drop_nulls().n_unique()
+            if is_forced or n_distinct == 1 or are_classes(n, n_distinct):
+                categories[j] = cells
+            else:
+                what = f"{kind} that names cases:" if are_names(n, n_distinct) else f"{kind} with"
+                left_out[j] = f"{what} {count(n_distinct, 'value')} in {count(n, 'case')}"
+        elif kind == "dates" and layout.date_columns == "numbers":
+            parsed[str(j)] = _days(source, j)
+        elif kind != "numbers":
+            left_out[j] = kind
+        elif not series.dtype.is_numeric():
+            texts.append(j)
+    if layout.text_columns != "drop":
+        for j in (j for j in left_out if kinds[j] == "text"):
+            cells = observed(source.frame[str(j)], layout.missing_numbers)
+            stray = strays_among_written(cells, layout.decimal, source.separator)
+            if stray is not None:
+                raise _not_numbers(source, j, stray)
+    if left_out and layout.text_columns == "refuse":
+        raise _refusal(source, {j: kinds[j] for j in left_out})
+    if layout.text_columns == "categories":
+        words = [j for j in columns if kinds[j] == "text" and names[j] not in layout.categorical]
+        commas = {j: kinds[j] for j in words if _is_comma(source, _first_cell(source, j))}
+        if commas:
+            raise _refusal(source, commas)
+    columns = [j for j in columns if j not in categories and j not in left_out]
+    if not (columns or categories):
         raise layout.error("no column holds numbers")
-    parsed, written = {}, {}
-    for j in (j for j in others if j in columns):
-        cells = Cells(found.days[j], None) if j in found.days else _column(layout, source, j)
+    for j in texts:
+        cells = _column(source, j)
         parsed[str(j)] = cells.numbers
         if cells.written is not None:
-            written[source.names[j]] = cells.written.how
+            written[names[j]] = cells.written.how
     matrix = np.empty((source.frame.height, 0))
     if columns:
-        matrix = _matrix(source.frame.select(map(str, columns)).with_columns(**parsed))
-        _check_finite(layout, source, columns, matrix)
-    left_out = {source.names[j]: kind for j, kind in found.left_out.items()}
-    return Numbers(columns, matrix, found.categories, left_out, written)
+        frame = source.frame.select(map(str, columns)).with_columns(**parsed)
+        matrix = _matrix(source, frame, columns)
+    others = {names[j]: kind for j, kind in left_out.items()}
+    return Numbers(columns, matrix, categories, others, written)
 
 
-def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableError:
+def _refusal(source: Source, kinds: dict[int, str]) -> TableError:
     j, kind = next(iter(kinds.items()))
-    cells = source.frame[str(j)].drop_nulls()
-    example = str(cells[0]) if len(cells) else ""
+    cells, example = source.frame[str(j)].drop_nulls(), _first_cell(source, j)
     if len(cells):
         where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
         kind += f", such as {shown(example)} in {where}"
     names = quoted(source.names[j] for j in kinds)
-    if _is_comma(layout, source, example):
+    if _is_comma(source, example):
         remedy = 'if these are decimal commas, use {decimal=","} to read them'
     elif len(kinds) == 1:
         remedy = "leave it out by {drop}{=}{names}, or compare the clusters with it by "
@@ -128,67 +174,105 @@ def _refusal(layout: Layout, source: Source, kinds: dict[int, str]) -> TableErro
     else:
         remedy = 'leave them out by {text_columns="drop"}; for known classes use {label_column}'
     there = "this column holds" if len(kinds) == 1 else "these columns hold"
-    return layout.error(
+    return source.layout.error(
         f"{there} no numbers: {{names}} ({{kind}}); {remedy}", names=names, kind=kind
     )
 
 
-def _decimal_comma(layout: Layout, source: Source, j: int) -> bool:
-    """Whether the first cell of text of a column looks like a number with a decimal comma."""
+def _first_cell(source: Source, j: int) -> str:
     cells = source.frame[str(j)].drop_nulls()
-    first = str(cells[0]) if len(cells) else ""
-    return _is_comma(layout, source, first)
+    return str(cells[0]) if len(cells) else ""
 
 
-def _is_comma(layout: Layout, source: Source, cell: str) -> bool:
-    return source.parse and layout.decimal == "." and bool(re.fullmatch(r"\s*-?\d*,\d+\s*", cell))
+def _is_comma(source: Source, cell: str) -> bool:
+    """Whether a cell that is no number looks like one with a decimal comma."""
+    return source.parse and source.layout.decimal == "." and bool(re.fullmatch(COMMA, cell))
 
 
-def _column(layout: Layout, source: Source, j: int) -> Cells:
+def _column(source: Source, j: int) -> Cells:
     """Return a column of text, or of nothing, as numbers."""
-    pl = polars()
     series = source.frame[str(j)]
     if str(series.dtype) != "String":
-        return Cells(series.cast(pl.Float64), None)
-    cells = _parsed(layout, source, series)
-    if not cells.bad.any():
-        return cells
-    row = int(cells.bad.arg_max())
-    cell = series[row]
+        return Cells(series.cast(polars().Float64), None)
+    cells = _parsed(source, series)
+    if cells.bad.any():
+        raise _not_numbers(source, j, cells.bad)
+    return cells
+
+
+def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
+    """Return the error on the cells of a column of numbers that are none."""
+    series, row = source.frame[str(j)], int(bad.arg_max())
+    cell, strays = series[row], list(dict.fromkeys(series.filter(bad).to_list()))
     remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
-    if _is_comma(layout, source, cell):
+    if len(strays) > 1:
+        remedy = (
+            "correct these cells, or name them in {missing_values} if they stand for missing cells"
+        )
+    if _is_comma(source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","} to read them'
-    strays = list(dict.fromkeys(series.filter(cells.bad).to_list()))
     if len(strays) == 1:
-        template = f"{{cell}} is not a number; {remedy}"
-        raise cell_error(layout, source, [row], j, template, cell=shown(cell))
-    remedy = remedy.replace("correct it, or name it", "correct these cells, or name them")
-    remedy = remedy.replace("it stands for a missing cell", "they stand for missing cells")
+        return source.error(row, j, f"{{cell}} is not a number; {remedy}", cell=shown(cell))
     template = f"{{n}} cells are not numbers, the first is {{cell}}: {{words}}; {remedy}"
-    n, words = int(cells.bad.sum()), quoted(strays, MOST_STRAYS, 40)
-    raise cell_error(layout, source, [row], j, template, n=n, cell=shown(cell), words=words)
+    n, words = int(bad.sum()), quoted(strays, MOST_STRAYS, 40)
+    return source.error(row, j, template, n=n, cell=shown(cell), words=words)
 
 
-def _matrix(frame: Any) -> np.ndarray:
-    """Return the cells as float32 if all are, else as float64."""
+def _matrix(source: Source, frame: Any, features: list[int]) -> np.ndarray:
+    """Return the cells as float32 if all are, else as float64; none is infinite."""
     pl = polars()
     single = all(str(dtype) == "Float32" for dtype in frame.dtypes)
     frame = frame.cast(pl.Float32 if single else pl.Float64)
-    return frame.to_numpy(order="c", writable=True)
-
-
-def _check_finite(layout: Layout, source: Source, features: list[int], matrix: np.ndarray) -> None:
+    matrix = frame.to_numpy(order="c", writable=True)
     largest = np.maximum(np.fmax.reduce(matrix, axis=0), -np.fmin.reduce(matrix, axis=0))
-    if not np.isinf(largest).any():
-        return
-    column = int(np.argmax(np.isinf(largest)))
-    row = int(np.argmax(np.isinf(matrix[:, column])))
-    words = "the cell is infinite, or too large for a number; correct it, or leave it empty"
-    raise cell_error(layout, source, [row], features[column], words)
+    if np.isinf(largest).any():
+        column = int(np.argmax(np.isinf(largest)))
+        row = int(np.argmax(np.isinf(matrix[:, column])))
+        words = "the cell is infinite, or too large for a number; correct it, or leave it empty"
+        raise source.error(row, features[column], words)
+    return matrix
 
 
-def cell_error(
-    layout: Layout, source: Source, rows: list[int], column: int, template: str, **values: Any
-) -> TableError:
-    where, name = " and ".join(map(source.where, rows)), shown(source.names[column])
-    return layout.error(f"{{where}}, column {{name}}: {template}", where=where, name=name, **values)
+def _sorted_dates(source: Source, j: int, cells: Any) -> Any:
+    """Return dates such as 31.12.2024 and 12/31/2024 as 2024-12-31.
+
+    With points the day is first; else a number above 12 says which is the day.
+    """
+    pl, name = polars(), shown(source.names[j])
+    parts = cells.str.extract_groups(r"^(?<a>\d{1,2})[./-](?<b>\d{1,2})[./-](?<y>\d{2,4})$")
+    parts = parts.struct.unnest().cast(pl.Int64)
+    first, second = (parts[each].max() or 0 for each in ("a", "b"))
+    dotted = cells.str.contains(".", literal=True).any()
+    if not dotted and first <= 12 and second <= 12:
+        raise source.layout.error(
+            "it is not clear whether day or month comes first in {name}, such as {cell}; write "
+            "dates as 2024-12-31",
+            name=name,
+            cell=repr(cells.drop_nulls()[0]),
+        )
+    day, month = ("a", "b") if dotted or first > 12 else ("b", "a")
+    century = pl.when(pl.col("y") >= 100).then(0).when(pl.col("y") < 50).then(2000).otherwise(1900)
+    made = pl.date(pl.col("y") + century, pl.col(month), pl.col(day)).cast(pl.String)
+    try:
+        return parts.select(made).to_series()
+    except pl.exceptions.PolarsError as error:
+        raise source.layout.error("{name} has dates that there are not", name=name) from error
+
+
+def _days(source: Source, j: int) -> Any:
+    """Return dates as days since 1970, and times as parts of a day."""
+    pl = polars()
+    series = source.frame[str(j)]
+    if str(series.dtype) == "String":
+        cells = observed(series, source.layout.missing_numbers)
+        if not cells.drop_nulls().str.contains(ISO).all():
+            cells = _sorted_dates(source, j, cells)
+        hours = cells.str.slice(11, 2).cast(pl.Float64, strict=False).fill_null(0.0)
+        minutes = cells.str.slice(14, 2).cast(pl.Float64, strict=False).fill_null(0.0)
+        days = cells.str.slice(0, 10).str.to_date().cast(pl.Int32).cast(pl.Float64)
+        return days + hours / 24 + minutes / 1440
+    if str(series.dtype).startswith("Date"):
+        return series.cast(pl.Datetime("us")).cast(pl.Int64).cast(pl.Float64) / MICROSECONDS
+    if str(series.dtype) == "Time":
+        series = series.cast(pl.Duration("us"))
+    return series.dt.total_microseconds().cast(pl.Float64) / MICROSECONDS

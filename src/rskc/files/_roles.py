@@ -8,8 +8,8 @@ used.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -28,6 +28,9 @@ from rskc.inputs.columns import (
 )
 from rskc.utils.wording import quoted
 
+# Arguments of ``read_table`` that name columns.
+NAMING = ("id_column", "label_column", "weight_column", "drop", "use_columns", "categorical")
+
 
 class SetAside(NamedTuple):
     """A column that was recognized as no measurement."""
@@ -36,21 +39,6 @@ class SetAside(NamedTuple):
     why: str  # what it does, such as "counts the cases"
     role: str  # "names", "classes" or "left out"
     is_text: bool
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What the caller says of columns, by name."""
-
-    ids: str | None = None
-    labels: str | None = None
-    drop: Sequence[str] = ()
-    use: Sequence[str] | str = ()  # features whatever they look like, or "all"
-    text_columns: str = "refuse"
-    date_columns: str = "drop"
-    categorical: Sequence[str] = ()  # categories whatever they hold
-    features_in_rows: bool = False
-    weights: str | None = None
 
 
 class Roles(NamedTuple):
@@ -67,36 +55,32 @@ class Roles(NamedTuple):
     written: Mapping[str, HowWritten] = MappingProxyType({})  # what stood beside numbers
 
 
-def find_roles(layout: Layout, source: Source, wanted: Wanted) -> Roles:
+def find_roles(source: Source) -> Roles:
     """Say what each column is for, and make numbers of the features."""
-    roles = _roles_by_name(layout, source, wanted)
-    if wanted.weights is not None:
-        number = source.names.index(wanted.weights)
-        cells = find_numbers(layout, source, [number], Wanted()).matrix
+    layout, roles = source.layout, _roles_by_name(source)
+    if layout.weight_column is not None:
+        plain = replace(layout, text_columns="refuse", date_columns="drop", categorical=())
+        number = source.names.index(layout.weight_column)
+        cells = find_numbers(replace(source, layout=plain), [number]).matrix
         roles = roles._replace(weights=cells[:, 0].astype(np.float64))
     if source.cells is not None:  # features and nothing else
         columns = np.array(roles.features) - source.frame.width
         every = len(columns) == source.cells.shape[1]
         return roles._replace(matrix=source.cells if every else source.cells[:, columns])
-    if wanted.use != "all" and not wanted.features_in_rows:
-        roles = _without_text(layout, source, roles, [*wanted.use, *wanted.categorical])
-    found = find_numbers(layout, source, roles.features, wanted)
-    roles = roles._replace(
-        features=found.columns,
-        dropped=roles.dropped | found.others,
-        matrix=found.matrix,
-        categories=found.categories,
-        written=found.written,
-    )
-    return roles if wanted.use == "all" else _without_numbers(source, roles, wanted)
+    if layout.use_columns != "all" and layout.features_in_rows is not True:
+        roles = _without_text(source, roles)
+    found = find_numbers(source, roles.features)._asdict()
+    roles = roles._replace(dropped=roles.dropped | found.pop("left_out"), **found)
+    return roles if layout.use_columns == "all" else _without_numbers(source, roles)
 
 
-def _without_text(layout: Layout, source: Source, roles: Roles, use: Collection[str]) -> Roles:
+def _without_text(source: Source, roles: Roles) -> Roles:
     """Set aside columns of text that are named like ids or classes."""
+    used = {*source.layout.use_columns, *source.layout.categorical}
     for j in roles.features:
         name, series = source.names[j], source.frame[str(j)]
         is_id, is_class = is_id_name(name), is_class_name(name)
-        if name in use or not (is_id or is_class) or kind_of(layout, source, j) == "numbers":
+        if name in used or not (is_id or is_class) or kind_of(source, j) == "numbers":
             continue
         n_distinct = series.drop_nulls().n_unique()
         if is_class and are_classes(series.len(), n_distinct):
@@ -109,15 +93,15 @@ def _without_text(layout: Layout, source: Source, roles: Roles, use: Collection[
     return roles
 
 
-def _without_numbers(source: Source, roles: Roles, wanted: Wanted) -> Roles:
+def _without_numbers(source: Source, roles: Roles) -> Roles:
     """Set aside columns of numbers that are no measurements, if any others are left."""
-    names = [source.names[j] for j in roles.features]
+    layout, names = source.layout, [source.names[j] for j in roles.features]
     if not names:
         return roles
     found = {
         j: column
         for j, column in recognize(names, roles.matrix).items()
-        if names[j] not in wanted.use and (not wanted.features_in_rows or j == 0)
+        if names[j] not in layout.use_columns and (layout.features_in_rows is not True or j == 0)
     }
     if not found or (len(found) == len(names) and not roles.categories):
         return roles
@@ -141,68 +125,67 @@ def _set_aside(source: Source, roles: Roles, j: int, found: Recognized, is_text:
     return roles._replace(**changes, set_aside=(*roles.set_aside, column))
 
 
-def _roles_by_name(layout: Layout, source: Source, wanted: Wanted) -> Roles:
+def _roles_by_name(source: Source) -> Roles:
     """Give the columns that are named their roles, and check the names."""
-    use = () if wanted.use == "all" else wanted.use
-    asked = {"id_column": [wanted.ids], "label_column": [wanted.labels]}
-    asked["weight_column"] = [wanted.weights]
-    asked |= {"drop": list(wanted.drop), "use_columns": list(use)}
-    asked |= {"categorical": list(wanted.categorical)}
-    for parameter, names in asked.items():
-        for name in names:
-            if name is not None and name not in source.names:
+    layout, in_rows = source.layout, source.layout.features_in_rows is True
+    for parameter in NAMING:
+        asked = getattr(layout, parameter)
+        if asked is None or (parameter, asked) == ("use_columns", "all"):
+            continue
+        for name in [asked] if isinstance(asked, str) else asked:
+            if name not in source.names:
                 raise layout.error(
                     f"there is no column {{name}}, given as {{{parameter}}}; {{others}}",
                     parameter=parameter,
                     name=shown(name),
                     others=near(name, source.names),
                 )
-    dropped = dict(source.left_out) | dict.fromkeys(wanted.drop, "asked for")
-    kept = [j for j, name in enumerate(source.names) if name not in wanted.drop]
+    dropped = dict(source.left_out) | dict.fromkeys(layout.drop, "asked for")
+    kept = [j for j, name in enumerate(source.names) if name not in layout.drop]
     counts = Counter(source.names[j] for j in kept)
     twice = [name for name, count in counts.items() if count > 1 and name]
-    if twice and not wanted.features_in_rows:
+    if twice and not in_rows:
         raise layout.error(
             "several columns have the same name: {names}; rename them in line 1 of the file, or "
             "leave all of a name out by {drop}{=}{name}",
             names=quoted(twice),
             name=shown(twice[0]),
         )
-    label = source.names.index(wanted.labels) if wanted.labels is not None else None
-    weight = source.names.index(wanted.weights) if wanted.weights is not None else None
+    label, weight = (
+        None if name is None else source.names.index(name)
+        for name in (layout.label_column, layout.weight_column)
+    )
     kept = [j for j in kept if j not in (label, weight)]
-    id_number = _id_number(layout, source, wanted, kept)
-    unnamed = wanted.features_in_rows and source.cells is None
-    features = [j for j in kept if j != id_number and not _is_nothing(layout, source, j, unnamed)]
+    ids = _id_number(source, layout, kept)
+    features = [j for j in kept if j != ids and not _is_nothing(source, j, in_rows)]
     if not features:
         raise layout.error("there is no column left that could be a feature")
-    return Roles(id_number, label, features, dropped)
+    return Roles(ids, label, features, dropped)
 
 
-def _id_number(layout: Layout, source: Source, wanted: Wanted, kept: list[int]) -> int | None:
-    name = wanted.ids if wanted.ids is not None else source.id_name
+def _id_number(source: Source, layout: Layout, kept: list[int]) -> int | None:
+    """Return the column with the names of the cases, if there is one."""
+    name = layout.id_column if layout.id_column is not None else source.id_name
     if name is not None:
         return source.names.index(name)
     if not kept or kept[0] != 0 or source.cells is not None:
         return None
-    if source.names[0] == "" and len(source.names) > 1:
+    first, name, in_rows = source.frame["0"], source.names[0], layout.features_in_rows is True
+    if (name == "" and len(source.names) > 1) or (in_rows and is_feature_name(name)):
         return 0
-    if wanted.features_in_rows and is_feature_name(source.names[0]):
-        return 0
-    first = source.frame["0"]
-    kind = kind_of(layout, source, 0)
-    if source.names[0] in wanted.use and wanted.use != "all":
+    if name in layout.use_columns and layout.use_columns != "all":
         return None
+    kind = kind_of(source, 0)
     is_text = kind == "text" or (kind == "dates" and not first.dtype.is_temporal())
-    return 0 if is_text and (wanted.features_in_rows or first.n_unique() == len(first)) else None
+    return 0 if is_text and (in_rows or first.n_unique() == len(first)) else None
 
 
-def _is_nothing(layout: Layout, source: Source, j: int, unnamed: bool) -> bool:
+def _is_nothing(source: Source, j: int, in_rows: bool) -> bool:
     """Whether a column has neither name nor cells, as separators at the ends of lines make it."""
     if source.names[j]:
         return False
     if source.frame[str(j)].null_count() == source.frame.height:
         return True
-    if unnamed:  # a case
+    if in_rows and source.cells is None:  # a case
         return False
-    raise layout.error("column {number} has no name", number=j + 1)
+    raise source.layout.error("column {number} has no name", number=j + 1)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rskc.files._numbers import kind_of
-from rskc.files._source import Layout, Source, near, shown
+from rskc.files._source import Source, near, shown
 from rskc.inputs.columns import (
     FEWEST_NAMED,
     are_alike,
@@ -37,72 +37,57 @@ class Side:
 
     why: str
     source: Source
-    case_names: list[str]
     labels: np.ndarray | None = None
     label_row: str | None = None  # where they stand, in words
 
 
-def find_side(layout: Layout, source: Source, asked: Any, label_row: str | None) -> Side | None:
+def find_side(source: Source) -> Side | None:
     """Return how a table lies on its side; None if it stands upright."""
-    if asked is False or source.cells is not None:
-        wanted = asked is True
-        return Side("", source, list(source.names)) if wanted else None
-    why = "" if asked is True or label_row is not None else _sign(layout, source)
-    if why is None:
-        return None
-    return _with_classes(layout, Side(why, source, list(source.names)), label_row)
+    asked, label_row = source.layout.features_in_rows, source.layout.label_row
+    why: str | None = ""
+    if source.cells is not None or asked is False:
+        return Side("", source) if asked is True else None
+    if asked is not True and label_row is None:
+        why = _sign(source)
+    return None if why is None else _with_classes(Side(why, source), label_row)
 
 
-def _sign(layout: Layout, source: Source) -> str | None:
+def _sign(source: Source) -> str | None:
     """Return what says that a table is on its side."""
-    first, *others = source.names
+    (first, *others), layout = source.names, source.layout
     if source.is_upright or source.id_name is not None or len(others) < FEWEST_NAMED:
         return None
-    if set(layout.asked_for) & set(source.names):  # columns that somebody knows as such
+    # Columns that somebody knows as such.
+    known = {layout.label_column, layout.weight_column, *layout.drop, *layout.as_text}
+    if (known | set(layout.use_columns)) & set(source.names):
         return None
-    is_named = is_feature_name(first)
-    repeated = classes_of_names(others) is not None
+    is_named, repeated = is_feature_name(first), classes_of_names(others) is not None
+    if not is_named and not repeated:
+        # Text that never repeats, or a column without a name, may be the names of features.
+        series = source.frame["0"]
+        is_text = str(series.dtype) == "String" and kind_of(source, 0) == "text"
+        if first != "" and not (is_text and series.n_unique() == len(series)):
+            return None
     rows = _rows_of_words(source)
-    if not is_named and not repeated and not _names_rows(layout, source):
-        return None
-    if not _are_numbers(layout, source, rows):
+    below = _without(source, rows)
+    # Most other columns must hold numbers, apart from rows of words at the top.
+    places = range(1, len(source.names), max(1, len(source.names) // LOOKED_AT))
+    kinds = [kind_of(below, j) for j in places]
+    if kinds.count("numbers") < (1 - MOST_ABOUT) * len(kinds):
         return None
     if repeated:
-        return (
-            f"a header with classes ({', '.join(map(shown, list(dict.fromkeys(others))[:2]))}, ...)"
-        )
+        first_two = list(dict.fromkeys(others))[:2]
+        return f"a header with classes ({', '.join(map(shown, first_two))}, ...)"
     if is_named:
         return f"a first column {shown(first)}"
-    if is_id_name(first):
-        return None
-    sign = sign_of_side(first, source.frame.height, others)
+    sign = None if is_id_name(first) else sign_of_side(first, source.frame.height, others)
     if sign is None or sign.startswith("columns"):
         return sign
-    matrix = _some_numbers(source, rows)
-    return sign if matrix is not None and are_alike(matrix) else None
-
-
-def _names_rows(layout: Layout, source: Source) -> bool:
-    """Whether the first column holds text that never repeats, or has no name."""
-    series = source.frame["0"]
-    is_text = str(series.dtype) == "String" and kind_of(layout, source, 0) == "text"
-    return source.names[0] == "" or (is_text and series.n_unique() == len(series))
-
-
-def _are_numbers(layout: Layout, source: Source, rows: Sequence[int]) -> bool:
-    """Whether most other columns hold numbers, apart from rows of words at the top."""
-    places = range(1, len(source.names), max(1, len(source.names) // LOOKED_AT))
-    below = _without(source, rows)
-    kinds = [kind_of(layout, below, j) for j in places]
-    return kinds.count("numbers") >= (1 - MOST_ABOUT) * len(kinds)
-
-
-def _some_numbers(source: Source, rows: Sequence[int]) -> np.ndarray | None:
-    frame = _without(source, rows).frame
-    columns = [series for series in frame.iter_columns() if series.dtype.is_numeric()]
+    columns = [series for series in below.frame.iter_columns() if series.dtype.is_numeric()]
     if len(columns) < FEWEST_NAMED:
         return None
-    return np.column_stack([series.to_numpy() for series in columns[:LOOKED_AT]])
+    matrix = np.column_stack([series.to_numpy() for series in columns[:LOOKED_AT]])
+    return sign if are_alike(matrix) else None
 
 
 def _rows_of_words(source: Source) -> list[int]:
@@ -137,40 +122,35 @@ def _without(source: Source, rows: Sequence[int]) -> Source:
     )
 
 
-def _with_classes(layout: Layout, side: Side, label_row: str | None) -> Side:
+def _with_classes(side: Side, label_row: str | None) -> Side:
     """Find the row with the known classes of the cases: the header, or one of the first."""
     source = side.source
     rows = _rows_of_words(source)
-    place = None if label_row is None else _place_of(layout, source, label_row)
-    others = side.case_names[1:]
+    place = None if label_row is None else _place_of(source, label_row)
     if place is not None:
         rows = sorted({*rows, place})
     elif label_row is None:
         place = next((i for i in rows if classes_of_names(_cells(source, i)[1:])), None)
     found, where = None, None
     if place is not None:
-        found, where = _cells(source, place)[1:], f"row {_cells(source, place)[0]!r}"
+        name, *found = _cells(source, place)
+        where = f"row {name!r}"
     elif label_row in (None, source.names[0], "1"):
-        found, where = classes_of_names(others), "the header"
-    labels = None
-    if found is not None and len(set(found)) > 1:
-        labels = np.array(["", *found], dtype=object)
-    return replace(
-        side,
-        source=_without(source, rows),
-        labels=labels,
-        label_row=None if labels is None else where,
-    )
+        found, where = classes_of_names(source.names[1:]), "the header"
+    side = replace(side, source=_without(source, rows))
+    if found is None or len(set(found)) < 2:
+        return side
+    return replace(side, labels=np.array(["", *found], dtype=object), label_row=where)
 
 
-def _place_of(layout: Layout, source: Source, label_row: str) -> int | None:
+def _place_of(source: Source, label_row: str) -> int | None:
     """Return the number of the row of that name; None for the header."""
     names = [str(cell) for cell in source.frame["0"].to_list()]
     if label_row in names:
         return names.index(label_row)
     if label_row in (source.names[0], "1"):
         return None
-    raise layout.error(
+    raise source.layout.error(
         "there is no row {name}, given as {label_row}; {others}",
         name=shown(label_row),
         others=near(label_row, [source.names[0], *names[:1000]]),
@@ -197,15 +177,13 @@ def names_of_cases(names: Sequence[str], numbers: Sequence[int]) -> list[str]:
 
 def unique_names(names: Sequence[str | None]) -> list[str]:
     """Number the names of features that occur again: TP53, TP53 (2)."""
-    seen = Counter[str]()
-    known = set(names)
+    seen, known = Counter[str](), set(names)
     made = []
     for name in names:
-        text = "without a name" if name is None else name
+        text = unique = "without a name" if name is None else name
         seen[text] += 1
-        own = text if seen[text] == 1 else f"{text} ({seen[text]})"
-        while seen[text] > 1 and own in known:
-            seen[text] += 1
-            own = f"{text} ({seen[text]})"
-        made.append(own)
+        while seen[text] > 1 and (unique == text or unique in known):
+            unique = f"{text} ({seen[text]})"
+            seen[text] += unique in known
+        made.append(unique)
     return made

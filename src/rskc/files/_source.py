@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -12,8 +12,16 @@ from typing import Any
 
 from rskc.exceptions import Phrased
 from rskc.inputs.columns import NONE
+from rskc.inputs.validation import check_choice
 from rskc.utils.wording import as_utf8, quoted, shortened
 
+MISSING_VALUES = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "NULL", "null")
+CHOICES: dict[str, tuple] = {
+    "decimal": (".", ",", "auto"),
+    "features_in_rows": (True, False, "auto"),
+    "text_columns": ("refuse", "drop", "categories"),
+    "date_columns": ("drop", "numbers"),
+}
 LONGEST_NAME = 60
 
 
@@ -28,17 +36,13 @@ class TableError(Phrased, ValueError):
         super().__init__(template, **values)
 
 
-class MissingPackageError(ImportError):
-    """A package that is needed for a file is not installed; the message says what installs it."""
-
-
 def needed(package: str, purpose: str, extra: str) -> Any:
     """Import a package, or say which extra brings it."""
     try:
         return import_module(package)
     except ImportError as error:
         message = f'{package} is needed {purpose}; pip install "rskc[{extra}]" brings it.'
-        raise MissingPackageError(message) from error
+        raise ImportError(message) from error
 
 
 def polars() -> Any:
@@ -54,18 +58,47 @@ def for_polars(path: Path) -> str | bytes:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the file is to be understood."""
+    """How a file is to be understood: the arguments of ``read_table``."""
 
     path: Path
-    missing_values: tuple[str, ...]
-    decimal: str
-    separator: str | None
-    encoding: str
-    header: bool
-    sheet: str | int | None
-    id_column: str | None
-    as_text: tuple[str, ...]  # columns whose cells are not to be taken for numbers
-    asked_for: tuple[str, ...] = ()  # columns that the caller names
+    id_column: str | None = None
+    label_column: str | None = None
+    drop: Sequence[str] = ()
+    use_columns: Sequence[str] | str = ()
+    features_in_rows: bool | str = "auto"
+    label_row: str | None = None
+    missing_values: tuple[str, ...] = MISSING_VALUES
+    decimal: str = "."
+    text_columns: str = "refuse"
+    date_columns: str = "drop"
+    categorical: Sequence[str] = ()
+    sheet: str | int | None = None
+    separator: str | None = None
+    encoding: str = "utf-8"
+    header: bool = True
+    weight_column: str | None = None
+
+    @classmethod
+    def of(cls, path: str | os.PathLike, **given: Any) -> Layout:
+        """Return the layout that somebody asks for; a list of one may be its only element."""
+        for name, choices in CHOICES.items():
+            if name in given:
+                check_choice(name, given[name], choices)
+        for name in ("drop", "use_columns", "categorical"):
+            if isinstance(given.get(name), str) and given[name] != "all":
+                given[name] = (given[name],)
+        marks = given.get("missing_values", MISSING_VALUES)
+        # A lone surrogate, of bytes that are no text, is in no file.
+        marks = [mark for mark in marks if as_utf8(mark) == mark]
+        given["missing_values"] = tuple(dict.fromkeys(["", *marks]))
+        if given.get("decimal") == "auto":
+            given["decimal"] = "."
+        return cls(Path(path), **given)
+
+    @property
+    def as_text(self) -> tuple[str, ...]:
+        """Columns whose cells are not to be taken for numbers."""
+        return tuple(filter(None, (self.id_column, self.label_column, *self.categorical)))
 
     @property
     def missing_numbers(self) -> tuple[str, ...]:
@@ -81,13 +114,19 @@ class Layout:
         return TableError(f"{{file}}: {template}.", parameter, file=file, **values)
 
 
+def row_number(row: int) -> str:
+    """Name a row in a format without lines."""
+    return f"row {row + 1}"
+
+
 @dataclass(frozen=True)
 class Source:
     """The cells of a file: a polars frame with columns "0", "1", ..., and their names."""
 
+    layout: Layout
     frame: Any
     names: list[str]
-    where: Callable[[int], str]  # of a row of the frame: "line 17"
+    where: Callable[[int], str] = row_number  # of a row of the frame: "line 17"
     parse: bool = False  # whether cells of text may be numbers
     separator: str | None = None  # between the cells of text
     notes: tuple[str, ...] = ()  # what else the file has
@@ -96,10 +135,11 @@ class Source:
     left_out: Mapping[str, str] = field(default_factory=dict)  # name and why
     cells: Any = None  # a CSR matrix of the features, whose names follow those of the frame
 
-
-def row_number(row: int) -> str:
-    """Name a row in a format without lines."""
-    return f"row {row + 1}"
+    def error(self, row: int, column: int, template: str, **values: Any) -> TableError:
+        """Make an error of a cell."""
+        where, name = self.where(row), shown(self.names[column])
+        words = f"{{where}}, column {{name}}: {template}"
+        return self.layout.error(words, where=where, name=name, **values)
 
 
 def shown(text: str, most: int = LONGEST_NAME) -> str:

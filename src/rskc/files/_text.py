@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from rskc.files._source import Layout, Source, TableError, for_polars, polars, shown
 from rskc.inputs.columns import NONE, is_feature_name
@@ -29,13 +29,6 @@ SAMPLE, SAMPLE_CELLS = 100, 200_000  # rows and cells by which columns are judge
 WIDE = 1000  # columns
 CHUNK = 1 << 24
 NO_DATA = "there is a header in line 1 but no line with data below it"
-
-
-class Record(NamedTuple):
-    """Cells, and the line of the file where they begin."""
-
-    line: int
-    cells: list[str]
 
 
 @dataclass(frozen=True)
@@ -51,43 +44,37 @@ class Text:
         """The one asked for, or that which gives the first two lines equally many cells."""
         if self.layout.separator is not None:
             return self.layout.separator
-        candidates = SEPARATORS[self.suffix].replace(self.layout.decimal, "")
-        counts = {each: self._widths(each) for each in candidates}
-        return max(counts, key=lambda each: counts[each])
 
-    def _widths(self, separator: str) -> tuple[bool, int]:
-        """How well a separator fits: whether the first lines agree, and into how many cells."""
-        widths: list[int] = []
-        with suppress(TableError):  # 24,000 cells are one that is too long, by a wrong separator
-            widths += (len(record.cells) for record in islice(self.records(separator), 2))
-        agree = len(widths) < 2 or widths[1] - widths[0] in (0, 1)
-        return agree and widths[:1] != [1], max(widths, default=0)
+        def fit(mark: str) -> tuple[bool, int]:
+            widths: list[int] = []
+            with suppress(TableError):  # 24,000 cells are one that is too long, by a wrong mark
+                widths += (len(cells) for _, cells in islice(self.records(mark), 2))
+            agree = len(widths) < 2 or widths[1] - widths[0] in (0, 1)
+            return agree and widths[:1] != [1], max(widths, default=0)
+
+        return max(SEPARATORS[self.suffix].replace(self.layout.decimal, ""), key=fit)
 
     @cached_property
     def names(self) -> list[str]:
         """Names of the columns; one more, empty, in front if the header is one short, as R's is."""
-        records = self.records(self.separator)
-        first = next(records, None)
-        if first is None:
+        lines = [cells for _, cells in islice(self.records(), 2)]
+        if not lines:
             raise self.layout.error("the file is empty")
-        second = next(records, None)
         if not self.layout.header:
-            return [f"x{j}" for j in range(len(first.cells))]
-        names = [name.strip() for name in first.cells]
-        if second is None:
+            return [f"x{j}" for j in range(len(lines[0]))]
+        if len(lines) == 1:
             raise self.layout.error(NO_DATA)
-        self._check_header(names)
-        # A separator at the end of the line is no sign of it, and would shift all cells by one.
-        is_short = len(second.cells) == len(names) + 1 and second.cells[-1].strip() != ""
-        return [""] * is_short + names
-
-    def _check_header(self, names: list[str]) -> None:
-        """Refuse a table without header, whose first case would be lost."""
+        first, second = lines
+        names = [name.strip() for name in first]
+        # A table without header would lose its first case.
         if all(map(_is_number, names)) and not all(name.isdigit() for name in names):
             raise self.layout.error(
                 "line 1 holds numbers where the names of the columns are expected; if the table "
                 "has no names, use {header=False}"
             )
+        # A separator at the end of the line is no sign of it, and would shift all cells by one.
+        is_short = len(second) == len(names) + 1 and second[-1].strip() != ""
+        return [""] * is_short + names
 
     @cached_property
     def skip(self) -> int:
@@ -105,14 +92,14 @@ class Text:
         """Open the file as bytes."""
         return self.layout.path.open("rb") if self.data is None else io.BytesIO(self.data)
 
-    def records(self, separator: str) -> Iterator[Record]:
-        """Read the lines that are not blank, header included."""
+    def records(self, separator: str | None = None) -> Iterator[tuple[int, list[str]]]:
+        """Read the cells of the lines that are not blank, header included, and where they begin."""
         with self.open() as file:
-            rows, line = csv.reader(file, delimiter=separator, strict=True), 1
+            rows, line = csv.reader(file, delimiter=separator or self.separator, strict=True), 1
             try:
                 for cells in rows:
                     if cells:
-                        yield Record(line, cells)
+                        yield line, cells
                     line = rows.line_num + 1
             except csv.Error as error:
                 raise self.layout.error(
@@ -135,6 +122,12 @@ class Text:
                     )
         return self.layout.error("the file is not UTF-8")
 
+    def line_of(self, row: int) -> str:
+        """Name the line of a case."""
+        lines = (line for line, _ in self.records())
+        line = next(islice(lines, row + self.layout.header, None), None)
+        return f"row {row + 1}" if line is None else f"line {line}"
+
     def count(self, *pieces: bytes) -> list[int]:
         """Count how often bytes occur."""
         totals = [0] * len(pieces)
@@ -143,23 +136,75 @@ class Text:
                 totals = [n + chunk.count(piece) for n, piece in zip(totals, pieces, strict=True)]
         return totals
 
+    def read(self, kinds: list[bool] | None = None, **options: Any) -> Any:
+        """Read the cells into columns of text, or of numbers where ``kinds`` says so."""
+        pl = polars()
+        known = [False] * len(self.names) if kinds is None else kinds
+        schema = {str(j): pl.Float64 if number else pl.String for j, number in enumerate(known)}
+        return pl.read_csv(
+            for_polars(self.layout.path) if self.data is None else self.data,
+            has_header=False,
+            skip_rows=self.skip,
+            schema=schema,
+            separator=self.separator,
+            decimal_comma=self.layout.decimal == ",",
+            glob=False,
+            **({"null_values": list(self.layout.missing_numbers)} | options),
+        )
+
+    def kinds(self, n_rows: int | None) -> list[bool]:
+        """Return which columns hold nothing but numbers in the first rows."""
+        missing, comma = set(self.layout.missing_numbers), self.layout.decimal == ","
+        numbers = [name != "" and name not in self.layout.as_text for name in self.names]
+        numbers[0] &= not is_feature_name(self.names[0])  # numbers of genes are names
+        records = islice(self.records(), int(self.layout.header), None)
+        for _, cells in islice(records, n_rows):
+            for j, cell in enumerate(cells[: len(numbers)]):
+                if numbers[j] and cell not in missing:
+                    numbers[j] = _is_number(cell, comma)
+        return numbers
+
 
 def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
     """Read a table of separated text."""
-    pl = polars()
-    text = Text(layout, suffix, _unpacked(layout, packed))
+    pl, text = polars(), Text(layout, suffix, _unpacked(layout, packed))
     names = text.names
     try:
-        frame = _with_words_as_they_are(pl, text, _frame(pl, text))
-        frame = _without_blank_lines(pl, text, frame)
+        frame = _without_blank_lines(pl, text, _with_words_as_they_are(text, _frame(pl, text)))
     except pl.exceptions.PolarsError as error:
         words = str(error).splitlines()[0].rstrip(".")
         raise layout.error("the file cannot be read ({words})", words=words) from error
     if frame.height == 0:
         raise layout.error(NO_DATA)
-    return Source(
-        frame, names, lambda row: _line_of(text, row), parse=True, separator=text.separator
-    )
+    return Source(layout, frame, names, text.line_of, parse=True, separator=text.separator)
+
+
+def _unpacked(layout: Layout, packed: bool) -> bytes | None:
+    """Return the bytes in UTF-8, if they are not so in the file."""
+    data = None
+    if packed:
+        try:
+            data = gzip.decompress(layout.path.read_bytes())
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise layout.error(
+                "the compressed file is damaged or cut short ({error})", error=error
+            ) from error
+    if layout.encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
+        raw, name = layout.path.read_bytes() if data is None else data, layout.encoding
+        try:
+            return raw.decode(name).encode()
+        except LookupError as error:
+            raise layout.error("there is no {encoding}={name!r}", name=name) from error
+        except UnicodeError as error:
+            words = "the file is not {name} ({error})"
+            raise layout.error(words, name=name, error=error) from error
+    with io.BytesIO(data) if data is not None else open(layout.path, "rb") as file:
+        head = file.read(4096)
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
+    if b"\r" in head and b"\n" not in head and b"\n" not in (data or layout.path.read_bytes()):
+        return (data or layout.path.read_bytes()).replace(b"\r", b"\n")
+    return data
 
 
 def _frame(pl: Any, text: Text) -> Any:
@@ -169,21 +214,21 @@ def _frame(pl: Any, text: Text) -> Any:
     if text.layout.decimal == "." or text.count(b".") == [0]:
         n_rows = max(2, min(SAMPLE, SAMPLE_CELLS // n_columns))
         with suppress(pl.exceptions.PolarsError):
-            return _read(pl, text, _schema(pl, text, n_rows))
+            return text.read(text.kinds(n_rows))
     check_widths(text)
     # Text is dear by the column: 24,000 of them take 20 s to look through.
     if n_columns > WIDE:
         with suppress(pl.exceptions.PolarsError):
-            return _read(pl, text, _schema(pl, text, None))
-    return _read(pl, text, _all_text(pl, text))
+            return text.read(text.kinds(None))
+    return text.read()
 
 
-def _with_words_as_they_are(pl: Any, text: Text, frame: Any) -> Any:
+def _with_words_as_they_are(text: Text, frame: Any) -> Any:
     """Give back words that are spelt like a missing value.
 
     These are ids, such as NA for Namibia, and None in a column of text.
     """
-    layout, schema = text.layout, _all_text(pl, text)
+    layout = text.layout
     ids: list[int] = []
     words: list[int] = []
     for j, name in enumerate(text.names):
@@ -191,65 +236,11 @@ def _with_words_as_they_are(pl: Any, text: Text, frame: Any) -> Any:
             is_id = name == layout.id_column or (j == 0 and name not in layout.as_text)
             (ids if is_id else words).append(j)
     if ids:
-        frame = frame.with_columns(_read(pl, text, schema, columns=ids, null_values=None))
+        frame = frame.with_columns(text.read(columns=ids, null_values=None))
     if words and NONE not in layout.missing_values and text.count(NONE.encode()) != [0]:
         known = list(layout.missing_values)
-        frame = frame.with_columns(_read(pl, text, schema, columns=words, null_values=known))
+        frame = frame.with_columns(text.read(columns=words, null_values=known))
     return frame
-
-
-def _unpacked(layout: Layout, packed: bool) -> bytes | None:
-    """Return the bytes in UTF-8, if they are not so in the file."""
-    data = _gunzipped(layout) if packed else None
-    if data is not None:
-        head = data[:4096]
-    else:
-        with open(layout.path, "rb") as file:
-            head = file.read(4096)
-    if layout.encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
-        return _recoded(layout, layout.path.read_bytes() if data is None else data)
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
-    if b"\r" in head and b"\n" not in head and b"\n" not in (data or layout.path.read_bytes()):
-        return (data or layout.path.read_bytes()).replace(b"\r", b"\n")
-    return data
-
-
-def _gunzipped(layout: Layout) -> bytes:
-    try:
-        return gzip.decompress(layout.path.read_bytes())
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise layout.error(
-            "the compressed file is damaged or cut short ({error})", error=error
-        ) from error
-
-
-def _recoded(layout: Layout, data: bytes) -> bytes:
-    try:
-        return data.decode(layout.encoding).encode()
-    except LookupError as error:
-        raise layout.error("there is no {encoding}={name!r}", name=layout.encoding) from error
-    except UnicodeError as error:
-        raise layout.error(
-            "the file is not {name} ({error})", name=layout.encoding, error=error
-        ) from error
-
-
-def _all_text(pl: Any, text: Text) -> dict[str, Any]:
-    return {str(j): pl.String for j in range(len(text.names))}
-
-
-def _schema(pl: Any, text: Text, n_rows: int | None) -> dict[str, Any]:
-    """Numbers where the first rows hold nothing else."""
-    missing, comma = set(text.layout.missing_numbers), text.layout.decimal == ","
-    is_text = [name == "" or name in text.layout.as_text for name in text.names]
-    is_text[0] |= is_feature_name(text.names[0])  # numbers of genes are names
-    records = islice(text.records(text.separator), int(text.layout.header), None)
-    for _, cells in islice(records, n_rows):
-        for j, cell in enumerate(cells[: len(is_text)]):
-            if not is_text[j] and cell not in missing:
-                is_text[j] = not _is_number(cell, comma)
-    return {str(j): pl.String if words else pl.Float64 for j, words in enumerate(is_text)}
 
 
 def numbers(pl: Any, cells: Any, decimal: str) -> Any:
@@ -261,22 +252,9 @@ def numbers(pl: Any, cells: Any, decimal: str) -> Any:
     return cells.cast(pl.Float64, strict=False)
 
 
-def _read(pl: Any, text: Text, schema: dict[str, Any], **options: Any) -> Any:
-    return pl.read_csv(
-        for_polars(text.layout.path) if text.data is None else text.data,
-        has_header=False,
-        skip_rows=text.skip,
-        schema=schema,
-        separator=text.separator,
-        decimal_comma=text.layout.decimal == ",",
-        glob=False,
-        **({"null_values": list(text.layout.missing_numbers)} | options),
-    )
-
-
 def check_widths(text: Text) -> None:
     """Refuse lines with more or fewer cells than the header, slowly."""
-    for line, cells in text.records(text.separator):
+    for line, cells in text.records():
         width, names = len(cells), len(text.names)
         if width == names or (line == 1 and width == names - 1):
             continue
@@ -310,13 +288,6 @@ def _without_blank_lines(pl: Any, text: Text, frame: Any) -> Any:
         lines = [bool(cells) for cells in csv.reader(file, delimiter=text.separator)]
     filled = lines[text.skip :]
     return frame.filter(pl.Series(filled + [False] * (frame.height - len(filled))))
-
-
-def _line_of(text: Text, row: int) -> str:
-    for number, record in enumerate(text.records(text.separator)):
-        if number == row + text.layout.header:
-            return f"line {record.line}"
-    return f"row {row + 1}"
 
 
 def _is_number(cell: str, comma: bool = False) -> bool:

@@ -14,20 +14,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.files._formats import damage_named, damaged, of_arrow, of_matrix
-from rskc.files._others import observed
+from rskc.files._formats import damage_named, of_frame, of_matrix
+from rskc.files._numbers import observed
 from rskc.files._parquet import ROWS_AT_A_TIME, STREAMED, parquet, reader, release_memory
-from rskc.files._roles import Roles, SetAside, Wanted, find_roles
+from rskc.files._roles import Roles, SetAside, find_roles
 from rskc.files._source import Layout, Source, TableError, polars, shown
-from rskc.files.tables import MISSING_VALUES, PARQUET, as_number, is_pattern, similar
+from rskc.files.tables import PARQUET, as_number, is_pattern, similar
 from rskc.inputs.categories import MOST_IN_BLOCKS
 from rskc.inputs.columns import MOST_CLASSES, are_classes
-from rskc.inputs.validation import check_choice
 from rskc.utils.wording import count
 
 __all__ = ["BlockTable", "Piece", "open_blocks"]
@@ -90,24 +88,23 @@ class BlockTable:
         """What each case counts, read from all pieces; None without a weight column."""
         if self.weight_column is None:
             return None
-        parts = (
-            _read_piece(piece, [self.weight_column], [], np.dtype(np.float64))
-            for piece in self.pieces
-        )
-        return np.concatenate([part.cells[:, 0] for part in parts])
+        weights = replace(self, dtype=np.dtype(np.float64), missing_values=())
+        parts = [weights.read_features(piece, [self.weight_column]) for piece in self.pieces]
+        return np.concatenate([part[self.weight_column] for part in parts])
 
     @property
     def n_cases(self) -> int:
         """Number of cases."""
         return sum(piece.n_cases for piece in self.pieces)
 
-    def head(self) -> BlockHead:
-        """Return what the columns are, without a case."""
+    @property
+    def data(self) -> Any:
+        """The columns of the features, without a case."""
         import pandas as pd
 
         kinds = {name: pd.CategoricalDtype(values) for name, values in self.categories.items()}
         columns = {name: pd.Series(dtype=kinds.get(name, self.dtype)) for name in self.features}
-        return BlockHead(pd.DataFrame(columns), self.dropped, self.path)
+        return pd.DataFrame(columns)
 
     def read_features(self, piece: Piece, features: list[str] | None = None) -> Any:
         """Read the features of a block, or some of them, and no other column."""
@@ -124,40 +121,56 @@ class BlockTable:
             frame.index = pd.Index([str(each) for each in sides[self.id_column]], dtype=object)
         return Block(frame, None if self.label_column is None else sides[self.label_column])
 
-    def _read(self, piece: Piece, features: list[str] | None, sides: list[str]) -> tuple[Any, dict]:
+    def _read(
+        self, piece: Piece, features: list[str] | None, sides: list[str]
+    ) -> tuple[Any, dict[str, np.ndarray]]:
         """Return features as a frame, and other columns as text."""
         import pandas as pd
 
         features = self.features if features is None else features
         names = [name for name in features if name not in self.categories]
-        texts = {name: self.categories[name] for name in features if name in self.categories}
-        cells, codes, others = _read_piece(
-            piece, names, sides, self.dtype, texts, self.missing_values
-        )
+        words = [name for name in features if name in self.categories]
+        cells = np.empty((piece.n_cases, len(names)), self.dtype)
+        codes = {name: np.empty(piece.n_cases, np.int32) for name in words}
+        texts = {name: np.empty(piece.n_cases, object) for name in sides}
+        places = {name: {text: i for i, text in enumerate(self.categories[name])} for name in words}
+        if piece.path.endswith(".npy"):  # its columns are x0, x1, ...
+            rows = np.load(piece.path, mmap_mode="r")[piece.begin : piece.end]
+            cells[:] = rows[:, [int(name[1:]) for name in names]]
+            texts = {name: rows[:, int(name[1:])].astype(str).astype(object) for name in sides}
+        else:
+            wanted = [*names, *words, *sides]
+            parts, end = reader.read(piece.path, wanted, piece.begin, piece.end, words)[::-1], 0
+            while parts:  # each is let go when it has been copied
+                batch = parts.pop()
+                rows = slice(end, end := end + batch.num_rows)
+                columns = [_numbers(piece, name, batch[name]) for name in names]
+                if columns:
+                    np.stack(columns, axis=1, out=cells[rows], casting="same_kind")
+                for name, known in places.items():
+                    numbers, values = _coded(batch[name], self.missing_values)
+                    codes[name][rows] = np.array([*(known[value] for value in values), -1])[numbers]
+                for name in sides:
+                    texts[name][rows] = batch[name].to_pylist()
         for value in filter(None, map(as_number, self.missing_values)):
             cells[cells == value] = np.nan
-        self._check_finite(piece, names, cells)
-        frame = pd.DataFrame(cells, columns=names, copy=False)
-        for name, values in texts.items():
-            column = pd.Categorical.from_codes(codes[name], categories=list(values))
-            frame.insert(features.index(name), name, column)
-        return frame, others
-
-    def close(self) -> None:
-        """Close files that are open where a block ended, and give freed memory back."""
-        reader.close()
-
-    def _check_finite(self, piece: Piece, names: list[str], cells: np.ndarray) -> None:
-        if np.isfinite(np.sum(cells)):  # mostly, and without an array as large as the block
-            return
-        outlying = np.isinf(cells).any(axis=0)
-        if outlying.any():
+        # A sum shows that all are finite, mostly, without an array as large as the block.
+        if not np.isfinite(np.sum(cells)) and (outlying := np.isinf(cells).any(axis=0)).any():
             raise TableError(
                 "{file}: column {name}: a cell is infinite, or too large for a number; correct it, "
                 "or leave it empty.",
                 file=shown(piece.path, 200),
                 name=shown(names[int(outlying.argmax())]),
             )
+        frame = pd.DataFrame(cells, columns=names, copy=False)
+        for name in words:
+            column = pd.Categorical.from_codes(codes[name], categories=list(self.categories[name]))
+            frame.insert(features.index(name), name, column)
+        return frame, texts
+
+    def close(self) -> None:
+        """Close files that are open where a block ended, and give freed memory back."""
+        reader.close()
 
 
 class Block(NamedTuple):
@@ -165,14 +178,6 @@ class Block(NamedTuple):
 
     data: Any  # pandas.DataFrame
     labels: np.ndarray | None
-
-
-class BlockHead(NamedTuple):
-    """The columns of a table."""
-
-    data: Any  # pandas.DataFrame without rows
-    dropped: Mapping[str, str]
-    path: Path
 
 
 def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
@@ -197,23 +202,19 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
     ImportError
         If a package is not installed.
     """
-    layout = _layout(Path(path), how)
-    choices = ("refuse", "drop", "categories")
-    check_choice("text_columns", how.get("text_columns", "refuse"), choices)
-    if how.get("categorical") and layout.path.suffix == ".npy":
+    layout = Layout.of(path, **how)
+    is_matrix = layout.path.suffix == ".npy"
+    if layout.categorical and is_matrix:
         raise layout.error("numbers of an .npy cannot be categories in blocks; use {read_table}")
-    if how.get("features_in_rows") is True:
+    if layout.features_in_rows is True:
         raise layout.error(
             "features in rows cannot be read in blocks, of which each needs them all"
         )
-    pieces, source = (_open_npy if layout.path.suffix == ".npy" else _open_parquet)(layout)
-    asked = {"ids": "id_column", "labels": "label_column", "drop": "drop", "use": "use_columns"}
-    asked |= {"text_columns": "text_columns", "weights": "weight_column"}
-    given = {parameter: how[name] for parameter, name in asked.items() if name in how}
-    wanted = Wanted(**given, categorical=how.get("categorical") or ())
-    roles, names = find_roles(layout, source, wanted), source.names
-    categories, left_out = _categories_of(layout, pieces, roles, names, wanted)
+    pieces, source = (_open_npy if is_matrix else _open_parquet)(layout)
+    roles, names = find_roles(source), source.names
+    categories, left_out = _categories_of(source, pieces, roles)
     features = {names[j] for j in roles.features} | set(categories)
+    dropped = {name: why for name, why in roles.dropped.items() if name not in features}
     return BlockTable(
         path=layout.path,
         pieces=pieces,
@@ -221,70 +222,53 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
         dtype=roles.matrix.dtype,
         id_column=None if roles.ids is None else names[roles.ids],
         label_column=None if roles.labels is None else names[roles.labels],
-        dropped={name: why for name, why in roles.dropped.items() if name not in features}
-        | left_out,
+        dropped=dropped | left_out,
         set_aside=roles.set_aside,
-        weight_column=how.get("weight_column"),
+        weight_column=layout.weight_column,
         categories=categories,
         missing_values=layout.missing_values,
     )
 
 
 def _categories_of(
-    layout: Layout, pieces: list[Piece], roles: Roles, names: list[str], wanted: Wanted
+    source: Source, pieces: list[Piece], roles: Roles
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Return the columns of categories and their values, and the text that is left out, and why.
 
     The first rows show which columns hold text; all rows are read for how many values.
     """
-    text = [names[j] for j in roles.categories]
-    if wanted.text_columns == "categories":
-        text += [name for name, why in roles.dropped.items() if why.startswith(TEXT)]
-    found = {name: _Values(name in wanted.categorical) for name in text}
-    for path in dict.fromkeys(piece.path for piece in pieces if text):
-        with parquet().ParquetFile(path, read_dictionary=text, **STREAMED) as file:
-            for batch in file.iter_batches(ROWS_AT_A_TIME, columns=text):
-                for name, values in found.items():
-                    values.add(*_coded(batch[name], layout.missing_values))
+    layout = source.layout
+    names = [source.names[j] for j in roles.categories]
+    if layout.text_columns == "categories":
+        names += [name for name, why in roles.dropped.items() if why.startswith(TEXT)]
+    most = {name: MOST_IN_BLOCKS if name in layout.categorical else MOST_CLASSES for name in names}
+    texts: dict[str, set[str]] = {name: set() for name in names}
+    counts = dict.fromkeys(names, 0)  # of cells that have a value
+    for path in dict.fromkeys(piece.path for piece in pieces if names):
+        with parquet().ParquetFile(path, read_dictionary=names, **STREAMED) as file:
+            for batch in file.iter_batches(ROWS_AT_A_TIME, columns=names):
+                for name in names:
+                    if len(texts[name]) <= most[name]:
+                        codes, values = _coded(batch[name], layout.missing_values)
+                        texts[name].update(values)
+                        counts[name] += int(np.count_nonzero(codes >= 0))
     release_memory()
-    for name in wanted.categorical:
-        if found[name].are_many:
+    kept, left_out = {}, {}
+    for name in names:
+        n, n_distinct, is_forced = counts[name], len(texts[name]), name in layout.categorical
+        if n_distinct > most[name] and is_forced:
             raise layout.error(
                 "column {name} has more than {most:,} categories; leave it out by {drop}",
                 name=shown(name),
                 most=MOST_IN_BLOCKS,
             )
-    kept = {name: tuple(sorted(own.texts)) for name, own in found.items() if own.are_categories}
-    left_out = {name: own.why for name, own in found.items() if name not in kept}
+        if n_distinct > most[name]:
+            left_out[name] = f"text with more than {MOST_CLASSES} values"
+        elif is_forced or n_distinct == 1 or are_classes(n, n_distinct):
+            kept[name] = tuple(sorted(texts[name]))
+        else:
+            left_out[name] = f"text with {count(n_distinct, 'value')} in {count(n, 'case')}"
     return kept, left_out
-
-
-class _Values:
-    """The values of a column of text, and how many cells have one."""
-
-    def __init__(self, is_forced: bool):
-        self.is_forced, self.texts, self.n = is_forced, set[str](), 0
-
-    def add(self, codes: np.ndarray, texts: list[str]) -> None:
-        if not self.are_many:
-            self.texts.update(texts)
-            self.n += int(np.count_nonzero(codes >= 0))
-
-    @property
-    def are_many(self) -> bool:
-        return len(self.texts) > (MOST_IN_BLOCKS if self.is_forced else MOST_CLASSES)
-
-    @property
-    def are_categories(self) -> bool:
-        n_distinct = len(self.texts)
-        return self.is_forced or n_distinct == 1 or are_classes(self.n, n_distinct)
-
-    @property
-    def why(self) -> str:
-        """Why they are no categories."""
-        if self.are_many:
-            return f"text with more than {MOST_CLASSES} values"
-        return f"text with {count(len(self.texts), 'value')} in {count(self.n, 'case')}"
 
 
 def _coded(column: Any, missing_values: tuple[str, ...]) -> tuple[np.ndarray, list[str]]:
@@ -294,13 +278,6 @@ def _coded(column: Any, missing_values: tuple[str, ...]) -> tuple[np.ndarray, li
     places = {text: i for i, text in enumerate(dict.fromkeys(t for t in texts if t is not None))}
     numbers = np.array([*(places.get(text, -1) for text in texts), -1])
     return numbers[column.indices.fill_null(len(texts)).to_numpy()], list(places)
-
-
-def _layout(path: Path, how: Mapping[str, Any]) -> Layout:
-    as_text = [how[name] for name in ("id_column", "label_column") if how.get(name) is not None]
-    markers = tuple(dict.fromkeys(["", *how.get("missing_values", MISSING_VALUES)]))
-    ids = how.get("id_column")
-    return Layout(path, markers, ".", None, "utf-8", True, None, ids, tuple(as_text))
 
 
 # ---- Parquet
@@ -329,28 +306,24 @@ def _files(layout: Layout) -> list[str]:
         raise layout.error(
             "in blocks, tables are read from Parquet files and .npy; use {read_table} for others"
         )
-    return [os.path.abspath(file) for file in sorted(found, key=_natural)]
 
+    def natural(name: str) -> list[Any]:  # part.10 comes after part.9
+        parts = re.split(r"(\d+)", name)
+        return [int(part) if part.isdecimal() else part for part in parts]
 
-def _natural(name: str) -> list[Any]:
-    """Return a key by which part.10 comes after part.9."""
-    parts = re.split(r"(\d+)", name)
-    return [int(part) if part.isdecimal() else part for part in parts]
+    return [os.path.abspath(file) for file in sorted(found, key=natural)]
 
 
 def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
-    files = _files(layout)
-    metadata = parquet().read_metadata
     pieces: list[Piece] = []
-    names: list[str] | None = None
+    files, names = _files(layout), list[str]()
     for file in files:
-        try:
-            found = metadata(file)
-        except (OSError, ValueError) as error:
-            raise damaged(replace(layout, path=Path(file)), error) from error
-        own = found.schema.to_arrow_schema().names
-        if names is not None and set(own) != set(names):
-            lost = sorted(set(names) ^ set(own))[0]
+        with damage_named(replace(layout, path=Path(file))):
+            found = parquet().read_metadata(file)
+            columns = found.schema.to_arrow_schema().names
+        names = names or columns
+        if set(columns) != set(names):
+            lost = sorted(set(names) ^ set(columns))[0]
             has, lacks = (files[0], file) if lost in names else (file, files[0])
             raise layout.error(
                 "the files have different columns: {name} is in {has} and not in {lacks}",
@@ -358,34 +331,31 @@ def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
                 has=shown(Path(has).name),
                 lacks=shown(Path(lacks).name),
             )
-        names = names or own
-        pieces += _groups(file, found, pieces[-1].first + pieces[-1].n_cases if pieces else 0)
+        sizes = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
+        first = pieces[-1].first + pieces[-1].n_cases if pieces else 0
+        pieces += _pieces_of(file, sizes, found.num_columns, first)
     if not pieces:
         raise layout.error("there is no row with data")
-    return pieces, _head(replace(layout, path=Path(pieces[0].path)), pieces[0])
-
-
-def _head(layout: Layout, piece: Piece) -> Source:
-    """Read the first rows; polars would read the first row group for them."""
-    try:
-        with parquet().ParquetFile(piece.path, **STREAMED) as file:
-            head = of_arrow([next(file.iter_batches(HEAD, use_threads=False))])
-    except (OSError, ValueError) as error:
-        raise damaged(layout, error) from error
+    # The first rows only; polars would read the first row group for them.
+    with (
+        damage_named(replace(layout, path=Path(pieces[0].path))),
+        parquet().ParquetFile(pieces[0].path, **STREAMED) as opened,
+    ):
+        batch = next(opened.iter_batches(HEAD, use_threads=False))
+        head = of_frame(layout, polars().from_arrow([batch]))
     release_memory()
-    return head
+    return pieces, head
 
 
-def _groups(file: str, found: Any, first: int) -> list[Piece]:
-    """Make pieces of a file, of as many cells as a block has.
+def _pieces_of(file: str, sizes: list[int], n_columns: int, first: int) -> list[Piece]:
+    """Make pieces of a file with groups of rows, of as many cells as a block has.
 
-    Small row groups that lie together are one piece. Large ones, such as the million rows that
-    pyarrow writes, are cut.
+    Small groups that lie together are one piece. Large ones, such as the million rows that pyarrow
+    writes, are cut.
     """
-    most = max(1, BLOCK_BYTES // (8 * max(found.num_columns, 1)))
-    cuts = [0]
-    end = 0
-    for size in (found.row_group(i).num_rows for i in range(found.num_row_groups)):
+    most = max(1, BLOCK_BYTES // (8 * max(n_columns, 1)))
+    cuts, end = [0], 0
+    for size in sizes:
         if end + size - cuts[-1] > most:
             cuts.append(end)
         parts = math.ceil(size / most)
@@ -405,61 +375,7 @@ def _open_npy(layout: Layout) -> tuple[list[Piece], Source]:
         matrix = np.load(layout.path, mmap_mode="r", allow_pickle=False)
     head = of_matrix(layout, np.atleast_1d(matrix)[:HEAD])
     n, p = matrix.shape
-    step = max(1, BLOCK_BYTES // (8 * max(p, 1)))
-    cuts = np.linspace(0, n, math.ceil(n / step) + 1).astype(int).tolist()
-    path = os.path.abspath(layout.path)
-    return [Piece(path, a, b, a, b - a) for a, b in pairwise(cuts)], head
-
-
-# ---- Reading a piece
-
-
-class ReadPiece(NamedTuple):
-    """Columns of a piece."""
-
-    cells: np.ndarray  # numbers, NaN where missing
-    codes: dict[str, np.ndarray]  # numbers of categories, -1 where missing
-    sides: dict[str, np.ndarray]  # text
-
-
-def _read_piece(
-    piece: Piece,
-    features: list[str],
-    sides: list[str],
-    dtype: np.dtype,
-    categories: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
-    missing_values: tuple[str, ...] = (),
-) -> ReadPiece:
-    """Read features of a piece, and other columns as text."""
-    if piece.path.endswith(".npy"):
-        rows = np.load(piece.path, mmap_mode="r")[piece.begin : piece.end]
-        known = {name: rows[:, _number(name)].astype(str).astype(object) for name in sides}
-        return ReadPiece(rows[:, list(map(_number, features))].astype(dtype, order="C"), {}, known)
-    wanted = [*features, *categories, *sides]
-    parts = reader.read(piece.path, wanted, piece.begin, piece.end, list(categories))[::-1]
-    cells = np.empty((piece.n_cases, len(features)), dtype)
-    codes = {name: np.empty(piece.n_cases, np.int32) for name in categories}
-    places = {name: {text: i for i, text in enumerate(own)} for name, own in categories.items()}
-    texts = {name: np.empty(piece.n_cases, object) for name in sides}
-    first = 0
-    while parts:  # each is let go when it has been copied
-        batch = parts.pop()
-        own = slice(first, first + batch.num_rows)
-        columns = [_numbers(piece, name, batch[name]) for name in features]
-        if columns:
-            np.stack(columns, axis=1, out=cells[own], casting="same_kind")
-        for name, known in places.items():
-            numbers, values = _coded(batch[name], missing_values)
-            codes[name][own] = np.array([*(known[value] for value in values), -1])[numbers]
-        for name in sides:
-            texts[name][own] = batch[name].to_pylist()
-        first = own.stop
-    return ReadPiece(cells, codes, texts)
-
-
-def _number(name: str) -> int:
-    """Return the number of a column of a matrix, in which they are x0, x1, ...."""
-    return int(name[1:])
+    return _pieces_of(os.path.abspath(layout.path), [n], p, 0), head
 
 
 def _numbers(piece: Piece, name: str, column: Any) -> np.ndarray:

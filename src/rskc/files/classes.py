@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.files._others import as_text
+from rskc.files._numbers import as_text
 from rskc.files._source import Layout, shown
-from rskc.files.tables import MISSING_VALUES, read_source
+from rskc.files.tables import read_source
 from rskc.inputs.columns import are_classes, is_class_name
 from rskc.utils.wording import count, quoted
 
@@ -45,31 +44,26 @@ def read_classes(path: str | os.PathLike, ids: Sequence[str]) -> Classes:
     TableError
         If ids are missing, or no column or several hold classes.
     """
-    ids = list(map(str, ids))
-    layout = Layout(Path(path), MISSING_VALUES, ".", None, "utf-8", True, None, None, ())
+    ids, layout = list(map(str, ids)), Layout.of(path)
     texts, names = _texts(layout)
     place = _ids_among(texts, ids)
     if place is None and len(texts[0]) == len(ids) - 1:
         texts, names = _texts(replace(layout, header=False))
         place = _ids_among(texts, ids)
     j = _column_of_classes(layout, texts, names, place)
-    if place is None:
-        if len(texts[j]) != len(ids):
-            raise layout.error(
-                "it has {rows} where the table has {cases}, and no column holds their names",
-                rows=count(len(texts[j]), "row"),
-                cases=count(len(ids), "case"),
-            )
-        found = texts[j]
-    else:
-        known = dict(zip(texts[place], texts[j], strict=True))
+    found = texts[j]
+    if place is None and len(found) != len(ids):
+        raise layout.error(
+            "it has {rows} where the table has {cases}, and no column holds their names",
+            rows=count(len(found), "row"),
+            cases=count(len(ids), "case"),
+        )
+    if place is not None:
+        known = dict(zip(texts[place], found, strict=True))
         lost = [name for name in ids if name not in known]
         if lost:
-            raise layout.error(
-                "{n} of the cases are not among its ids: {names}",
-                n=len(lost),
-                names=quoted(lost),
-            )
+            words = "{n} of the cases are not among its ids: {names}"
+            raise layout.error(words, n=len(lost), names=quoted(lost))
         found = [known[name] for name in ids]
     empty = [ids[i] for i, label in enumerate(found) if label is None]
     if empty:

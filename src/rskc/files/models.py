@@ -154,6 +154,7 @@ def _refusal(path: str | os.PathLike, words: str) -> ModelFileError:
 
 
 def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
+    """Return the bytes of a file: an archive with its own digest at the end."""
     arrays: dict[str, np.ndarray] = {}
 
     def add(array: np.ndarray) -> str:
@@ -161,31 +162,43 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
         arrays[name] = array
         return name
 
-    given = model.get_params(deep=False)
-    given["init"] = plain_centers(given["init"])
-    if given["random_state"] is np.random:
-        given["random_state"] = None  # which means the same
-    given["feature_groups"] = as_plain(given["feature_groups"])
+    params = model.get_params(deep=False)
+    params["init"] = plain_centers(params["init"])
+    if params["random_state"] is np.random:
+        params["random_state"] = None  # which means the same
+    params["feature_groups"] = as_plain(params["feature_groups"])
     for name in ("categorical", "ordinal"):
-        given[name] = plain_columns(given[name])
-    params = {name: _encoded(f"{name}={value!r:.60}", value, add) for name, value in given.items()}
-    attributes = {name: _encoded(name, value, add) for name, value in _attributes(model).items()}
+        params[name] = plain_columns(params[name])
+    attributes = {name: vars(model)[name] for name in ATTRIBUTES if name in vars(model)}
+    attributes["_frame"] = model._frame._asdict()
+    if "encoder_" in attributes:
+        attributes["encoder_"] = model.encoder_.to_plain()
+    if "outlying_cells_" in attributes:
+        attributes["outlying_cells_"] = np.array(model.outlying_cells_.nonzero(), np.int64)
     contents = {
         "format": FORMAT,
         "version": VERSION,
         "rskc": rskc.__version__,
         "class": "RobustSparseKMeans",
-        "params": params,
-        "attributes": attributes,
+        "params": {
+            name: _encoded(f"{name}={value!r:.60}", value, add) for name, value in params.items()
+        },
+        "attributes": {name: _encoded(name, value, add) for name, value in attributes.items()},
         "extra": _encoded("extra", extra, add),
-        "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
     }
-    files = {CONTENTS: json.dumps(contents, indent=1, allow_nan=False).encode()}
+    text = json.dumps(contents, indent=1, allow_nan=False)
     try:
-        _decoded(json.loads(files[CONTENTS]), lambda name: arrays[name][()])
+        _decoded(json.loads(text), lambda name: arrays[name][()])
     except Exception as error:  # what load would refuse
         raise ValueError(f"model cannot be saved: it could not be loaded ({error}).") from error
-    return _zipped(files | {name: pack(array) for name, array in arrays.items()})
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = b"0" * DIGEST_LENGTH
+        archive.writestr(zipfile.ZipInfo(CONTENTS, TIMES), text.encode())
+        for name, array in arrays.items():
+            archive.writestr(zipfile.ZipInfo(name, TIMES), pack(array))
+    body = buffer.getvalue()[:-DIGEST_LENGTH]
+    return body + hashlib.sha256(body).hexdigest().encode()
 
 
 def _encoded(what: str, value: Any, add: Any) -> Any:
@@ -194,26 +207,6 @@ def _encoded(what: str, value: Any, add: Any) -> Any:
     except Unsavable as error:
         remedy = "; model.set_params(init='auto') forgets it" if what.startswith("init=") else ""
         raise TypeError(f"{what} cannot be saved: it holds {error}{remedy}.") from error
-
-
-def _attributes(model: RobustSparseKMeans) -> dict[str, Any]:
-    found = {name: vars(model)[name] for name in ATTRIBUTES if name in vars(model)}
-    if hasattr(model, "encoder_"):
-        found["encoder_"] = model.encoder_.to_plain()
-    if "outlying_cells_" in found:
-        found["outlying_cells_"] = np.array(model.outlying_cells_.nonzero(), np.int64)
-    return found | {"_frame": model._frame._asdict()}
-
-
-def _zipped(files: dict[str, bytes]) -> bytes:
-    """Make an archive with its own digest at the end."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.comment = b"0" * DIGEST_LENGTH
-        for name, data in files.items():
-            archive.writestr(zipfile.ZipInfo(name, TIMES), data)
-    body = buffer.getvalue()[:-DIGEST_LENGTH]
-    return body + hashlib.sha256(body).hexdigest().encode()
 
 
 def _bytes_of(path: str | os.PathLike) -> bytes:
@@ -254,12 +247,12 @@ def _saved(path: str | os.PathLike, archive: zipfile.ZipFile, size: int) -> Save
             f"was written by rskc {contents['rskc']!s:.20} in version {contents['version']!s:.20} "
             f"of the format, and this is rskc {rskc.__version__}, which reads version {VERSION}",
         )
-    unread = dict(contents["arrays"])
+    unread = set(archive.namelist())
 
     def get(name: str) -> Any:
         # Each array once: named a thousand times, it would take a thousand times its size.
-        dtype, shape = unread.pop(name)
-        return unpack(archive.read(name), dtype, shape)
+        unread.remove(name)
+        return unpack(archive.read(name))
 
     return _decoded(contents, get)
 

@@ -16,27 +16,32 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import issparse
 
 from rskc.files._formats import of_columns, read_excel, read_h5ad, read_mtx, read_npy, read_npz
-from rskc.files._numbers import all_are_numbers, cell_error
-from rskc.files._others import as_text, observed
-from rskc.files._roles import Roles, SetAside, Wanted, find_roles
+from rskc.files._numbers import all_are_numbers, as_text, observed
+from rskc.files._roles import Roles, SetAside, find_roles
 from rskc.files._side import Side, find_side, names_of_cases, unique_names
-from rskc.files._source import Layout, Source, TableError, near, polars, row_number, shown
+from rskc.files._source import (
+    MISSING_VALUES,
+    Layout,
+    Source,
+    TableError,
+    near,
+    polars,
+    row_number,
+    shown,
+)
 from rskc.files._text import SEPARATORS, read_text
 from rskc.files._written import HowWritten, same_unit, shows_decimal_comma
-from rskc.inputs.validation import check_choice
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["MISSING_VALUES", "Table", "TableError", "read_table"]
-
-MISSING_VALUES = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "NULL", "null")
 
 PARQUET = (".parquet", ".parq", ".pq")
 READERS = {
@@ -219,74 +224,48 @@ def read_table(
     ImportError
         If the format needs a package that is not installed.
     """
-    check_choice("decimal", decimal, (".", ",", "auto"))
-    check_choice("features_in_rows", features_in_rows, (True, False, "auto"))
-    check_choice("text_columns", text_columns, ("refuse", "drop", "categories"))
-    check_choice("date_columns", date_columns, ("drop", "numbers"))
-    categorical = (categorical,) if isinstance(categorical, str) else categorical
-    sides = (id_column, label_column, *categorical)
-    as_text = tuple(name for name in sides if name is not None)
-    layout = Layout(
-        path=matrix_in(Path(path)),
-        missing_values=tuple(dict.fromkeys(["", *filter(_is_text, missing_values)])),
-        decimal="." if decimal == "auto" else decimal,
-        separator=separator,
-        encoding=encoding,
-        header=header,
-        sheet=sheet,
-        id_column=id_column,
-        as_text=as_text,
-        asked_for=tuple(filter(None, [label_column, weight_column, *drop, *use_columns, *as_text])),
-    )
-    if separator is not None and not is_separator(separator):
+    layout = Layout.of(**locals() | {"path": matrix_in(Path(path))})
+    if separator is not None and (
+        len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'
+    ):
         raise layout.error(
             "{separator}{=}{mark} does not separate cells; give one character, such as , or ;",
             mark=shown(separator),
         )
-    if features_in_rows is True and label_column is not None:
-        raise layout.error("{label_column} cannot be used when features are in rows")
-    if features_in_rows is True and weight_column is not None:
-        raise layout.error("{weight_column} cannot be used when features are in rows")
+    for name in ("label_column", "weight_column"):
+        if features_in_rows is True and getattr(layout, name) is not None:
+            raise layout.error(f"{{{name}}} cannot be used when features are in rows")
     digest = _digest(layout)
-    source = without_markers(layout, read_source(layout))
+    source = without_markers(read_source(layout))
     if decimal == "auto" and source.parse:
-        layout, source = _by_commas(layout, source)
-    side = find_side(layout, source, features_in_rows, label_row)
+        source = _by_commas(source)
+    side = find_side(source)
     source = source if side is None else side.source
-    wanted = Wanted(
-        id_column,
-        label_column,
-        (drop,) if isinstance(drop, str) else drop,
-        (use_columns,) if isinstance(use_columns, str) and use_columns != "all" else use_columns,
-        "drop" if side is not None else text_columns,
-        date_columns,
-        categorical,
-        side is not None,
-        weight_column,
-    )
-    roles = find_roles(layout, source, wanted)
-    return _table(layout, source, roles, side, digest)
+    asked = replace(source.layout, features_in_rows=side is not None)
+    if side is not None:
+        asked = replace(asked, text_columns="drop")
+    source = replace(source, layout=asked)
+    return _table(source, find_roles(source), side, digest)
 
 
-def without_markers(layout: Layout, source: Source) -> Source:
+def without_markers(source: Source) -> Source:
     """Empty the cells that hold markers of missing cells: numbers such as -999, and words.
 
     Text is read with them in any case; in the other formats a cell may be of either type.
     """
-    markers = [mark for mark in layout.missing_values if mark not in MISSING_VALUES]
+    markers = [mark for mark in source.layout.missing_values if mark not in MISSING_VALUES]
     if source.cells is not None or not markers:
         return source
     pl = polars()
     numbers = [value for value in map(as_number, markers) if value is not None]
     made = []
     for series in source.frame.iter_columns():
-        column = pl.col(series.name)
+        column, missing = pl.col(series.name), None
         if series.dtype.is_numeric() and numbers:
-            made.append(
-                pl.when(~column.cast(pl.Float64).is_in(numbers)).then(column).alias(series.name)
-            )
+            missing = column.cast(pl.Float64).is_in(numbers)
         elif str(series.dtype) == "String":
             missing = column.str.strip_chars().is_in(markers)
+        if missing is not None:
             made.append(pl.when(~missing).then(column).alias(series.name))
     return replace(source, frame=source.frame.with_columns(made))
 
@@ -297,16 +276,6 @@ def as_number(marker: str) -> float | None:
         return float(marker)
     except ValueError:
         return None
-
-
-def _is_text(marker: str) -> bool:
-    """Whether a marker can be in a file: a lone surrogate, of bytes that are no text, cannot."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in marker)
-
-
-def is_separator(mark: str) -> bool:
-    """Whether text can be separated by this: one byte that stands for nothing else."""
-    return len(mark) == 1 and mark.isascii() and mark not in '"\r\n\0'
 
 
 def _digest(layout: Layout) -> str:
@@ -350,11 +319,12 @@ def read_source(layout: Layout) -> Source:
     )
 
 
-def _by_commas(layout: Layout, source: Source) -> tuple[Layout, Source]:
+def _by_commas(source: Source) -> Source:
     """Take commas for decimal marks, if a column shows some and all numbers can be read so."""
+    layout = source.layout
     texts = (series for series in source.frame if str(series.dtype) == "String")
     if not any(shows_decimal_comma(observed(series, layout.missing_numbers)) for series in texts):
-        return layout, source
+        return source
     commas = replace(layout, decimal=",")
     pointed = [
         j
@@ -362,11 +332,11 @@ def _by_commas(layout: Layout, source: Source) -> tuple[Layout, Source]:
         if series.dtype.is_numeric() and not (series == series.floor()).all()
     ]
     if not pointed:
-        return commas, source
+        return replace(source, layout=commas)
     if source.separator == ",":
-        return layout, source
+        return source
     again = read_source(commas)  # 1.234 may be a thousand
-    return (commas, again) if all_are_numbers(commas, again, pointed) else (layout, source)
+    return again if all_are_numbers(again, pointed) else source
 
 
 def other_units(table: Table, units: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -411,27 +381,26 @@ def bytes_needed(path: Path) -> int:
     return found.num_rows * found.num_columns * 8
 
 
-def _table(
-    layout: Layout,
-    source: Source,
-    roles: Roles,
-    side: Side | None,
-    digest: str,
-) -> Table:
+def _table(source: Source, roles: Roles, side: Side | None, digest: str) -> Table:
+    """Make the table of the cells of a file."""
     import pandas as pd
 
-    matrix, texts = roles.matrix, roles.categories
-    sparse = issparse(matrix)
-    names = [source.names[j] for j in roles.features]
-    where = source.where
-    labels = None if roles.labels is None else _labels(layout, source, roles.labels)
+    matrix, texts, features = roles.matrix, roles.categories, roles.features
+    sparse, where = issparse(matrix), source.where
+    names = [source.names[j] for j in features]
+    ids = None if roles.ids is None else as_text(source.frame[str(roles.ids)]).to_list()
+    labels, label_column = _labels(source, roles.labels)
     if side is None:
-        ids = None if roles.ids is None else _ids(layout, source, roles.ids)
+        if roles.ids is not None and ids is not None and None in ids:
+            raise source.error(ids.index(None), roles.ids, "the id is missing")
     else:
         matrix = matrix.T.tocsr() if sparse else np.ascontiguousarray(matrix.T)
-        ids, names = names_of_cases(names, roles.features), _features(source, roles, matrix)
-        where = partial(_column_number, roles.features)
-        labels = None if side.labels is None else side.labels[roles.features].astype(str)
+        n_features = matrix.shape[1]
+        rows = [f"x{j}" for j in range(n_features)] if ids is None else unique_names(ids)
+        ids, names = names_of_cases(names, features), rows
+        where = partial(_column_number, features)
+        labels = None if side.labels is None else side.labels[features].astype(str)
+        label_column = side.label_row
     if sparse:
         low, high = (end(axis=0).toarray().ravel() for end in (matrix.nanmin, matrix.nanmax))
         data = pd.DataFrame.sparse.from_spmatrix(matrix, index=ids, columns=names)
@@ -440,34 +409,28 @@ def _table(
         data = pd.DataFrame(matrix, index=ids, columns=names, copy=False)
     if texts:
         made = {source.names[j]: pd.Categorical(each.to_list()) for j, each in texts.items()}
-        order = [source.names[j] for j in sorted([*roles.features, *texts])]
+        order = [source.names[j] for j in sorted([*features, *texts])]
         data = pd.concat([data, pd.DataFrame(made, index=data.index)], axis=1)[order]
     values = {source.names[j]: tuple(data[source.names[j]].cat.categories) for j in texts}
+    same = [names[j] for j in np.flatnonzero(low == high)]
+    n_missing = int(np.count_nonzero(np.isnan(matrix.data if sparse else matrix)))
     return Table(
         data=data,
         labels=labels,
         id_column=None if roles.ids is None else source.names[roles.ids],
-        label_column=(
-            side.label_row
-            if side is not None
-            else None
-            if roles.labels is None
-            else source.names[roles.labels]
-        ),
+        label_column=label_column,
         dropped=roles.dropped,
         set_aside=roles.set_aside,
-        constant=[names[j] for j in np.flatnonzero(low == high)]
-        + [name for name, own in values.items() if len(own) == 1],
+        constant=same + [name for name, known in values.items() if len(known) == 1],
         empty=[names[j] for j in np.flatnonzero(np.isnan(low))],
-        n_missing=int(np.count_nonzero(np.isnan(matrix.data if sparse else matrix)))
-        + sum(each.null_count() for each in texts.values()),
-        path=layout.path,
+        n_missing=n_missing + sum(each.null_count() for each in texts.values()),
+        path=source.layout.path,
         sha256=digest,
         where=where,
         categories=values,
         weights=roles.weights,
         written=roles.written,
-        decimal=layout.decimal,
+        decimal=source.layout.decimal,
         in_rows=side is not None,
         turned="" if side is None else side.why,
         notes=source.notes,
@@ -478,31 +441,13 @@ def _column_number(columns: list[int], case: int) -> str:
     return f"column {columns[case] + 1}"
 
 
-def _features(source: Source, roles: Roles, matrix: Any) -> list[str]:
-    """Return the names of features in rows, each once."""
-    if roles.ids is None:
-        return [f"x{j}" for j in range(matrix.shape[1])]
-    return unique_names(as_text(source.frame[str(roles.ids)]).to_list())
-
-
-def _ids(layout: Layout, source: Source, j: int) -> list[str]:
-    """Return the ids as text, none missing; one may occur twice."""
-    series = source.frame[str(j)]
-    if series.null_count():
-        row = int(series.is_null().arg_max())
-        raise cell_error(layout, source, [row], j, "the id is missing")
-    ids = as_text(series).to_list()
-    return ids
-
-
-def _labels(layout: Layout, source: Source, j: int) -> np.ndarray:
-    """Return the classes, as whole numbers if they are."""
-    pl = polars()
-    series = source.frame[str(j)]
-    if series.null_count():
-        row = int(series.is_null().arg_max())
+def _labels(source: Source, j: int | None) -> tuple[np.ndarray | None, str | None]:
+    """Return the classes, as whole numbers if they are, and the name of their column."""
+    if j is None:
+        return None, None
+    text = as_text(source.frame[str(j)])
+    if text.null_count():
         words = "the label is missing; fill it in, or leave the column out by {drop}"
-        raise cell_error(layout, source, [row], j, words)
-    text = as_text(series)
-    whole = text.cast(pl.Int64, strict=False)
-    return np.array(text.to_list() if whole.null_count() else whole.to_list())
+        raise source.error(int(text.is_null().arg_max()), j, words)
+    whole = text.cast(polars().Int64, strict=False)
+    return np.array((text if whole.null_count() else whole).to_list()), source.names[j]

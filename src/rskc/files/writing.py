@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,22 +52,22 @@ def write_csv_parts(frames: Iterable[Any], path: str | os.PathLike) -> None:
     path : str or path
         Where to; written whole or not at all.
     """
-    pl = needed("polars", "to write CSV", "tables")
     with atomic_write(path) as file:
-        for number, frame in enumerate(frames):
-            if number == 0:
-                file.write(_header(pl, frame))
-            columns = [_column(pl, frame.iloc[:, j]).alias(str(j)) for j in range(frame.shape[1])]
-            body = pl.DataFrame(columns).with_columns(
-                _harmless(pl, pl.selectors.string().as_expr())
-            )
-            file.write(body.write_csv(include_header=False).encode())
+        for part in csv_parts(frames):
+            file.write(part)
 
 
-def _header(pl: Any, frame: Any) -> bytes:
-    names = pl.Series([as_utf8(str(name)) for name in frame.columns], dtype=pl.String)
-    header = names.to_frame("0").select(_harmless(pl, pl.all())).transpose()
-    return header.write_csv(include_header=False).encode()
+def csv_parts(frames: Iterable[Any]) -> Iterator[bytes]:
+    """Yield the bytes of a CSV of frames with the same columns, as ``write_csv`` writes it."""
+    pl = needed("polars", "to write CSV", "tables")
+    for number, frame in enumerate(frames):
+        if number == 0:
+            names = pl.Series([as_utf8(str(name)) for name in frame.columns], dtype=pl.String)
+            header = names.to_frame("0").select(_harmless(pl, pl.all())).transpose()
+            yield header.write_csv(include_header=False).encode()
+        columns = [_column(pl, frame.iloc[:, j]).alias(str(j)) for j in range(frame.shape[1])]
+        body = pl.DataFrame(columns).with_columns(_harmless(pl, pl.selectors.string().as_expr()))
+        yield body.write_csv(include_header=False).encode()
 
 
 def _column(pl: Any, series: Any) -> Any:

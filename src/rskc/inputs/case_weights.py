@@ -42,23 +42,23 @@ def check_sample_weight(sample_weight: Any, n: int | None) -> np.ndarray:
     return weights
 
 
-class Counting(NamedTuple):
+class CaseWeights(NamedTuple):
     """Which cases count, and how much."""
 
-    weights: np.ndarray | None  # (n,) as they were given; None if all count the same
+    given: np.ndarray | None  # (n,) as they were given; None if all count the same
     masses: np.ndarray | None  # of those above 0, in units; None if these are all 1
     unit: float
 
     def of(self, array: Any) -> Any:
         """Return an array without the cases of weight 0, which do not take part in a fit."""
-        if self.weights is None or self.weights.all():
+        if self.given is None or self.given.all():
             return array
-        return rows_of(array, np.flatnonzero(self.weights))
+        return rows_of(array, np.flatnonzero(self.given))
 
     def names(self, names: np.ndarray | None) -> np.ndarray | None:
         """Return the names of these cases; their numbers, where some are left out."""
-        if names is None and self.weights is not None and not self.weights.all():
-            return np.flatnonzero(self.weights)
+        if names is None and self.given is not None and not self.given.all():
+            return np.flatnonzero(self.given)
         return names if names is None else self.of(names)
 
 
@@ -72,10 +72,10 @@ def rows_of(array: Any, numbers: np.ndarray) -> Any:
     return xp.take(array, xp.asarray(numbers, device=device(array)), axis=0)
 
 
-def counting_cases(X: Any, sample_weight: Any) -> Counting:
+def case_weights_of(X: Any, sample_weight: Any) -> CaseWeights:
     """Check the weights of cases, and find their unit."""
     if sample_weight is None:
-        return Counting(None, None, 1.0)
+        return CaseWeights(None, None, 1.0)
     n = X.shape[0]
     weights = check_sample_weight(sample_weight, None if np.isnan(n) else int(n))
     if np.isnan(n) and not weights.all():
@@ -84,7 +84,7 @@ def counting_cases(X: Any, sample_weight: Any) -> Counting:
             "call X.compute_chunk_sizes() first, or leave these cases out."
         )
     masses, unit = _in_units(weights[weights > 0])
-    return Counting(weights, None if (masses == 1).all() else masses, unit)
+    return CaseWeights(weights, None if (masses == 1).all() else masses, unit)
 
 
 def masses_of(weights: np.ndarray) -> np.ndarray:

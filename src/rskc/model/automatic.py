@@ -5,7 +5,7 @@ solver as it is.
 
 *Features: cluster, test, refit.* A tight bound costs clusters, a generous one only the list of
 features. So clusters are found with a generous bound, each feature is tested for a difference
-between them, and the clusters are refined with as many features as pass, until these stand.
+between them, and the clusters are refined with as many features as pass, until these are the same.
 
 *Outlying cases: over-trim, flag, set aside.* A fit that trims more than is likely to be outlying
 has clean centers. Cases that are far from these are set aside, the others are clustered with hardly
@@ -20,30 +20,31 @@ see its outcome in the end, from which centers, weights and flags converge on th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rskc.engines import Engine
-from rskc.model.cells import CellBounds
-from rskc.model.feature_tests import FeatureTests, cases_to_rank, group_tests, rank_tests, ranks_of
+from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.model.outliers import (
-    Distances,
     Thresholds,
     any_of_outlying_cells,
-    distances_of,
-    far_cases,
+    far_of,
     find_clump,
+    first_thresholds,
+    members_of,
+    reweight,
 )
-from rskc.model.reweighting import first_thresholds, reweight
-from rskc.solver import GivenStarts, Problem, Solution, Starts, Warm, solve, solve_near
+from rskc.solver import Problem, Solution, Starts, solve, solve_near
 from rskc.solver.alternate import is_guarded
-from rskc.solver.problem import Rival
 from rskc.solver.search import Sampled, search_size
 from rskc.solver.solve import carry, hand_back
 from rskc.solver.split_merge import FEWEST_OF_DOUBLED
+
+if TYPE_CHECKING:
+    from rskc.model.cells import CellBounds
 
 log = logging.getLogger(__name__)
 
@@ -60,15 +61,15 @@ TAIL_TRIM = 0.5
 # the objective gains by trimming one that lies near the mean of all; 17 were found then. With a
 # larger share small clusters are trimmed, with .05 outlying cases keep a center now and then.
 MOST_OF_CLUSTER = 0.12
-# Cut-offs, in MADs of the cube roots: for setting cases aside, and in the end.
-ASIDE_CUTOFF, LAST_CUTOFF = 3.5, 3.0
+# Cut-off for setting cases aside, in MADs of the cube roots.
+ASIDE_CUTOFF = 3.5
 # Rounds of test and refit.
 MOST_ROUNDS = 4
 # Fewer features are enough while this share of the cases stays in its cluster.
 SAME_CLUSTERS = 0.99
 
 
-class Wishes(NamedTuple):
+class LeftToData(NamedTuple):
     """What the data are to decide, and whether the reweighting step follows."""
 
     trim: bool
@@ -76,12 +77,12 @@ class Wishes(NamedTuple):
     reweight: bool
 
     @property
-    def any(self) -> bool:
-        """Whether a fit is more than one call of the solver."""
-        return self.trim or self.bound or self.reweight
+    def outliers(self) -> bool:
+        """Whether the distances decide in the end which cases are left out."""
+        return self.trim or self.reweight
 
 
-class Features(NamedTuple):
+class FeatureChoice(NamedTuple):
     """What was found about the features, or about the groups of features."""
 
     tests: FeatureTests
@@ -89,13 +90,45 @@ class Features(NamedTuple):
     n_enough: int  # the least number on the path that gives the same clusters
 
 
-class Found(NamedTuple):
+class FitResult(NamedTuple):
     """A solution, the problem that the data chose, and how the features were chosen."""
 
     solution: Solution
     problem: Problem
-    features: Features | None
+    features: FeatureChoice | None
     cells: CellBounds | None = None  # if the errors of cells are bounded
+
+
+class Clusters(NamedTuple):
+    """A solution for some of the cases."""
+
+    engine: Engine
+    problem: Problem
+    solution: Solution
+
+    def members(self, n: int, cases: np.ndarray) -> np.ndarray:
+        """Return the labels (n,) of the cases that made the centers, -1 for the others.
+
+        ``cases`` are the numbers that those of its engine have among all n.
+        """
+        labels = self.engine.arrays.to_numpy(members_of(self.engine, self.solution))
+        members = np.full(n, -1, labels.dtype)
+        members[cases] = labels
+        return members
+
+
+class Subset(NamedTuple):
+    """The cases on which choices are made: all, or a sample."""
+
+    engine: Engine
+    problem: Problem
+    starts: Starts
+    sample: Sampled | None
+
+
+def trimmed_mass(engine: Engine, share: float, K: int) -> float:
+    """Return a share of the mass of all cases, of which one is left for each cluster."""
+    return min(mass_of(share, engine), engine.rounded(engine.mass) - K)
 
 
 def mass_of(share: float, engine: Engine) -> float:
@@ -108,197 +141,153 @@ def mass_of(share: float, engine: Engine) -> float:
     return rounded if isinstance(rounded, int) else mass
 
 
-def most_trimmed(engine: Engine, K: int) -> float:
-    """Return the most that may be trimmed: a case is left for each cluster."""
-    return engine.rounded(engine.mass) - K
-
-
-class Clusters(NamedTuple):
-    """A solution for some of the cases."""
-
-    engine: Engine
-    problem: Problem
-    solution: Solution
-
-    def kept_labels(self) -> np.ndarray:
-        """Return the labels of the cases that made the centers, -1 for the others."""
-        arrays, solution = self.engine.arrays, self.solution
-        return arrays.to_numpy(arrays.without(solution.labels, solution.trimmed_weighted))
-
-
-def solve_automatically(engine: Engine, problem: Problem, starts: Starts, wishes: Wishes) -> Found:
+def solve_automatically(
+    engine: Engine, problem: Problem, starts: Starts, left: LeftToData
+) -> FitResult:
     """Solve a problem of which the data are to decide a part.
 
     ``problem`` has the generous bound where the bound is to be found.
     """
-    few = few_of(engine, problem, starts)
-    if few is None:
-        return solve_gathered(solve_automatically, engine, problem, starts, wishes)
-    sample = few.sample
-    found, kept = first_clusters(few, wishes)
+    subset = subset_of(engine, problem, starts)
+    if subset is None:
+        return solve_gathered(solve_automatically, engine, problem, starts, left)
+    clusters, kept = first_clusters(subset, left)
     features = None
-    if wishes.bound:
-        found, features = choose_features(found)
-    numbers = kept if sample is None else sample.numbers[kept]
-    last, solution = replace(found.problem, n_trim=problem.n_trim), found.solution
-    rival = solution.rival
-    if sample is None and (wishes.trim or wishes.reweight):
-        solution = _reweighted(engine, last, solution, members=_as_members(engine, found, kept))
-    elif wishes.trim or wishes.reweight:
-        known = solution.centers, solution.weights, LAST_CUTOFF
-        thresholds = first_thresholds(few.engine, *known)
-        del few, found  # they have tables of the sample
+    if left.bound:
+        clusters, features = choose_features(clusters)
+    last = replace(clusters.problem, n_trim=problem.n_trim)
+    solution, sample = clusters.solution, subset.sample
+    if (rival := solution.rival) is not None:
+        numbers = kept if sample is None else sample.numbers[kept]
+        rival = replace(rival, cases=numbers[rival.cases])
+    if left.outliers and sample is None:
+        members = engine.arrays.from_numpy(clusters.members(engine.n_cases, kept))
+        solution = reweight_all(engine, last, solution, members=members)
+    elif left.outliers:
+        thresholds = first_thresholds(subset.engine, solution.centers, solution.weights)
+        del subset, clusters  # they have tables of the sample
         engine.forget_part()
-        solution = _reweighted(engine, last, solution, thresholds=thresholds)
+        solution = reweight_all(engine, last, solution, thresholds=thresholds)
     elif sample is not None:
         solution = carry(engine, last, sample, solution)
-    return Found(replace(solution, rival=_renumbered(rival, numbers)), last, features)
+    return FitResult(replace(solution, rival=rival), last, features)
 
 
-def first_clusters(few: Few, wishes: Wishes) -> tuple[Clusters, np.ndarray]:
-    """Set cases aside, if that is wished, and cluster the others; their numbers come second."""
-    engine, problem, starts, _ = few
-    kept = np.arange(engine.n_cases)
-    if wishes.trim:
-        over = _untrimmed(engine, problem, starts) or _over_trimmed(engine, problem, starts)
-        kept = _not_set_aside(engine, over)
-        log.info("%d cases set aside", engine.n_cases - len(kept))
-        starts = _starts_of_part(starts, engine, engine, kept)
-        known = engine.arrays.to_numpy(over.solution.labels)[kept]
-        starts = starts.from_labels(engine.arrays.from_numpy(known[None]), problem.n_clusters)
+def first_clusters(subset: Subset, left: LeftToData) -> tuple[Clusters, np.ndarray]:
+    """Set cases aside, if that is asked, and cluster the others; their numbers come second."""
+    engine, problem, starts, _ = subset
+    if not left.trim:
+        solution = solve(engine, problem, starts)
+        return Clusters(engine, problem, solution), np.arange(engine.n_cases)
+    first, K = _untrimmed(subset) or _over_trimmed(subset), problem.n_clusters
+    kept = _not_set_aside(first)
+    log.info("%d cases set aside", engine.n_cases - len(kept))
+    labels = engine.arrays.to_numpy(first.solution.labels)[kept]
+    starts = starts_of_part(starts, engine, engine, kept)
+    starts = starts.from_labels(engine.arrays.from_numpy(labels[None]), K)
     clean = engine if len(kept) == engine.n_cases else engine.part(kept)
-    if wishes.trim:
-        share = TAIL_TRIM * (1 - clean.mass / engine.mass)
-        share = min(share, MOST_OF_CLUSTER / problem.n_clusters)
-        n_trim = min(mass_of(share, clean), most_trimmed(clean, problem.n_clusters))
-        problem = replace(problem, n_trim=n_trim)
+    share = min(TAIL_TRIM * (1 - clean.mass / engine.mass), MOST_OF_CLUSTER / K)
+    problem = replace(problem, n_trim=trimmed_mass(clean, share, K))
     return Clusters(clean, problem, solve(clean, problem, starts)), kept
 
 
 def solve_gathered(
-    solve_part: Callable[..., Found], engine: Engine, problem: Problem, starts: Starts, *how: Any
-) -> Found:
+    solve_part: Callable[..., FitResult],
+    engine: Engine,
+    problem: Problem,
+    starts: Starts,
+    *options: Any,
+) -> FitResult:
     """Solve for data that are few enough to be gathered, and hand the solution back."""
-    every = np.arange(engine.n_cases)
-    part = engine.part(every)
-    found = solve_part(part, problem, _starts_of_part(starts, engine, part, every), *how)
-    return found._replace(solution=hand_back(engine, found.solution))
+    numbers = np.arange(engine.n_cases)
+    part = engine.part(numbers)
+    result = solve_part(part, problem, starts_of_part(starts, engine, part, numbers), *options)
+    return result._replace(solution=hand_back(engine, result.solution))
 
 
-class Few(NamedTuple):
-    """The cases on which choices are made: all, or a sample."""
-
-    engine: Engine
-    problem: Problem
-    starts: Starts
-    sample: Sampled | None
-
-
-def few_of(engine: Engine, problem: Problem, starts: Starts) -> Few | None:
+def subset_of(engine: Engine, problem: Problem, starts: Starts) -> Subset | None:
     """Return the cases on which choices are made; None where all are to be gathered first."""
-    sample = _sample_of(engine, problem, starts)
+    sample, n = starts.sample, engine.n_cases
     if sample is None and not engine.searchable:
-        return None
-    few = engine if sample is None else engine.part(*sample)
-    starts = _starts_of_part(starts, engine, few, None if sample is None else sample.numbers)
-    n_trim = few.rounded(problem.n_trim * few.mass / engine.mass)
-    return Few(few, replace(problem, n_trim=n_trim), starts, sample)
+        size = search_size(n, engine.n_features, problem.n_clusters)
+        if size == n:
+            return None
+        sample = Sampled(np.linspace(0, n - 1, size).astype(np.int64))
+    if sample is None:
+        part, starts = engine, starts.on_all()
+    else:
+        part = engine.part(*sample)
+        starts = starts_of_part(starts, engine, part, sample.numbers)
+    n_trim = part.rounded(problem.n_trim * part.mass / engine.mass)
+    return Subset(part, replace(problem, n_trim=n_trim), starts, sample)
 
 
-def _sample_of(engine: Engine, problem: Problem, starts: Starts) -> Sampled | None:
-    """Return the cases on which choices are made; None for all."""
-    n = engine.n_cases
-    size = search_size(n, engine.n_features, problem.n_clusters)
-    if starts.sample is not None or engine.searchable or size == n:
-        return starts.sample
-    return Sampled(np.linspace(0, n - 1, size).astype(np.int64))
-
-
-def _starts_of_part(
-    starts: Starts, engine: Engine, part: Engine, cases: np.ndarray | None
-) -> Starts:
+def starts_of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray) -> Starts:
     """Return the starts for some of the cases."""
-    if cases is None or not isinstance(starts, GivenStarts):
+    if starts.drawn:
         return starts.on_all()
-    groups = [engine.arrays.to_numpy(own)[:, cases] for own in starts.groups]
-    return GivenStarts([part.arrays.from_numpy(own) for own in groups], starts.n_clusters)
+    groups = [engine.arrays.to_numpy(labels)[:, cases] for labels in starts.groups]
+    return Starts(groups=[part.arrays.from_numpy(labels) for labels in groups])
 
 
 # ---- Outlying cases
 
 
-def _untrimmed(few: Engine, problem: Problem, starts: Starts) -> Clusters | None:
+def _untrimmed(subset: Subset) -> Clusters | None:
     """Cluster all cases; return that if it shows no outlying case, and clusters are few.
 
     With many clusters it would take as long as a search without outlying cases, and hardly ever be
     of use.
     """
+    engine, problem, starts, _ = subset
     if problem.n_clusters >= FEWEST_OF_DOUBLED:
         return None
     plain = replace(problem, n_trim=0)
     try:
-        found = Clusters(few, plain, solve(few, plain, starts.fewer(OVER_STARTS, 0)))
-        found.solution.check_finite()
+        solution = solve(engine, plain, starts.fewer(OVER_STARTS, 0))
+        solution.check_finite()
     except FloatingPointError:
         return None  # a cell whose square overflows is an outlying one
-    sizes = found.solution.kept_sizes
-    small = np.flatnonzero(sizes <= OVER_TRIM * few.mass)
-    far = _far(found, ASIDE_CUTOFF)
-    shows_some = (
+    sizes = solution.kept_sizes
+    small = np.flatnonzero(sizes <= OVER_TRIM * engine.mass)
+    shows_outliers = (
         sizes.min() < 2  # a case alone is not far from its center
-        or few.arrays.count(far.weighted | far.unweighted)
-        or any_of_outlying_cells(few, found.solution, small)
+        or engine.arrays.count(far_of(engine, solution, ASIDE_CUTOFF).either)
+        or any_of_outlying_cells(engine, solution, small)
     )
-    return None if shows_some else found
+    return None if shows_outliers else Clusters(engine, plain, solution)
 
 
-def _over_trimmed(few: Engine, problem: Problem, starts: Starts) -> Clusters:
-    n_trim = min(mass_of(OVER_TRIM, few), most_trimmed(few, problem.n_clusters))
-    over = replace(problem, n_trim=n_trim)
-    solution = solve(few, over, starts.fewer(OVER_STARTS, 0))
+def _over_trimmed(subset: Subset) -> Clusters:
+    engine, problem, starts, _ = subset
+    over = replace(problem, n_trim=trimmed_mass(engine, OVER_TRIM, problem.n_clusters))
+    solution = solve(engine, over, starts.fewer(OVER_STARTS, 0))
     guarded = is_guarded(over, solution.sizes, solution.kept_sizes)
     if not guarded and starts.n_runs > OVER_STARTS:
         # Outlying cases may have a cluster in all that was found.
-        solution = solve(few, over, starts)
-    return Clusters(few, over, solution)
+        solution = solve(engine, over, starts)
+    return Clusters(engine, over, solution)
 
 
-def _not_set_aside(few: Engine, over: Clusters) -> np.ndarray:
+def _not_set_aside(clusters: Clusters) -> np.ndarray:
     """Return the cases that are not far from clean centers, or that form a cluster of their own.
 
     All, if too few clusters would stay.
     """
-    far = _far(over, ASIDE_CUTOFF)
-    aside = few.arrays.to_numpy(far.weighted | far.unweighted)
-    K = over.problem.n_clusters
-    for _ in range(K):
-        clump = find_clump(few, over.solution, np.flatnonzero(aside)).cases
+    engine, problem, solution = clusters
+    aside = engine.arrays.to_numpy(far_of(engine, solution, ASIDE_CUTOFF).either)
+    for _ in range(problem.n_clusters):
+        clump = find_clump(engine, solution, np.flatnonzero(aside)).cases
         if len(clump) == 0:
             break
         aside[clump] = False
     kept = np.flatnonzero(~aside)
-    if len(kept) == few.n_cases or few.part(kept).distinct(K) < K:
-        return np.arange(few.n_cases)
+    if aside.any() and engine.part(kept).distinct(problem.n_clusters) < problem.n_clusters:
+        return np.arange(engine.n_cases)
     return kept
 
 
-def _far(found: Clusters, cutoff: float) -> Distances:
-    """Return the cases that either distance flags."""
-    engine, solution = found.engine, found.solution
-    members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
-    distances = distances_of(engine, solution)
-    return far_cases(engine, distances, members, solution.kept_sizes, cutoff)
-
-
-def _as_members(engine: Engine, found: Clusters, kept: np.ndarray) -> Any:
-    """Return the labels (n,) of the cases that made the centers, -1 for others."""
-    own = found.kept_labels()
-    every = np.full(engine.n_cases, -1, own.dtype)
-    every[kept] = own
-    return engine.arrays.from_numpy(every)
-
-
-def _reweighted(
+def reweight_all(
     engine: Engine,
     problem: Problem,
     solution: Solution,
@@ -306,51 +295,34 @@ def _reweighted(
     thresholds: Thresholds | None = None,
 ) -> Solution:
     """Let the distances of all cases decide, from the centers of some."""
-    known = solution.centers, solution.weights, LAST_CUTOFF
-    last = reweight(engine, problem, *known, members, thresholds)
-    return replace(
-        last,
-        path=(*solution.path, last.objective),
-        converged=solution.converged and last.converged,
-    )
-
-
-def _renumbered(rival: Rival | None, numbers: np.ndarray) -> Rival | None:
-    return None if rival is None else replace(rival, cases=numbers[rival.cases])
+    last = reweight(engine, problem, solution.centers, solution.weights, members, thresholds)
+    converged = solution.converged and last.converged
+    return replace(last, path=(*solution.path, last.objective), converged=converged)
 
 
 # ---- Features
 
 
-def choose_features(found: Clusters) -> tuple[Clusters, Features]:
-    """Test the features or their groups, refit with as many as pass, until these stand."""
-    engine, problem, solution = found
+def choose_features(clusters: Clusters) -> tuple[Clusters, FeatureChoice]:
+    """Test the features or their groups, refit with as many as pass, until these are the same."""
+    engine, problem, solution = clusters
     numbers, masses = ranked_cases(engine)
     ranks, seen = ranks_of(engine.rows(numbers), masses), set()
     for _ in range(MOST_ROUNDS):
-        clusters, shares = (part[numbers] for part in tested_groups(found))
+        labels, shares = (part[numbers] for part in tested_groups(engine, solution))
         counted = shares if masses is None else shares * masses
-        tests = test_features(problem, ranks, clusters, counted)
+        tests = rank_tests(ranks, labels, problem.n_clusters, counted, problem.feature_groups)
         passed = tests.passed()
-        if passed.tobytes() in seen:  # it stands, or goes round between few sets
+        if passed.tobytes() in seen:  # the same, or in turn with few other sets
             break
         seen.add(passed.tobytes())
         n_different = int(passed.sum())
         if problem.n_clusters == 1:
-            return found, Features(tests, 0, len(passed))
+            return clusters, FeatureChoice(tests, 0, len(passed))
         problem = replace(problem, l1_bound=None, n_features=max(n_different, 1))
-        solution = solve_near(engine, problem, [as_warm(found.solution)])
-        found = Clusters(engine, problem, solution)
-    return found, Features(tests, n_different, count_enough(found))
-
-
-def test_features(
-    problem: Problem, ranks: np.ndarray, clusters: np.ndarray, counted: np.ndarray
-) -> FeatureTests:
-    """Test each feature, or group, by the ranks of cases that count so much; -1 for no cluster."""
-    K, groups = problem.n_clusters, problem.feature_groups
-    tests = rank_tests(ranks, clusters, K, counted)
-    return tests if groups is None else group_tests(tests, ranks, clusters, K, groups, counted)
+        solution = solve_near(engine, problem, [solution])
+    refined = Clusters(engine, problem, solution)
+    return refined, FeatureChoice(tests, n_different, count_enough(refined))
 
 
 def ranked_cases(engine: Engine) -> tuple[np.ndarray, np.ndarray | None]:
@@ -361,41 +333,34 @@ def ranked_cases(engine: Engine) -> tuple[np.ndarray, np.ndarray | None]:
     copies = cases_to_rank(int(engine.mass), engine.n_features)
     if len(copies) < int(engine.mass):
         return engine.cases_at(copies + 0.5), None
-    every = np.arange(engine.n_cases)
-    masses = engine.arrays.masses_at(every)
-    return every, None if (masses == 1).all() else masses
+    numbers = np.arange(engine.n_cases)
+    masses = engine.arrays.masses_at(numbers)
+    return numbers, None if (masses == 1).all() else masses
 
 
-def tested_groups(found: Clusters) -> tuple[np.ndarray, np.ndarray]:
+def tested_groups(engine: Engine, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels (n,) of the cases that are neither trimmed nor flagged, -1 for others.
 
     And the shares of them that are not trimmed: 1, but where one is trimmed in part.
     """
-    arrays, solution = found.engine.arrays, found.solution
-    far = _far(found, LAST_CUTOFF)
+    far = far_of(engine, solution)
     out = solution.trimmed_weighted | solution.trimmed_unweighted | far.weighted | far.unweighted
-    groups = arrays.without(solution.labels, out)
-    return arrays.to_numpy(groups), arrays.kept_shares(groups)
+    groups = engine.arrays.without(solution.labels, out)
+    return engine.arrays.to_numpy(groups), engine.arrays.kept_shares(groups)
 
 
-def count_enough(found: Clusters) -> int:
+def count_enough(clusters: Clusters) -> int:
     """Return the least number of features, along halvings, that gives the same clusters."""
-    engine, problem, solution = found
-    least = problem.n_features
-    assert least is not None
-    for number in _halvings(least):
-        fewer = replace(problem, n_features=number)
-        other = solve_near(engine, fewer, [as_warm(solution)])
-        if agreement(engine, solution, other, problem.n_clusters) < SAME_CLUSTERS:
+    engine, problem, solution = clusters
+    assert problem.n_features is not None
+    least = number = problem.n_features
+    while number > 1:
+        number = -(-number // 2)
+        fewer = solve_near(engine, replace(problem, n_features=number), [solution])
+        if agreement(engine, solution, fewer, problem.n_clusters) < SAME_CLUSTERS:
             break
         least = number
     return least
-
-
-def _halvings(number: int) -> Iterator[int]:
-    while number > 1:
-        number = -(-number // 2)
-        yield number
 
 
 def agreement(engine: Engine, one: Solution, other: Solution, K: int) -> float:
@@ -405,8 +370,3 @@ def agreement(engine: Engine, one: Solution, other: Solution, K: int) -> float:
     masses = engine.arrays.masses_at(np.arange(engine.n_cases))
     counts = np.bincount(pairs, masses, minlength=K * K).reshape(K, K)
     return min(counts.max(axis=0).sum(), counts.max(axis=1).sum()) / engine.mass
-
-
-def as_warm(solution: Solution) -> Warm:
-    """Return where a branch begins that goes on from a solution."""
-    return Warm(solution.labels, solution.trimmed_weighted, solution.weights)

@@ -1,21 +1,46 @@
-"""Cells that are outlying: scales of columns and of errors, and two looks at a table (internal).
+"""Cells that are outlying, and clusters of tables that have them (internal).
 
 A cell is judged by its error, its distance from the center of its cluster in one feature, on the
-scale of such errors. Before there are clusters, columns are looked at as they are: extreme cells
-are cut off, or left out, so that restarts find the clusters in spite of them.
+scale of such errors. Before there are clusters, columns are looked at as they are. Restarts need a
+table without extreme cells, on which all of ``automatic`` works as it is: one that is clipped, and
+one in which these cells are missing. From the clusters found there, scales of errors, the features
+that differ, flagged cells, centers and weights are made anew on the table as it is, where the
+squared error of a cell counts no more than a limit, until clusters and features no longer change.
+The one of the two with the smaller bounded within sum is the solution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
+from rskc.engines import BoundedEngine, Engine, engine_for
 from rskc.inputs.arrays import is_dask, to_dense, to_numpy
 from rskc.inputs.medians import MAD_FACTOR, lower_medians
+from rskc.model.automatic import (
+    OVER_TRIM,
+    Clusters,
+    FeatureChoice,
+    FitResult,
+    LeftToData,
+    Subset,
+    count_enough,
+    first_clusters,
+    ranked_cases,
+    reweight_all,
+    solve_gathered,
+    subset_of,
+    tested_groups,
+    trimmed_mass,
+)
+from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
+from rskc.model.outliers import distances_to, first_thresholds, reweight
+from rskc.solver import Problem, Solution, Starts, Warm, solve, solve_near
+from rskc.solver.solve import carry
 
 # The cut-off in scales: .1% of clean normal cells are beyond it.
 CUTOFF = 3.3
@@ -43,6 +68,14 @@ BEND, END, HEIGHT, SLOPE = 1.5, 4.0, 1.541, 0.8623
 MANY_CELLS = 0.25
 # Cells that are flagged at once.
 CELLS_AT_ONCE = 2**20
+# Rounds until clusters and features no longer change: 2 to 5, but for near ties. The first shows
+# which of two ways is better: after three the same ones were chosen, at a tenth more time.
+MOST_ROUNDS = 10
+# Restarts of the quick clusters that show whether extreme cells are those of clusters far apart.
+QUICK_STARTS = 4
+
+
+# ---- Columns, and the errors of cells
 
 
 class Columns(NamedTuple):
@@ -59,20 +92,16 @@ class Columns(NamedTuple):
         return cls(medians, np.where(scales > 0, scales, np.inf))
 
     def without(self, columns: np.ndarray) -> Columns:
-        """Return them without the scales of some columns (p,), a mask."""
+        """Return them without the scales of the columns of a mask (p,)."""
         return Columns(self.medians, np.where(columns, np.inf, self.scales))
-
-    def share_with_extremes(self, rows: np.ndarray, masses: np.ndarray | None = None) -> float:
-        """Return the share of the cases that have an extreme cell."""
-        return _share(np.abs(rows - self.medians) / self.scales, masses)
 
     def share_with_extreme_errors(
         self, errors: np.ndarray, n_clusters: int, masses: np.ndarray | None = None
     ) -> float:
-        """Return the share of the cases that have one with an extreme error."""
+        """Return the share of the cases that have a cell with an extreme error."""
         scales = error_scales(errors, n_clusters, masses)
         scales[np.isinf(self.scales)] = np.inf
-        return _share(np.abs(errors) / scales, masses)
+        return _share_with_extremes(errors, scales, masses)
 
     def clip(self, rows: np.ndarray) -> np.ndarray:
         """Cut cells off at CLIP scales."""
@@ -98,13 +127,12 @@ class Columns(NamedTuple):
         return np.where(size > BEND, self.medians + scales * bent, rows).astype(rows.dtype)
 
 
-def _share(sizes: np.ndarray, masses: np.ndarray | None) -> float:
-    """Return the share of the cases (n, p) with an extreme cell, of sizes in scales."""
-    extreme = EXTREME * (1 + (HALF_KNOWN / len(sizes)) ** 2)
-    return float(np.average((sizes > extreme).any(axis=1), weights=masses))
-
-
-LOOKS: tuple[Callable[[Columns, np.ndarray], np.ndarray], ...] = (Columns.clip, Columns.remove)
+def _share_with_extremes(
+    errors: np.ndarray, scales: np.ndarray, masses: np.ndarray | None
+) -> float:
+    """Return the share of the cases (n, p) that have an extreme cell."""
+    extreme = EXTREME * (1 + (HALF_KNOWN / len(errors)) ** 2)
+    return float(np.average((np.abs(errors) / scales > extreme).any(axis=1), weights=masses))
 
 
 def extreme_columns(rows: np.ndarray, masses: np.ndarray | None = None) -> Columns | None:
@@ -113,10 +141,12 @@ def extreme_columns(rows: np.ndarray, masses: np.ndarray | None = None) -> Colum
     The quick question comes first: which columns have few values takes a sort of all.
     """
     columns = Columns.of(rows, masses)
-    if columns.share_with_extremes(rows, masses) <= FEW_CASES:
+    errors = rows - columns.medians
+    if _share_with_extremes(errors, columns.scales, masses) <= FEW_CASES:
         return None
     columns = columns.without(of_few_values(rows))
-    return columns if columns.share_with_extremes(rows, masses) > FEW_CASES else None
+    share = _share_with_extremes(errors, columns.scales, masses)
+    return columns if share > FEW_CASES else None
 
 
 def wrapped(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
@@ -144,8 +174,7 @@ def error_scales(
     return np.where(scales > 0, scales, np.inf)
 
 
-@dataclass(frozen=True)
-class CellBounds:
+class CellBounds(NamedTuple):
     """The scales (p,) of errors, in the space of the data, and the cut-off in scales."""
 
     scales: np.ndarray
@@ -156,10 +185,6 @@ class CellBounds:
     def limits(self) -> np.ndarray:
         """The errors (p,) beyond which cells are flagged."""
         return self.cutoff * self.scales
-
-    def flags(self, rows: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return which cells (n, p) are outlying; those of a case without a label (-1) are not."""
-        return (np.abs(rows - centers[labels]) > self.limits) & (labels >= 0)[:, None]
 
 
 def flagged(X: Any, labels: np.ndarray, centers: np.ndarray, limits: np.ndarray) -> csr_array:
@@ -176,10 +201,207 @@ def flagged(X: Any, labels: np.ndarray, centers: np.ndarray, limits: np.ndarray)
 def _pieces(X: Any) -> Iterator[np.ndarray]:
     """Yield the cases of a table, some at a time, in memory."""
     if is_dask(X):
-        for block in X.blocks:
-            yield to_numpy(block)
+        yield from map(to_numpy, X.blocks)
         return
     step = max(1, CELLS_AT_ONCE // X.shape[1])
     for first in range(0, X.shape[0], step):
         rows = X[first : first + step]
         yield to_dense(rows) if issparse(rows) else to_numpy(rows)
+
+
+# ---- Clusters of tables with outlying cells
+
+
+def shows_outlying_cells(engine: Engine, problem: Problem, starts: Starts) -> bool:
+    """Whether outlying cells are in so many cases that bounding their errors seems to pay.
+
+    Clusters that are far apart have cells far from the middle of a column too. So where columns
+    have such cells, the errors of quick clusters decide.
+    """
+    subset = subset_of(engine, problem, starts)
+    if subset is not None:  # else the data are few cases in blocks: all
+        engine = subset.engine
+    n, K = engine.n_cases, problem.n_clusters
+    n_rows = min(FIRST_LOOK, len(cases_to_rank(n, engine.n_features)))
+    numbers = np.unique(np.linspace(0, n - 1, n_rows).astype(np.int64))
+    all_masses = engine.arrays.masses_at(numbers)
+    masses = None if (all_masses == 1).all() else all_masses
+    rows = engine.rows(numbers)
+    columns = extreme_columns(rows, masses)
+    if columns is None or K == 1 or not starts.drawn or len(numbers) < 2 * K:
+        return columns is not None
+    clipped = engine_for(columns.clip(rows), masses=masses)
+    n_trim = trimmed_mass(clipped, OVER_TRIM, K)
+    plain = replace(problem, l1_bound=None, n_features=None, n_trim=n_trim)
+    labels = solve(clipped, plain, starts.on_all().fewer(QUICK_STARTS, 0)).labels
+    centers = np.array([lower_medians(rows[labels == k]) for k in range(K)])
+    return columns.share_with_extreme_errors(rows - centers[labels], K, masses) > FEW_CASES
+
+
+def solve_with_cells(
+    engine: Engine,
+    problem: Problem,
+    starts: Starts,
+    left: LeftToData,
+    cutoff: float,
+    unscaled: np.ndarray | None = None,
+) -> FitResult:
+    """Solve a problem with the errors of cells bounded at ``cutoff`` scales.
+
+    ``unscaled`` (p,) are features whose cells are never flagged.
+    """
+    subset = subset_of(engine, problem, starts)
+    if subset is None:
+        options = left, cutoff, unscaled
+        return solve_gathered(solve_with_cells, engine, problem, starts, *options)
+    table = _Table.of(subset, left, cutoff, unscaled)
+    best = table.best(
+        [table.advanced(table.first(look)) for look in (Columns.clip, Columns.remove)]
+    )
+    for _ in range(MOST_ROUNDS):
+        if best.converged:
+            break
+        best = table.advanced(best)
+    clusters, bounds, features = best.clusters, best.bounds, None
+    assert clusters is not None
+    assert bounds is not None
+    solution, K = clusters.solution, problem.n_clusters
+    if best.tests is not None:
+        part = clusters.engine
+        n_trim = part.rounded(min(part.mass - solution.n_kept, part.rounded(part.mass) - K))
+        alike = clusters._replace(problem=replace(clusters.problem, n_trim=n_trim))
+        n_different = int(best.tests.passed().sum())
+        features = FeatureChoice(best.tests, n_different, count_enough(alike))
+    last = replace(clusters.problem, n_trim=problem.n_trim)
+    if subset.sample is not None:
+        bounded = BoundedEngine(engine, bounds.limits)
+        if left.outliers:
+            thresholds = first_thresholds(clusters.engine, solution.centers, solution.weights)
+            solution = reweight_all(bounded, last, solution, thresholds=thresholds)
+        else:
+            solution = carry(bounded, last, subset.sample, solution)
+    bounds = bounds._replace(extreme_share=table.extreme_share(best))
+    return FitResult(solution, last, features, bounds)
+
+
+class _Way(NamedTuple):
+    """Where a look led to, or where the alternation is."""
+
+    problem: Problem
+    warm: Warm | Solution
+    centers: np.ndarray
+    members: np.ndarray  # (n,) clusters of the cases that are judged by, -1 for others
+    shares: np.ndarray  # (n,) of these that are not trimmed
+    clusters: Clusters | None = None  # on a bounded engine
+    bounds: CellBounds | None = None
+    tests: FeatureTests | None = None
+    converged: bool = False  # clusters and number of features are those of the round before
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The cases on which choices are made, and what is known of their columns."""
+
+    subset: Subset
+    left: LeftToData
+    cutoff: float
+    columns: Columns
+    numbers: np.ndarray  # of the cases by which errors are measured and features tested
+    masses: np.ndarray | None  # theirs
+    rows: np.ndarray  # their cells
+
+    @classmethod
+    def of(
+        cls, subset: Subset, left: LeftToData, cutoff: float, unscaled: np.ndarray | None
+    ) -> _Table:
+        """Measure the columns."""
+        numbers, masses = ranked_cases(subset.engine)
+        rows = subset.engine.rows(numbers)
+        never = of_few_values(rows)
+        columns = Columns.of(rows, masses).without(never if unscaled is None else never | unscaled)
+        return cls(subset, left, cutoff, columns, numbers, masses, rows)
+
+    def first(self, look: Callable[[Columns, np.ndarray], np.ndarray]) -> _Way:
+        """Find clusters on the table as a look shows it."""
+        engine, problem, _, _ = self.subset
+        n, arrays = engine.n_cases, engine.arrays
+        every = np.arange(n)
+        masses = arrays.masses_at(every) if engine.weighted else None
+        seen = engine_for(look(self.columns, engine.rows(every)), masses=masses)
+        clusters, kept = first_clusters(self.subset._replace(engine=seen), self.left)
+        members = clusters.members(n, kept)
+        groups = arrays.from_numpy(members)
+        warm = Warm(groups, arrays.trimmed(groups), clusters.solution.weights)
+        features = np.arange(engine.n_features)
+        medians = engine.group_medians(features, arrays.as_run(groups), problem.n_clusters)
+        problem = replace(clusters.problem, n_trim=problem.n_trim)
+        return _Way(problem, warm, engine.restore(medians)[0], members, np.ones(n))
+
+    def advanced(self, way: _Way) -> _Way:
+        """Make scales, features, flags, centers and weights anew."""
+        problem, warm, labels = way.problem, way.warm, way.members[self.numbers]
+        bounds, tests = self._bounds(way, labels), None
+        if self.left.bound:
+            tests = self._test(way, labels, bounds)
+            n_features = max(int(tests.passed().sum()), 1)
+            problem = replace(problem, l1_bound=None, n_features=n_features)
+        engine = BoundedEngine(self.subset.engine, bounds.limits)
+        arrays = engine.arrays
+        if self.left.outliers:
+            members = arrays.without(warm.labels, warm.trimmed_weighted)
+            solution = reweight(engine, problem, way.centers, warm.weights, members)
+        else:
+            solution = solve_near(engine, problem, [warm])
+        converged = (
+            way.clusters is not None
+            and not arrays.differ(arrays.as_run(solution.labels), arrays.as_run(warm.labels))[0]
+            and problem.n_features == way.problem.n_features
+        )
+        groups, shares = tested_groups(engine, solution)
+        clusters = Clusters(engine, problem, solution)
+        return _Way(
+            problem, solution, solution.centers, groups, shares, clusters, bounds, tests, converged
+        )
+
+    def _bounds(self, way: _Way, labels: np.ndarray) -> CellBounds:
+        """Measure the errors of the cases that are in a cluster."""
+        kept = labels >= 0
+        errors = self.rows[kept] - way.centers[labels[kept]]
+        masses = None if self.masses is None else self.masses[kept]
+        scales = error_scales(errors, len(way.centers), masses)
+        return CellBounds(np.where(np.isinf(self.columns.scales), np.inf, scales), self.cutoff)
+
+    def _test(self, way: _Way, labels: np.ndarray, bounds: CellBounds) -> FeatureTests:
+        """Test the features over the cells that are not flagged."""
+        errors = np.abs(self.rows - way.centers[labels])
+        flags = (errors > bounds.limits) & (labels >= 0)[:, None]
+        ranks = ranks_of(np.where(flags, np.nan, self.rows), self.masses)
+        shares = way.shares[self.numbers]
+        counted = shares if self.masses is None else shares * self.masses
+        return rank_tests(ranks, labels, len(way.centers), counted, way.problem.feature_groups)
+
+    def extreme_share(self, way: _Way) -> float:
+        """Return the share of the cases that have a cell with an extreme error."""
+        labels = self.subset.engine.arrays.to_numpy(way.warm.labels)[self.numbers]
+        errors = self.rows - way.centers[labels]
+        return self.columns.share_with_extreme_errors(errors, len(way.centers), self.masses)
+
+    def best(self, ways: list[_Way]) -> _Way:
+        """Return the way with the smaller bounded within sum.
+
+        It is over the features that have weight in either, each on the scale of its column, which
+        is the same for both: by the weighted sum the clipped look won where a fifth of the cells
+        is outlying, by unscaled ones the columns with the most of these decided.
+        """
+        used = np.any([way.warm.weights > 0 for way in ways], axis=0)
+        scales = self.columns.scales
+        squares = np.where(np.isinf(scales), self.rows.std(axis=0), scales) ** 2
+        weights = np.where(used & (squares > 0), 1 / np.where(squares > 0, squares, 1), 0.0)
+        engine = BoundedEngine(self.subset.engine, self.cutoff * scales)
+
+        def cost(way: _Way) -> float:
+            costs = distances_to(engine, way.warm.labels, way.centers, weights)
+            none = way.warm.trimmed_weighted & ~way.warm.trimmed_weighted
+            return engine.arrays.total(costs, none)
+
+        return min(ways, key=cost)

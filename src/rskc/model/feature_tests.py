@@ -45,7 +45,7 @@ class FeatureTests(NamedTuple):
 def cases_to_rank(n: int, p: int) -> np.ndarray:
     """Return the numbers of the cases that are ranked: all, or some evenly spaced ones."""
     most = int(np.clip(MOST_CELLS // p, FEWEST_CASES, MOST_CASES))
-    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
+    return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
 
 
 def ranks_of(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
@@ -60,17 +60,14 @@ def ranks_of(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
     ranks = np.empty((p, n), np.float32)
     step = max(1, CELLS_AT_ONCE // n)
     for first in range(0, p, step):
-        some = slice(first, min(p, first + step))
-        cells = np.ascontiguousarray(rows[:, some].T)
+        columns = slice(first, first + step)
+        cells = np.array(rows[:, columns].T, order="C")
         missing = np.isnan(cells)
-        if missing.any():
-            # Missing cells rank last, behind all others, which do not notice.
-            own = _ranks(np.where(missing, np.inf, cells))
-            own -= ((~missing).sum(axis=1, keepdims=True) + 1) / 2
-            own[missing] = np.nan
-        else:
-            own = _ranks(cells) - (n + 1) / 2
-        ranks[some] = own
+        # Missing cells rank last, behind all others, which do not notice.
+        cells[missing] = np.inf
+        centered = _ranks(cells) - ((~missing).sum(axis=1, keepdims=True) + 1) / 2
+        centered[missing] = np.nan
+        ranks[columns] = centered
     return ranks
 
 
@@ -96,29 +93,38 @@ def _ranks(cells: np.ndarray) -> np.ndarray:
 
 
 def rank_tests(
-    ranks: np.ndarray, groups: np.ndarray, K: int, masses: np.ndarray | None = None
+    ranks: np.ndarray,
+    labels: np.ndarray,
+    K: int,
+    masses: np.ndarray | None = None,
+    groups: FeatureGroups | None = None,
 ) -> FeatureTests:
-    """Test each feature for a difference between groups (n,), -1 for a case that is left out.
+    """Test each feature, or each group of features, for a difference between clusters.
 
-    ``masses`` (n,) are what cases count; 1 if they are None.
+    ``labels`` (n,) are -1 for a case that is left out, and ``masses`` (n,) what cases count; 1 if
+    they are None.
     """
     p = len(ranks)
-    members, kept = _memberships(groups, K, masses)
+    kept = np.flatnonzero(labels >= 0)
+    members = np.zeros((len(labels), K))  # what each case counts in each cluster
+    members[kept, labels[kept]] = 1.0 if masses is None else masses[kept]
     statistics, p_values = np.zeros(p), np.ones(p)
     step = max(1, CELLS_AT_ONCE // ranks.shape[1])
     for first in range(0, p, step):
-        some = slice(first, min(p, first + step))
-        statistics[some], p_values[some] = _test(ranks[some].astype(np.float64), members, kept)
+        rows = slice(first, first + step)
+        sums = _Sums.of(ranks[rows].astype(np.float64), members, kept)
+        statistics[rows], p_values[rows] = sums.tests()
+    if groups is None:
+        return FeatureTests(statistics, p_values)
+    # The test of a feature alone is its own.
+    leading = np.array([features[0] for features in groups.members])
+    statistics, p_values = statistics[leading], p_values[leading]
+    for g, features in enumerate(groups.members):
+        if len(features) > 1:
+            statistics[g], p_values[g] = _test_together(
+                ranks[features].astype(np.float64), members, kept, groups.masses[features]
+            )
     return FeatureTests(statistics, p_values)
-
-
-def _memberships(
-    groups: np.ndarray, K: int, masses: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return what each case counts in each group (n, K), and the cases that are in any."""
-    members, kept = np.zeros((len(groups), K)), np.flatnonzero(groups >= 0)
-    members[kept, groups[kept]] = 1.0 if masses is None else masses[kept]
-    return members, kept
 
 
 class _Sums(NamedTuple):
@@ -128,82 +134,56 @@ class _Sums(NamedTuple):
     total: np.ndarray
     n: np.ndarray  # cells
     n_groups: np.ndarray
+    testable: np.ndarray
 
-    @property
-    def testable(self) -> np.ndarray:
-        several = (self.n_groups > 1) & (self.n > self.n_groups)
-        return several & (self.total > 1e-9 * np.maximum(self.n, 1))
+    @classmethod
+    def of(cls, ranks: np.ndarray, members: np.ndarray, kept: np.ndarray) -> _Sums:
+        """Add up the ranks of features (m, n), by what cases count in each cluster (n, K)."""
+        observed = ~np.isnan(ranks)
+        complete = observed.all()
+        values = ranks if complete else np.where(observed, ranks, 0.0)
+        totals = values @ members  # (features, K)
+        counts = members.sum(axis=0)[None] if complete else observed @ members
+        n, n_groups = counts.sum(axis=1), (counts > 0).sum(axis=1)
+        mean = totals.sum(axis=1) / np.maximum(n, 1)
+        total = values[:, kept] ** 2 @ members[kept].sum(axis=1) - n * mean**2
+        between = (totals**2 / np.where(counts > 0, counts, 1.0)).sum(axis=1) - n * mean**2
+        testable = (n_groups > 1) & (n > n_groups) & (total > 1e-9 * np.maximum(n, 1))
+        return cls(between, total, n, n_groups, testable)
 
-
-def _sums(ranks: np.ndarray, members: np.ndarray, kept: np.ndarray) -> _Sums:
-    observed = ~np.isnan(ranks)
-    complete = observed.all()
-    values = ranks if complete else np.where(observed, ranks, 0.0)
-    totals = values @ members  # (features, K)
-    counts = members.sum(axis=0)[None] if complete else observed @ members
-    n = counts.sum(axis=1)
-    mean = totals.sum(axis=1) / np.maximum(n, 1)
-    total = values[:, kept] ** 2 @ members[kept].sum(axis=1) - n * mean**2
-    between = (totals**2 / np.where(counts > 0, counts, 1.0)).sum(axis=1) - n * mean**2
-    return _Sums(between, total, n, (counts > 0).sum(axis=1))
-
-
-def _test(ranks: np.ndarray, members: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return F on ranks of each feature, over its observed cells, and the p-value."""
-    sums = _sums(ranks, members, kept)
-    between, total, n, groups = sums
-    within, testable = np.maximum(total - between, 0.0), sums.testable
-    n_free, n_groups = np.maximum(n - groups, 1), np.maximum(groups - 1, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistics = np.where(testable, between / n_groups / (within / n_free), 0.0)
-    statistics = np.where(testable & (within <= 1e-12 * total), np.inf, np.maximum(statistics, 0))
-    p_values = np.where(testable, fdtrc(n_groups, n_free, statistics), 1.0)
-    return statistics, p_values
+    def tests(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return F on ranks of each feature, and the p-value."""
+        within = np.maximum(self.total - self.between, 0.0)
+        n_free, n_groups = np.maximum(self.n - self.n_groups, 1), np.maximum(self.n_groups - 1, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistics = self.between / n_groups / (within / n_free)
+        statistics = np.where(self.testable, np.maximum(statistics, 0), 0.0)
+        statistics[self.testable & (within <= 1e-12 * self.total)] = np.inf
+        return statistics, np.where(self.testable, fdtrc(n_groups, n_free, statistics), 1.0)
 
 
-def group_tests(
-    tests: FeatureTests,
-    ranks: np.ndarray,
-    clusters: np.ndarray,
-    K: int,
-    groups: FeatureGroups,
-    masses: np.ndarray | None = None,
-) -> FeatureTests:
-    """Test each group of features; that of a feature alone is its own.
+def _test_together(
+    ranks: np.ndarray, members: np.ndarray, kept: np.ndarray, masses: np.ndarray
+) -> tuple[float, float]:
+    """Return F and p-value of one group, whose features (m, n) have these masses.
 
     F is over the shares of the variances of ranks that lie between clusters, averaged over the
     features. Its degrees of freedom are those of one feature, times the number of independent
     features that the group amounts to (Box): 1 for copies of one feature, the number of categories
     less 1 for the indicators of a category.
     """
-    members, kept = _memberships(clusters, K, masses)
-    statistics, p_values = np.zeros(len(groups)), np.ones(len(groups))
-    for g, features in enumerate(groups.members):
-        if len(features) == 1:
-            statistics[g], p_values[g] = tests.statistics[features[0]], tests.p_values[features[0]]
-            continue
-        found = _test_together(ranks[features], members, kept, groups.masses[features])
-        statistics[g], p_values[g] = found
-    return FeatureTests(statistics, p_values)
-
-
-def _test_together(
-    ranks: np.ndarray, members: np.ndarray, kept: np.ndarray, masses: np.ndarray
-) -> tuple[float, float]:
-    """Return F and p-value of one group, whose features (m, n) have these masses."""
-    ranks = ranks.astype(np.float64)
-    sums = _sums(ranks, members, kept)
+    sums = _Sums.of(ranks, members, kept)
     shares = np.where(sums.testable, masses, 0.0)
     if not shares.any():
         return 0.0, 1.0
     scales = shares / np.where(sums.testable, sums.total, 1.0)
     explained = float(np.clip(scales @ sums.between / shares.sum(), 0, 1))
-    n_groups = int(sums.n_groups.max()) - 1
-    n_free = float(shares @ (np.broadcast_to(sums.n, shares.shape)) / shares.sum()) - n_groups - 1
-    some = np.linspace(0, len(ranks) - 1, min(len(ranks), MOST_TOGETHER)).astype(int)
-    amount = _independent(ranks[some], members, kept, scales[some])
     if explained >= 1 - 1e-12:
         return np.inf, 0.0
+    n_groups = int(sums.n_groups.max()) - 1
+    n_free = float(shares @ np.broadcast_to(sums.n, shares.shape) / shares.sum()) - n_groups - 1
+    evenly = np.linspace(0, len(ranks) - 1, min(len(ranks), MOST_TOGETHER)).astype(int)
+    amount = _independent(ranks[evenly], members, kept, scales[evenly])
     statistic = explained / n_groups / ((1 - explained) / n_free)
     return statistic, float(fdtrc(amount * n_groups, amount * n_free, statistic))
 
@@ -211,7 +191,7 @@ def _test_together(
 def _independent(
     ranks: np.ndarray, members: np.ndarray, kept: np.ndarray, scales: np.ndarray
 ) -> float:
-    """Return how many independent features some (m, n) amount to within clusters.
+    """Return how many independent features these (m, n) amount to within clusters.
 
     That is (sum of eigenvalues)^2 / (sum of their squares) of the covariances within clusters.
     """
@@ -219,8 +199,8 @@ def _independent(
     values = np.where(observed, ranks, 0.0)
     counts = observed @ members
     means = (values @ members) / np.where(counts > 0, counts, 1.0)
-    left = np.where(observed, values - means @ (members > 0).T, 0.0)[:, kept]
-    left *= np.sqrt(scales)[:, None] * np.sqrt(members[kept].sum(axis=1))
-    products = left @ left.T if len(left) <= len(kept) else left.T @ left
+    errors = np.where(observed, values - means @ (members > 0).T, 0.0)[:, kept]
+    errors *= np.sqrt(scales)[:, None] * np.sqrt(members[kept].sum(axis=1))
+    products = errors @ errors.T if len(errors) <= len(kept) else errors.T @ errors
     squares = float((products**2).sum())
     return float(np.trace(products)) ** 2 / squares if squares > 0 else 1.0

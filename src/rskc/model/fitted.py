@@ -1,7 +1,6 @@
-"""The fitted state: the attributes that a fit leaves, and the part of them that predicts.
+"""A fitted model: the attributes that a fit leaves, and what predicts (internal).
 
-Internal. ``ATTRIBUTES`` is the only list of fitted attributes; files, copies of a model and tests
-read it.
+``ATTRIBUTES`` is the only list of fitted attributes; files, copies of a model and tests read it.
 """
 
 from __future__ import annotations
@@ -13,14 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
-from rskc.engines import Engine, Frame, bounded_engine, engine_for
+from rskc.engines import BoundedEngine, Engine, Frame, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.inputs.arrays import by_blocks, is_dask, is_on_device, to_numpy
-from rskc.inputs.validation import check_n_threads
+from rskc.inputs.case_weights import check_sample_weight, count_of, trimmed_sum
+from rskc.inputs.validation import check_n_threads, validated
 from rskc.model.cells import flagged
-from rskc.model.outliers import Distances, Thresholds, distances_to, even_weights
+from rskc.model.outliers import Thresholds, both_distances, distances_to
 
 
 class Attribute(NamedTuple):
@@ -88,11 +90,16 @@ def number_names(model: Any) -> np.ndarray:
 
 def number_weights(model: Any) -> np.ndarray:
     """Return the weights (q,) of these numbers: the indicators of a category share one."""
-    weights, encoder = to_numpy(model.feature_weights_), getattr(model, "encoder_", None)
-    return weights if encoder is None else weights[encoder.columns]
+    return by_number(model, to_numpy(model.feature_weights_))
 
 
-def by_column(model: Any, values: np.ndarray) -> np.ndarray:
+def by_number(model: Any, values: np.ndarray) -> np.ndarray:
+    """Return values (p,) of columns as (q,) of the numbers that are clustered."""
+    encoder = getattr(model, "encoder_", None)
+    return values if encoder is None else values[encoder.columns]
+
+
+def by_column(model: Any, values: Any) -> Any:
     """Return values (..., q) of numbers that are the same within columns as (..., p) of columns."""
     encoder = getattr(model, "encoder_", None)
     return values if encoder is None else values[..., encoder.first]
@@ -152,6 +159,9 @@ def with_features(model: Any, columns: np.ndarray) -> Any:
     return made
 
 
+# ---- What predicts
+
+
 class JudgedCases(NamedTuple):
     """Cases in memory as a fitted model sees them."""
 
@@ -177,18 +187,17 @@ class Predictor:
 
     def labels(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
-        found = None
         if is_on_device(X) and self.limits is None:
             from rskc.engines.device import quick_look
 
-            found = quick_look(X, self.frame, self.weights, self.centers)
-        if found is None:
-            return self._nearest(self._engine(X))
-        labels, n_left = found
-        if n_left:
-            left = labels < 0
-            labels[left] = self._nearest(self._engine(X[left]))
-        return labels
+            looked = quick_look(X, self.frame, self.weights, self.centers)
+            if looked is not None:
+                labels, n_left = looked
+                if n_left:
+                    left = labels < 0
+                    labels[left] = self._nearest(self._engine(X[left]))
+                return labels
+        return self._nearest(self._engine(X))
 
     def squared(self, X: Any) -> Any:
         """Return the weighted squared distances (n, K) of cases to centers."""
@@ -203,15 +212,14 @@ class Predictor:
     def distances(self, X: Any) -> Any:
         """Return the weighted squared distance of each case to its nearest center."""
         engine = self._engine(X)
-        return distances_to(engine, self._nearest(engine), self.centers, self.weights[None])
+        return distances_to(engine, self._nearest(engine), self.centers, self.weights)
 
     def judged(self, X: Any) -> JudgedCases:
         """Return clusters, both distances and outliers of cases, from one look at them."""
         engine = self._engine(X)
         labels = self._nearest(engine)
-        distances = self._both(engine, labels)
-        far, far_unweighted = self.thresholds.flag(distances)
-        return JudgedCases(labels, *distances, far | far_unweighted)
+        distances = both_distances(engine, labels, self.centers, self.weights)
+        return JudgedCases(labels, *distances, self.thresholds.flag(distances).either)
 
     def outliers(self, X: Any) -> Any:
         """Return whether either distance of each case is beyond its threshold."""
@@ -226,13 +234,16 @@ class Predictor:
         if np.isinf(limit_unweighted):
             return self.distances(X)
         engine = self._engine(X)
-        weighted, unweighted = self._both(engine, self._nearest(engine))
+        labels = self._nearest(engine)
+        weighted, unweighted = both_distances(engine, labels, self.centers, self.weights)
         return -engine.arrays.lesser(-weighted, -(unweighted * (limit / limit_unweighted)))
 
     def apply(self, method: str, X: Any) -> Any:
         """Call a method, or have it called on the blocks of a Dask array when they are computed."""
         if not is_dask(X):
-            return self._call(method, X)
+            # A case may be infinitely far away: 1e300 squared is.
+            with np.errstate(over="ignore", invalid="ignore"):
+                return getattr(self, method)(X)
         alone = replace(self, n_threads=1)  # the scheduler has threads of its own
         to_centers = dict.fromkeys(("squared", "transform"), self.centers.dtype)
         dtypes = {"labels": np.int32, "outliers": np.bool_} | to_centers
@@ -241,23 +252,9 @@ class Predictor:
         return by_blocks(partial(Predictor._on_block, alone, method), X, dtype, n_columns)
 
     def _on_block(self, method: str, block: np.ndarray) -> np.ndarray:
-        X = check_array(
-            block,
-            dtype=self.centers.dtype,
-            order="C",
-            ensure_all_finite="allow-nan",
-            input_name="X",
-        )
-        return self._call(method, X)
-
-    def _call(self, method: str, X: Any) -> Any:
-        # A case may be infinitely far away: 1e300 squared is.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return getattr(self, method)(X)
-
-    def _both(self, engine: Engine, labels: Any) -> Distances:
-        weights = self.weights[None], even_weights(self.centers)
-        return Distances(*(distances_to(engine, labels, self.centers, each) for each in weights))
+        checks: dict[str, Any] = {"order": "C", "ensure_all_finite": "allow-nan"}
+        X = check_array(block, dtype=self.centers.dtype, input_name="X", **checks)
+        return self.apply(method, X)
 
     def _nearest(self, engine: Engine) -> Any:
         with one_blas_thread:
@@ -267,7 +264,7 @@ class Predictor:
         missing = True if np.isnan(self.centers).any() else None
         n_threads = check_n_threads(self.n_threads)
         engine = engine_for(X, missing=missing, frame=self.frame, n_threads=n_threads)
-        return engine if self.limits is None else bounded_engine(engine, self.limits)
+        return engine if self.limits is None else BoundedEngine(engine, self.limits)
 
 
 def thresholds_of(model: Any) -> Thresholds:
@@ -291,17 +288,110 @@ def predictor_of(model: Any) -> Predictor:
 def cell_limits(model: Any) -> np.ndarray | None:
     """Return the errors (q,) beyond which cells are outlying; None if none is."""
     cutoff = getattr(model, "cell_cutoff_", None)
-    if cutoff is None:
-        return None
-    scales, encoder = to_numpy(model.cell_scales_), getattr(model, "encoder_", None)
-    return cutoff * (scales if encoder is None else scales[encoder.columns])
+    return None if cutoff is None else cutoff * by_number(model, to_numpy(model.cell_scales_))
 
 
 def outlying_cells(model: Any, X: Any, labels: Any) -> Any:
     """Return which cells (n, p) of validated cases are outlying, a sparse matrix of booleans."""
-    limits, centers = cell_limits(model), to_numpy(model.cluster_centers_)
+    limits = cell_limits(model)
     if limits is None:
         return csr_array((labels.shape[0], model.n_features_in_), dtype=bool)
-    flags = flagged(X, to_numpy(labels), centers, limits)
-    encoder = getattr(model, "encoder_", None)
-    return flags if encoder is None else flags[:, encoder.first]
+    centers = to_numpy(model.cluster_centers_)
+    return by_column(model, flagged(X, to_numpy(labels), centers, limits))
+
+
+def judge_cases(model: Any, X: Any) -> JudgedCases:
+    """Return clusters, distances and outliers of cases, from one look at them."""
+    predictor, cases = _checked(model, X)
+    return predictor.judged(cases)
+
+
+def _checked(model: Any, X: Any) -> tuple[Predictor, Any]:
+    """Return the part of a model that predicts, and the cases as that takes them."""
+    check_is_fitted(model, "cluster_centers_")
+    predictor = predictor_of(model)
+    return predictor, validated(model, X, False, predictor.centers.dtype)
+
+
+class _Wrapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """A ``transform`` for arrays in memory, which scikit-learn wraps as ``set_output`` asks for."""
+
+    _apply: Any
+
+    def transform(self, X: Any) -> Any:
+        return self._apply("transform", X)
+
+
+class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Methods of a fitted estimator; X is of any kind, and what is returned of the same.
+
+    Its own ``transform`` is not wrapped by scikit-learn, which would read a Dask array into memory.
+    """
+
+    fit: Any
+    trim: Any
+
+    def predict(self, X: Any) -> Any:
+        """Return the nearest center of each case, by weighted distance."""
+        return self._apply("labels", X)
+
+    def transform(self, X: Any) -> Any:
+        """Return the weighted distances (n_samples, n_clusters) to the centers, not squared.
+
+        So that a pipeline may have KMeans in its place, they are distances as KMeans gives them,
+        ``sqrt(sum_j w_j (x_j - c_j)^2)``. ``distances_`` and ``score_samples`` are squared.
+        Those of a Dask array or dataframe are a Dask array, whatever ``set_output`` asks for.
+        """
+        return self._apply("transform", X) if is_dask(X) else super().transform(X)
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Cluster the cases of X and return their distances, as ``transform`` does."""
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
+
+    def score_samples(self, X: Any) -> Any:
+        """Return minus the distance of each case to its nearest center, below which it is outlying.
+
+        Minus the weighted squared distance; or, with ``outlier_rule="both"``, minus the unweighted
+        one where it is the more outlying of the two, in units in which its threshold is that of the
+        weighted ones. So a case with a score below ``-outlier_threshold_`` is an outlier. For
+        weighted distances alone see ``transform``.
+        """
+        return -self._apply("scores", X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the weighted within sum of squares of X.
+
+        The share ``trim`` of its cases that are farthest from their centers is left out. It
+        compares seeds and starts but no settings: with other weights, more clusters or more
+        trimming the sum falls by itself. ``sample_weight`` (n_samples,) says what each case counts,
+        as in ``fit``.
+        """
+        distances = to_numpy(self._apply("distances", X))
+        seen = np.isfinite(distances)  # of unobserved cases nothing can be said
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, len(distances))
+            return -trimmed_sum(distances[seen], weights[seen], self.trim_)
+        scores = np.sort(-distances[seen])
+        return float(scores[count_of(self.trim_, len(scores)) :].sum())
+
+    def is_outlier(self, X: Any) -> Any:
+        """Return whether each case is outlying, by the rule and the thresholds of the fit.
+
+        That is if its weighted squared distance to its nearest center is above
+        ``outlier_threshold_``, or its unweighted one above ``unweighted_outlier_threshold_``.
+        """
+        return self._apply("outliers", X)
+
+    def outlying_cells(self, X: Any) -> Any:
+        """Return which cells are outlying, a sparse matrix of booleans (n_samples, n_features_in_).
+
+        Those whose distance from the nearest center of their case is more than ``cell_cutoff_``
+        times ``cell_scales_``; of a table in blocks or on a device too the matrix is in memory.
+        None is if cells were left alone in the fit.
+        """
+        predictor, cases = _checked(self, X)
+        return outlying_cells(self, cases, to_numpy(predictor.apply("labels", cases)))
+
+    def _apply(self, method: str, X: Any) -> Any:
+        predictor, cases = _checked(self, X)
+        return predictor.apply(method, cases)

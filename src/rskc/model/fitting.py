@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Engine, bounded_engine, engine_for
+from rskc.engines import BoundedEngine, Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
 from rskc.inputs.arrays import (
@@ -25,13 +25,14 @@ from rskc.inputs.arrays import (
     warn_of_columns,
     warn_of_numbers,
 )
-from rskc.inputs.case_weights import Counting, counting_cases, rows_of
+from rskc.inputs.case_weights import CaseWeights, case_weights_of, rows_of
 from rskc.inputs.frames import NUMBERS
 from rskc.inputs.validation import (
     PRECISIONS,
     check_bound,
     check_centers,
     check_choice,
+    check_device,
     check_integer,
     check_n_threads,
     check_real,
@@ -41,13 +42,26 @@ from rskc.inputs.validation import (
     names_of_cases,
     validated,
 )
-from rskc.model import outliers
-from rskc.model.automatic import Found, Wishes, mass_of, solve_automatically
-from rskc.model.bounding import shows_outlying_cells, solve_with_cells
-from rskc.model.cells import CUTOFF, FEW_CASES, CellBounds
-from rskc.model.fitted import by_column, number_names, outlying_cells, predictor_of
+from rskc.model.automatic import FitResult, LeftToData, mass_of, solve_automatically
+from rskc.model.cells import CUTOFF, FEW_CASES, shows_outlying_cells, solve_with_cells
+from rskc.model.fitted import (
+    ATTRIBUTES,
+    by_column,
+    by_number,
+    number_names,
+    outlying_cells,
+    predictor_of,
+)
+from rskc.model.outliers import (
+    CUTOFFS,
+    Distances,
+    Thresholds,
+    distances_of,
+    judge,
+    members_of,
+)
 from rskc.model.warnings import on_cells, on_scales, warnings_of
-from rskc.solver import DrawnStarts, GivenStarts, Problem, Solution, Starts, Warm, solve
+from rskc.solver import Problem, Starts, Warm, solve
 from rskc.solver.feature_groups import FeatureGroups, check_groups
 from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
 from rskc.solver.starts import INITS
@@ -56,19 +70,8 @@ from rskc.utils.wording import count
 
 # Restarts from a function with n_init="auto".
 CALLED_STARTS = 10
-# Attributes that only some fits leave: with l1_bound="auto", with feature_groups, with names of the
-# cases, with sample_weight.
-OF_SOME_FITS = (
-    "feature_statistics_",
-    "feature_p_values_",
-    "n_features_different_",
-    "n_features_enough_",
-    "group_names_",
-    "group_weights_",
-    "feature_group_",
-    "case_names_in_",
-    "sample_weight_",
-)
+# Optional attributes that validated data have set before the others are.
+OF_VALIDATION = {"encoder_", "feature_names_in_", "_sklearn_output_config"}
 
 
 class Rehearsal(NamedTuple):
@@ -89,99 +92,41 @@ def fit(
     rehearsal: Rehearsal = THE_WHOLE,
 ) -> list[FitWarning]:
     """Fit a model, from known solutions too, and return what there is to warn of."""
-    case_names = names_of_cases(X)
-    X = validated_for_fit(model, X, sample_weight)
-    counting = counting_cases(X, sample_weight)
-    own, names = counting.of(X), counting.names(case_names)
+    case_names, given = names_of_cases(X), X
+    X = validated(model, X, reset=True, dtype=PRECISIONS, sample_weight=sample_weight)
+    warn_of_columns(given)
+    if not hasattr(model, "encoder_"):
+        warn_of_numbers(given, X)
+    weights = case_weights_of(X, sample_weight)
+    counted, names = weights.of(X), weights.names(case_names)
     with solver_settings(model.verbose):
-        size = rehearsal.n_searched
-        engine = make_engine(model, own, counting.masses, size)
+        n_searched = rehearsal.n_searched
+        engine = make_engine(model, counted, weights.masses, n_searched)
         engine.stand_for_more(rehearsal.share)
         problem = make_problem(model, engine)
         engine.expect(problem.n_clusters, problem.n_trim)
-        with overflow_explained(model, engine, own, names):
-            starts = make_starts(model, own, engine, problem, size)
-            made = _solve(model, engine, problem, starts, warm)
-            made.solution.check_finite()
-        if made.cells is not None:
-            engine = bounded_engine(engine, made.cells.limits)
-        judged = _judge(model, engine, made.solution)
-        found = list(warnings_of(model, engine, made, judged.out, names))
-        _store(model, engine, made, judged, counting)
-        found += on_scales(model, own)
+        with overflow_explained(model, engine, counted, names):
+            starts = make_starts(model, counted, engine, problem, n_searched)
+            result = _solve(model, engine, problem, starts, warm)
+            result.solution.check_finite()
+        if result.cells is not None:
+            engine = BoundedEngine(engine, result.cells.limits)
+        judged = _Judged.of(engine, result, *check_rule(model))
+        messages = list(warnings_of(model, engine, result, judged.outliers, names))
+        _store(model, engine, result, judged, weights)
+        messages += on_scales(model, counted)
         if hasattr(model, "encoder_") and model.n_missing_:  # a category is one cell
-            model.n_missing_ = int(np.isnan(by_column(model, own)).sum())
-    if counting.weights is not None:
-        model.sample_weight_ = counting.weights
-        _judge_others(model, X, engine, counting.weights == 0)
-    _store_cells(model, X, made.cells)
-    found += on_cells(model)
-    model.warnings_ = [str(warning) for warning in found]
-    model.warning_kinds_ = [warning.kind for warning in found]
+            model.n_missing_ = int(np.isnan(by_column(model, counted)).sum())
+    if weights.given is not None:
+        model.sample_weight_ = weights.given
+        _judge_others(model, X, engine, weights.given == 0)
+    model.outlying_cells_ = outlying_cells(model, X, model.labels_)
+    messages += on_cells(model)
+    model.warnings_ = [str(message) for message in messages]
+    model.warning_kinds_ = [message.kind for message in messages]
     if case_names is not None:
         model.case_names_in_ = case_names
-    return found
-
-
-def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
-    """Give cases of weight 0, which took no part, labels and distances as ``predict`` would."""
-    if not out.any():
-        return
-    predictor, rest = predictor_of(model), rows_of(X, np.flatnonzero(out))
-    rest = to_numpy(rest) if is_elsewhere(rest) else rest  # a sparse matrix stays one
-    judged = predictor.judged(rest)
-    found = {
-        "labels_": judged.labels,
-        "distances_": judged.weighted,
-        "unweighted_distances_": judged.unweighted,
-        "outliers_": judged.outliers,
-        "trimmed_": np.zeros(rest.shape[0], bool),
-        "trimmed_weighted_": np.zeros(rest.shape[0], bool),
-        "trimmed_unweighted_": np.zeros(rest.shape[0], bool),
-    }
-    for name, values in found.items():
-        own = getattr(model, name)
-        if is_dask(own):
-            setattr(model, name, merged_blocks(own, out, values, X.chunks[0]))
-            continue
-        whole = np.empty(len(out), to_numpy(own).dtype)
-        whole[~out], whole[out] = to_numpy(own), values
-        setattr(model, name, engine.as_result(whole))
-
-
-def _solve(
-    model: Any, engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
-) -> Found:
-    """Solve the problem, or let the data decide what the model leaves to them."""
-    bound = problem.l1_bound is not None and is_word(model.l1_bound, "auto")
-    wishes = Wishes(is_word(model.trim, "auto"), bound, bool(model.reweight))
-    if (cutoff := check_cells(model.cells)) is not None:
-        return solve_with_cells(engine, problem, starts, wishes, cutoff, _unscaled(model))
-    by_data = is_word(model.cells, "auto") and (wishes.trim or wishes.bound)
-    if by_data and shows_outlying_cells(engine, problem, starts):
-        found = solve_with_cells(engine, problem, starts, wishes, CUTOFF, _unscaled(model))
-        if found.cells is not None and found.cells.extreme_share > FEW_CASES:
-            return found
-    if wishes.any:
-        return solve_automatically(engine, problem, starts, wishes)
-    return Found(solve(engine, problem, starts, warm), problem, None)
-
-
-def _unscaled(model: Any) -> np.ndarray | None:
-    """Return which numbers stand for categories, which have no outlying cells."""
-    encoder = getattr(model, "encoder_", None)
-    if encoder is None:
-        return None
-    return np.array([code.kind != NUMBERS for code in encoder.columns_])[encoder.columns]
-
-
-def validated_for_fit(model: Any, X: Any, sample_weight: Any = None) -> Any:
-    """Check the data of a fit, and remember their features in the model."""
-    checked = validated(model, X, reset=True, dtype=PRECISIONS, sample_weight=sample_weight)
-    warn_of_columns(X)
-    if not hasattr(model, "encoder_"):
-        warn_of_numbers(X, checked)
-    return checked
+    return messages
 
 
 @contextmanager
@@ -197,43 +142,35 @@ def make_engine(
 ) -> Engine:
     """Return the engine for validated data; cases with no observed value are left out."""
     options: dict[str, Any] = {"masses": masses, "n_threads": check_n_threads(model.n_threads)}
-    if is_dask(X) and masses is None:
-        options["wanted"] = _expected_cases(model, X.shape, n_searched)
+    K, n = model.n_clusters, X.shape[0]
+    drawn = isinstance(model.init, str) and isinstance(K, int) and n == n  # n may be NaN
+    if model.device is not None:
+        options["device"] = check_device(model.device, X)
+    if (is_dask(X) or model.device is not None) and masses is None:
+        # Where the cases that the starts draw are known, one pass over the data is enough for the
+        # look and for their rows.
+        random_state = copy.deepcopy(check_seed(model.random_state))
+        options["wanted"] = None
+        if drawn:
+            options["wanted"] = draw_cases(int(n), X.shape[1], K, random_state, n_searched)
     return engine_for(X, drop_unobserved=True, **options)
-
-
-def _expected_cases(
-    model: Any, shape: tuple[float, int], n_searched: int | None
-) -> np.ndarray | None:
-    """Return the cases that ``make_starts`` will draw, if X need not be read for that.
-
-    One pass over the data is enough for the look and for their rows then.
-    """
-    (n, p), K, random_state = shape, model.n_clusters, check_seed(model.random_state)
-    if not (isinstance(model.init, str) and isinstance(K, int) and n == n):  # n may be NaN
-        return None
-    return draw_cases(int(n), p, K, copy.deepcopy(random_state), n_searched)
 
 
 def make_problem(model: Any, engine: Engine) -> Problem:
     """Check the parameters against the data."""
-    n, groups = engine.n_cases, groups_of(model, engine.n_features)
+    n, groups = engine.n_cases, groups_of(model, model.feature_groups, engine.n_features)
     p = engine.n_features if groups is None else len(groups)
-    K = check_integer("n_clusters", model.n_clusters, 1)
-    trim = check_trim(model.trim)
+    K, trim = check_integer("n_clusters", model.n_clusters, 1), model.trim
+    n_trim: float = 0
+    if not is_word(trim, "auto"):
+        words = ', or "auto": the share of cases that may be outlying'
+        n_trim = mass_of(check_real("trim", trim, 0, 0.5, words), engine)
     check_choice("reweight", model.reweight, (True, False))
-    n_trim = 0 if trim is None else mass_of(trim, engine)
     if n < K:
-        raise ParameterError(
-            "n_clusters", K, f"is more than {count(n, 'case')}; lower {{n_clusters}}."
-        )
-    if engine.mass - n_trim < K:
-        raise ParameterError(
-            "n_clusters",
-            K,
-            f"is more than the {engine.mass - n_trim:g} cases that are left of {engine.mass:g} "
-            f"when {{trim}}={model.trim} takes {n_trim:g} away; lower one of the two.",
-        )
+        raise _too_many(K, f"{count(n, 'case')}; lower {{n_clusters}}.")
+    if (kept := engine.mass - n_trim) < K:
+        left = f"the {kept:g} cases that are left of {engine.mass:g} when {{trim}}={trim}"
+        raise _too_many(K, f"{left} takes {n_trim:g} away; lower one of the two.")
     check_rule(model)
     l1_bound = check_bound(model.l1_bound, model.n_features, p)
     if K == 1 and isinstance(model.l1_bound, str):
@@ -249,46 +186,27 @@ def make_problem(model: Any, engine: Engine) -> Problem:
     )
     distinct = engine.distinct(K)
     if distinct < K:
-        raise ParameterError(
-            "n_clusters",
-            K,
-            f"is more than the {count(distinct, 'distinct case')} among the {n}; lower "
-            "{n_clusters}.",
-        )
+        differing = f"the {count(distinct, 'distinct case')} among the {n}"
+        raise _too_many(K, f"{differing}; lower {{n_clusters}}.")
     return problem
 
 
-def groups_of(model: Any, p: int) -> FeatureGroups | None:
-    """Return the groups of the p features of a fit; indicators of a category are one."""
-    names, encoder = getattr(model, "feature_names_in_", None), getattr(model, "encoder_", None)
-    if encoder is not None:
-        return encoder.groups(model.feature_groups, names)
-    return check_groups(model.feature_groups, names, p)
+def _too_many(K: int, words: str) -> ParameterError:
+    return ParameterError("n_clusters", K, f"is more than {words}")
 
 
-def check_trim(trim: Any) -> float | None:
-    """Return the share of cases to trim; None if the data are to decide."""
-    if is_word(trim, "auto"):
-        return None
-    words = ', or "auto": the share of cases that may be outlying'
-    return check_real("trim", trim, 0, 0.5, words)
-
-
-def check_cells(cells: Any) -> float | None:
-    """Return the cut-off in scales beyond which a cell is outlying; None for none, or "auto"."""
-    if cells is None or is_word(cells, "auto"):
-        return None
-    remedy = ' scales, "auto" or {None}'
-    cutoff = check_real("cells", cells, 0, remedy=remedy)
-    if cutoff == 0:
-        raise ParameterError("cells", cells, f"must be a number above 0{remedy}.")
-    return cutoff
+def groups_of(checked: Any, feature_groups: Any, p: int) -> FeatureGroups | None:
+    """Return the groups of p features that a model or a search has seen; a category is one."""
+    names = getattr(checked, "feature_names_in_", None)
+    if hasattr(checked, "encoder_"):
+        return checked.encoder_.groups(feature_groups, names)
+    return check_groups(feature_groups, names, p)
 
 
 def check_rule(model: Any) -> tuple[str, float | None]:
     """Return the rule for outliers and its cut-off, None for the rule's own."""
     rule, cutoff = model.outlier_rule, model.outlier_cutoff
-    check_choice("outlier_rule", rule, outliers.RULES)
+    check_choice("outlier_rule", rule, tuple(CUTOFFS))
     if cutoff is not None:
         cutoff = check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
     return rule, cutoff
@@ -299,30 +217,26 @@ def make_starts(
 ) -> Starts:
     """Draw what the restarts begin with, or take the centers that are given."""
     K, p, init = problem.n_clusters, engine.n_features, model.init
-    n_init = _n_starts(model, engine, problem)
+    is_drawn, n_init = isinstance(init, str), model.n_init
+    if not is_word(n_init, "auto"):
+        n_init = check_integer("n_init", n_init, 1, remedy=' or "auto"')
+    elif is_drawn:
+        n_init = auto_starts(engine.n_cases, p, problem)
+    else:
+        n_init = CALLED_STARTS if callable(init) else 1
     random_state = check_seed(model.random_state)
-    if isinstance(init, str):
+    if is_drawn:
         check_choice("init", init, ("auto", *INITS), ", an array or a callable")
         inits = auto_inits(problem) if init == "auto" else (init,)
         cases = search_cases(engine, K, random_state, n_searched)  # first: before n_init is known
-        return DrawnStarts(inits, random_state.random_sample((n_init, K)), cases)
+        return Starts(inits, random_state.random_sample((n_init, K)), cases)
     given = [init]
     if callable(init):
         given = [init(X, K, random_state=random_state) for _ in range(n_init)]
     centers = np.stack([check_centers(center, K, p) for center in given])
     table = engine.table(np.ones((1, p)))
     labels = [table.assign(table.place(center[None])) for center in centers]
-    return GivenStarts([table.trim(label, problem.n_trim).groups for label in labels], K)
-
-
-def _n_starts(model: Any, engine: Engine, problem: Problem) -> int:
-    if not (isinstance(model.n_init, str) and model.n_init == "auto"):
-        return check_integer("n_init", model.n_init, 1, remedy=' or "auto"')
-    if callable(model.init):
-        return CALLED_STARTS
-    if not isinstance(model.init, str):
-        return 1
-    return auto_starts(engine.n_cases, engine.n_features, problem)
+    return Starts(groups=[table.trim(label, problem.n_trim).groups for label in labels])
 
 
 @contextmanager
@@ -344,30 +258,59 @@ def overflow_explained(
         raise OverflowedError(engine.largest_cell(), place) from None
 
 
+def _solve(
+    model: Any, engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
+) -> FitResult:
+    """Solve the problem, or let the data decide what the model leaves to them."""
+    cutoff, is_auto = model.cells, is_word(model.cells, "auto")
+    bound = problem.l1_bound is not None and is_word(model.l1_bound, "auto")
+    left = LeftToData(is_word(model.trim, "auto"), bound, bool(model.reweight))
+    unscaled = None  # which numbers stand for categories, which have no outlying cells
+    if hasattr(model, "encoder_"):
+        coded = [code.kind != NUMBERS for code in model.encoder_.columns_]
+        unscaled = by_number(model, np.array(coded))
+    if cutoff is not None and not is_auto:
+        remedy = ' scales, "auto" or {None}'
+        cutoff = check_real("cells", cutoff, 0, remedy=remedy)
+        if cutoff == 0:
+            raise ParameterError("cells", model.cells, f"must be a number above 0{remedy}.")
+        return solve_with_cells(engine, problem, starts, left, cutoff, unscaled)
+    if is_auto and (left.trim or left.bound) and shows_outlying_cells(engine, problem, starts):
+        result = solve_with_cells(engine, problem, starts, left, CUTOFF, unscaled)
+        if result.cells is not None and result.cells.extreme_share > FEW_CASES:
+            return result
+    if any(left):
+        return solve_automatically(engine, problem, starts, left)
+    return FitResult(solve(engine, problem, starts, warm), problem, None)
+
+
 class _Judged(NamedTuple):
     """Distances of the cases, the thresholds that follow from them, and who is beyond these."""
 
-    distances: outliers.Distances
-    thresholds: outliers.Thresholds
+    distances: Distances
+    thresholds: Thresholds
     cutoff: float
-    out: Any  # (n,)
+    outliers: Any  # (n,)
+
+    @classmethod
+    def of(cls, engine: Engine, result: FitResult, rule: str, cutoff: float | None) -> _Judged:
+        """Judge the cases of a solution."""
+        solution = result.solution
+        distances, members = distances_of(engine, solution), members_of(engine, solution)
+        sizes = solution.kept_sizes
+        thresholds, cutoff = judge(engine, distances, members, sizes, rule, cutoff)
+        return cls(distances, thresholds, cutoff, thresholds.flag(distances).either)
 
 
-def _judge(model: Any, engine: Engine, solution: Solution) -> _Judged:
-    distances = outliers.distances_of(engine, solution)
-    members = engine.arrays.without(solution.labels, solution.trimmed_weighted)
-    sizes = solution.kept_sizes
-    found = outliers.judge(engine, distances, members, sizes, *check_rule(model))
-    far, far_unweighted = found.thresholds.flag(distances)
-    return _Judged(distances, *found, far | far_unweighted)
-
-
-def _store(model: Any, engine: Engine, made: Found, judged: _Judged, counting: Counting) -> None:
+def _store(
+    model: Any, engine: Engine, result: FitResult, judged: _Judged, weights: CaseWeights
+) -> None:
     """Set the attributes of fitted.ATTRIBUTES; a case of mass 1 weighs a unit."""
-    for name in OF_SOME_FITS:
-        vars(model).pop(name, None)  # of an earlier fit
-    solution, problem = made.solution, made.problem
-    unit, out = counting.unit, solution.trimmed_weighted
+    for name, attribute in ATTRIBUTES.items():
+        if attribute.optional and name not in OF_VALIDATION:
+            vars(model).pop(name, None)  # of an earlier fit
+    solution, problem, features, cells = result
+    unit, out = weights.unit, solution.trimmed_weighted
     model._frame = engine.frame
     model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
     model.labels_ = engine.returned(solution.labels, 0)
@@ -376,39 +319,29 @@ def _store(model: Any, engine: Engine, made: Found, judged: _Judged, counting: C
     model.trimmed_weighted_ = engine.returned(out, True)
     model.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
     model.trimmed_ = model.trimmed_weighted_ | model.trimmed_unweighted_
-    gone = problem.n_trim
+    n_trim = problem.n_trim
     if is_word(model.trim, "auto") or model.reweight:
-        gone = engine.mass - solution.n_kept
-    model.trim_ = gone / engine.mass
+        n_trim = engine.mass - solution.n_kept
+    model.trim_ = n_trim / engine.mass
     # By mass, as many as it takes.
-    model.n_trim_ = int(gone) if counting.masses is None else engine.arrays.number(out)
+    model.n_trim_ = int(n_trim) if weights.masses is None else engine.arrays.number(out)
     model.objective_ = solution.objective * unit
     path = np.array(solution.path) * unit
     # Infinite where the sums overflowed before an outlying case was trimmed.
     model.objective_path_ = engine.as_result(np.where(np.isfinite(path), path, np.inf))
     model.inertia_ = solution.inertia * unit
     model.n_iter_ = len(solution.path)
-    _store_features(model, engine, made)
-    model.distances_, model.unweighted_distances_ = (
-        engine.returned(each, np.inf) for each in judged.distances
-    )
+    weighted, unweighted = judged.distances
+    model.distances_ = engine.returned(weighted, np.inf)
+    model.unweighted_distances_ = engine.returned(unweighted, np.inf)
     model.outlier_threshold_, model.unweighted_outlier_threshold_ = judged.thresholds
     model.outlier_cutoff_ = judged.cutoff
-    model.outliers_ = engine.returned(judged.out, True)
-
-
-def _store_cells(model: Any, X: Any, cells: CellBounds | None) -> None:
-    """Set which cells of all cases are outlying, and on what scales."""
+    model.outliers_ = engine.returned(judged.outliers, True)
     model.cell_cutoff_, model.cell_scales_ = None, np.full(model.n_features_in_, np.inf)
     if cells is not None:
         model.cell_cutoff_, model.cell_scales_ = cells.cutoff, by_column(model, cells.scales)
-    model.outlying_cells_ = outlying_cells(model, X, model.labels_)
 
-
-def _store_features(model: Any, engine: Engine, made: Found) -> None:
-    """Set what is known of the features and their groups, besides their weights."""
-    solution, problem, features, _ = made
-    groups, own_weights = problem.feature_groups, solution.weights
+    groups, unit_weights = problem.feature_groups, solution.weights
     if features is not None:
         statistics, p_values = features.tests
         if groups is not None:  # each feature has the test of its group
@@ -418,12 +351,37 @@ def _store_features(model: Any, engine: Engine, made: Found) -> None:
         model.n_features_different_ = features.n_different
         model.n_features_enough_ = features.n_enough
     if groups is not None:
-        own_weights = groups.weights_of(solution.weights)
+        unit_weights = groups.weights_of(solution.weights)
     if model.feature_groups is not None:
         assert groups is not None
         model.group_names_ = groups.names
-        model.group_weights_ = engine.as_result(own_weights)
+        model.group_weights_ = engine.as_result(unit_weights)
         model.feature_group_ = by_column(model, groups.numbers)
     model.l1_bound_ = problem.l1_bound
     if problem.n_features is not None:
-        model.l1_bound_ = float(own_weights.sum())
+        model.l1_bound_ = float(unit_weights.sum())
+
+
+def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
+    """Give cases of weight 0, which took no part, labels and distances as ``predict`` would."""
+    if not out.any():
+        return
+    cases = rows_of(X, np.flatnonzero(out))
+    cases = to_numpy(cases) if is_elsewhere(cases) else cases  # a sparse matrix stays one
+    judged = predictor_of(model).judged(cases)
+    none = np.zeros(cases.shape[0], bool)
+    values_of = {
+        "labels_": judged.labels,
+        "distances_": judged.weighted,
+        "unweighted_distances_": judged.unweighted,
+        "outliers_": judged.outliers,
+        **dict.fromkeys(("trimmed_", "trimmed_weighted_", "trimmed_unweighted_"), none),
+    }
+    for name, values in values_of.items():
+        counted = getattr(model, name)
+        if is_dask(counted):
+            setattr(model, name, merged_blocks(counted, out, values, X.chunks[0]))
+            continue
+        whole = np.empty(len(out), to_numpy(counted).dtype)
+        whole[~out], whole[out] = to_numpy(counted), values
+        setattr(model, name, engine.as_result(whole))

@@ -1,4 +1,4 @@
-"""Which cases are outlying, and which of them are a clump (internal).
+"""Which cases are outlying, clusters without them, and which of them are a clump (internal).
 
 *Distances and thresholds.* Cases are judged by the distances to their centers, weighted and
 unweighted. A squared distance over many features is nearly a sum of squares of normal errors, and
@@ -7,8 +7,12 @@ scale 3 MAD above the median are exceeded by .13% to .18% of the cases of clean 
 to 1,000 features alike. On the scale of the distances themselves, the paper's, 3.5 MAD are exceeded
 by 10% of the cases with one feature, and by 2% with four.
 
+*Reweighting.* Trimming takes a share of the cases that somebody chose. In the reweighting step the
+distances decide: cases beyond the cut-off are left out of centers, B_j and weights, which are made
+anew, and so are labels and flags, until they no longer change.
+
 *Clumps.* Outlying cases may resemble one another in the features that make them outlying. In the
-features that tell the clusters apart they are still a mixture of the clusters. A small cluster that
+features that separate the clusters they are still a mixture of the clusters. A small cluster that
 trimming took away is compact there, as the other clusters are, and lies apart from them;
 ``find_clump`` looks for one.
 """
@@ -17,17 +21,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rskc.engines import ArrayOps, Engine
 from rskc.inputs.medians import MAD_FACTOR, column_medians
-from rskc.solver import Solution
+from rskc.solver import Problem, Solution
+from rskc.solver.finish import Held, finish, may_move
 
 # Cut-offs of the rules: MADs above the median.
 CUTOFFS = {"both": 3.0, "paper": 3.5}
-RULES = tuple(CUTOFFS)
 # The cut-off is raised by this factor where more than these shares of the cases lie within it, just
 # before and just behind: on noise with 3 degrees of freedom that flags 2% instead of 8%.
 TAIL, TAIL_BEFORE, TAIL_BEHIND = 5 / 3, 0.05, 0.01
@@ -35,16 +40,23 @@ TAIL, TAIL_BEFORE, TAIL_BEHIND = 5 / 3, 0.05, 0.01
 MOST_FLAGGED, LARGEST_CUTOFF = 0.25, 1e6
 # Distances of typical cases are about 1 in the frame; less than this is rounding and no outlier.
 ROUNDING = 1e-24
+# Rounds in which the reweighting step makes flags and centers consistent.
+MOST_ROUNDS = 10
 
 
 # ---- Distances and thresholds
 
 
 class Distances(NamedTuple):
-    """Squared distances (n,) of cases to their centers, in the units of the data."""
+    """Squared distances (n,) of cases to their centers, in the units of the data, or flags."""
 
     weighted: Any
     unweighted: Any
+
+    @property
+    def either(self) -> Any:
+        """Whether either of two flags is set."""
+        return self.weighted | self.unweighted
 
 
 class Thresholds(NamedTuple):
@@ -54,49 +66,55 @@ class Thresholds(NamedTuple):
     unweighted: float
 
     def flag(self, distances: Distances) -> Distances:
-        """Return masks of the cases that either distance flags."""
+        """Return masks of the cases that each distance flags."""
         return Distances(*(d > limit for d, limit in zip(distances, self, strict=True)))
 
 
-def even_weights(centers: np.ndarray) -> np.ndarray:
-    """Return the weights (1, p) of the unweighted distance: 0 for features without a center."""
-    return (~np.isnan(centers)).any(axis=0)[None].astype(np.float64)
-
-
 def distances_to(engine: Engine, labels: Any, centers: np.ndarray, weights: np.ndarray) -> Any:
-    """Return the squared distances (n,) to centers (K, p), by weights (1, p)."""
+    """Return the squared distances (n,) to centers (K, p), by weights (p,)."""
     arrays = engine.arrays
-    found = engine.distances(arrays.as_run(labels), engine.place(centers[None]), weights)
-    return arrays.only(found) * engine.unit
+    placed = engine.place(centers[None])
+    return arrays.only(engine.distances(arrays.as_run(labels), placed, weights[None])) * engine.unit
+
+
+def unweighted_to(engine: Engine, labels: Any, centers: np.ndarray) -> Any:
+    """Return the squared distances (n,) by equal weights; 0 for features without a center."""
+    even = (~np.isnan(centers)).any(axis=0).astype(np.float64)
+    return distances_to(engine, labels, centers, even)
+
+
+def both_distances(
+    engine: Engine, labels: Any, centers: np.ndarray, weights: np.ndarray
+) -> Distances:
+    """Return the weighted and the unweighted distances of cases to their centers."""
+    weighted = distances_to(engine, labels, centers, weights)
+    return Distances(weighted, unweighted_to(engine, labels, centers))
 
 
 def distances_of(engine: Engine, solution: Solution) -> Distances:
     """Return both distances of the cases of a solution."""
     unweighted = solution.unweighted_costs
     if unweighted is None:
-        even = even_weights(solution.centers)
-        unweighted = distances_to(engine, solution.labels, solution.centers, even)
+        unweighted = unweighted_to(engine, solution.labels, solution.centers)
     return Distances(solution.costs, unweighted)
 
 
-class Judgment(NamedTuple):
-    """The thresholds of a rule, and the cut-off that they were made with."""
-
-    thresholds: Thresholds
-    cutoff: float
+def members_of(engine: Engine, solution: Solution) -> Any:
+    """Return the labels (n,) of the cases that made the centers, -1 for the others."""
+    return engine.arrays.without(solution.labels, solution.trimmed_weighted)
 
 
 def judge(
     engine: Engine,
     distances: Distances,
-    groups: Any,
+    members: Any,
     sizes: np.ndarray,
     rule: str,
     cutoff: float | None,
-) -> Judgment:
-    """Return the thresholds of a rule for the cases of a fit.
+) -> tuple[Thresholds, float]:
+    """Return the thresholds of a rule for the cases of a fit, and the cut-off that made them.
 
-    ``groups`` (n,) are the labels of the cases that make the centers, -1 for the others, and
+    ``members`` (n,) are the labels of the cases that make the centers, -1 for the others, and
     ``sizes`` (K,) how many these are. A case pulls its center towards itself; what it would be far
     from the center without it, as new cases are, is the distance times (n / (n - 1))^2. Where
     there are many features and few cases that is several MADs: with 5,000 and 20 a cluster, 5.
@@ -104,36 +122,37 @@ def judge(
     """
     least = max(ROUNDING * engine.unit, math.ulp(0.0))  # above 0 for tiny data too
     if rule == "paper":
-        own = CUTOFFS[rule] if cutoff is None else cutoff
+        cutoff = CUTOFFS[rule] if cutoff is None else cutoff
         median, deviation = engine.arrays.spread(distances.weighted)
-        return Judgment(Thresholds(max(median + own * MAD_FACTOR * deviation, least), np.inf), own)
-    scale = _Scale.of(engine, distances, groups, sizes)
-    own = scale.cutoff_for_tail(CUTOFFS[rule]) if cutoff is None else cutoff
-    cubes = np.power(scale.limits(own), 3).tolist()  # infinite where no number can hold them
-    return Judgment(Thresholds(*(max(limit, least) for limit in cubes)), own)
+        limit = median + cutoff * MAD_FACTOR * deviation
+        return Thresholds(max(limit, least), np.inf), cutoff
+    scale = _Scale.of(engine, distances, members, sizes)
+    cutoff = scale.cutoff_for_tail(CUTOFFS[rule]) if cutoff is None else cutoff
+    cubes = np.power(scale.limits(cutoff), 3).tolist()  # infinite where no number can hold them
+    return Thresholds(*(max(limit, least) for limit in cubes)), cutoff
 
 
 def far_cases(
-    engine: Engine, distances: Distances, groups: Any, sizes: np.ndarray, cutoff: float
+    engine: Engine,
+    distances: Distances,
+    members: Any,
+    sizes: np.ndarray,
+    cutoff: float = CUTOFFS["both"],
 ) -> Distances:
-    """Return masks of the cases of a fit that either distance flags by the rule "both".
+    """Return masks of the cases of a fit that each distance flags by the rule "both".
 
     Every case is judged by its distance to the center without it. Where more than MOST_FLAGGED
     would be flagged, as with few distinct values, only those at the largest distances are.
     """
-    scale = _Scale.of(engine, distances, groups, sizes)
+    scale = _Scale.of(engine, distances, members, sizes)
     return scale.beyond(scale.cutoff_for_few(cutoff))
 
 
-def far_thresholds(
-    engine: Engine, distances: Distances, groups: Any, sizes: np.ndarray, cutoff: float
-) -> Thresholds:
-    """Return the distances beyond which ``far_cases`` flags cases of very large clusters.
-
-    These do not pull their centers.
-    """
-    scale = _Scale.of(engine, distances, groups, sizes)
-    return Thresholds(*np.power(scale.limits(scale.cutoff_for_few(cutoff)), 3))
+def far_of(engine: Engine, solution: Solution, cutoff: float = CUTOFFS["both"]) -> Distances:
+    """Return masks of the cases of a solution that each distance flags."""
+    members = members_of(engine, solution)
+    distances = distances_of(engine, solution)
+    return far_cases(engine, distances, members, solution.kept_sizes, cutoff)
 
 
 class _Scale(NamedTuple):
@@ -145,10 +164,11 @@ class _Scale(NamedTuple):
     spreads: tuple[tuple[float, float], ...]
 
     @classmethod
-    def of(cls, engine: Engine, distances: Distances, groups: Any, sizes: np.ndarray) -> _Scale:
+    def of(cls, engine: Engine, distances: Distances, members: Any, sizes: np.ndarray) -> _Scale:
         """Take the cube roots of distances."""
         arrays = engine.arrays
-        roots = Distances(*(arrays.cube_roots(each, groups, pulls(sizes)) for each in distances))
+        factors = pulls(sizes)
+        roots = Distances(*(arrays.cube_roots(each, members, factors) for each in distances))
         # The unweighted ones first: blocks are read for these, while the others need no room.
         unweighted, weighted = (arrays.spread(each) for each in roots[::-1])
         return cls(arrays, engine.mass, roots, (weighted, unweighted))
@@ -164,8 +184,7 @@ class _Scale(NamedTuple):
 
     def n_beyond(self, cutoff: float) -> float:
         """Count the cases that either distance flags."""
-        far = self.beyond(cutoff)
-        return self.arrays.count(far.weighted | far.unweighted)
+        return self.arrays.count(self.beyond(cutoff).either)
 
     def cutoff_for_few(self, cutoff: float) -> float:
         """Return a cut-off beyond which no more than MOST_FLAGGED are; infinite if that is none."""
@@ -192,18 +211,127 @@ def pulls(sizes: np.ndarray) -> np.ndarray:
     return (sizes / np.maximum(sizes - 1, 1)) ** 2
 
 
+# ---- Reweighting
+
+
+def reweight(
+    engine: Engine,
+    problem: Problem,
+    centers: np.ndarray,
+    weights: np.ndarray,
+    members: Any = None,
+    thresholds: Thresholds | None = None,
+) -> Solution:
+    """Repeat flags, centers and weights from given ones until the flags no longer change.
+
+    Those of a few among millions of cases may still change, as labels may.
+
+    Parameters
+    ----------
+    engine : Engine
+        The data.
+    problem : Problem
+        Its bound, or its number of features, and its number of clusters; nothing is trimmed.
+    centers, weights : ndarray of shape (K, p) and (p,)
+        Where to begin, in the space of the data.
+    members : array of shape (n,) or None
+        The cases that made the centers: their labels, -1 for others. None for all.
+    thresholds : Thresholds or None
+        What the first flags go by, if it is known: one pass over the data then makes flags and
+        centers.
+
+    Returns
+    -------
+    solution : Solution
+        Its ``trimmed_weighted`` are all cases that were left out, and its ``trimmed_unweighted``
+        those of them that the unweighted distance flags.
+    """
+    arrays, most = engine.arrays, may_move(problem, engine.n_cases)
+    flagged = _first_flags(engine, centers, weights, members, thresholds)
+    solution: Solution | None = None
+    for _ in range(MOST_ROUNDS):
+        held = Held(flagged.groups, arrays.as_run(flagged.far), weights, weights, True)
+        del solution  # it has arrays of n numbers, and the next one will
+        solution = finish(engine, problem, held)
+        del held, flagged
+        distances = distances_of(engine, solution)
+        solution = replace(solution, unweighted_costs=distances.unweighted)
+        weights, sizes = solution.weights, solution.kept_sizes
+        groups = arrays.as_run(members_of(engine, solution))
+        far = far_cases(engine, distances, arrays.only(groups), sizes)
+        flagged = _Flagged.of(arrays, solution.labels, far)
+        if arrays.differ(flagged.groups, groups)[0] <= most or flagged.empties(arrays, sizes):
+            break
+        del distances, groups, far
+    assert solution is not None
+    return solution
+
+
+def first_thresholds(sample: Engine, centers: np.ndarray, weights: np.ndarray) -> Thresholds | None:
+    """Return the thresholds by which a sample is flagged; None if that would empty a cluster.
+
+    All cases are flagged by them, in clusters so large that a case does not pull its center.
+    """
+    arrays, labels = sample.arrays, sample.nearest(centers, weights)
+    distances = both_distances(sample, labels, centers, weights)
+    sizes = arrays.sizes(arrays.as_run(labels), len(centers))[0]
+    scale = _Scale.of(sample, distances, labels, sizes)
+    limits = scale.limits(scale.cutoff_for_few(CUTOFFS["both"]))
+    thresholds = Thresholds(*np.power(limits, 3))
+    flagged = _Flagged.of(arrays, labels, thresholds.flag(distances))
+    return None if flagged.empties(arrays, sizes) else thresholds
+
+
+class _Flagged(NamedTuple):
+    """The labels (1, n) of the cases that are not flagged, -1 for the others."""
+
+    groups: Any
+    far: Any  # (n,) those that the unweighted distance flags
+    labels: Any  # (n,) with them: of blocks, made once for both as long as somebody has them
+
+    @classmethod
+    def of(cls, arrays: ArrayOps, labels: Any, far: Distances) -> _Flagged:
+        """Leave out the cases that either distance flags."""
+        groups = arrays.without(arrays.as_run(labels), arrays.as_run(far.either))
+        return cls(groups, far.unweighted, labels)
+
+    def empties(self, arrays: ArrayOps, sizes: np.ndarray) -> bool:
+        """Whether nothing is left of a cluster that had cases."""
+        return bool(((arrays.sizes(self.groups, len(sizes))[0] == 0) & (sizes > 0)).any())
+
+
+def _first_flags(
+    engine: Engine,
+    centers: np.ndarray,
+    weights: np.ndarray,
+    members: Any,
+    thresholds: Thresholds | None,
+) -> _Flagged:
+    """Flag cases by their distances to the first centers; none if that would empty a cluster."""
+    arrays, labels = engine.arrays, engine.nearest(centers, weights)
+    distances = both_distances(engine, labels, centers, weights)
+    if thresholds is not None:  # of blocks nothing is asked yet
+        return _Flagged.of(arrays, labels, thresholds.flag(distances))
+    groups = arrays.as_run(labels if members is None else members)
+    sizes = arrays.sizes(groups, len(centers))[0]
+    flagged = _Flagged.of(arrays, labels, far_cases(engine, distances, arrays.only(groups), sizes))
+    if not flagged.empties(arrays, sizes):
+        return flagged
+    return flagged._replace(groups=groups, far=flagged.far & ~flagged.far)
+
+
 # ---- Clumps
 
 # A clump has at least this many cases. The densest third of the cases in question is looked at, and
 # where that is none the densest sixth.
 FEWEST, PARTS = 5, (3, 6)
 # Its center is farther from all others than cases from their centers, by this factor of squares.
-APART = 1.5
+LEAST_GAP = 1.5
 # Cases within this many MADs of its center, on the cube-root scale of the clusters, belong to it.
 REACH = 3.5
 # A feature in which the clump is this many deviations from every cluster, and farther than these
 # are from one another, shows outlying cells and not clusters.
-OUTLYING = 5.0
+OUTLYING_DEVIATIONS = 5.0
 # Of more suspect cases some evenly spaced ones are looked at; of the clusters, their first cases.
 # Up to 4,000 cases these are all, where that is no more than 4 million cells: with 500, it was the
 # order of the cases that decided whether one of 2,500 was set aside, and then what was found.
@@ -230,8 +358,15 @@ class _Places(NamedTuple):
             return frame.place(engine.columns_of(cases, columns)) * roots
 
         centers = frame.place(solution.centers[:, columns]) * roots
-        members, labels = _members(engine, solution, len(columns))
-        points = cells(members)
+        K, groups = len(centers), engine.arrays.as_run(members_of(engine, solution))
+        n_read = np.clip(MEMBER_CELLS // max(len(columns), 1), FEWEST_MEMBERS, MOST_MEMBERS)
+        most = -(-int(n_read) // K)
+        members = [
+            _copies(engine, engine.arrays.first_members(groups, k, most))[:most] for k in range(K)
+        ]
+        cases, labels = np.concatenate(members), np.repeat(np.arange(K), list(map(len, members)))
+        order = np.argsort(cases)
+        points, labels = cells(cases[order]), labels[order]
         errors = (points - centers[labels]) * np.sqrt(pulls(solution.kept_sizes))[labels, None]
         deviations = MAD_FACTOR * np.nan_to_num(column_medians(np.abs(errors)))
         return cls(cells, centers, points, labels, errors, deviations)
@@ -259,6 +394,9 @@ class Clump(NamedTuple):
     n_nearby: float
 
 
+NO_CLUMP = Clump(np.empty(0, np.int64), 0, 0.0)
+
+
 def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clump:
     """Return the suspect cases that form a clump; none if there is none.
 
@@ -275,53 +413,35 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     -------
     clump : Clump
     """
-    none = Clump(np.empty(0, np.int64), 0, 0.0)
     n_members = solution.kept_sizes.sum()
     copies = _copies(engine, suspects)
     if len(copies) < FEWEST or solution.inertia <= 0 or n_members == 0:
-        return none
+        return NO_CLUMP
     # Cases of a mixture of the clusters are this much farther from their mean than those of one.
     mixture = 1 + (solution.objective / max(solution.n_kept, 1)) / (solution.inertia / n_members)
-    places, some = _Places.of(engine, solution), _some(copies, MOST_SUSPECTS)
+    places = _Places.of(engine, solution)
     sampled = np.bincount(places.labels, minlength=len(places.centers))
     counts = (solution.kept_sizes / np.maximum(sampled, 1))[places.labels]
-    filled = _filled(places.cells(some))
-    gaps = _gaps(filled)
+    evenly_spaced = np.linspace(0, len(copies) - 1, min(len(copies), MOST_SUSPECTS))
+    points = _filled(places.cells(copies[evenly_spaced.astype(np.int64)]))
+    gaps = _gaps(points)
     for part in PARTS:
-        region = _find(places, filled, gaps, max(FEWEST, len(some) // part), np.sqrt(mixture))
+        size = max(FEWEST, len(points) // part)
+        region = _dense_region(places, points, gaps, size, np.sqrt(mixture))
         if region is not None:
             chunks = np.array_split(suspects, -(-len(suspects) // MOST_SUSPECTS))
-            own = np.concatenate([region.has(places.cells(cases)) for cases in chunks])
-            size = len(_copies(engine, suspects[own]))
+            inside = np.concatenate([region.has(places.cells(cases)) for cases in chunks])
+            size = len(_copies(engine, suspects[inside]))
             if size >= FEWEST:
-                return Clump(suspects[own], size, float(counts[region.has(places.points)].sum()))
-    return none
-
-
-def _members(engine: Engine, solution: Solution, q: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers, upwards, and the labels of the first cases of each cluster.
-
-    ``q`` columns of them will be read.
-    """
-    arrays, K = engine.arrays, len(solution.kept_sizes)
-    groups = arrays.as_run(arrays.without(solution.labels, solution.trimmed_weighted))
-    most = -(-int(np.clip(MEMBER_CELLS // max(q, 1), FEWEST_MEMBERS, MOST_MEMBERS)) // K)
-    each = [_copies(engine, arrays.first_members(groups, k, most))[:most] for k in range(K)]
-    members, labels = np.concatenate(each), np.repeat(np.arange(K), [len(own) for own in each])
-    order = np.argsort(members)
-    return members[order], labels[order]
+                n_nearby = float(counts[region.has(places.points)].sum())
+                return Clump(suspects[inside], size, n_nearby)
+    return NO_CLUMP
 
 
 def _copies(engine: Engine, cases: np.ndarray) -> np.ndarray:
     """Return the numbers of cases, each as often as its mass, and once at least."""
     masses = engine.arrays.masses_at(cases)
     return np.repeat(cases, np.clip(np.rint(masses), 1, MOST_SUSPECTS).astype(np.int64))
-
-
-def _some(numbers: np.ndarray, most: int) -> np.ndarray:
-    if len(numbers) <= most:
-        return numbers
-    return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.int64)]
 
 
 class _Region(NamedTuple):
@@ -336,7 +456,7 @@ class _Region(NamedTuple):
         return _squares(points[:, self.columns] - self.center) < self.reach
 
 
-def _find(
+def _dense_region(
     places: _Places, suspects: np.ndarray, gaps: np.ndarray, size: int, most_spread: float
 ) -> _Region | None:
     """Return the densest group of suspects (m, q), if it is compact, and apart from all clusters.
@@ -355,8 +475,8 @@ def _find(
     distances = _squares(places.errors[:, usual])
     typical = float(np.median(distances))
     spread = float(np.median(_squares(group - center))) * (size / (size - 1)) ** 2
-    apart = _squares(places.centers[:, usual] - center).min() - spread / size
-    if spread > most_spread * typical or apart < APART * typical:
+    gap = _squares(places.centers[:, usual] - center).min() - spread / size
+    if spread > most_spread * typical or gap < LEAST_GAP * typical:
         return None
     roots = np.cbrt(distances)
     median = np.median(roots)
@@ -370,7 +490,7 @@ def _has_outlying_cells(
     """Return the features in which a group is farther from all clusters than these can be."""
     gaps = np.abs(centers - middle).min(axis=0)
     between = centers.max(axis=0) - centers.min(axis=0)
-    return gaps > np.maximum(OUTLYING * deviations, between)
+    return gaps > np.maximum(OUTLYING_DEVIATIONS * deviations, between)
 
 
 def _filled(points: np.ndarray) -> np.ndarray:

@@ -93,7 +93,7 @@ def features_frame(model: Any) -> Any:
     columns = {
         "feature": feature_names(model),
         "weight": weights,
-        "rank": np.argsort(_by_weight(weights)) + 1,
+        "rank": np.argsort(np.argsort(-weights, kind="stable")) + 1,
         "selected": weights > 0,
     }
     if hasattr(model, "group_names_"):
@@ -116,17 +116,16 @@ def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
     places = [i for i, name in enumerate(frame["feature"]) if name in units]
     if not places:
         return frame
-    made = frame.copy()
-    own = [Unit(*units[name]) for name in frame["feature"].iloc[places]]
+    converted = frame.copy()
+    units_of_rows = [Unit(*units[name]) for name in frame["feature"].iloc[places]]
     for j, name in enumerate(frame.columns):
         if name in IN_UNITS or name.startswith("center_"):
             values = frame.iloc[places, j].to_numpy(np.float64)
-            back = [
+            converted.iloc[places, j] = [
                 value * unit.scale if name in SCALES else float(unit.back(value))
-                for value, unit in zip(values, own, strict=True)
+                for value, unit in zip(values, units_of_rows, strict=True)
             ]
-            made.iloc[places, j] = back
-    return made
+    return converted
 
 
 def cases_frame(model: Any, X: Any) -> Any:
@@ -136,9 +135,10 @@ def cases_frame(model: Any, X: Any) -> Any:
     # Files of earlier versions have no unweighted distances, and no threshold for them.
     unweighted = getattr(model, "unweighted_distances_", np.full(len(model.labels_), np.nan))
     far, far_unweighted = thresholds_of(model).flag(Distances(model.distances_, unweighted))
-    columns = {
-        "case": case_names(model),
-        **({"weight": model.sample_weight_} if hasattr(model, "sample_weight_") else {}),
+    columns = {"case": case_names(model)}
+    if hasattr(model, "sample_weight_"):
+        columns["weight"] = model.sample_weight_
+    columns |= {
         "cluster": model.labels_,
         "distance": model.distances_,
         "unweighted_distance": unweighted,
@@ -154,9 +154,15 @@ def cases_frame(model: Any, X: Any) -> Any:
     frame = pd.DataFrame(columns)
     if X is None:
         return frame
-    observed = observed_share(model, X)
+    observed, n = observed_share(model, X), len(frame)
     _check_cases(model, len(observed))
-    return frame.assign(observed=observed, **_second_choices(model, X))
+    second: Any = [pd.NA] * n
+    silhouettes = np.full(n, np.nan)
+    if len(model.cluster_centers_) > 1:
+        revised = revised_silhouette(model, X)
+        second, silhouettes = revised.second, revised.values
+    second = pd.array(second, "Int64")
+    return frame.assign(observed=observed, second_cluster=second, silhouette=silhouettes)
 
 
 def _check_cases(model: Any, m: int) -> None:
@@ -192,28 +198,23 @@ def flagged_cells(model: Any, X: Any) -> FlaggedCells:
     _check_cases(model, cells.shape[0])
     cases, features = model.outlying_cells_.nonzero()
     values = np.asarray(cells[cases, features]).ravel()
-    own = centers[model.labels_[cases], features]
-    scales = (values - own) / model.cell_scales_[features]
+    own_centers = centers[model.labels_[cases], features]
+    scales = (values - own_centers) / model.cell_scales_[features]
     order = np.argsort(-np.abs(scales), kind="stable")
-    return FlaggedCells(*(part[order] for part in (cases, features, values, own, scales)))
+    return FlaggedCells(*(part[order] for part in (cases, features, values, own_centers, scales)))
 
 
-def cells_frame(model: Any, X: Any) -> Any:
-    """Return a frame with one row per outlying cell, the farthest from its center first."""
-    return frame_of_cells(model, flagged_cells(model, X))
-
-
-def frame_of_cells(model: Any, found: FlaggedCells) -> Any:
+def frame_of_cells(model: Any, cells: FlaggedCells) -> Any:
     """Return a frame with one row per cell."""
     import pandas as pd
 
     columns = {
-        "case": case_names(model)[found.cases],
-        "feature": feature_names(model)[found.features],
-        "value": found.values,
-        "cluster": model.labels_[found.cases],
-        "center": found.centers,
-        "scales": found.scales,
+        "case": case_names(model)[cells.cases],
+        "feature": feature_names(model)[cells.features],
+        "value": cells.values,
+        "cluster": model.labels_[cells.cases],
+        "center": cells.centers,
+        "scales": cells.scales,
     }
     return pd.DataFrame(columns)
 
@@ -232,23 +233,11 @@ def observed_share(model: Any, X: Any) -> np.ndarray:
     return np.clip(shares, 0.0, 1.0)
 
 
-def _second_choices(model: Any, X: Any) -> dict[str, Any]:
-    """Find second nearest centers and silhouettes; missing if there is one center only."""
-    import pandas as pd
-
-    n = len(model.labels_)
-    if len(model.cluster_centers_) == 1:
-        return {"second_cluster": pd.array([pd.NA] * n, "Int64"), "silhouette": np.full(n, np.nan)}
-    found = revised_silhouette(model, X)
-    return {"second_cluster": pd.array(found.second, "Int64"), "silhouette": found.values}
-
-
 def describe(model: Any) -> str:
     """Describe settings and result in a few lines, none wider than WIDTH."""
-    lines = ["Robust and sparse K-means", "Asked for:"]
-    lines += [line for heading, words in _asked(model) for line in _wrapped(heading, words)]
-    lines += ["Found:"]
-    lines += [line for heading, words in _found(model) for line in _wrapped(heading, words)]
+    lines = ["Robust and sparse K-means"]
+    for title, pairs in (("Asked for:", _settings(model)), ("Found:", _results(model))):
+        lines += [title, *(line for pair in pairs for line in _wrapped(*pair))]
     lines += ["Warnings:"] if model.warnings_ else []
     for message in model.warnings_:
         lines += _wrapped("-", textwrap.shorten(message, LONGEST_WARNING), margin=2)
@@ -257,7 +246,7 @@ def describe(model: Any) -> str:
 
 def describe_html(model: Any) -> str:
     """Describe settings and result as a small piece of HTML, for notebooks."""
-    parts = [("Asked for", _asked(model)), ("Found", _found(model))]
+    parts = [("Asked for", _settings(model)), ("Found", _results(model))]
     rows = [
         f"<tr><th scope='row' style='text-align:left'>{escape(heading)}</th>"
         f"<td style='text-align:left'>{escape(words.replace(GLUE, ' '))}</td></tr>"
@@ -265,8 +254,8 @@ def describe_html(model: Any) -> str:
         for heading, words in [(title, ""), *pairs]
     ]
     notes = [f"<p>{escape(message)}</p>" for message in model.warnings_]
-    made = "".join([*rows, "</table>", *notes])
-    return f"<table><caption>Robust and sparse K-means</caption>{made}"
+    body = "".join([*rows, "</table>", *notes])
+    return f"<table><caption>Robust and sparse K-means</caption>{body}"
 
 
 def _wrapped(heading: str, words: str, margin: int = MARGIN) -> list[str]:
@@ -275,61 +264,50 @@ def _wrapped(heading: str, words: str, margin: int = MARGIN) -> list[str]:
     return [line.replace(GLUE, " ") for line in lines]
 
 
-def _asked(model: Any) -> Iterator[tuple[str, str]]:
-    yield "clusters", f"{len(model.cluster_centers_)}, from {_starts(model)}"
-    yield "features", _sparsity(model)
-    yield "trimming", _trimming(model)
-    yield "outliers", _rule(model)
+def _settings(model: Any) -> Iterator[tuple[str, str]]:
+    if callable(model.init):
+        starts = "centers of a function"
+    elif not isinstance(model.init, str):
+        starts = "given centers"
+    else:
+        number = "restarts" if isinstance(model.n_init, str) else count(model.n_init, "restart")
+        seed = "no seed" if model.random_state is None else f"seed {model.random_state!s:.20}"
+        starts = f"{number} with {model.init} centers, {seed}"
+    yield "clusters", f"{len(model.cluster_centers_)}, from {starts}"
 
+    bound = model.l1_bound_
+    took = f", which took an L1 bound of {bound:.4g} on the weights" if bound is not None else ""
+    if bound is None:
+        sparsity = "all, with equal weights"
+    elif model.n_features is not None:
+        sparsity = f"{model.n_features}{' groups' * hasattr(model, 'group_names_')}{took}"
+    elif hasattr(model, "n_features_different_"):
+        sparsity = f"as many as differ between the clusters{took}"
+    else:
+        chosen = ", chosen halfway" if isinstance(model.l1_bound, str) else ""
+        sparsity = f"weights of L2 norm 1 and an L1 norm of at most {bound:.4g}{chosen}"
+    yield "features", sparsity
 
-def _trimming(model: Any) -> str:
     n, cases = len(model.labels_), count(model.n_trim_, "case")
     if is_word(model.trim, "auto") or model.reweight:
-        return f"cases that are outlying by their distances: {cases} of {n:,} left out"
-    if model.n_trim_ == 0:
-        return "none"
-    if hasattr(model, "sample_weight_"):
-        return (
-            f"{model.trim_:.3g} of the case weight by weighted and as much by unweighted distance"
-        )
-    return f"{cases} of {n:,} by weighted and as many by unweighted distance"
+        trimming = f"cases that are outlying by their distances: {cases} of {n:,} left out"
+    elif model.n_trim_ == 0:
+        trimming = "none"
+    elif hasattr(model, "sample_weight_"):
+        share = f"{model.trim_:.3g} of the case weight"
+        trimming = f"{share} by weighted and as much by unweighted distance"
+    else:
+        trimming = f"{cases} of {n:,} by weighted and as many by unweighted distance"
+    yield "trimming", trimming
+
+    rule = f"beyond the median weighted distance plus {model.outlier_cutoff_:g} MAD"
+    if model.outlier_rule != "paper":
+        roots = f"beyond the median plus {model.outlier_cutoff_:g} MAD of the cube roots"
+        rule = f"weighted or unweighted squared distance {roots}"
+    yield "outliers", rule
 
 
-def _starts(model: Any) -> str:
-    if callable(model.init):
-        return "centers of a function"
-    if not isinstance(model.init, str):
-        return "given centers"
-    number = "restarts" if isinstance(model.n_init, str) else count(model.n_init, "restart")
-    seed = "no seed" if model.random_state is None else f"seed {model.random_state!s:.20}"
-    return f"{number} with {model.init} centers, {seed}"
-
-
-def _rule(model: Any) -> str:
-    cutoff = model.outlier_cutoff_
-    if model.outlier_rule == "paper":
-        return f"beyond the median weighted distance plus {cutoff:g} MAD"
-    roots = f"beyond the median plus {cutoff:g} MAD of the cube roots"
-    return f"weighted or unweighted squared distance {roots}"
-
-
-def _sparsity(model: Any) -> str:
-    if model.l1_bound_ is None:
-        return "all, with equal weights"
-    if model.n_features is not None:
-        groups = " groups" * hasattr(model, "group_names_")
-        took = f"which took an L1 bound of {model.l1_bound_:.4g} on the weights"
-        return f"{model.n_features}{groups}, {took}"
-    if hasattr(model, "n_features_different_"):
-        return (
-            f"as many as differ between the clusters, which took an L1 bound of "
-            f"{model.l1_bound_:.4g} on the weights"
-        )
-    chosen = ", chosen halfway" if isinstance(model.l1_bound, str) else ""
-    return f"weights of L2 norm 1 and an L1 norm of at most {model.l1_bound_:.4g}{chosen}"
-
-
-def _found(model: Any) -> Iterator[tuple[str, str]]:
+def _results(model: Any) -> Iterator[tuple[str, str]]:
     n, K, p = len(model.labels_), len(model.cluster_centers_), model.n_features_in_
     sizes = listed(np.bincount(model.labels_, minlength=K), MOST_SIZES)
     yield "clusters", f"{count(K, 'cluster')} of {count(n, 'case')}: {sizes}"
@@ -339,7 +317,13 @@ def _found(model: Any) -> Iterator[tuple[str, str]]:
         yield "weights", f"cases have a weight of {total}, by cluster: {listed(parts, MOST_SIZES)}"
     counts = count_features(model)
     total = f"{counts.n_features:,}{' groups' * (counts.noun != 'feature')}"
-    yield "features", f"{counts.n_selected:,} of {total} have weight{_largest_weights(model)}"
+    largest = ", all the same"
+    if model.l1_bound_ is not None:
+        names, weights, _ = units_of(model)
+        first = np.argsort(-weights, kind="stable")[: min(counts.n_selected, MOST_NAMES)]
+        pairs = [f"{_in_one_piece(names[j])}{GLUE}{weights[j]:.3g}" for j in first]
+        largest = f": {listed(pairs, MOST_NAMES, counts.n_selected)}"
+    yield "features", f"{counts.n_selected:,} of {total} have weight{largest}"
     if counts.n_different is not None:
         mostly = count(counts.n_mostly, "holds", "hold")
         yield "choice", f"{counts.words}; {mostly} {MOSTLY:.0%} of the weight"
@@ -362,26 +346,15 @@ def words_on_cells(model: Any) -> str:
     total, n_features = int(per_feature.sum()), int(np.count_nonzero(per_feature))
     if total == 0:
         return f"no cell is outlying beyond {model.cell_cutoff_:g} scales of its feature"
-    named = []
+    most = []
     for counts, names in ((per_feature, feature_names(model)), (per_case, case_names(model))):
-        most = int(counts.argmax())
-        named.append(f"{_in_one_piece(names[most])} ({counts[most]:,})")
+        largest = int(counts.argmax())
+        most.append(f"{_in_one_piece(names[largest])} ({counts[largest]:,})")
     are = "is" if total == 1 else "are"
     return (
         f"{count(total, 'cell')} of {count(n_features, 'feature')} {are} outlying beyond "
-        f"{model.cell_cutoff_:g} scales; {named[0]} and case {named[1]} have the most"
+        f"{model.cell_cutoff_:g} scales; {most[0]} and case {most[1]} have the most"
     )
-
-
-def _largest_weights(model: Any) -> str:
-    """List the largest weights, with the names of their features."""
-    if model.l1_bound_ is None:
-        return ", all the same"
-    names, weights, _ = units_of(model)
-    n_selected = int(np.count_nonzero(weights))
-    first = _by_weight(weights)[: min(n_selected, MOST_NAMES)]
-    pairs = [f"{_in_one_piece(names[j])}{GLUE}{weights[j]:.3g}" for j in first]
-    return f": {listed(pairs, MOST_NAMES, n_selected)}"
 
 
 def _farthest_cases(model: Any, mask: np.ndarray) -> str:
@@ -392,11 +365,6 @@ def _farthest_cases(model: Any, mask: np.ndarray) -> str:
     first = cases[np.argsort(-model.distances_[cases], kind="stable")][:MOST_NAMES]
     names = [_in_one_piece(name) for name in case_names(model)[first]]
     return f"{count(len(cases), 'case')}: {listed(names, MOST_NAMES, len(cases))}"
-
-
-def _by_weight(weights: np.ndarray) -> np.ndarray:
-    """Return the numbers of the features, largest weight first, ties in the order of the data."""
-    return np.argsort(-weights, kind="stable")
 
 
 def _in_one_piece(name: Any) -> str:

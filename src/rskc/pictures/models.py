@@ -10,9 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.inputs.arrays import to_dense, to_numpy_pair
 from rskc.inputs.validation import validated
-from rskc.model.fitted import cell_limits, number_names, number_weights, unequal_weights
+from rskc.model.fitted import (
+    cell_limits,
+    judge_cases,
+    number_names,
+    number_weights,
+    unequal_weights,
+)
 from rskc.model.outliers import Distances, Thresholds
-from rskc.model.prediction import judge_cases
 from rskc.utils.wording import cleaned, number
 
 MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge
@@ -178,26 +183,27 @@ def plane_of(model: Any, X: Any, cases: AssignedCases, kind: str) -> Plane:
         X = np.clip(X, middles - limits[features], middles + limits[features])
     if not by_features:
         scale = np.sqrt(weights[features])
-        weighted = X.multiply(scale[None]).tocsr() if issparse(X) else X * scale
-        return _by_components(weighted, centers * scale, cases.outliers, n_filled)
+        Z = X.multiply(scale[None]).tocsr() if issparse(X) else X * scale
+        found = principal_components(Z, cases.outliers, centers * scale)
+        x_name, y_name = (
+            f"PC {i} ({share:.0%} of the weighted variance)"
+            for i, share in enumerate(found.shares, 1)
+        )
+        places = found.place(Z), found.place(centers * scale)
+        return Plane(*places, (x_name, y_name), n_filled)
     names = [cleaned(name, 40) for name in number_names(model)[features]]
-    if len(features) == 1:
-        return _by_rank(X, centers, cases.labels, names[0], n_filled)
-    first, second = np.sqrt(weights[features]).tolist()
-    return Plane(X, centers, (names[0], names[1]), n_filled, (first, second))
-
-
-def _by_rank(X: np.ndarray, centers: np.ndarray, labels: np.ndarray, name: str, n: int) -> Plane:
-    """One feature, and the place of each case among all, sorted by the feature."""
-    order = np.lexsort((labels, X[:, 0]))
-    ranks = np.empty(len(X))
-    ranks[order] = np.arange(len(X))
+    if len(features) == 2:
+        first, second = np.sqrt(weights[features]).tolist()
+        return Plane(X, centers, (names[0], names[1]), n_filled, (first, second))
+    # One feature, and the place of each case among all, sorted by the feature.
+    ranks, labels = np.empty(len(X)), cases.labels
+    ranks[np.lexsort((labels, X[:, 0]))] = np.arange(len(X))
     middles = [np.median(ranks[labels == k]) if k in labels else 0 for k in range(len(centers))]
     return Plane(
         np.column_stack([X[:, 0], ranks]),
         np.column_stack([centers[:, 0], middles]),
-        (name, "cases, in the order of this feature"),
-        n,
+        (names[0], "cases, in the order of this feature"),
+        n_filled,
         (1.0, 0.0),
     )
 
@@ -223,29 +229,17 @@ def principal_components(Z: Any, outliers: np.ndarray, centers: np.ndarray) -> C
     if regular.shape[0] < 3:  # too few to span a plane
         regular = np.concatenate([to_dense(Z), centers])
     if issparse(regular) or regular.size > PLAIN_CELLS:
-        return _components_of_large(regular)
+        from sklearn.decomposition import PCA  # a tenth of the start of a command
+
+        with np.errstate(invalid="ignore"):  # the shares of no variance at all
+            pca = PCA(2, svd_solver="arpack" if issparse(regular) else "auto", random_state=0)
+            pca.fit(regular)
+        return Components(pca.mean_, pca.components_, np.nan_to_num(pca.explained_variance_ratio_))
     mean = regular.mean(axis=0)
     _, sizes, axes = np.linalg.svd(regular - mean, full_matrices=False)
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
     shares = sizes**2 / np.maximum(np.sum(sizes**2), np.finfo(sizes.dtype).tiny)
     return Components(mean, axes[:2] * np.sign(largest[:2]), shares[:2])
-
-
-def _components_of_large(regular: Any) -> Components:
-    from sklearn.decomposition import PCA  # a tenth of the start of a command
-
-    with np.errstate(invalid="ignore"):  # the shares of no variance at all
-        pca = PCA(2, svd_solver="arpack" if issparse(regular) else "auto", random_state=0)
-        pca.fit(regular)
-    return Components(pca.mean_, pca.components_, np.nan_to_num(pca.explained_variance_ratio_))
-
-
-def _by_components(Z: Any, centers: np.ndarray, outliers: np.ndarray, n: int) -> Plane:
-    found = principal_components(Z, outliers, centers)
-    names = [
-        f"PC {i} ({share:.0%} of the weighted variance)" for i, share in enumerate(found.shares, 1)
-    ]
-    return Plane(found.place(Z), found.place(centers), (names[0], names[1]), n)
 
 
 def frame_of(
@@ -272,22 +266,12 @@ def frame_of(
 # Silhouettes
 
 
-def by_silhouette(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Order cases by cluster and then by silhouette, the largest first."""
-    return np.lexsort((-values, labels))
-
-
 def stacked(labels: np.ndarray, gap: float) -> np.ndarray:
     """Place cases, sorted by cluster, one after another with a gap after each cluster."""
     return np.arange(len(labels)) + gap * np.unique(labels, return_inverse=True)[1]
 
 
 # The heat map
-
-
-def by_distance(distances: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Order cases by cluster and then by their distance to its center, the nearest first."""
-    return np.lexsort((distances, labels))
 
 
 def standardize_cells(values: np.ndarray, outliers: np.ndarray) -> np.ndarray:

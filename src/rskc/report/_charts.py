@@ -1,47 +1,68 @@
-"""Charts of the model: plain numbers of the summary -> Vega-Lite.
+"""Charts of the model: plain numbers, what they show in words, and how Vega-Lite draws them.
 
-A chart is a dict: ``id``, ``title``, ``alt`` (what it shows, in words), ``caption``, ``notes``,
-``key`` (the legend, which the page writes), ``spec`` (Vega-Lite) and ``data`` (columns by name of
-the data set; the page makes rows of them). Names given by the user are values of data and never
-names of fields. Colors are variables of the style sheet, so that light, dark and print each have
-their own.
+A chart is a dict: ``title``, ``alt`` (what it shows, in words), ``caption``, ``notes``, ``key``
+(the legend, which the page writes), ``spec`` (Vega-Lite) and ``data`` (columns by name of the data
+set; the page makes rows of them).
+
+Of many cases only some are drawn: all outliers as long as they make up no more than half of what
+is drawn, and of the others a sample that is the same every time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from rskc.pictures.models import cube_ticks
-from rskc.pictures.palette import PALETTE, cluster_markers, readable_on
-from rskc.utils.wording import count, number
+import numpy as np
 
-Chart = dict[str, Any]
+from rskc.inputs.arrays import to_dense
+from rskc.model.fitted import number_names, number_weights, units_of
+from rskc.model.outliers import Distances
+from rskc.model.summary import FlaggedCells, frame_of_cells, in_units
+from rskc.pictures import models as pictures
+from rskc.pictures.models import FLAGS, AssignedCases
+from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
+from rskc.report._vega import (
+    BLUE,
+    DEEP_BLUE,
+    EDGE,
+    FEW_POINTS,
+    INK,
+    MOST_TO_REPEAT,
+    ORANGE,
+    PAPER,
+    RED,
+    SOFT,
+    ZOOM,
+    Chart,
+    by_cluster,
+    cluster_key,
+    entry,
+    field,
+    layer,
+    line_at,
+    look,
+    mark,
+    number_format,
+    spec,
+    strip,
+    tips,
+)
+from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
-INK, SOFT, PAPER, EDGE = "var(--ink)", "var(--soft)", "var(--paper)", "var(--edge)"
-BLUE, ORANGE = "var(--c0)", "var(--c5)"
-DARK_PAPER = "#14171B"
-CROSS = "M-1,-1L1,1M1,-1L-1,1"
-SHAPES = {"o": "circle", "s": "square", "D": "diamond", "v": "triangle-down", "^": "triangle-up"}
-MOST_IN_KEY, MOST_TO_REPEAT = 40, 12  # clusters in the first key, and in those of later charts
-FEW_POINTS = 400  # up to this many points are drawn larger
-NAMES = ("case", "feature", "flag", "cell", "cluster", "label", "above")
-NUMBER = ",.4~r"  # four digits, no exponent
-# Zoomed with Ctrl and the wheel (or two fingers): the wheel alone scrolls the page.
-ZOOM = {
-    "name": "zoom",
-    "select": {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"},
-    "bind": "scales",
-}
+MOST_POINTS = 2000  # of a scatter plot: an SVG of more is slow to pan
+MOST_BARS = 600
+MOST_WEIGHTS = 30
+MOST_ROWS, MOST_COLUMNS = 120, 40  # of the heat map
+MOST_MARKS = 2000  # of the picture of outlying cells
+FARTHEST = 1000  # of these, wherever they are; the others are drawn at random
+FAR = 10  # scales from which on the color of an outlying cell is at its strongest
 HINT = (
     "Drag to move, Ctrl and wheel to zoom, double-click to go back; point at a case for its name."
 )
+SOLID, NO_TIP = {"opacity": 1}, {"opacity": 1, "tooltip": None}
+FINE_EDGE = {"stroke": EDGE, "strokeWidth": 0.5}
 BARE: Chart = {"labels": False, "ticks": False, "grid": False, "domain": False}
-BESIDE_STRIP = BARE | {"titlePadding": 20}
-WHOLE = {"tickMinStep": 1, "format": "d", "grid": False}
-FAR = 10  # scales from which on the color of an outlying cell is at its strongest
-RED, DEEP_BLUE = "#b2182b", "#2166ac"  # of the scheme redblue
-SOLID = "datum.trimmed == 0"  # hollow: trimmed, and no outlier
+CROSS = "M-1,-1L1,1M1,-1L-1,1"
 FLAG_LOOKS = {
     "none": (SOFT, "circle", "no outlier"),
     "weighted": (ORANGE, "triangle-up", "outlier: weighted"),
@@ -50,224 +71,232 @@ FLAG_LOOKS = {
 }
 
 
-def palette_style() -> str:
-    """Return the palette for light and print, and a lighter one for the dark, as style sheet."""
-    dark = [readable_on(DARK_PAPER, color) for color in PALETTE]
-    first, second = (
-        "".join(f"--c{k}:{color};" for k, color in enumerate(colors)) for colors in (PALETTE, dark)
-    )
-    return f":root{{{first}}}@media screen and (prefers-color-scheme:dark){{:root{{{second}}}}}\n"
-
-
-def color_variables(K: int) -> list[str]:
-    """Return colors of K clusters, those of the displays; beyond 20 they repeat."""
-    return [f"var(--c{k % len(PALETTE)})" for k in range(K)]
-
-
-# Pieces of Vega-Lite
-
-
-def field(name: str, kind: str, title: str | None = None, **more: Any) -> Chart:
-    """Make a channel of an encoding; layers that share an axis must give it the same title."""
-    return {"field": name, "type": kind, "title": title, **more}
-
-
-def amount(name: str, title: str | None = None, **more: Any) -> Chart:
-    """Make a channel of numbers."""
-    return field(name, "quantitative", title, **more)
-
-
-def layer(data: str, mark: Chart, encoding: Chart, **more: Any) -> Chart:
-    """Make a layer of marks, one for each row of a data set."""
-    return {"data": {"name": data}, **more, "mark": mark, "encoding": encoding}
-
-
-def constant(mark: Chart, encoding: Chart) -> Chart:
-    """Make a layer of one mark that depends on no data."""
-    return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
-
-
-def chart(height: int, layers: list[Chart], **more: Any) -> Chart:
-    """Make a chart as wide as the page, of layers."""
-    size = {"width": "container", "height": height, "autosize": {"type": "fit-x"}}
-    return {**size, "layer": layers, **more}
-
-
-def where(test: str) -> list[Chart]:
-    """Make a transform that keeps the rows that pass a test."""
-    return [{"filter": test}]
-
-
-def entry(shape: str, color: str, label: str) -> Chart:
-    """Make an entry of the key."""
-    return {"shape": shape, "color": color, "label": label}
-
-
-def number_format(values: list[float]) -> str:
-    """Choose digits, or powers of ten where these would be many: distances in millionths."""
-    largest = max(map(abs, values), default=1.0)
-    return NUMBER if 1e-3 <= largest < 1e9 or largest == 0 else ".3~e"
-
-
-def tips(number: str = NUMBER, /, **titles: str) -> list[Chart]:
-    """Make what is shown when a mark is pointed at; names are of cases and features."""
-    # The page adds to each row with a cluster what this is called.
-    return [
-        {"field": "called" if key == "cluster" else key, "title": title}
-        | ({"type": "nominal"} if key in NAMES else {"type": "quantitative", "format": number})
-        for key, title in titles.items()
-    ]
-
-
-def by_cluster(K: int) -> Chart:
-    """Color by cluster; the page writes the legend."""
-    scale = {"domain": list(range(K)), "range": color_variables(K)}
-    return field("cluster", "nominal", scale=scale, legend=None)
-
-
-def cluster_key(summary: Chart, most: int = MOST_IN_KEY) -> list[Chart]:
-    """Make the entries of the key for clusters, if there are not too many."""
-    K = summary["result"]["n_clusters"]
-    if most < K:
-        return []
-    looks = zip(color_variables(K), cluster_markers(K), summary["clusters"], strict=True)
-    return [
-        entry(SHAPES[marker], color, f"(n = {c['size']:,})") | {"cluster": k}
-        for k, (color, marker, c) in enumerate(looks)
-    ]
-
-
-# The charts
-
-
-def charts_of(summary: Chart) -> list[Chart]:
-    """Make the charts of the model, in the order of the page."""
-    makers = {
-        "clusters": clusters_chart,
-        "silhouettes": silhouettes_chart,
-        "weights": weights_chart,
-        "cells": cells_chart,
-        "outliers": outliers_chart,
-        "outlying": outlying_cells_chart,
+def charts_of(facts: Facts) -> dict[str, Chart]:
+    """Make the charts that can be drawn of this model, in the order of the page."""
+    # With one cluster there is no reason to prefer features, nor to look at the first of them.
+    is_one = facts.K == 1 and np.ptp(facts.weights) == 0
+    is_seen = bool(facts.seen.any() and len(facts.support))
+    charts = {
+        "clusters": _clusters if is_seen else None,
+        "silhouettes": _silhouettes if is_seen and facts.silhouette is not None else None,
+        "weights": None if is_one else _weights,
+        "cells": _heat_map if is_seen and not is_one else None,
+        "outliers": _outliers if is_seen else None,
+        "outlying": _outlying_cells if is_seen and facts.n_cells else None,
     }
-    figures = summary["figures"]
-    return [
-        {"id": name, "alt": figures[name]["alt"], "notes": figures[name]["notes"]}
-        | make(figures[name], summary)
-        for name, make in makers.items()
-        if name in figures
-    ]
+    made: dict[str, Chart] = {
+        id: {"id": id, **make(facts)} for id, make in charts.items() if make is not None
+    }
+    for chart in made.values():
+        for columns in chart["data"].values():
+            columns |= {name: _plain(name, values) for name, values in columns.items()}
+    return made
 
 
-def clusters_chart(figure: Chart, summary: Chart) -> Chart:
-    """Draw the cases as points, outliers as crosses, and the numbers of the clusters."""
-    K, outlying = summary["result"]["n_clusters"], summary["result"]["n_outliers"]
-    key, beyond = cluster_key(summary), ""
-    if outlying:
-        key.append(entry("cross", INK, count(outlying, "outlier")))
-    if n_nearer := sum(figure["points"]["nearer"]):
+def _plain(name: str, values: Any) -> list:
+    digits = 6 if name in ("place", "start", "end") else 4  # of places among hundreds, or any
+    return values if isinstance(values, list) else plain_numbers(values, digits)
+
+
+def _chosen(facts: Facts, candidates: np.ndarray, most: int) -> np.ndarray:
+    """Choose cases to be drawn, in their order: outliers before others."""
+    if len(candidates) <= most:
+        return candidates
+    rng = np.random.default_rng(0)
+    outlying, regular = (candidates[facts.outliers[candidates] == w] for w in (1, 0))
+    if len(outlying) > most // 2:  # some of them: the farthest, and a sample, lest a gap appear
+        outlying = outlying[np.argsort(-facts.distances[outlying], kind="stable")]
+        farthest, others = np.split(outlying, [most // 10])
+        outlying = np.concatenate([farthest, rng.permutation(others)[: most // 5]])
+    return np.sort(np.concatenate([outlying, rng.permutation(regular)[: most - len(outlying)]]))
+
+
+def _notes(facts: Facts, candidates: np.ndarray, rows: np.ndarray, *notes: str) -> list[str]:
+    """Return the notes below a chart, with those on cases that are not drawn."""
+    chosen, hidden = "", facts.n - len(candidates)
+    outlying, drawn = (int(facts.outliers[c].sum()) for c in (candidates, rows))
+    if len(rows) < len(candidates):
+        which = f"all {count(outlying, 'outlier')}" if outlying > 1 else "the outlier"
+        if drawn < outlying:
+            which = f"{drawn:,} of {count(outlying, 'outlier')}, the farthest among them"
+        which = f": {which}, and others taken" if outlying else ", taken"
+        chosen = f"Drawn: {len(rows):,} of {count(len(candidates), 'case')}{which} at random."
+    unseen = f"Not drawn: {count(hidden, 'case')} without an observed feature that has weight."
+    return [note for note in (*notes, chosen, unseen if hidden else "") if note]
+
+
+def _columns(facts: Facts, rows: np.ndarray) -> Chart:
+    """Return what tooltips and colors need to know of cases."""
+    known = {"cluster": facts.labels[rows], "outlier": facts.outliers[rows]}
+    return known | {"case": clean_names(np.take(facts.case_names, rows), CHART_WIDTH)}
+
+
+def _clusters(facts: Facts) -> Chart:
+    """Draw the cases in two dimensions, outliers as crosses, and the numbers of the clusters."""
+    K, seen = facts.K, np.flatnonzero(facts.seen)
+    cases = AssignedCases(facts.labels[seen], facts.distances[seen], facts.outliers[seen], seen)
+    plane = pictures.plane_of(facts.model, facts.X[seen], cases, "auto")
+    low, high, _ = pictures.frame_of(plane.positions, cases.labels, cases.outliers, plane.centers)
+    rows = _chosen(facts, seen, MOST_POINTS)
+    drawn = np.searchsorted(seen, rows)
+    places, nearer = plane.positions[drawn], plane.looks_nearer(cases, drawn)
+    n_beyond = int(((places < low) | (places > high)).any(axis=1).sum())
+    used, pad = np.flatnonzero(facts.sizes), 0.03 * (high - low)
+    x, y = np.clip(places, low, high).T
+    points = {"x": x, "y": y, "distance": facts.distances[rows], "nearer": nearer}
+    x, y = plane.centers[used].T
+    centers = {"x": x, "y": y, "cluster": used}
+
+    names, notes = clean_names(plane.axis_names, CHART_WIDTH), []
+    words = pictures.sizes_in_words(facts.labels, K, facts.case_weights)
+    alt = f"Scatter plot of the cases by {names[0]} and {names[1]}, colored by cluster: "
+    alt += sentence_list([f"cluster {k} ({size})" for k, size in enumerate(words)], 12)
+    key, farther = cluster_key(facts.sizes), ""
+    if n_outlying := int(facts.outliers.sum()):
+        alt += f"; {count(n_outlying, 'outlier')} drawn with crosses"
+        key.append(entry("cross", INK, count(n_outlying, "outlier")))
+    if n_nearer := int(nearer.sum()):
         looks = "it looks" if n_nearer == 1 else "they look"
         key.append(entry("ring", SOFT, f"farther than {looks} ({n_nearer:,})"))
-        beyond = ", as far as two dimensions can show it: what rings mark is farther off in others"
+        farther = ", as far as two dimensions can show it: what rings mark is farther off in others"
+    if n_beyond:
+        lie = "lies" if n_beyond == 1 else "lie"
+        notes.append(f"{count(n_beyond, 'outlier')} {lie} far beyond the frame, drawn on its edge.")
+    if plane.n_filled:
+        filled = f"{count(plane.n_filled, 'case')} with missing cells: these are put at the center"
+        notes.append(f"{filled} of the cluster, for the drawing only.")
+
+    ends = np.transpose([low - pad, high + pad])
+    place: Chart = {
+        axis: field(axis, title=name, scale={"domain": plain_numbers(domain), "nice": False})
+        for axis, name, domain in zip("xy", names, ends, strict=True)
+    }
+    few, digits = len(rows) <= FEW_POINTS, number_format(points["distance"])
+    point = mark("point", filled=True, size=55 if few else 28, opacity=0.8, **FINE_EDGE)
+    cross = mark("point", shape=CROSS, size=50 if few else 24, strokeWidth=2 if few else 1.3)
+    ring = mark("point", shape="circle", filled=False, size=170 if few else 90, stroke=SOFT)
+    disc = mark("point", filled=True, size=330, fill=PAPER, stroke=INK, strokeWidth=1.2)
+    text = mark("text", fontSize=12, fontWeight="bold", fill=INK)
+    about = {"case": "case", "cluster": "cluster"}
+    shown = {
+        "fill": by_cluster(K),
+        "shape": by_cluster(K, shapes=True),
+        "tooltip": tips(digits, **about, distance="weighted distance"),
+    }
+    crossed = {
+        "stroke": by_cluster(K),
+        "tooltip": tips(digits, **about, distance="distance of this outlier"),
+    }
+    layers = [
+        layer("points", ring | {"strokeWidth": 1.4} | NO_TIP, place, "datum.nearer == 1"),
+        layer("points", point, place | shown, "datum.outlier == 0", [ZOOM]),
+        layer("points", cross | SOLID, place | crossed, "datum.outlier == 1"),
+        layer("centers", disc | NO_TIP | {"opacity": 0.92}, place),
+        layer("centers", text, place | {"text": field("cluster", "nominal")}),
+    ]
     return {
         "title": "The clusters",
+        "alt": f"{alt}.",
         "caption": "Each point is a case; the numbers stand at the centers of the clusters. Cases "
-        f"close together are alike in the features that have weight{beyond}. {HINT}",
+        f"close together are alike in the features that have weight{farther}. {HINT}",
+        "notes": _notes(facts, seen, rows, *notes),
         "key": key,
-        "spec": chart(420, _clusters_layers(figure, K)),
-        "data": {"points": figure["points"], "centers": figure["centers"]},
+        "spec": spec(420, layers),
+        "data": {"points": points | _columns(facts, rows), "centers": centers},
     }
 
 
-def _clusters_layers(figure: Chart, K: int) -> list[Chart]:
-    few = len(figure["points"]["x"]) <= FEW_POINTS
-    place = {
-        axis: amount(axis, title, scale={"domain": domain, "nice": False})
-        for axis, title, domain in zip("xy", figure["axes"], figure["domain"], strict=True)
-    }
-    shapes = {"domain": list(range(K)), "range": [SHAPES[marker] for marker in cluster_markers(K)]}
-    digits = number_format(figure["points"]["distance"])
-    point = {"type": "point", "filled": True, "clip": True, "size": 55 if few else 28}
-    point |= {"opacity": 0.8, "stroke": EDGE, "strokeWidth": 0.5}
-    cross: Chart = {"type": "point", "shape": CROSS, "size": 50 if few else 24, "clip": True}
-    cross |= {"strokeWidth": 2 if few else 1.3, "opacity": 1}
-    ring = {"type": "point", "shape": "circle", "filled": False, "size": 170 if few else 90}
-    ring |= {"stroke": SOFT, "strokeWidth": 1.4, "opacity": 1, "clip": True, "tooltip": None}
-    disc = {"type": "point", "filled": True, "size": 330, "fill": PAPER, "stroke": INK}
-    disc |= {"strokeWidth": 1.2, "opacity": 0.92, "clip": True, "tooltip": None}
-    text = {"type": "text", "fontSize": 12, "fontWeight": "bold", "fill": INK, "clip": True}
-    cases = {
-        **place,
-        "fill": by_cluster(K),
-        "shape": field("cluster", "nominal", scale=shapes, legend=None),
-        "tooltip": tips(digits, case="case", cluster="cluster", distance="weighted distance"),
-    }
-    outlier_tips = tips(digits, case="case", cluster="cluster", distance="distance of this outlier")
-    crosses = {**place, "stroke": by_cluster(K), "tooltip": outlier_tips}
-    return [
-        layer("points", ring, place, transform=where("datum.nearer == 1")),  # below the points
-        layer("points", point, cases, params=[ZOOM], transform=where("datum.outlier == 0")),
-        layer("points", cross, crosses, transform=where("datum.outlier == 1")),
-        layer("centers", disc, place),
-        layer("centers", text, {**place, "text": field("cluster", "nominal")}),
-    ]
-
-
-def silhouettes_chart(figure: Chart, summary: Chart) -> Chart:
-    """Draw a bar for each case, and the mean of each cluster."""
-    K = summary["result"]["n_clusters"]
-    key = cluster_key(summary, MOST_TO_REPEAT)
-    key += [entry("square", INK, "outliers")] if any(figure["bars"]["outlier"]) else []
+def _silhouettes(facts: Facts) -> Chart:
+    """Draw a bar for each case, sorted within clusters, and the mean of each cluster."""
+    assert facts.silhouette is not None
+    K, values, seen = facts.K, facts.silhouette.values, np.flatnonzero(facts.seen)
+    rows = _chosen(facts, seen, MOST_BARS)
+    rows = rows[np.lexsort((-values[rows], facts.labels[rows]))]
+    labels = facts.labels[rows]
+    places, used = pictures.stacked(labels, max(1.0, 0.01 * len(rows))), np.unique(labels)
+    regular = facts.seen & ~facts.outliers
+    means = [facts.mean(values, regular & (facts.labels == k)) for k in used]
+    spans = [places[labels == k] for k in used]
+    starts, ends = (np.array([span[end] for span in spans]) for end in (0, -1))
+    words = [f"cluster {k} {number(mean, 2)}" for k, mean in zip(used, means, strict=True)]
+    key = cluster_key(facts.sizes, MOST_TO_REPEAT)
+    key += [entry("square", INK, "outliers")] if facts.outliers[rows].any() else []
     key += [entry("line", INK, "mean of the cluster, without outliers")]
-    scale = {"domain": [0, figure["width"]], "nice": False}
-    bars = {
-        "x": amount("place", "cases, by cluster", scale=scale, axis=BARE),
+    title, scale = "cases, by cluster", {"domain": [0, float(places[-1] + 1)], "nice": False}
+    bars: Chart = {
+        "x": field("place", title=title, scale=scale, axis=BARE),
         "x2": {"field": "end"},
-        "y": amount("value", "silhouette", scale={"domain": [0, 1]}),
+        "y": field("value", title="silhouette", scale={"domain": [0, 1]}),
         "y2": {"datum": 0},
         "fill": {"condition": {"test": "datum.outlier == 1", "value": INK}, **by_cluster(K)},
         "tooltip": tips(case="case", cluster="cluster", second="next cluster", value="silhouette"),
     }
-    means = {
-        "x": amount("start", "cases, by cluster"),
+    lines: Chart = {
+        "x": field("start", title=title),
         "x2": {"field": "end"},
-        "y": amount("mean", "silhouette"),
+        "y": field("mean", title="silhouette"),
         "tooltip": tips(cluster="cluster", mean="mean silhouette"),
     }
-    ends = [{"calculate": "datum.place + 1", "as": "end"}]
-    rule = {"type": "rule", "stroke": INK, "strokeDash": [4, 3], "strokeWidth": 1.3}
-    layers = [
-        layer("bars", {"type": "rect", "strokeWidth": 0}, bars, transform=ends),
-        layer("means", rule, means),
-    ]
+    dashes = mark("rule", stroke=INK, strokeDash=[4, 3], strokeWidth=1.3)
     return {
         "title": "How clearly each case belongs",
+        "alt": "Bars of the silhouettes of the cases, sorted within clusters, from 0 to 1. The "
+        f"mean without outliers by cluster: {sentence_list(words, 12)}.",
         "caption": "One bar per case: 1 if it lies on the center of its cluster, 0 if it is as "
         "near to the next one. Clusters whose bars are long are clear; cases with short bars "
         "could as well belong to the neighbor.",
+        "notes": _notes(facts, seen, rows),
         "key": key,
-        "spec": chart(260, layers),
-        "data": {"bars": figure["bars"], "means": figure["means"]},
+        "spec": spec(
+            260,
+            [
+                layer("bars", mark("rect", strokeWidth=0), bars),
+                layer("means", dashes, lines),
+            ],
+        ),
+        "data": {
+            "bars": {"place": places, "end": places + 1, "value": values[rows]}
+            | {"second": facts.silhouette.second[rows]}
+            | _columns(facts, rows),
+            "means": {"cluster": used, "start": starts, "end": ends + 1, "mean": np.array(means)},
+        },
     }
 
 
-def weights_chart(figure: Chart, summary: Chart) -> Chart:
-    """Draw a bar for each of the largest weights."""
-    names = figure["bars"]["feature"]
-    bars = {
-        "x": amount("weight", "weight", axis={"tickCount": 6}),
-        "y": field("rank", "ordinal", sort=None, axis=_named_axis("features", limit=170)),
+def _weights(facts: Facts) -> Chart:
+    """Draw a bar for each of the largest weights, of features or of groups of them."""
+    units = units_of(facts.model)
+    support = pictures.strongest(units.weights)
+    top, held = support[:MOST_WEIGHTS], units.weights[support]
+    names, shown = clean_names(units.names[top], CHART_WIDTH), held[: len(top)]
+    largest = [f"{cleaned(names[i], 32)} {held[i]:.2g}" for i in range(min(3, len(top)))]
+    notes = []
+    if more := len(support) - len(top):
+        share, least = percent(shown.sum() / held.sum()), number(float(held[-1]), 2)
+        notes = [
+            f"And {more:,} more, down to {least}; the {len(top)} drawn hold {share} of the sum of "
+            "the weights."
+        ]
+    bars: Chart = {
+        "x": field("weight", title="weight", axis={"tickCount": 6}),
+        "y": field("rank", "ordinal", sort=None, axis=_named_axis("features", 170)),
         "tooltip": tips(feature="feature", weight="weight"),
     }
-    layers = [layer("bars", {"type": "bar", "fill": BLUE, "tooltip": True}, bars)]
-    height = 30 + 18 * max(len(names), 1)
     return {
         "title": "The features with the largest weights",
+        "alt": f"Bars of the {count(len(top), 'largest weight')} of "
+        f"{count(len(units.names), units.noun)}, of which {len(support):,} have weight: "
+        f"{sentence_list(largest)}.",
         "caption": "The larger the weight of a feature, the more it counts when cases are "
         "compared; one without weight does not count at all.",
+        "notes": notes,
         "key": [],
-        "spec": chart(height, layers, params=[{"name": "features", "value": names}]),
-        "data": {"bars": figure["bars"]},
+        "spec": spec(
+            30 + 18 * max(len(names), 1),
+            [layer("bars", mark("bar", fill=BLUE, tooltip=True), bars)],
+            params=[{"name": "features", "value": names}],
+        ),
+        "data": {"bars": {"rank": np.arange(len(top)), "weight": shown, "feature": names}},
     }
 
 
@@ -277,175 +306,120 @@ def _named_axis(names: str, limit: int, **more: Any) -> Chart:
     return {"labelExpr": expression, "labelLimit": limit, "ticks": False, "grid": False, **more}
 
 
-def cells_chart(figure: Chart, summary: Chart) -> Chart:
-    """Draw the cells as colors, with a strip of clusters and marks of outliers."""
-    n_rows, K = len(figure["rows"]["row"]), summary["result"]["n_clusters"]
-    key = cluster_key(summary, MOST_TO_REPEAT)
-    key += [entry("triangle-left", INK, "outlier")] if any(figure["rows"]["outlier"]) else []
-    key += [entry("square", SOFT, "missing")] if figure["missing"] else []
-    strip = {
-        "x": {"value": -14},
-        "x2": {"value": -4},
-        "y": field("row", "ordinal"),
-        "fill": by_cluster(K),
-        "tooltip": tips(case="case", cluster="cluster"),
-    }
-    marks = {
-        "x": {"value": "width"},
-        "y": field("row", "ordinal"),
-        "tooltip": tips(case="case", cluster="cluster of this outlier"),
-    }
-    mark = {"type": "point", "filled": True, "shape": "triangle-left", "size": 36, "fill": INK}
-    mark |= {"opacity": 1, "xOffset": 8, "clip": False}
-    layers = [
-        _cells_layer(figure["limit"]),
-        layer("rows", {"type": "rect", "strokeWidth": 0, "clip": False}, strip),
-        layer("rows", mark, marks, transform=where("datum.outlier == 1")),
-    ]
-    names = {"features": figure["features"], "cases": figure["rows"]["case"]}
-    return {
-        "title": "Cases and features side by side",
-        "caption": "Each row is a case, each column a feature, the largest weight on the left. Red "
-        "is above the mean of the feature, blue below; where clusters differ, so do their blocks "
-        "of color. The strip on the left shows the clusters.",
-        "key": key,
-        "spec": chart(
-            min(max(12 * n_rows, 160), 620),
-            layers,
-            params=[{"name": name, "value": values} for name, values in names.items()],
-            resolve={"scale": {"fill": "independent"}},
-            padding={"left": 22, "right": 16, "top": 5, "bottom": 5},
-        ),
-        "data": {"cells": figure["cells"], "rows": figure["rows"]},
-    }
+def _heat_map(facts: Facts) -> Chart:
+    """Draw the cells of the features with the largest weights, standardized, cases by cluster."""
+    features = pictures.strongest(number_weights(facts.model), MOST_COLUMNS)
+    values = to_dense(facts.X[:, features]).astype(np.float64)
+    values = pictures.standardize_cells(values, facts.outliers)
+    limits = plain_numbers(pictures.symmetric_limits(values))
+    rows = _chosen(facts, np.arange(facts.n), MOST_ROWS)
+    rows = rows[np.lexsort((facts.distances[rows], facts.labels[rows]))]
+    values, (n, m) = values[rows], (len(rows), len(features))
+    names = clean_names(number_names(facts.model)[features], CHART_WIDTH)
+    (row, column), cases = np.indices((n, m)), {"row": np.arange(n)} | _columns(facts, rows)
 
-
-def _cells_layer(limit: float) -> Chart:
-    scale = {"scheme": "redblue", "reverse": True, "domain": [-limit, limit], "clamp": True}
-    legend: Chart = {"title": "standardized value", "orient": "top"}
-    legend |= {"gradientLength": 160, "gradientThickness": 10}
-    names = _named_axis("features", 140, labelAngle=-90, labelOverlap=True, orient="bottom")
-    transform = [
+    key = cluster_key(facts.sizes, MOST_TO_REPEAT)
+    key += [entry("triangle-left", INK, "outlier")] if cases["outlier"].any() else []
+    key += [entry("square", SOFT, "missing")] if np.isnan(values).any() else []
+    legend = {"title": "standardized value", "orient": "top", "gradientLength": 160}
+    fill = field("value", scale=_diverging(limits), legend=legend | {"gradientThickness": 10})
+    axis = _named_axis("features", 140, labelAngle=-90, labelOverlap=True, orient="bottom")
+    y = field("row", "ordinal")
+    calculated = [
         {"calculate": "features[datum.column]", "as": "feature"},
         {"calculate": "cases[datum.row]", "as": "case"},
         {"calculate": "isValid(datum.value) ? datum.value : 'missing'", "as": "cell"},
     ]
-    cells = {
-        "x": field("column", "ordinal", axis=names, scale={"padding": 0}),
+    cells: Chart = {
+        "x": field("column", "ordinal", axis=axis, scale={"padding": 0}),
         "y": field("row", "ordinal", axis=None, scale={"padding": 0}),
-        "fill": {
-            "condition": {"test": "!isValid(datum.value)", "value": SOFT},
-            **amount("value", scale=scale, legend=legend),
-        },
+        "fill": {"condition": {"test": "!isValid(datum.value)", "value": SOFT}, **fill},
         "tooltip": tips(case="case", feature="feature", cell="standardized"),
     }
-    mark = {"type": "rect", "strokeWidth": 0, "invalid": None}
-    return layer("cells", mark, cells, transform=transform)
-
-
-def outlying_cells_chart(figure: Chart, summary: Chart) -> Chart:
-    """Draw the table with a mark at each outlying cell, and a strip of clusters."""
-    n, p, marks = figure["n_cases"], figure["n_features"], figure["marks"]
-    K, height = summary["result"]["n_clusters"], min(max(3 * n, 200), 480)
-    place: Chart = {
-        "x": amount("x", "feature, in the order of the table", scale=_over(p), axis=WHOLE),
-        "y": amount("y", "case, by cluster", scale=_over(n, reverse=True), axis=BESIDE_STRIP),
+    rect = mark("rect", strokeWidth=0, invalid=None)
+    triangle = mark("point", filled=True, shape="triangle-left", size=36, fill=INK, xOffset=8)
+    marked = {
+        "x": {"value": "width"},
+        "y": y,
+        "tooltip": tips(case="case", cluster="cluster of this outlier"),
     }
-    scale = {"scheme": "redblue", "reverse": True, "domain": [-FAR, FAR], "clamp": True}
-    colors = amount("scales", scale=scale, legend=None)
-    titles = {"case": "case", "feature": "feature", "cluster": "cluster", "value": "value"}
-    tip = tips(**titles, center="center", scales="scales above the center")
-    side = min(max(height / n, 3.0), 8.0)
-    mark = {"type": "point", "shape": "square", "filled": True, "size": side**2}
-    mark |= {"opacity": 1, "stroke": SOFT, "strokeWidth": 0.3}
-    strip = {
-        "x": {"value": -14},
-        "x2": {"value": -4},
-        "y": amount("start", "case, by cluster"),
-        "y2": {"field": "end"},
-        "fill": by_cluster(K),
-        "tooltip": tips(cluster="cluster"),
-    }
-    line = {"type": "rule", "stroke": SOFT, "strokeWidth": 0.6}
     layers = [
-        layer("clusters", line, {"y": amount("end", "case, by cluster")}),
-        layer("marks", mark, {**place, "fill": colors, "tooltip": tip}),
-        layer("clusters", {"type": "rect", "strokeWidth": 0, "clip": False}, strip),
+        layer("cells", rect, cells) | {"transform": calculated},
+        strip("rows", facts.K, y=y, tooltip=tips(case="case", cluster="cluster")),
+        layer("rows", triangle | SOLID | {"clip": False}, marked, "datum.outlier == 1"),
     ]
     return {
-        "title": "The outlying cells",
-        "caption": "The whole table: each mark is a cell that lies more than "
-        f"{number(summary['cells']['cutoff'])} scales from the center of its cluster, the stronger "
-        f"its color the farther away, up to {FAR} scales. A column of marks is a feature worth a "
-        "look, a row of them a case.",
-        "key": [
-            *cluster_key(summary, MOST_TO_REPEAT),
-            entry("square", RED, "above the center"),
-            entry("square", DEEP_BLUE, "below the center"),
-        ],
-        "spec": chart(
-            height,
-            layers,
-            resolve={"scale": {"fill": "independent"}},
-            padding={"left": 5, "right": 5, "top": 5, "bottom": 5},
-        ),
-        "data": {"marks": marks, "clusters": figure["clusters"]},
-    }
-
-
-def _over(n: int, **more: Any) -> Chart:
-    """Make the scale of n rows or columns."""
-    return {"domain": [-0.5, n - 0.5], "nice": False, **more}
-
-
-def outliers_chart(figure: Chart, summary: Chart) -> Chart:
-    """Draw the two distances of each case, with the thresholds."""
-    points, counts = figure["points"], figure["counts"]
-    key = [
-        entry(shape, color, f"{label} ({counts[flag]:,})")
-        for flag, (color, shape, label) in FLAG_LOOKS.items()
-        if counts[flag]
-    ]
-    if counts["trimmed"]:
-        key.append(entry("ring", SOFT, f"trimmed, no outlier ({counts['trimmed']:,})"))
-    layers = _points_layers(figure)
-    for axis, (flag, limit) in zip("xy", figure["thresholds"].items(), strict=True):
-        if limit is None:
-            continue
-        color = FLAG_LOOKS[flag][0]
-        mark = {"type": "rule", "stroke": color, "strokeWidth": 1.4, "clip": True}
-        layers.append(constant(mark, {axis: {"datum": limit, "type": "quantitative"}}))
-        key.append(entry("line", color, f"{flag} threshold {number(limit)}"))
-    line = "either line" if None not in figure["thresholds"].values() else "the line"
-    return {
-        "title": "The outliers",
-        "caption": "Each point is a case: to the right if it is far from its center in the "
-        "features that have weight, upwards if it is far in all features together. Cases beyond "
-        f"{line} are called outliers. {HINT}",
+        "title": "Cases and features side by side",
+        "alt": f"Heat map of {count(n, 'case')}, ordered by cluster, and the "
+        f"{count(m, 'feature')} with the largest weights, from {cleaned(names[0], 32)} on: red "
+        "cells are above the mean of the feature, blue ones below.",
+        "caption": "Each row is a case, each column a feature, the largest weight on the left. Red "
+        "is above the mean of the feature, blue below; where clusters differ, so do their blocks "
+        "of color. The strip on the left shows the clusters.",
+        "notes": _notes(facts, np.arange(facts.n), rows),
         "key": key,
-        "spec": chart(420, layers),
-        "data": {"points": points},
+        "spec": spec(
+            min(max(12 * n, 160), 620),
+            layers,
+            params=[
+                {"name": "features", "value": names},
+                {"name": "cases", "value": cases["case"]},
+            ],
+            resolve={"scale": {"fill": "independent"}},
+            padding={"left": 22, "right": 16, "top": 5, "bottom": 5},
+        ),
+        "data": {
+            "cells": {"row": row.ravel(), "column": column.ravel(), "value": values.ravel()},
+            "rows": cases,
+        },
     }
 
 
-def _points_layers(figure: Chart) -> list[Chart]:
-    points, ends = figure["points"], figure["thresholds"].values()
+def _diverging(limits: list[float]) -> Chart:
+    """Make a scale of colors from blue to red."""
+    return {"scheme": "redblue", "reverse": True, "domain": limits, "clamp": True}
+
+
+def _outliers(facts: Facts) -> Chart:
+    """Draw the two distances of each case, with the thresholds."""
+    scatter = pictures.distance_scatter(Distances(facts.distances, facts.unweighted))
+    seen = np.flatnonzero(scatter.seen)
+    rows = _chosen(facts, seen, MOST_POINTS)
+    trimmed = facts.model.trimmed_ & (facts.flags == 0)
+    outlying = np.flatnonzero(facts.seen & facts.outliers)
+    farthest = outlying[np.argsort(-facts.distances[outlying], kind="stable")[:3]]
+    names = clean_names((facts.case_names[i] for i in farthest), 32)
+    points = dict(zip("xy", scatter.points[np.searchsorted(seen, rows)].T, strict=True))
+    flags = {"flag": [FLAGS[code] for code in facts.flags[rows]], "trimmed": trimmed[rows]}
+    key, lines, beyond = [], [], []
+    place: Chart = {}
+    for code, (color, shape, label) in enumerate(FLAG_LOOKS.values()):
+        if n := int(np.count_nonzero((facts.flags == code) & ~trimmed & scatter.seen)):
+            key.append(entry(shape, color, f"{label} ({n:,})"))
+    if n := int(np.count_nonzero(trimmed & scatter.seen)):
+        key.append(entry("ring", SOFT, f"trimmed, no outlier ({n:,})"))
     titles = ("weighted squared distance", "unweighted squared distance")
-    encoding: Chart = {}
-    for axis, title, log, end in zip("xy", titles, figure["log"], ends, strict=True):
+    for i, (axis, flag) in enumerate(zip("xy", FLAGS[1:3], strict=True)):
+        (limit,) = plain_numbers(facts.thresholds[i : i + 1])
         # Domains are given: Vega finds none for a layer without points, and warns.
-        held = [*points[axis], *([end] if end else [])]
+        ends = [*points[axis], *([limit] if limit else [])]
         ticks: Chart = {"format": number_format(points[axis]), "labelOverlap": "greedy"}
-        if log:
-            scale = {"type": "log", "domain": [min(held), max(held)], "nice": False, "padding": 12}
+        if scatter.logarithmic[i]:
+            scale = {"type": "log", "domain": [min(ends), max(ends)], "nice": False, "padding": 12}
             ticks["tickCount"] = 6
         else:
-            high = 1.15 * max(held) or 1
+            high = 1.15 * max(ends) or 1
             scale = {"type": "pow", "exponent": 1 / 3, "domain": [0, high], "nice": False}
-            ticks["values"] = cube_ticks(high)
-        title = f"{title}, {'log scale' if log else 'cube root'}"
-        encoding[axis] = amount(axis, title, scale=scale, axis=ticks)
-    encoding["tooltip"] = tips(
+            ticks["values"] = pictures.cube_ticks(high)
+        kind = "log scale" if scatter.logarithmic[i] else "cube root"
+        place[axis] = field(axis, title=f"{titles[i]}, {kind}", scale=scale, axis=ticks)
+        if limit is not None:
+            color = FLAG_LOOKS[flag][0]
+            beyond.append(f"{flag} {number(limit)}")
+            lines.append(line_at(axis, limit, color))
+            key.append(entry("line", color, f"{flag} threshold {number(limit)}"))
+    colors, shapes, _ = map(list, zip(*FLAG_LOOKS.values(), strict=True))
+    place["tooltip"] = tips(
         number_format(points["x"]),
         case="case",
         cluster="cluster",
@@ -453,17 +427,94 @@ def _points_layers(figure: Chart) -> list[Chart]:
         y="unweighted distance",
         flag="outlier by",
     )
-    colors, shapes, _ = zip(*FLAG_LOOKS.values(), strict=True)
-    looks = {"fill": _by_flag(colors), "shape": _by_flag(shapes)}
-    point = {"type": "point", "clip": True, "size": 55 if len(points["x"]) <= FEW_POINTS else 28}
-    solid = {"filled": True, "opacity": 0.85, "stroke": EDGE, "strokeWidth": 0.5}
-    hollow = {"filled": False, "opacity": 1, "stroke": SOFT, "strokeWidth": 1.3}
-    return [
-        layer("points", point | solid, encoding | looks, params=[ZOOM], transform=where(SOLID)),
-        layer("points", point | hollow, encoding, transform=where(f"!({SOLID})")),
+    looks = {"fill": look("flag", FLAGS, colors), "shape": look("flag", FLAGS, shapes)}
+    size = 55 if len(rows) <= FEW_POINTS else 28
+    solid = mark("point", size=size, filled=True, opacity=0.85, **FINE_EDGE)
+    hollow = mark("point", size=size, filled=False, stroke=SOFT, strokeWidth=1.3, **SOLID)
+    return {
+        "title": "The outliers",
+        "alt": "Scatter plot of the weighted and the unweighted squared distance of each case to "
+        f"its center. {count(len(outlying), 'case')} beyond the thresholds ({', '.join(beyond)})."
+        + (f" Farthest: {sentence_list(names)}." if names else ""),
+        "caption": "Each point is a case: to the right if it is far from its center in the "
+        "features that have weight, upwards if it is far in all features together. Cases beyond "
+        f"{'either line' if len(lines) > 1 else 'the line'} are called outliers. {HINT}",
+        "notes": _notes(facts, seen, rows),
+        "key": key,
+        "spec": spec(
+            420,
+            [
+                layer("points", solid, place | looks, "datum.trimmed == 0", [ZOOM]),
+                layer("points", hollow, place, "datum.trimmed == 1"),
+                *lines,
+            ],
+        ),
+        "data": {"points": points | flags | _columns(facts, rows)},
+    }
+
+
+def _outlying_cells(facts: Facts) -> Chart:
+    """Draw the table with a mark at each outlying cell, cases sorted by cluster."""
+    assert facts.cells is not None
+    n, p, n_cells, rows = facts.n, facts.p, facts.n_cells, pictures.rows_by_cluster(facts.labels)
+    drawn, notes = np.arange(n_cells), []
+    if n_cells > MOST_MARKS:  # the farthest come first
+        others = np.random.default_rng(0).permutation(drawn[FARTHEST:])
+        drawn = np.r_[drawn[:FARTHEST], np.sort(others[: MOST_MARKS - FARTHEST])]
+        notes = [
+            f"Drawn: {len(drawn):,} of {count(n_cells, 'cell')}: the {FARTHEST:,} that are "
+            "farthest from their centers, and others taken at random."
+        ]
+    chosen = FlaggedCells(*(part[drawn] for part in facts.cells))
+    frame = in_units(frame_of_cells(facts.model, chosen), facts.units)
+    names = clean_names(np.take(facts.feature_names, chosen.features), CHART_WIDTH)
+    used, height = np.unique(facts.labels), min(max(3 * n, 200), 480)
+    ends = rows.ends[used]
+    titles = {"case": "case", "feature": "feature", "cluster": "cluster", "value": "value"}
+    scales = {
+        axis: {"domain": [-0.5, size - 0.5], "nice": False}
+        for axis, size in zip("xy", (p, n), strict=True)
+    }
+    whole = {"tickMinStep": 1, "format": "d", "grid": False}
+    beside_strip = BARE | {"titlePadding": 20}
+    by_case, line = "case, by cluster", mark("rule", stroke=SOFT, strokeWidth=0.6)
+    square = mark("point", shape="square", filled=True, size=min(max(height / n, 3.0), 8.0) ** 2)
+    marks: Chart = {
+        "x": field("x", title="feature, in the order of the table", scale=scales["x"], axis=whole),
+        "y": field("y", title=by_case, scale=scales["y"] | {"reverse": True}, axis=beside_strip),
+        "fill": field("scales", scale=_diverging([-FAR, FAR]), legend=None),
+        "tooltip": tips(**titles, center="center", scales="scales above the center"),
+    }
+    band = {"y2": {"field": "end"}, "tooltip": tips(cluster="cluster")}
+    layers = [
+        layer("clusters", line, {"y": field("end", title=by_case)}),
+        layer("marks", square | SOLID | {"stroke": SOFT, "strokeWidth": 0.3}, marks),
+        strip("clusters", facts.K, y=field("start", title=by_case), **band),
     ]
-
-
-def _by_flag(looks: Iterable[str]) -> Chart:
-    scale = {"domain": list(FLAG_LOOKS), "range": list(looks)}
-    return field("flag", "nominal", scale=scale, legend=None)
+    return {
+        "title": "The outlying cells",
+        "alt": f"The table of {count(n, 'case')}, sorted by cluster, and {count(p, 'feature')}, "
+        f"with a mark at each of {count(n_cells, 'outlying cell')}.",
+        "caption": "The whole table: each mark is a cell that lies more than "
+        f"{number(facts.model.cell_cutoff_)} scales from the center of its cluster, the stronger "
+        f"its color the farther away, up to {FAR} scales. A column of marks is a feature worth a "
+        "look, a row of them a case.",
+        "notes": notes,
+        "key": [
+            *cluster_key(facts.sizes, MOST_TO_REPEAT),
+            entry("square", RED, "above the center"),
+            entry("square", DEEP_BLUE, "below the center"),
+        ],
+        "spec": spec(
+            height,
+            layers,
+            resolve={"scale": {"fill": "independent"}},
+            padding={"left": 5, "right": 5, "top": 5, "bottom": 5},
+        ),
+        "data": {
+            "marks": {"x": chosen.features, "y": rows.places[chosen.cases], "feature": names}
+            | {"scales": chosen.scales, "value": frame["value"], "center": frame["center"]}
+            | _columns(facts, chosen.cases),
+            "clusters": {"cluster": used, "start": ends - facts.sizes[used], "end": ends},
+        },
+    }

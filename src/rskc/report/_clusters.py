@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.markers import effects_of, markers_frame
+from rskc.markers import MarkerEffects, markers_frame
 from rskc.model.fitted import number_names, number_weights
 from rskc.model.summary import in_units
 from rskc.pictures import models as pictures
@@ -15,7 +15,6 @@ from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 MOST_MARKERS = 5  # of a cluster in the table of markers
-MOST_IN_SENTENCE = 3
 MOST_IN_PROFILE = 6  # features, the same for all clusters, so that profiles can be compared
 MOST_PROFILES = 24
 LONGEST_NAME, LONGEST_FEATURE = 48, 40  # of a cluster, and of a feature in a sentence
@@ -25,102 +24,87 @@ MOSTLY, RARELY = 0.5, 0.1
 
 def clusters_of(facts: Facts) -> list[dict[str, Any]]:
     """Return how large each cluster is, and how clear."""
-    return [_counts(facts, k) for k in range(facts.K)]
+    total = facts.weight_of(facts.labels >= 0)
+    return [
+        {
+            "cluster": k,
+            "size": int(mine.sum()),
+            "share": float(mine.mean()),
+            "weight": None if facts.case_weights is None else facts.weight_of(mine),
+            "weight_share": facts.weight_of(mine) / total,
+            "n_outliers": int((mine & facts.outliers).sum()),
+            "silhouette": facts.mean_silhouette(mine),
+        }
+        for k, mine in enumerate(facts.labels == np.arange(facts.K)[:, None])
+    ]
 
 
-def _counts(facts: Facts, k: int) -> dict[str, Any]:
-    mine = facts.labels == k
-    return {
-        "cluster": k,
-        "size": int(mine.sum()),
-        "share": float(mine.mean()),
-        "weight": None if facts.case_weights is None else facts.weight_of(mine),
-        "weight_share": facts.weight_of(mine) / facts.weight_of(facts.labels >= 0),
-        "n_outliers": int((mine & facts.outliers).sum()),
-        "silhouette": mean_silhouette(facts, mine & facts.seen & ~facts.outliers),
-    }
+def markers_of(
+    facts: Facts, effects: MarkerEffects, probabilities: np.ndarray | None
+) -> list[dict[str, Any]]:
+    """Return what sets each cluster apart, in words and numbers."""
+    frame = markers_frame(facts.model, effects, selection_probabilities=probabilities)
+    frame = in_units(frame, facts.units)
+    encoder = getattr(facts.model, "encoder_", None)
+    shares = () if encoder is None else number_names(facts.model)[encoder.indicators]
+    markers = []
+    for k in range(facts.K):
+        rows = frame[frame.cluster == k]
+        top = [_marker(row, row.feature in shares) for row in rows.head(MOST_MARKERS).itertuples()]
+        markers.append({"cluster": k, "n": len(rows), "top": top})
+    return markers
 
 
-def mean_silhouette(facts: Facts, cases: np.ndarray) -> float | None:
-    """Return the mean silhouette of the cases of a mask, None if there is none."""
-    if facts.silhouette is None or facts.weight_of(cases) == 0:
-        return None
-    return facts.mean(facts.silhouette.values, cases)
-
-
-class Told:
-    """What sets each cluster apart, in words and numbers."""
-
-    def __init__(self, facts: Facts, probabilities: np.ndarray | None):
-        self._facts, self._effects = facts, effects_of(facts.model, facts.X)
-        frame = markers_frame(facts.model, self._effects, selection_probabilities=probabilities)
-        frame = in_units(frame, facts.units)
-        encoder, self._names = getattr(facts.model, "encoder_", None), number_names(facts.model)
-        indicators = () if encoder is None else self._names[encoder.indicators]
-        self.markers: list[dict[str, Any]] = []
-        for k in range(facts.K):
-            own = frame[frame.cluster == k]
-            rows = own.head(MOST_MARKERS).itertuples()
-            top = [_marker(row, row.feature in indicators) for row in rows]
-            self.markers.append({"cluster": k, "n": len(own), "top": top})
-
-    def cards(self, sure: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-        """Return a sentence, a short name, the most typical case and a profile of each cluster."""
-        tops = [group["top"] for group in self.markers]
-        known: list[Any] = [] if sure is None else sure["clusters"]
-        stable = known or [None] * len(tops)
-        typical = [self._typical(k) for k in range(len(tops))]
-        profiles = self._profiles()
-        return [
+def cards_of(
+    facts: Facts,
+    effects: MarkerEffects,
+    markers: list[dict[str, Any]],
+    sure: Mapping[str, Any] | None,
+) -> list[dict[str, Any]]:
+    """Return a sentence, a short name, the most typical case and a profile of each cluster."""
+    tops, cards = [group["top"] for group in markers], []
+    stable = (sure and sure["clusters"]) or [None] * facts.K
+    names, profiles = short_names(tops), _profiles(facts, effects)
+    for k in range(facts.K):
+        size, words = int(facts.sizes[k]), sentence_list([_phrase(row) for row in tops[k][:3]])
+        if facts.K > 1 and not words:
+            words = "no feature sets them apart by half a standard deviation or more"
+        parts = [f"{count(size, 'case')} ({percent(size / facts.n)}){words and ': '}{words}"]
+        if stable[k] is not None:
+            figure = f"median Jaccard index {stable[k]['stability']:.2f}"
+            parts.append(f"The cluster is {stable[k]['word']} over the half-samples ({figure})")
+        mine, typical = (facts.labels == k) & facts.seen & ~facts.outliers, None
+        if mine.any():
+            nearest = np.argmin(np.where(mine, facts.distances, np.inf))
+            typical = cleaned(facts.case_names[nearest], LONGEST_NAME)
+            parts.append(f"Its most typical case is {typical}")
+        cards.append(
             {
-                "name": name,
-                "sentence": self._sentence(k, tops[k], stable[k], typical[k]),
-                "typical": typical[k],
+                "name": names[k],
+                "sentence": ". ".join(parts) + ".",
+                "typical": typical,
                 "stability": stable[k] and stable[k]["stability"],
                 "profile": profiles[k],
             }
-            for k, name in enumerate(short_names(tops))
+        )
+    return cards
+
+
+def _profiles(facts: Facts, effects: MarkerEffects) -> list[list[dict[str, Any]]]:
+    """Return, for each cluster, how far it is from the others in the strongest features."""
+    if not 1 < facts.K <= MOST_PROFILES:
+        return [[] for _ in range(facts.K)]
+    features = pictures.strongest(number_weights(facts.model), MOST_IN_PROFILE)
+    names = clean_names(number_names(facts.model)[features], CHART_WIDTH)
+    shown = np.nan_to_num(effects.effects[:, features])
+    lengths = (np.abs(shown) / max(np.abs(shown).max(initial=0), 1e-9)).round(3)
+    return [
+        [
+            {"feature": name, "effect": effect, "length": length}
+            for name, effect, length in zip(names, plain_numbers(row, 3), part, strict=True)
         ]
-
-    def _sentence(self, k: int, top: list, stable: Mapping | None, typical: str | None) -> str:
-        facts = self._facts
-        size = int(facts.sizes[k])
-        parts = [f"{count(size, 'case')} ({percent(size / facts.n)})"]
-        if top:
-            parts[0] += f": {sentence_list([_phrase(row) for row in top[:MOST_IN_SENTENCE]])}"
-        elif facts.K > 1:
-            parts[0] += ", which no feature sets apart by half a standard deviation or more"
-        if stable is not None:
-            figure = f"median Jaccard index {stable['stability']:.2f}"
-            parts.append(f"The cluster is {stable['word']} over the half-samples ({figure})")
-        if typical is not None:
-            parts.append(f"Its most typical case is {typical}")
-        return ". ".join(parts) + "."
-
-    def _typical(self, k: int) -> str | None:
-        """Name the case nearest to the center."""
-        facts = self._facts
-        own = np.flatnonzero((facts.labels == k) & facts.seen & ~facts.outliers)
-        if len(own) == 0:
-            return None
-        return cleaned(facts.case_names[own[np.argmin(facts.distances[own])]], LONGEST_NAME)
-
-    def _profiles(self) -> list[list[dict[str, Any]]]:
-        """Return, for each cluster, how far it is from the others in the strongest features."""
-        effects = self._effects.effects
-        if not 1 < len(effects) <= MOST_PROFILES:
-            return [[] for _ in effects]
-        features = pictures.strongest(number_weights(self._facts.model), MOST_IN_PROFILE)
-        names = clean_names(self._names[features], CHART_WIDTH)
-        shown = np.nan_to_num(effects[:, features])
-        lengths = np.abs(shown) / max(np.abs(shown).max(initial=0), 1e-9)
-        return [
-            [
-                {"feature": name, "effect": effect, "length": length}
-                for name, effect, length in zip(names, plain_numbers(row, 3), part, strict=True)
-            ]
-            for row, part in zip(shown, lengths.round(3).tolist(), strict=True)
-        ]
+        for row, part in zip(shown, lengths.tolist(), strict=True)
+    ]
 
 
 def _marker(row: Any, is_share: bool) -> dict[str, Any]:

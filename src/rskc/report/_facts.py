@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,16 @@ from scipy.sparse import issparse
 from rskc.estimator import RobustSparseKMeans
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.inputs.labels import in_order, read_two
-from rskc.metrics import RevisedSilhouette, revised_silhouette
-from rskc.model.fitted import by_column, feature_names, thresholds_of, unequal_weights
-from rskc.model.outliers import Distances, Thresholds
-from rskc.model.prediction import judge_cases
+from rskc.metrics import revised_silhouette
+from rskc.model.fitted import (
+    by_column,
+    feature_names,
+    judge_cases,
+    thresholds_of,
+    unequal_weights,
+)
+from rskc.model.outliers import Distances
 from rskc.model.summary import (
-    FlaggedCells,
     bounds_cells,
     counts_of_cells,
     features_frame,
@@ -36,7 +40,10 @@ CHART_WIDTH = 48  # characters of a name in charts, which hold each name several
 # 3.4 MB; with the 0.9 MB of Vega and the charts the page stays below 5 MB.
 MOST_BYTES, MOST_FOR_FEATURES = 3_800_000, 1_200_000
 MOST_CENTERS = 12
+MOST_WITH_CELLS = 8  # features, and cases, with the most outlying cells
 RULES = ("no", "weighted", "unweighted", "both")  # which flagged or trimmed a case
+Units = Mapping[str, tuple[float, float]]
+NO_UNITS: Units = MappingProxyType({})
 
 
 def clean_names(names: Iterable[Any], width: int = 120) -> list[str]:
@@ -52,33 +59,48 @@ def plain_numbers(values: Any, digits: int = 4) -> list:
     return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in array.tolist()]
 
 
-@dataclass(frozen=True)
 class Facts:
-    """A fitted model and its data; arrays of cases are in the order of the data."""
+    """A fitted model and its data; arrays of cases are in the order of the data.
 
-    model: Any
-    X: Any  # an array, or a CSR matrix; a category has a number for each of its categories
-    n: int
-    p: int
-    K: int
-    case_names: list[str]
-    feature_names: list[str]
-    labels: np.ndarray
-    distances: np.ndarray
-    unweighted: np.ndarray  # distances
-    thresholds: Thresholds
-    blind: np.ndarray  # cases of which no feature with weight is observed
-    outliers: np.ndarray  # without these
-    flags: np.ndarray  # which distance makes each case an outlier: indices of FLAGS
-    seen: np.ndarray  # cases with a distance: not blind, and without cells too large for squares
-    silhouette: RevisedSilhouette | None  # None with one cluster
-    centers: np.ndarray
-    sizes: np.ndarray
-    weights: np.ndarray
-    support: np.ndarray  # features that have weight, the largest first
-    case_weights: np.ndarray | None  # None if all cases count the same
-    cells: FlaggedCells | None  # the outlying ones; None where the errors of cells are not bounded
-    units: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of columns
+    Raises where they do not belong together.
+    """
+
+    def __init__(self, model: Any, X: Any, case_names: Any = None, units: Units = NO_UNITS):
+        if not isinstance(model, RobustSparseKMeans):
+            raise TypeError(
+                f"model={model!r:.60} must be a fitted RobustSparseKMeans; of a search, give its "
+                "best_estimator_, and the search itself in searches."
+            )
+        model, X = pictures.check_fitted(model, X)
+        table = pictures.table_of(model, X)  # an array, or a CSR matrix
+        n, p, K = table.shape[0], model.n_features_in_, len(model.cluster_centers_)
+        pictures.check_cases_of_the_fit(model, n, "what a report says")
+        if case_names is None:
+            case_names = getattr(model, "case_names_in_", pictures.case_names(X, n))
+        names = list(case_names)
+        if len(names) != n:
+            raise ValueError(f"case_names has {len(names)} names for {n} cases; give one for each.")
+        _check_same_data(model.distances_, judge_cases(model, X).weighted)
+        self.model, self.X, self.n, self.p, self.K = model, table, n, p, K
+        self.case_names, self.feature_names = clean_names(names), clean_names(feature_names(model))
+        self.units = units  # center and scale of columns that were standardized, by name
+        self.case_weights = unequal_weights(model)  # None if all cases count the same
+        self.labels, self.sizes = model.labels_, np.bincount(model.labels_, minlength=K)
+        self.distances, self.unweighted = model.distances_, model.unweighted_distances_
+        self.weights = model.feature_weights_
+        self.support = pictures.strongest(self.weights)  # features that have weight, largest first
+        # Cases of which no feature with weight is observed; they are not among the outliers.
+        self.blind = np.zeros(n, bool)
+        if len(self.support) and not issparse(table):
+            self.blind = np.isnan(self.columns[:, self.support]).all(axis=1)
+        self.outliers = model.outliers_ & ~self.blind
+        self.seen = np.isfinite(self.distances)  # not blind, nor with cells too large for squares
+        self.thresholds = thresholds_of(model)
+        distances = Distances(self.distances, self.unweighted)
+        self.flags = pictures.flags_of(distances, self.thresholds)  # indices of FLAGS
+        self.silhouette = revised_silhouette(model, X) if K > 1 else None
+        # The outlying cells; None where the errors of cells are not bounded.
+        self.cells = flagged_cells(model, X) if bounds_cells(model) else None
 
     def weight_of(self, cases: np.ndarray) -> float:
         """Return the weight of the cases of a mask; their number, if all count the same."""
@@ -89,66 +111,25 @@ class Facts:
         weights = None if self.case_weights is None else self.case_weights[cases]
         return mean_by_weight(values[cases], weights)
 
+    def mean_silhouette(self, cases: np.ndarray) -> float | None:
+        """Return the mean silhouette of the cases of a mask that can be judged and are no outliers.
+
+        None if there is none.
+        """
+        cases = cases & self.seen & ~self.outliers
+        if self.silhouette is None or self.weight_of(cases) == 0:
+            return None
+        return self.mean(self.silhouette.values, cases)
+
     @property
     def columns(self) -> np.ndarray:
         """The data by features (n, p): of a category the first indicator, missing or not."""
         return by_column(self.model, self.X)
 
-
-def gather(model: Any, X: Any, case_names: Any = None) -> Facts:
-    """Check that model and data belong together, and compute what all parts of the page need."""
-    if not isinstance(model, RobustSparseKMeans):
-        raise TypeError(
-            f"model={model!r:.60} must be a fitted RobustSparseKMeans; of a search, give its "
-            "best_estimator_, and the search itself in searches."
-        )
-    model, X = pictures.check_fitted(model, X)
-    table = pictures.table_of(model, X)
-    pictures.check_cases_of_the_fit(model, table.shape[0], "what a report says")
-    judged = judge_cases(model, X)
-    _check_same_data(model.distances_, judged.weighted)
-    # Files of earlier versions have no unweighted distances.
-    unweighted = getattr(model, "unweighted_distances_", judged.unweighted)
-    thresholds = thresholds_of(model)
-    n, p, K = table.shape[0], model.n_features_in_, len(model.cluster_centers_)
-    support = pictures.strongest(model.feature_weights_)
-    blind = np.zeros(n, bool)
-    if len(support) and not issparse(table):
-        blind = np.isnan(by_column(model, table)[:, support]).all(axis=1)
-    return Facts(
-        model,
-        table,
-        n,
-        p,
-        K,
-        case_names=_names_of_cases(model, X, case_names, n),
-        feature_names=clean_names(feature_names(model)),
-        labels=model.labels_,
-        distances=model.distances_,
-        unweighted=unweighted,
-        thresholds=thresholds,
-        blind=blind,
-        outliers=model.outliers_ & ~blind,
-        flags=pictures.flags_of(Distances(model.distances_, unweighted), thresholds),
-        seen=np.isfinite(model.distances_),
-        silhouette=revised_silhouette(model, X) if K > 1 else None,
-        centers=model.cluster_centers_,
-        sizes=np.bincount(model.labels_, minlength=K),
-        weights=model.feature_weights_,
-        support=support,
-        case_weights=unequal_weights(model),
-        cells=flagged_cells(model, X) if bounds_cells(model) else None,
-    )
-
-
-def _names_of_cases(model: Any, X: Any, given: Any, n: int) -> list[str]:
-    """Return the names of the n cases: those that are given, or of the fit, or of the data."""
-    names = getattr(model, "case_names_in_", None) if given is None else list(given)
-    if names is None:
-        names = pictures.case_names(X, n)
-    if len(names) != n:
-        raise ValueError(f"case_names has {len(names)} names for {n} cases; give one for each.")
-    return clean_names(names)
+    @property
+    def n_cells(self) -> int:
+        """Number of outlying cells."""
+        return 0 if self.cells is None else len(self.cells.cases)
 
 
 def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:
@@ -186,8 +167,13 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
         columns["outlying_cells"] = "Outlying cells", counts[order]
     if probabilities is not None:
         columns["probability"] = "Selected", probabilities[order].round(3)
-    for k, center in enumerate(_centers(facts)) if facts.K <= MOST_CENTERS else ():
-        columns[f"center_{k}"] = f"Center {k}", center[order]
+    frame = in_units(features_frame(facts.model), facts.units)
+    for k in range(facts.K if facts.K <= MOST_CENTERS else 0):
+        center = frame[f"center_{k}"].to_numpy()[order]
+        if hasattr(facts.model, "encoder_"):  # in words where there are categories
+            words = [each if isinstance(each, str) else number(each, 4) for each in center]
+            center = np.array(clean_names(words), object)
+        columns[f"center_{k}"] = f"Center {k}", center
     if facts.model.n_missing_:
         missing = np.count_nonzero(np.isnan(facts.columns), axis=0)
         columns["missing"] = "Missing cells", missing[order]
@@ -195,42 +181,27 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
     return _table(columns, keep, "features with the largest weights")
 
 
-def _centers(facts: Facts) -> Iterable[np.ndarray]:
-    """Return the centers by features; in words where there are categories."""
-    frame = in_units(features_frame(facts.model), facts.units)
-    centers = [frame[f"center_{k}"].to_numpy() for k in range(facts.K)]
-    if not hasattr(facts.model, "encoder_"):
-        return centers
-    words = [
-        [each if isinstance(each, str) else number(each, 4) for each in center]
-        for center in centers
-    ]
-    return np.array([clean_names(center) for center in words], object)
-
-
 def cases_table(
     facts: Facts, labels: Any = None, stability: np.ndarray | None = None, taken: int = 0
 ) -> dict[str, Any]:
     """Return a row for each case, in the order of the data; other tables have ``taken`` bytes."""
-    model = facts.model
+    model, rules = facts.model, np.array(RULES, object)
     trimmed = model.trimmed_weighted_ + 2 * model.trimmed_unweighted_.astype(int)
-    columns = {
-        "case": ("Case", np.array(facts.case_names, object)),
-        **({} if facts.case_weights is None else {"weight": ("Weight", facts.case_weights)}),
+    columns = {"case": ("Case", np.array(facts.case_names, object))}
+    if facts.case_weights is not None:
+        columns["weight"] = "Weight", facts.case_weights
+    columns |= {
         "cluster": ("Cluster", facts.labels),
         "distance": ("Weighted distance", facts.distances),
         "unweighted": ("Unweighted", facts.unweighted),
-        "outlier": (
-            "Outlier",
-            np.where(facts.blind, "no data", np.array(RULES, object)[facts.flags]),
-        ),
-        "trimmed": ("Trimmed", np.array(RULES, object)[trimmed]),
+        "outlier": ("Outlier", np.where(facts.blind, "no data", rules[facts.flags])),
+        "trimmed": ("Trimmed", rules[trimmed]),
     }
     if facts.cells is not None:
         columns["outlying_cells"] = "Outlying cells", counts_of_cells(model, axis=1)
     if facts.silhouette is not None:
-        values = np.where(facts.seen, facts.silhouette.values.round(3), np.nan)
         columns["second"] = "Second cluster", facts.silhouette.second
+        values = np.where(facts.seen, facts.silhouette.values.round(3), np.nan)
         columns["silhouette"] = "Silhouette", values
     if stability is not None:
         columns["stability"] = "Stability", stability.round(3)
@@ -275,3 +246,37 @@ def _table(columns: Columns, keep: np.ndarray, which: str) -> dict[str, Any]:
     n, held = len(values), len(keep)
     note = "" if held == n else f"Of {n:,}, the table holds the {held:,} {which}."
     return {"columns": described, "data": data, "words": words, "n_rows": n, "note": note}
+
+
+# Outlying cells
+
+
+def cells_of(facts: Facts) -> dict[str, Any] | None:
+    """Return how many cells are outlying, and the features and cases that have most of them."""
+    cells = facts.cells
+    if cells is None or not facts.n_cells:
+        return None
+    return {
+        "n_cells": facts.n_cells,
+        "share": facts.n_cells / (facts.n * facts.p - facts.model.n_missing_),
+        "cutoff": float(facts.model.cell_cutoff_),
+        "features": _most(cells.features, cells.scales, facts.feature_names, facts.n),
+        "cases": _most(cells.cases, cells.scales, facts.case_names, facts.p),
+    }
+
+
+def _most(places: np.ndarray, scales: np.ndarray, names: list[str], n: int) -> dict[str, Any]:
+    """Return the features, or cases, with the most outlying cells; each has ``n`` cells."""
+    counts = np.bincount(places, minlength=len(names))
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    rows = [
+        {
+            "name": cleaned(names[j]),
+            "n_cells": int(counts[j]),
+            "share": float(counts[j] / n),
+            # The cells are sorted, the farthest first.
+            "farthest": float(f"{scales[np.argmax(places == j)]:.4g}"),
+        }
+        for j in order[:MOST_WITH_CELLS]
+    ]
+    return {"n": len(order), "rows": rows}

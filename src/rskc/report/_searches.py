@@ -11,27 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from rskc.report._charts import (
+from rskc.report._facts import plain_numbers
+from rskc.report._vega import (
+    DASHES,
     INK,
     NUMBER,
     PAPER,
     SOFT,
     Chart,
-    amount,
-    chart,
     color_variables,
-    constant,
     entry,
     field,
     layer,
+    line_at,
+    look,
+    mark,
+    spec,
     tips,
-    where,
 )
-from rskc.report._facts import plain_numbers
 from rskc.selection.findings import AXES, Curve, describe
 from rskc.utils.wording import number, sentence_list
-
-DASHES = [[1, 0], [5, 4], [2, 3], [8, 3, 2, 3]]
 
 
 def sections_of(searches: Any) -> list[dict[str, Any]]:
@@ -60,34 +59,34 @@ def _section(search: Any) -> dict[str, Any]:
 
 def _plain(curve: Curve) -> dict[str, Any]:
     """Return a curve as words and plain numbers: columns of its points, and of single dots."""
-    points: dict[str, list] = {name: [] for name in ("line", "label", "x", "y", "low", "high")}
-    dots: dict[str, list] = {name: [] for name in ("line", "x", "y")}
-    for i, line in enumerate(curve.lines):
-        low, high = (
-            (np.nan, np.nan) if line.errors is None else line.y + np.outer([-1, 1], line.errors)
-        )
-        for values, name in (
-            (i, "line"),
-            (curve.x, "x"),
-            (line.y, "y"),
-            (low, "low"),
-            (high, "high"),
-        ):
-            points[name] += plain_numbers(np.broadcast_to(values, len(curve.x)), 5)
-        points["label"] += [line.label] * len(curve.x)
-        if line.dots is not None:
-            made = ~np.isnan(line.dots)
-            for values, name in ((i, "line"), (curve.x, "x"), (line.dots, "y")):
-                dots[name] += plain_numbers(np.broadcast_to(values, made.shape)[made])
+    lines, n, nothing = curve.lines, len(curve.x), np.full(len(curve.x), np.nan)
+    y = np.array([line.y for line in lines])
+    errors = np.array([nothing if line.errors is None else line.errors for line in lines])
+    columns = {
+        "line": np.repeat(np.arange(len(lines)), n),
+        "x": np.tile(curve.x, len(lines)),
+        "y": y.ravel(),
+        "low": (y - errors).ravel(),
+        "high": (y + errors).ravel(),
+    }
+    points = {name: plain_numbers(values, 5) for name, values in columns.items()}
+    points["label"] = [line.label for line in lines for _ in range(n)]
     if curve.above:
-        points["above"] = curve.above[1] * len(curve.lines)
+        points["above"] = curve.above[1] * len(lines)
+    dots = [
+        (i, *plain_numbers([x, value]))
+        for i, line in enumerate(lines)
+        for row in (() if line.dots is None else line.dots)
+        for x, value in zip(curve.x, row, strict=True)
+        if np.isfinite(value)
+    ]
     return {
         "by": curve.by,
         "name": curve.name,
-        "lines": [{"label": x.label, "color": x.color, "dash": x.dash} for x in curve.lines],
+        "lines": [{"label": x.label, "color": x.color, "dash": x.dash} for x in lines],
         "points": points,
-        "dots": dots,
-        "chosen": None if curve.chosen is None else np.dot(curve.chosen, [len(curve.x), 1]).item(),
+        "dots": {name: [dot[i] for dot in dots] for i, name in enumerate(("line", "x", "y"))},
+        "chosen": None if curve.chosen is None else np.dot(curve.chosen, [n, 1]).item(),
         "threshold": list(curve.threshold) if curve.threshold else None,
         "above": curve.above and curve.above[0],
     }
@@ -111,82 +110,54 @@ def curves_of(summary: Chart) -> list[Chart]:
 
 
 def _drawn(curve: Chart) -> Chart:
-    """Make the chart of a curve."""
-    points, colors = curve["points"], _colors(curve)
+    """Draw lines, the dots and error bars below them, a threshold, and a ring around the choice."""
+    points, lines, numbers = curve["points"], curve["lines"], range(len(curve["lines"]))
+    palette = color_variables(1 + max(line["color"] for line in lines))
+    colors = [palette[line["color"]] for line in lines]
+    color = look("line", [*numbers], colors)
+    dash = look("line", [*numbers], [DASHES[line["dash"] % len(DASHES)] for line in lines])
+    x, title = _axis(curve["by"], points["x"]), {"title": curve["name"], "scale": {"zero": False}}
+    place, data = {"x": x, "y": field("y", **title)}, {"curve": points, "dots": curve["dots"]}
     key = [
         entry("dash" if line["dash"] else "line", color, line["label"])
-        for line, color in zip(curve["lines"], colors, strict=True)
+        for line, color in zip(lines, colors, strict=True)
     ]
-    data = {"curve": points, "dots": curve["dots"]}
+
+    layers = []
+    # A layer without data has no domain, of which Vega warns.
+    if curve["dots"]["x"]:
+        dot = mark("point", clip=False, filled=True, size=14, opacity=0.35)
+        layers.append(layer("dots", dot, {**place, "color": color}))
+    if any(low is not None for low in points["low"]):
+        ends = {"x": x, "y": field("low", **title), "y2": {"field": "high"}, "color": color}
+        layers.append(layer("curve", mark("rule", strokeWidth=1.5), ends, "isValid(datum.low)"))
+    above = {"above": curve["above"]} if curve["above"] else {}
+    known = tips(label="line", x=AXES[curve["by"]], y=curve["name"], **above)
+    line = mark("line", point={"filled": True, "size": 45, "opacity": 1})
+    looks = {"color": color, "strokeDash": dash, "tooltip": known}
+    layers.append(layer("curve", line, place | looks))
     if curve["threshold"]:
-        key.append(entry("dash", SOFT, curve["threshold"][0]))
+        label, height = curve["threshold"]
+        layers.append(line_at("y", height, SOFT, strokeDash=DASHES[1]))
+        key.append(entry("dash", SOFT, label))
     if curve["chosen"] is not None:
+        ring = mark("point", clip=False, filled=False, size=260, opacity=1, tooltip=None)
+        # On a lighter ring, so that it shows on any color.
+        for stroke, width in ((PAPER, 5), (INK, 2)):
+            layers.append(layer("chosen", ring | {"stroke": stroke, "strokeWidth": width}, place))
         key.append(entry("ring", INK, "chosen"))
         data["chosen"] = {name: [points[name][curve["chosen"]]] for name in ("x", "y")}
-    return {"key": key, "spec": chart(280, [*_lines(curve), *_marks(curve)]), "data": data}
-
-
-def _colors(curve: Chart) -> list[str]:
-    numbers = [line["color"] for line in curve["lines"]]
-    colors = color_variables(1 + max(numbers))
-    return [colors[number] for number in numbers]
-
-
-def _place(curve: Chart, y: str = "y") -> Chart:
-    x = _axis(curve["by"], curve["points"]["x"])
-    return {"x": x, "y": amount(y, curve["name"], scale={"zero": False})}
-
-
-def _lines(curve: Chart) -> list[Chart]:
-    """Draw dots and error bars, where there are any, and the lines upon them."""
-    dashes = [DASHES[line["dash"] % len(DASHES)] for line in curve["lines"]]
-    color, dash = (
-        field(
-            "line", "nominal", legend=None, scale={"domain": [*range(len(looks))], "range": looks}
-        )
-        for looks in (_colors(curve), dashes)
-    )
-    above = {"above": curve["above"]} if curve["above"] else {}
-    tooltip = tips(label="line", x=AXES[curve["by"]], y=curve["name"], **above)
-    line = {"type": "line", "point": {"filled": True, "size": 45, "opacity": 1}}
-    looks = {"color": color, "strokeDash": dash, "tooltip": tooltip}
-    layers = [layer("curve", line, _place(curve) | looks)]
-    # A layer without data has no domain, of which Vega warns.
-    if any(low is not None for low in curve["points"]["low"]):
-        ends = {**_place(curve, "low"), "y2": {"field": "high"}, "color": color}
-        bar = {"type": "rule", "strokeWidth": 1.5}
-        layers.insert(0, layer("curve", bar, ends, transform=where("isValid(datum.low)")))
-    if curve["dots"]["x"]:
-        dot = {"type": "point", "filled": True, "size": 14, "opacity": 0.35}
-        layers.insert(0, layer("dots", dot, {**_place(curve), "color": color}))
-    return layers
-
-
-def _marks(curve: Chart) -> list[Chart]:
-    """Draw the threshold, and a ring around what was chosen."""
-    layers = []
-    if curve["threshold"]:
-        rule = {"type": "rule", "stroke": SOFT, "strokeDash": DASHES[1], "strokeWidth": 1.4}
-        height = {"datum": curve["threshold"][1], "type": "quantitative"}
-        layers.append(constant(rule, {"y": height}))
-    if curve["chosen"] is not None:
-        ring = {"type": "point", "filled": False, "size": 260, "opacity": 1, "tooltip": None}
-        # On a lighter ring, so that it shows on any color.
-        layers += [
-            layer("chosen", ring | {"stroke": stroke, "strokeWidth": width}, _place(curve))
-            for stroke, width in ((PAPER, 5), (INK, 2))
-        ]
-    return layers
+    return {"key": key, "spec": spec(280, layers), "data": data}
 
 
 def _axis(by: str, x: list[float]) -> Chart:
     """Make the axis of a setting: a tick at each number of clusters, a log scale for bounds."""
+    axis: Chart = {"format": "~%", "grid": False, "tickCount": 6}
+    scale: Chart = {"nice": False}
     if by == "n_clusters":
-        axis: Chart = {"values": sorted(set(x)), "format": "d", "grid": False}
-        scale: Chart = {"domain": [min(x) - 0.3, max(x) + 0.3], "nice": False}
+        axis = {"values": sorted(set(x)), "format": "d", "grid": False}
+        scale["domain"] = [min(x) - 0.3, max(x) + 0.3]
     elif by == "l1_bound":
-        axis = {"tickCount": 6, "format": NUMBER, "labelOverlap": "greedy", "grid": False}
-        scale = {"type": "log", "nice": False, "padding": 12}
-    else:
-        axis, scale = {"format": "~%", "grid": False, "tickCount": 6}, {"nice": False}
-    return amount("x", AXES[by], axis=axis, scale=scale)
+        axis |= {"format": NUMBER, "labelOverlap": "greedy"}
+        scale |= {"type": "log", "padding": 12}
+    return field("x", title=AXES[by], axis=axis, scale=scale)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,24 +10,26 @@ import numpy as np
 from rskc.exceptions import NO_OTHER_NAMES
 from rskc.inputs.arrays import to_dense
 from rskc.inputs.columns import skewness_of, spreads_of
-from rskc.inputs.labels import adjusted_rand_index, in_order, read_two
+from rskc.inputs.labels import adjusted_rand_index, count_shared, in_order, read_two
 from rskc.inputs.validation import is_word
+from rskc.markers import effects_of
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.model.fitted import units_of
 from rskc.model.summary import bounds_cells, count_features, words_on_cells
 from rskc.pictures import models as pictures
-from rskc.report._cells import cells_of
-from rskc.report._clusters import Told, clusters_of, mean_silhouette
+from rskc.report._charts import charts_of
+from rskc.report._clusters import cards_of, clusters_of, markers_of
 from rskc.report._facts import (
+    NO_UNITS,
     Facts,
+    Units,
     cases_table,
+    cells_of,
     clean_names,
     features_table,
-    gather,
     json_bytes,
     plain_numbers,
 )
-from rskc.report._figures import figures_of
 from rskc.report._meaning import headline, meaning
 from rskc.report._prose import advise
 from rskc.report._sure import Searched, searched
@@ -81,7 +81,7 @@ def summarize(
     run: Mapping[str, Any] | None = None,
     read: Mapping[str, Any] | None = None,
     names: Mapping[str, str] = NO_OTHER_NAMES,
-    units: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+    units: Units = NO_UNITS,
     kept: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return all that the page says as dicts, lists, numbers and strings, fit for JSON.
@@ -91,69 +91,60 @@ def summarize(
     ``units`` has the center and scale of columns that were standardized, by name: means are then
     those of the table before. ``kept`` is what ``to_keep`` returned for the searches.
     """
-    facts = replace(gather(model, X, case_names), units=units)
+    facts, run = Facts(model, X, case_names, units), run or {}
     known = searched(facts, searches) if kept is None else Searched(**kept)
-    numbers, told = _numbers(facts, known), Told(facts, known.features)
     summary = {
         "identity": identity("report", facts.labels),
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
-        **numbers,
-        "clusters": [
-            {**cluster, **words}
-            for cluster, words in zip(numbers["clusters"], told.cards(known.sure), strict=True)
-        ],
-        "markers": told.markers,
+        **_numbers(facts, known),
         "in_units": bool(units),
         "truth": None if labels is None else _truth(facts, labels),
     }
+    effects = effects_of(facts.model, facts.X)
+    markers = markers_of(facts, effects, known.features)
+    cards = cards_of(facts, effects, markers, known.sure)
     features = features_table(facts, known.features)
+    cases = cases_table(facts, labels, known.cases, json_bytes(features["data"]))
+    if FIRST_CASE in run:
+        first = f"case 0 is {cleaned(run[FIRST_CASE], 40)} of the file."
+        cases["note"] = f"Cases are numbered from 0: {first} {cases['note']}".strip()
     return {
         **summary,
+        "clusters": [row | card for row, card in zip(summary["clusters"], cards, strict=True)],
+        "markers": markers,
         "headline": headline(summary),
         "meaning": meaning(summary),
         "advice": advise(summary, names),
         "read": read,
-        "figures": figures_of(facts),
+        "charts": charts_of(facts),
         "features": features,
-        "cases": _noted(
-            cases_table(facts, labels, known.cases, json_bytes(features["data"])), run or {}
-        ),
-        "settings": settings_of(facts, run or {}),
+        "cases": cases,
+        "settings": settings_of(facts, run),
     }
-
-
-def _noted(cases: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
-    """Add to the table of the cases how they are numbered, where they have no names."""
-    if FIRST_CASE not in run:
-        return cases
-    numbered = f"Cases are numbered from 0: case 0 is {cleaned(run[FIRST_CASE], 40)} of the file."
-    return cases | {"note": f"{numbered} {cases['note']}".strip()}
 
 
 def advice_on(
     model: Any, X: Any, searches: Any = (), names: Mapping[str, str] = NO_OTHER_NAMES
 ) -> list[dict[str, str]]:
     """Return the advice of the page without making the rest of it."""
-    facts = gather(model, X)
+    facts = Facts(model, X)
     return advise(_numbers(facts, searched(facts, searches)), names)
 
 
 def to_keep(model: Any, X: Any, searches: Any) -> dict[str, Any]:
     """Return what a page says of searches, as arrays, lists and words that a file can hold."""
-    return searched(gather(model, X), searches)._asdict()
+    return searched(Facts(model, X), searches)._asdict()
 
 
 def _numbers(facts: Facts, known: Searched) -> dict[str, Any]:
     """Return the numbers that sentences and advice are made of."""
-    warnings = list(facts.model.warnings_)
-    kinds = getattr(facts.model, "warning_kinds_", None)  # files of earlier versions have none
     return {
         "data": _data(facts),
         "result": _result(facts),
         "clusters": clusters_of(facts),
         "cells": cells_of(facts),
-        "warnings": warnings,
-        "warning_kinds": list(kinds) if kinds else [""] * len(warnings),
+        "warnings": list(facts.model.warnings_),
+        "warning_kinds": list(facts.model.warning_kinds_),
         "searches": known.sections,
         "sure": known.sure,
         "stability": known.clusters,
@@ -161,8 +152,9 @@ def _numbers(facts: Facts, known: Searched) -> dict[str, Any]:
 
 
 def _data(facts: Facts) -> dict[str, Any]:
-    n_blind = int(facts.blind.sum())
-    weights = facts.case_weights
+    weights, blind, spreads = facts.case_weights, facts.blind, spreads_of(facts.columns)
+    if spreads is not None:
+        largest, small = (facts.feature_names[j] for j in (spreads.largest, spreads.small))
     return {
         "n_cases": facts.n,
         "weight": None if weights is None else float(weights.sum()),
@@ -170,23 +162,12 @@ def _data(facts: Facts) -> dict[str, Any]:
         "n_features": facts.p,
         "n_missing": int(facts.model.n_missing_),
         "share_missing": facts.model.n_missing_ / (facts.n * facts.p),
-        "n_blind": n_blind,  # no value in the features that have weight; among them
-        "n_empty": int(
-            np.isnan(to_dense(facts.X[facts.blind])).all(axis=1).sum()
-        ),  # no value at all
-        "n_infinite": int((~facts.seen).sum()) - n_blind,
-        "spreads": _spreads(facts),
+        "n_blind": int(blind.sum()),  # no value in the features that have weight; among them
+        "n_empty": int(np.isnan(to_dense(facts.X[blind])).all(axis=1).sum()),  # no value at all
+        "n_infinite": int((~facts.seen & ~blind).sum()),
+        "spreads": spreads and {"largest": largest, "small": small, "ratio": spreads.ratio},
         "skewness": skewness_of(facts.columns),
     }
-
-
-def _spreads(facts: Facts) -> dict[str, Any] | None:
-    """Return the features with the largest and with a small spread, and how much they differ."""
-    spreads = spreads_of(facts.columns)
-    if spreads is None:
-        return None
-    largest, small = (facts.feature_names[j] for j in (spreads.largest, spreads.small))
-    return {"largest": largest, "small": small, "ratio": spreads.ratio}
 
 
 def _result(facts: Facts) -> dict[str, Any]:
@@ -219,7 +200,7 @@ def _result(facts: Facts) -> dict[str, Any]:
         "top_features": [names[j] for j in first],
         "top_feature": names[first[0]] if len(first) else "",
         "top_share": float(squares.max() / squares.sum()) if len(support) else 0.0,
-        "silhouette": mean_silhouette(facts, facts.seen & ~facts.outliers),
+        "silhouette": facts.mean_silhouette(facts.labels >= 0),
         "outlier_threshold": float(model.outlier_threshold_),
         "objective": float(model.objective_),
         "n_iter": int(model.n_iter_),
@@ -227,40 +208,29 @@ def _result(facts: Facts) -> dict[str, Any]:
 
 
 def _truth(facts: Facts, labels: Any) -> dict[str, Any]:
-    codes = read_two(labels=labels, clusters=facts.labels)[0].codes
-    weights = facts.case_weights
-    table = sensitivity(labels, facts.labels, weights)
-    counted = np.ones(facts.n, bool) if weights is None else weights > 0
-    cer, cer_kept = (
-        classification_error_rate(
-            codes[cases], facts.labels[cases], None if weights is None else weights[cases]
-        )
-        if cases.sum() > 1 and facts.K > 1
-        else None
-        for cases in (counted, counted & ~facts.model.trimmed_)
-    )
-    own = None if weights is None else weights[counted]
+    weights = np.ones(facts.n) if facts.case_weights is None else facts.case_weights
+    known = in_order(read_two(labels=labels, clusters=facts.labels)[0])
+    table = sensitivity(labels, facts.labels, facts.case_weights)
+    counts = count_shared(known.codes, facts.labels, len(known.names), facts.K)
+    counted = weights > 0
+
+    def error_rate(cases: np.ndarray) -> float | None:
+        if cases.sum() < 2 or facts.K == 1:
+            return None
+        return classification_error_rate(known.codes[cases], facts.labels[cases], weights[cases])
+
     return {
-        "cer": cer,
-        "ari": adjusted_rand_index(codes[counted], facts.labels[counted], own),
-        "cer_kept": cer_kept,
+        "cer": error_rate(counted),
+        "ari": adjusted_rand_index(known.codes[counted], facts.labels[counted], weights[counted]),
+        "cer_kept": error_rate(counted & ~facts.model.trimmed_),
         "classes": {
             "class": clean_names(table["class"]),
             "size": plain_numbers(table["size"]),
             "cluster": plain_numbers(table["cluster"]),
             "sensitivity": plain_numbers(table["sensitivity"], 3),
-            "counts": _counts(labels, facts, table["class"]),
+            "counts": counts.tolist(),
         },
     }
-
-
-def _counts(labels: Any, facts: Facts, classes: Any) -> list[list[int]]:
-    """Return how many cases of each class are in each cluster."""
-    known = in_order(read_two(labels=labels, clusters=facts.labels)[0])
-    counts = np.zeros((len(known.names), facts.K), int)
-    np.add.at(counts, (known.codes, facts.labels), 1)
-    places = {str(name): i for i, name in enumerate(known.names)}
-    return [counts[places[str(name)]].tolist() for name in classes]
 
 
 # How to repeat the run
@@ -269,20 +239,31 @@ def _counts(labels: Any, facts: Facts, classes: Any) -> list[list[int]]:
 def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters, particulars of the run, versions, and a piece of Python."""
     model, installed = facts.model, environment()
-    parameters = parameters_of(model)
     by_each = " by each rule" if not isinstance(model.trim, str) and model.n_trim_ else ""
     weighted = facts.case_weights is not None and model.n_trim_
     of_weight = f" ({percent(float(model.trim_))} of the weight)" if weighted else ""
     found = {
-        "L1 bound used": None if model.l1_bound_ is None else number(model.l1_bound_, 4),
+        "L1 bound used": number(model.l1_bound_, 4),
         "Trimmed": f"{count(int(model.n_trim_), 'case')} of {facts.n:,}{of_weight}{by_each}",
         "Outlier threshold, weighted": number(facts.thresholds.weighted, 4),
-        "Outlier threshold, unweighted": None
-        if np.isinf(facts.thresholds.unweighted)
-        else number(facts.thresholds.unweighted, 4),
+        "Outlier threshold, unweighted": number(facts.thresholds.unweighted, 4),
         "Objective": number(model.objective_, 6),
         "Iterations": f"{int(model.n_iter_)}",
     }
+    snippet = snippet_of(model, facts.n, facts.p, run)
+    weights = ""
+    if hasattr(model, "sample_weight_"):
+        weights = f", sample_weight={'table.weights' if snippet.reader else '...'}"
+    labels = ", labels=table.labels" if snippet.reader else ""
+    lines = [
+        *snippet.imports,
+        "from rskc.report import make_report",
+        "",
+        *snippet.lines,
+        snippet.model,
+        f"model.fit(X{weights})",
+        f'make_report(model, X{labels}).save("report.html")',
+    ]
     return {
         "parameters": [
             {
@@ -290,10 +271,10 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
                 "value": f"{value:.6g}" if isinstance(value, float) else in_python(value),
                 "meaning": MEANINGS.get(name, ""),
             }
-            for name, value in parameters.items()
+            for name, value in parameters_of(model).items()
         ],
         "found": [
-            {"label": label, "value": value} for label, value in found.items() if value is not None
+            {"label": label, "value": value} for label, value in found.items() if value != "–"
         ],
         "run": [
             {"label": LABELS.get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
@@ -302,24 +283,5 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "versions": {name: installed[name] for name in PACKAGES},
         "seeded": model.random_state is not None,
-        "snippet": _snippet(facts, run),
+        "snippet": "\n".join(lines),
     }
-
-
-def _snippet(facts: Facts, run: Mapping[str, Any]) -> str:
-    """Write Python that repeats the run, given the data."""
-    made = snippet_of(facts.model, facts.n, facts.p, run)
-    labels = ", labels=table.labels" if made.reader else ""
-    weights = ""
-    if hasattr(facts.model, "sample_weight_"):
-        weights = f", sample_weight={'table.weights' if made.reader else '...'}"
-    lines = [
-        *made.imports,
-        "from rskc.report import make_report",
-        "",
-        *made.lines,
-        made.model,
-        f"model.fit(X{weights})",
-        f'make_report(model, X{labels}).save("report.html")',
-    ]
-    return "\n".join(lines)

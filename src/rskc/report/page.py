@@ -13,9 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rskc.report._charts import charts_of, palette_style
 from rskc.report._searches import curves_of
 from rskc.report._summary import summarize
+from rskc.report._vega import palette_style
 from rskc.utils.atomic import atomic_write
 from rskc.utils.webpage import Page, content_policy
 from rskc.utils.wording import number, percent
@@ -118,16 +118,17 @@ def render(summary: dict[str, Any]) -> str:
     """Make the page of a summary."""
     from markupsafe import Markup as markup
 
-    charts, curves = charts_of(summary), curves_of(summary)
+    curves = curves_of(summary)
+    charts = [*summary["charts"].values(), *curves]
     scripts = {"vega": vega_script(), "page": _read("page.js")}
-    drawn = [{name: chart[name] for name in ("id", "spec", "data")} for chart in charts + curves]
+    drawn = [{name: chart[name] for name in ("id", "spec", "data")} for chart in charts]
     tables = {name: summary[name] for name in ("features", "cases")}
     return (
         _templates()
         .get_template("page.html")
         .render(
             summary=summary,
-            charts={chart["id"]: chart for chart in charts},
+            charts=summary["charts"],
             curves=curves,
             style=markup(palette_style() + _read("style.css")),
             scripts={name: markup(script) for name, script in scripts.items()},

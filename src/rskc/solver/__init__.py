@@ -1,12 +1,10 @@
 """The algorithm. It sees data through an engine only; it does no I/O and knows no scikit-learn."""
 
 from rskc.solver.problem import Problem, Solution, Warm
-from rskc.solver.search import DrawnStarts, GivenStarts, Starts
+from rskc.solver.search import Starts
 from rskc.solver.solve import solve, solve_near, solve_path
 
 __all__ = [
-    "DrawnStarts",
-    "GivenStarts",
     "Problem",
     "Solution",
     "Starts",

@@ -19,13 +19,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cmp_to_key, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rskc.engines import ArrayOps, Engine, Remaining, Summed, Sums
+from rskc.engines import ArrayOps, Engine, Partitions, Remaining, Summed, Sums
 from rskc.engines.sums import above_0
-from rskc.solver.partition import Partitions, repartition
+from rskc.solver.partition import repartition
 from rskc.solver.problem import Problem
 from rskc.solver.weights import weigh
 
@@ -82,7 +82,7 @@ def examine(
 ) -> Remaining:
     """Find O_E, and sum over the cases in neither trimmed set: steps (b)-(d)."""
     sums = engine.sums_near(known, partitions.groups, problem.n_clusters)
-    return engine.take_out_farthest(*partitions.cases, sums, problem.n_trim)
+    return engine.take_out_farthest(partitions.groups, partitions.labels, sums, problem.n_trim)
 
 
 def reweigh(
@@ -102,25 +102,25 @@ def reweigh(
     weights = weigh(problem, between)
     sizes = engine.arrays.sizes(partitions.labels, problem.n_clusters)
     kept_sizes = engine.arrays.sizes(partitions.groups, problem.n_clusters)
-    each = [slice(i, i + 1) for i in range(len(branches))]
-    states = [
-        _state(
+    states = []
+    for i, branch in enumerate(branches):
+        run = slice(i, i + 1)
+        partition = partitions.take(run)
+        state = _state(
             problem,
-            _Found(
-                branch,
-                *partitions.take(each[i]).cases,
-                engine.arrays.take(far, each[i]),
-                made_with[i],
-                weights[i],
-                kept_sizes[i],
-                bool(partitions.converged[i]),
-            ),
             sizes[i],
             between[i],
-            sums.of_runs(each[i]),
+            sums.of_runs(run),
+            branch=branch,
+            groups=partition.groups,
+            labels=partition.labels,
+            far=engine.arrays.take(far, run),
+            made_with=made_with[i],
+            weights=weights[i],
+            kept_sizes=kept_sizes[i],
+            converged=bool(partition.converged[0]),
         )
-        for i, branch in enumerate(branches)
-    ]
+        states.append(state)
     return states, Summed(kept, sums)
 
 
@@ -136,25 +136,18 @@ def is_guarded(problem: Problem, sizes: np.ndarray, kept_sizes: np.ndarray) -> b
     return bool(((sizes > problem.n_trim) | (kept_sizes > half)).all())
 
 
-class _Found(NamedTuple):
-    """What steps (a)-(e) have found for a branch: the beginning of its state."""
-
-    branch: int
-    groups: Any
-    labels: Any
-    far: Any
-    made_with: np.ndarray
-    weights: np.ndarray
-    kept_sizes: np.ndarray
-    converged: bool
-
-
 def _state(
-    problem: Problem, found: _Found, sizes: np.ndarray, between: np.ndarray, sums: Sums
+    problem: Problem,
+    sizes: np.ndarray,
+    between: np.ndarray,
+    sums: Sums,
+    *,
+    weights: np.ndarray,
+    kept_sizes: np.ndarray,
+    **facts: Any,
 ) -> State:
-    """Add what is needed to compare a branch with others."""
-    weights, objective = found.weights, float(found.weights @ between)
-    n_kept = sums.n_kept()
+    """Return the state with these facts, and what is needed to compare it with others."""
+    objective, n_kept = float(weights @ between), sums.n_kept()
     small = sizes <= problem.n_trim
     rest = objective / max(n_kept, 1)
     if sums.factored:  # cases of which little is observed must not decide
@@ -164,13 +157,9 @@ def _state(
     if not (np.isfinite(objective) and np.isfinite(rest)):
         # Anything else is better: than -infinity nothing would be by a share of that.
         objective, rest = -np.inf, -sys.float_info.max
-    return State(
-        **found._asdict(),
-        objective=objective,
-        n_kept=n_kept,
-        guarded=is_guarded(problem, sizes, found.kept_sizes),
-        rest=rest,
-    )
+    guarded = is_guarded(problem, sizes, kept_sizes)
+    facts |= {"weights": weights, "kept_sizes": kept_sizes, "objective": objective}
+    return State(**facts, n_kept=n_kept, guarded=guarded, rest=rest)
 
 
 def _rest(
@@ -182,7 +171,7 @@ def _rest(
     """
     small = small[np.argsort(sizes[small], kind="stable")]
     together = small[np.cumsum(sizes[small]) <= most]
-    (values, cells), counts = sums.values_and_cells(), sums.counts[0]
+    (values, cells), counts = (part[0] for part in sums.halves()), sums.counts[0]
     squares = (values**2 / above_0(cells)) @ weights  # (K,)
 
     def means_without(
@@ -240,18 +229,16 @@ def alternate(
     engine: Engine,
     problem: Problem,
     partitions: Partitions,
+    made_with: np.ndarray,
     more: Callable[[np.ndarray], Partitions] | None = None,
-    made_with: np.ndarray | None = None,
 ) -> Iterator[tuple[list[State], bool]]:
     """Yield the states of all live branches, iteration by iteration, and whether they go on.
 
-    ``more`` searches with given weights: when the leading branch has its first ones, what is found
-    with these joins as further branches. ``made_with`` (branches, p) are the weights that made the
-    partitions, equal ones if nothing is said.
+    ``made_with`` (branches, p) are the weights that made the partitions. ``more`` searches with
+    given weights: when the leading branch has its first ones, what is found with these joins as
+    further branches.
     """
     watch, branches = _Watch(problem, engine.arrays), list(range(len(partitions)))
-    if made_with is None:
-        made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
     known: Summed | None = None
     for _ in range(problem.max_iter):
         states, known = reweigh(engine, problem, partitions, branches, made_with, known)
@@ -275,8 +262,8 @@ def explore(
     engine: Engine,
     problem: Problem,
     partitions: Partitions,
+    made_with: np.ndarray,
     more: Callable[[np.ndarray], Partitions] | None = None,
-    made_with: np.ndarray | None = None,
 ) -> Outcome:
     """Follow all branches to their ends, and choose among the states they passed through.
 
@@ -286,9 +273,8 @@ def explore(
     outcomes = []
     for first in range(0, len(partitions), step):
         some = slice(first, first + step)
-        weights = None if made_with is None else made_with[some]
         part, extra = partitions.take(some), None if first else more
-        outcomes.append(_follow(alternate(engine, problem, part, extra, weights)))
+        outcomes.append(_follow(alternate(engine, problem, part, made_with[some], extra)))
     return best_outcome(outcomes)
 
 

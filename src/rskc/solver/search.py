@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
-from rskc.engines import Engine, Table
-from rskc.solver.partition import Partitions, lloyd, moves_pay, repartition
+from rskc.engines import Engine, Partitions, Table
+from rskc.solver.partition import lloyd, moves_pay, repartition
 from rskc.solver.problem import Problem
 from rskc.solver.split_merge import FEWEST_OF_DOUBLED, split_and_merge
 from rskc.solver.starts import GOLDEN, INITS, MANY_CLUSTERS, trials_for
@@ -48,13 +48,6 @@ SAMPLE_STARTS = 30
 SINGLE_SHARE = 1e-3
 
 
-class Batch(NamedTuple):
-    """Starting centers, and of which kind each is."""
-
-    centers: np.ndarray  # (runs, K, columns)
-    kinds: np.ndarray  # (runs,)
-
-
 class Sampled(NamedTuple):
     """Cases on which a search is made."""
 
@@ -62,89 +55,69 @@ class Sampled(NamedTuple):
     masses: np.ndarray | None = None  # what they count there; None: as in the whole
 
 
-class Starts(Protocol):
-    """Where restarts begin. The best partitions of each kind of start go on as branches."""
+@dataclass(frozen=True)
+class Starts:
+    """Where restarts begin: at cases that are drawn, in each of some ways in turn, or at groups.
 
-    drawn: ClassVar[bool]  # or given, for all cases
+    The best partitions of each way go on as branches.
+    """
+
+    inits: tuple[str, ...] = ()  # ways to draw cases; none where groups are given
+    uniforms: Any = None  # (runs, K) of the cases that are drawn
+    sample: Sampled | None = None  # the cases on which the search is made; None for all
+    groups: Sequence[Any] = ()  # (1, n) each: what restarts begin with, in place of cases
 
     @property
-    def sample(self) -> Sampled | None:
-        """The cases on which the search is made; None for all."""
-        ...
+    def drawn(self) -> bool:
+        """Whether they are drawn, and not given for all cases."""
+        return len(self.inits) > 0
 
     @property
     def n_runs(self) -> int:
         """How many they are."""
-        ...
+        return len(self.uniforms if self.drawn else self.groups)
 
     def on_all(self) -> Starts:
         """Return the same starts, for a search on all cases."""
-        ...
-
-    def fewer(self, n_runs: int, round_: int) -> Starts:
-        """Return this many of the restarts, drawn anew for each round."""
-        ...
-
-    def from_labels(self, labels: Any, K: int) -> Starts:
-        """Return a start with labels (1, n) of all cases, if that is as good as drawn ones."""
-        ...
-
-    def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
-        """Yield the starts in batches that fit the work space."""
-        ...
-
-    def escape(self, table: Table, problem: Problem, found: Partitions) -> Partitions:
-        """Return partitions led out of the local optimum that the first of these is in."""
-        ...
-
-
-@dataclass(frozen=True)
-class DrawnStarts:
-    """Starts at cases that are drawn, in the manners that ``inits`` name, in turn."""
-
-    inits: tuple[str, ...]
-    uniforms: np.ndarray  # (runs, K)
-    sample: Sampled | None = None
-    known: Any = None  # (1, n) the labels that one restart begins with, in place of all
-    drawn: ClassVar[bool] = True
-
-    @property
-    def n_runs(self) -> int:
-        """How many they are."""
-        return len(self.uniforms)
-
-    def on_all(self) -> DrawnStarts:
-        """Return the same starts, for a search on all cases."""
         return replace(self, sample=None)
 
-    def fewer(self, n_runs: int, round_: int) -> DrawnStarts:
-        """Return the first few, their draws shifted in each round."""
-        known = None if round_ else self.known
+    def fewer(self, n_runs: int, round_: int) -> Starts:
+        """Return the first few; those that are drawn are shifted in each round."""
+        if not self.drawn:
+            return replace(self, groups=self.groups[:n_runs])
         uniforms = (self.uniforms[:n_runs] + round_ * GOLDEN) % 1.0
-        return replace(self, uniforms=uniforms, known=known)
+        return replace(self, uniforms=uniforms, groups=() if round_ else self.groups)
 
-    def from_labels(self, labels: Any, K: int) -> DrawnStarts:
+    def from_labels(self, labels: Any, K: int) -> Starts:
         """Return a start with labels (1, n) of all cases, where split and merge leads on from it.
 
-        With few clusters the starts themselves.
+        With few clusters, or where groups are given, the starts themselves.
         """
-        return replace(self, known=labels) if K >= FEWEST_OF_DOUBLED else self
+        return replace(self, groups=[labels]) if self.drawn and K >= FEWEST_OF_DOUBLED else self
 
-    def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
-        """Yield the cases drawn, batch by batch."""
-        runs, K = self.uniforms.shape
-        if self.known is not None:
-            yield Batch(table.sums(self.known, K).means(), np.zeros(1, int))
+    def batches(self, table: Table, problem: Problem) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield starting centers (runs, K, columns) batch by batch, and in which way each is drawn.
+
+        A batch fits the work space.
+        """
+        for groups in self.groups:
+            yield table.sums(groups, problem.n_clusters).means(), np.zeros(1, int)
+        if len(self.groups):
             return
+        runs, K = self.uniforms.shape
         step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
         kinds, seeds = np.arange(runs) % len(self.inits), table.seeding_table()
         for first in range(0, runs, step):
             rows = slice(first, first + step)
-            yield Batch(seeds.cases(self._draw(seeds, n_trim, rows, kinds[rows])), kinds[rows])
+            cases = self._draw(seeds, problem.n_trim, rows, kinds[rows])
+            yield seeds.cases(cases), kinds[rows]
 
     def escape(self, table: Table, problem: Problem, found: Partitions) -> Partitions:
-        """Split and merge, where there are clusters enough for centers to be misplaced."""
-        if problem.n_clusters < MANY_CLUSTERS:
+        """Split and merge, where there are clusters enough for centers to be misplaced.
+
+        Given groups lead to the local optimum near them.
+        """
+        if problem.n_clusters < MANY_CLUSTERS or not self.drawn:
             return found
         work = table.n_cases * max(table.n_columns, 8) * problem.n_clusters
         first = found.take(slice(0, int(np.clip(ESCAPE_WORK // work, 1, MOST_ESCAPES))))
@@ -219,42 +192,6 @@ def draw_cases(
     return np.sort(sample_without_replacement(n, most, random_state=random_state))
 
 
-@dataclass(frozen=True)
-class GivenStarts:
-    """Starts at centers that somebody gave: here, the groups (1, n) that they make."""
-
-    groups: list[Any]
-    n_clusters: int
-    sample: None = None  # what was given is given for all cases
-    drawn: ClassVar[bool] = False
-
-    @property
-    def n_runs(self) -> int:
-        """How many they are."""
-        return len(self.groups)
-
-    def on_all(self) -> GivenStarts:
-        """Return the same starts."""
-        return self
-
-    def fewer(self, n_runs: int, round_: int) -> GivenStarts:
-        """Return the first few."""
-        return GivenStarts(self.groups[:n_runs], self.n_clusters)
-
-    def from_labels(self, labels: Any, K: int) -> GivenStarts:
-        """Return these: they were given."""
-        return self
-
-    def batches(self, table: Table, n_trim: float) -> Iterator[Batch]:
-        """Yield the means of the groups, run by run."""
-        for groups in self.groups:
-            yield Batch(table.sums(groups, self.n_clusters).means(), np.zeros(1, int))
-
-    def escape(self, table: Table, problem: Problem, found: Partitions) -> Partitions:
-        """Return them as they are: who gives centers wants the optimum that they lead to."""
-        return found
-
-
 class Found(NamedTuple):
     """Partitions, and the table on which they have converged."""
 
@@ -262,11 +199,14 @@ class Found(NamedTuple):
     table: Table
 
 
-def search(engine: Engine, problem: Problem, weights: np.ndarray, starts: Starts) -> Found:
-    """Run all restarts with these weights (1, p); return the best partitions of each kind.
+def search(
+    engine: Engine, problem: Problem, starts: Starts, weights: np.ndarray | None = None
+) -> Found:
+    """Run all restarts with weights (1, p) or equal ones; return the best partitions of each kind.
 
     Restarts run in single precision, twice as fast; what they find is finished in double.
     """
+    weights = engine.equal_weights() if weights is None else weights
     table = engine.search_table(weights)
     found = _restart(table, problem, starts)
     trusted = _single_is_enough(table, found[0], problem)
@@ -281,7 +221,7 @@ def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]
     """Run the restarts batch by batch, and keep the best partitions of each kind."""
     most = _n_kept(table, problem)
     kept: dict[int, Partitions] = {}
-    for centers, kinds in starts.batches(table, problem.n_trim):
+    for centers, kinds in starts.batches(table, problem):
         runs = lloyd(table, centers, problem)
         for kind in np.unique(kinds):
             own = runs.take(np.flatnonzero(kinds == kind))

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from rskc.engines import ArrayOps, Engine
+from rskc.engines import ArrayOps, Engine, Partitions
 from rskc.solver.alternate import Outcome, best_outcome, explore
 from rskc.solver.finish import plain_solution, sparse_solution
-from rskc.solver.partition import Partitions, lloyd
+from rskc.solver.partition import lloyd
 from rskc.solver.problem import Problem, Rival, Solution, Warm
 from rskc.solver.search import Found, Sampled, Starts, search
 from rskc.solver.starts import MANY_CLUSTERS
@@ -55,8 +55,8 @@ def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
     if starts.drawn and not engine.searchable:
         return _solve_in_memory(engine, problem, starts, warm)
     if not is_sparse(problem):
-        return plain_solution(engine, problem, _search_evenly(engine, problem, starts))
-    partitions = _search_evenly(engine, problem, starts).partitions
+        return plain_solution(engine, problem, search(engine, problem, starts))
+    partitions = search(engine, problem, starts).partitions
     return _branch_out(engine, problem, partitions, starts, warm)
 
 
@@ -92,7 +92,7 @@ def _solve_by_sample(
     share = part.mass / engine.mass
     few = replace(problem, n_trim=part.rounded(problem.n_trim * share))
     if not is_sparse(problem):
-        leader = _search_evenly(part, few, starts.on_all()).partitions.take(slice(0, 1))
+        leader = search(part, few, starts.on_all()).partitions.take(slice(0, 1))
         centers = part.restore(part.sums(leader.groups, few.n_clusters).means())
         del part, leader  # they have tables of the sample
         engine.forget_part()
@@ -117,7 +117,7 @@ def carry(
     # Its table is as large as the data: given up before the branches make theirs.
     branches = _carried(engine, problem, found.centers[None], found.made_with[None]).partitions
     branches = branches.join(*(_as_partition(solution, engine.arrays) for solution in warm))
-    outcome = explore(engine, replace(problem, patience=PATIENCE_ON_ALL), branches, None, made_with)
+    outcome = explore(engine, replace(problem, patience=PATIENCE_ON_ALL), branches, made_with)
     solution = sparse_solution(engine, problem, outcome)
     if found.rival is None or solution.rival is not None:
         return solution
@@ -141,7 +141,7 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
     ends somewhere else, it would, by as much as a tenth, and the gap would choose no sparsity.
     """
     if starts.sample is None and (engine.searchable or not starts.drawn):
-        partitions = _search_evenly(engine, problems[0], starts).partitions
+        partitions = search(engine, problems[0], starts).partitions
         solution = _branch_out(engine, problems[0], partitions, starts)
     else:
         solution = solve(engine, problems[0], starts)
@@ -154,24 +154,19 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
     for problem in problems[1:]:
         made_with = np.vstack([solution.weights, equal])
         branches = _as_partition(solution, engine.arrays).join(few)
-        outcome = explore(engine, problem, branches, None, made_with)
+        outcome = explore(engine, problem, branches, made_with)
         solution = sparse_solution(engine, problem, outcome)
         yield solution
 
 
-def solve_near(engine: Engine, problem: Problem, neighbors: Sequence[Warm]) -> Solution:
+def solve_near(engine: Engine, problem: Problem, neighbors: Sequence[Warm | Solution]) -> Solution:
     """Solve a problem from solutions of like ones; K-means goes on from the first of them."""
     made_with = np.array([warm.weights for warm in neighbors])
     first, *others = (_as_partition(warm, engine.arrays) for warm in neighbors)
     if not is_sparse(problem):
         return plain_solution(engine, problem, Found(first, engine.table(engine.equal_weights())))
     partitions = first.join(*others)
-    return sparse_solution(engine, problem, explore(engine, problem, partitions, None, made_with))
-
-
-def _search_evenly(engine: Engine, problem: Problem, starts: Starts) -> Found:
-    """Restart with equal weights, where nothing depends on the bound."""
-    return search(engine, problem, engine.equal_weights(), starts)
+    return sparse_solution(engine, problem, explore(engine, problem, partitions, made_with))
 
 
 def _branch_out(
@@ -184,16 +179,16 @@ def _branch_out(
     """Follow the partitions, and what is found with better weights than equal ones, as branches."""
 
     def search_more(weights: np.ndarray, round_: int = 0) -> Partitions:
-        found = search(engine, problem, weights, starts.fewer(MORE_STARTS, round_))
+        found = search(engine, problem, starts.fewer(MORE_STARTS, round_), weights)
         return found.partitions.best(MORE_BRANCHES, problem.n_clusters)
 
     made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
     made_with = np.vstack([made_with, *(solution.weights for solution in warm)])
     branches = partitions.join(*(_as_partition(solution, engine.arrays) for solution in warm))
     if problem.n_clusters < MANY_CLUSTERS:
-        outcome = explore(engine, problem, branches, search_more, made_with)
+        outcome = explore(engine, problem, branches, made_with, search_more)
     else:
-        outcome = explore(engine, problem, branches, None, made_with)
+        outcome = explore(engine, problem, branches, made_with)
         outcome = _return_to_search(engine, problem, outcome, search_more)
     log.info("converged after %d iterations", len(outcome.path))
     return sparse_solution(engine, problem, outcome)
@@ -217,7 +212,7 @@ def _return_to_search(
         if round_ * work > ROUND_WORK:
             break
         found = search_more(weights, round_)
-        other = explore(engine, problem, found, None, np.repeat(weights, len(found), axis=0))
+        other = explore(engine, problem, found, np.repeat(weights, len(found), axis=0))
         in_vain = 0 if other.state.beats(outcome.state) else in_vain + 1
         outcome = best_outcome([outcome, other])
         if in_vain == ROUNDS_IN_VAIN:

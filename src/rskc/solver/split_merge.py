@@ -21,9 +21,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rskc.engines import Sums, Table
+from rskc.engines import Partitions, Sums, Table
 from rskc.engines.sums import above_0
-from rskc.solver.partition import Partitions, lloyd
+from rskc.solver.partition import lloyd
 from rskc.solver.problem import Problem
 from rskc.solver.starts import GOLDEN
 

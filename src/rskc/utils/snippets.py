@@ -12,7 +12,7 @@ from rskc.utils.wording import cleaned, count
 
 LONGEST = 2000
 # Parameters that change how a fit runs and not what it finds.
-HOW = ("n_threads", "verbose")
+HOW = ("n_threads", "device", "verbose")
 
 
 class Snippet(NamedTuple):

@@ -16,13 +16,12 @@ from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, select
 from rskc.engines.blocks.plans import Method, Node, same
 from rskc.engines.blocks.tables import BlocksTable
 from rskc.engines.contract.engine import OUTLYING_DISTANCE, Engine
+from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Farthest, Listed, Remaining
 from rskc.engines.frame import Frame, Place
 from rskc.engines.keeping import Latest
 from rskc.engines.memory.engine import MemoryEngine
-from rskc.engines.memory.ops import NumpyOps
 from rskc.engines.memory.tables import WORK_BYTES, table_of_coordinates
-from rskc.engines.sums import Sums
 from rskc.engines.tolerances import MASS_SLACK
 
 # Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
@@ -62,7 +61,13 @@ class BlocksEngine(Engine):
     searchable = False
     arrays: BlockOps
 
-    def __init__(self, data: BlockData, n_threads: int = 1, masses: np.ndarray | None = None):
+    def __init__(
+        self,
+        data: BlockData,
+        n_threads: int = 1,
+        masses: np.ndarray | None = None,
+        device: str | None = None,
+    ):
         shape = data.n_cases, data.n_features
         super().__init__(shape, data.dtype, data.frame, data.missing)
         self.data, self.blocks, self.n_threads = data, data.blocks, n_threads
@@ -72,12 +77,31 @@ class BlocksEngine(Engine):
         # Threads within a task only where there are fewer blocks than threads.
         remote = self.blocks.scheduler.remote
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
+        self.device, self.keeps_rows, self.space = device, data.keep_rows, data.room
+        self.engine_type: Any = partial(tasks.engine_of, n_threads=self.threads_a_task)
+        self.recipe_type: Any = tasks.TableRecipe
+        if device is not None:
+            self._use_device(device)
         self.node = self._engines(data.node, self.frame)
+        if device is not None and self.keeps_rows:
+            stay = Method("stay", forget=not data.keep_rows)
+            self.node = self.blocks.make(stay, self.node, keep=True)
         self.forget_part()
         if data.brought is not None:
             cases, rows = data.brought
             self._gathered.get((cases.tobytes(),), lambda: rows)
             data.brought = None  # it is kept once
+
+    def _use_device(self, device: str) -> None:
+        """Make passes on a device; decide what is kept there, beside blocks that are in work."""
+        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, BlockEngine, DeviceRecipe, free_on
+
+        self.engine_type, self.recipe_type = partial(BlockEngine, device=device), DeviceRecipe
+        scheduler, size = self.blocks.scheduler, self.data.n_bytes * (1 + self.missing)
+        in_work = scheduler.n_threads * size * self.data.lengths.max() / self.n_cases
+        budget = scheduler.device_budget(partial(free_on, device)) - BLOCKS_IN_WORK * in_work
+        self.keeps_rows = size <= budget / 2
+        self.space = max(0, int(budget - size * self.keeps_rows))
 
     def _take_cases(self, masses: np.ndarray | None) -> None:
         """Keep the case weights, in their blocks and here, and what is done with arrays."""
@@ -91,13 +115,12 @@ class BlocksEngine(Engine):
 
     def _engines(self, rows: Node, frame: Frame) -> Node:
         """Return the engine in memory of each block of rows."""
-        made = partial(tasks.engine_of, missing=self.missing, frame=frame)
-        own = self.arrays.own
-        return self.blocks.make(partial(made, n_threads=self.threads_a_task), rows, own)
+        made = partial(self.engine_type, missing=self.missing, frame=frame)
+        return self.blocks.make(made, rows, self.arrays.own)
 
     def _of_columns(self, columns: np.ndarray) -> OfColumns:
         """Return engines that know some columns: of these alone, if they are read alone."""
-        rows = self.data.columns(columns)
+        rows = None if self.keeps_rows else self.data.columns(columns)
         if rows is None:
             return OfColumns(self.node, slice(None), columns)
         location, factor, limits = self.frame
@@ -112,7 +135,7 @@ class BlocksEngine(Engine):
         """Return the bytes of the budget that neither the data nor a table that is kept take."""
         node, size = self._layouts.value or (None, 0)
         taken = size if node is not None and node.keep else 0
-        return max(self.data.room - taken, 0)
+        return max(self.space - taken, 0)
 
     # ---- Cases
 
@@ -139,7 +162,7 @@ class BlocksEngine(Engine):
         """Return the engine in memory of some cases, or of all (None)."""
         options = {"frame": self.frame, "n_threads": self.n_threads, "missing": self.missing}
         rows = np.ascontiguousarray(self.rows(cases))
-        return tasks.engine_of(rows, NumpyOps(masses), **options)
+        return tasks.engine_of(rows, ArrayOps(masses), **options)
 
     def in_memory(self) -> MemoryEngine:
         """Return the engine in memory of all cases."""
@@ -151,7 +174,11 @@ class BlocksEngine(Engine):
     def returned(self, array, unobserved):
         if self.masses is not None:
             array = self.arrays.as_mask(array)
-        return self.data.returned(array.node, unobserved)
+        return self._returned(array.node, unobserved)
+
+    def _returned(self, node, unobserved, shape=()):
+        array = self.data.returned(node, unobserved, shape)
+        return array.compute(scheduler="synchronous") if self.gathers else array
 
     def distinct(self, most):
         return self.data.distinct(most)
@@ -178,29 +205,29 @@ class BlocksEngine(Engine):
         Passes compute in double precision all the same, so that sums and ties are those of any
         other blocks.
         """
-        columns, most = self._columns(weights), self.data.room * ROUGH_SHARE
+        columns, most = self._columns(weights), self.space * ROUGH_SHARE
         if self._fits(columns, self.float64) or self._size(columns, self.float32) > most:
             return self.table(weights)
         cells, _ = self._layouts.get(("rough", columns.tobytes()), partial(self._rough, columns))
         recipe = self._recipe(weights, columns, self.float64)
         own = self.arrays.own
-        node = self.blocks.make(partial(tasks.table_of, recipe=recipe), cells, own)
-        return BlocksTable(self, node, recipe)
+        return BlocksTable(self, self.blocks.make(recipe.table_of, cells, own), recipe)
 
     def _columns_table(self, weights, dtype):
         columns, make = self._columns(weights), self.blocks.make
         recipe, known = self._recipe(weights, columns, dtype), self._of_columns(columns)
         cells, sides = self._cells(columns, dtype), []
         if cells.keep:
-            sides = [make(partial(tasks.sides_of, recipe=recipe), cells, keep=True)]
-        node = make(partial(tasks.table_of, recipe=recipe), cells, self.arrays.own, *sides)
+            sides = [make(recipe.sides_of, cells, keep=True)]
+        node = make(recipe.table_of, cells, self.arrays.own, *sides)
         moved = partial(tasks.changes_of_moved, recipe=recipe, columns=known.places)
-        whole = cells.keep or self.masses is not None
+        whole = cells.keep or self.masses is not None or (self.device and self.keeps_rows)
         return BlocksTable(self, node, recipe, None if whole else (known.node, moved))
 
     def _recipe(self, weights, columns, dtype):
         own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return tasks.TableRecipe(place, own, dtype, self.missing, self.threads_a_task)
+        threads, device = self.threads_a_task, self.device
+        return self.recipe_type(place, own, dtype, self.missing, threads, device)
 
     def _size(self, columns, dtype):
         """Return the bytes of cells."""
@@ -213,12 +240,14 @@ class BlocksEngine(Engine):
         That is in blocks and, where it is cheap, row by row too.
         """
         size = self._size(columns, dtype)
+        if self.device is not None:
+            return size
         twice = size <= tasks.ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes
         return 2 * size if twice else size
 
     def _fits(self, columns, dtype):
         """Whether cells are kept; those before are given up for them."""
-        return self._whole_size(columns, dtype) <= self.data.room * TABLE_SHARE
+        return self._whole_size(columns, dtype) <= self.space * TABLE_SHARE
 
     def _cells(self, columns, dtype):
         """Return the cells of tables, kept where there is room; the last are remembered."""
@@ -234,7 +263,8 @@ class BlocksEngine(Engine):
     def _rough(self, columns):
         """Return the node of cells in single precision, in blocks only, and their bytes."""
         cells = self._laid_out(columns, self.float32, keep=False)
-        kept = self.blocks.make(tasks.only_blocks, cells, keep=True)
+        first = same if self.device is not None else tasks.only_blocks
+        kept = self.blocks.make(first, cells, keep=True)
         return kept, self._size(columns, self.float32)
 
     def _laid_out(self, columns, dtype, keep):
@@ -264,13 +294,6 @@ class BlocksEngine(Engine):
         made = partial(tasks.changes_of, K=sums.counts.shape[1])
         return self.changed(sums, self.blocks.ask(made, self.node, before.node, after.node))
 
-    def changed(self, sums: Sums, change: Any) -> np.ndarray:
-        """Add what totals and counts change by; return how many cases moved in each run."""
-        moved = sums.change(*change)
-        if self.masses is not None:
-            sums.drop_rounding()
-        return moved
-
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
         known = self._of_columns(np.flatnonzero(weights.any(axis=0)))
@@ -292,7 +315,7 @@ class BlocksEngine(Engine):
         Known cases tell about where the threshold will be: the sums over what lies beyond are made
         on the way, and the few cases that are near it are kept until it is known.
         """
-        read_anyway = self.data.keep_rows or self.missing or self.masses is not None
+        read_anyway = self.keeps_rows or self.missing or self.masses is not None
         sample = self._sample.value
         if m == 0 or sample is None or read_anyway:
             return super().take_out_farthest(groups, labels, sums, m)
@@ -320,14 +343,14 @@ class BlocksEngine(Engine):
         return self.blocks.hold(list(found.cut(m))), {"values": values, "slack": MASS_SLACK * m}
 
     def squared(self, centers, weights):
-        return self._to_all("squared", centers, weights)
+        return self._returned_to_all("squared", centers, weights)
 
     def transform(self, centers, weights):
-        return self._to_all("transform", centers, weights)
+        return self._returned_to_all("transform", centers, weights)
 
-    def _to_all(self, method, centers, weights):
+    def _returned_to_all(self, method, centers, weights):
         made = Method(method, centers=centers, weights=weights)
-        return self.data.returned(self.blocks.make(made, self.node), np.inf, (len(centers),))
+        return self._returned(self.blocks.make(made, self.node), np.inf, (len(centers),))
 
     # ---- Missing cells
 
@@ -362,10 +385,12 @@ def blocks_engine(
     n_threads: int = 1,
     masses: np.ndarray | None = None,
     wanted: np.ndarray | None = None,
+    device: str | None = None,
 ) -> BlocksEngine:
     """Return the engine for a Dask array; one pass looks at what is in it.
 
-    It brings the rows of the cases ``wanted`` along, which will be asked for.
+    It brings the rows of the cases ``wanted`` along, which will be asked for. Passes are made on
+    the device, if one is named.
     """
     data = BlockData(X, missing, drop_unobserved, frame, wanted)
     n = int(data.all_lengths.sum())
@@ -374,4 +399,4 @@ def blocks_engine(
             f"sample_weight has shape {masses.shape}; it must have shape ({n},): a number for "
             "each case."
         )
-    return BlocksEngine(data, n_threads, masses)
+    return BlocksEngine(data, n_threads, masses, device)

@@ -20,7 +20,6 @@ from rskc.engines.groups import (
     slots_in_order,
     with_labels,
 )
-from rskc.engines.memory.ops import NUMPY_OPS, NumpyOps
 
 
 class CaseArray:
@@ -57,7 +56,7 @@ class CaseArray:
 
 
 class BlockOps(ArrayOps):
-    """What the solver does with arrays in blocks: what ``NumpyOps`` does with those of each block.
+    """What the solver does with arrays in blocks: what ``ArrayOps`` does with those of each block.
 
     Groups and masks of a block have the numbers that cases have in the block; the case that is
     trimmed in part is in one of the blocks.
@@ -76,9 +75,9 @@ class BlockOps(ArrayOps):
         self.firsts = np.cumsum(lengths) - lengths
         self.places = blocks.hold([int(first) for first in self.firsts])
         # What is done with the arrays of a block.
-        self.own = blocks.hold([NUMPY_OPS] * len(lengths))
+        self.own = blocks.hold([ArrayOps()] * len(lengths))
         if masses is not None:
-            self.own = blocks.make(NumpyOps, masses)
+            self.own = blocks.make(ArrayOps, masses)
 
     def of(self, name: str, *arrays: CaseArray, **options: Any) -> CaseArray:
         """Return an array made from others, in each block."""
@@ -262,7 +261,7 @@ def _changed(groups, changes):
 
 
 def _first_members(first, groups, k, most):
-    return first + NUMPY_OPS.first_members(groups, k, most)
+    return first + ArrayOps().first_members(groups, k, most)
 
 
 def _deviations(costs, middle):

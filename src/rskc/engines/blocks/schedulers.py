@@ -25,6 +25,8 @@ from rskc.utils.machine import free_memory
 
 # How often, in seconds, a cluster that is at work is asked whether it still has workers.
 POLL = 1.0
+# What says in Dask's configuration how many bytes may be used, in memory and on devices.
+MEMORY, DEVICE_MEMORY = "rskc.memory", "rskc.device-memory"
 
 
 def make_task(function: Callable, *arguments: Any) -> tuple:
@@ -53,9 +55,9 @@ def scheduler_for() -> LocalScheduler | ClusterScheduler:
     return LocalScheduler(get)
 
 
-def memory_budget(available: Callable[[], int]) -> int:
-    """Return the bytes to use: as configured (``rskc.memory``), else half of what is there."""
-    asked = dask.config.get("rskc.memory", None)
+def memory_budget(available: Callable[[], int], name: str = MEMORY) -> int:
+    """Return the bytes to use: as configured, else half of what is there."""
+    asked = dask.config.get(name, None)
     return available() // 2 if asked is None else parse_bytes(asked)
 
 
@@ -99,6 +101,10 @@ class LocalScheduler:
     def budget(self) -> int:
         """Return the bytes that the engine may use."""
         return memory_budget(lambda: free_memory() or 2**32)
+
+    def device_budget(self, free: Callable[[], int]) -> int:
+        """Return the bytes of a device that the engine may use, of those that are free."""
+        return memory_budget(free, DEVICE_MEMORY)
 
 
 @lru_cache(maxsize=1)
@@ -162,6 +168,10 @@ class ClusterScheduler:
     def budget(self) -> int:
         """Return the bytes that the engine may use, on all workers together."""
         return memory_budget(self._available)
+
+    def device_budget(self, free: Callable[[], int]) -> int:
+        """Return the bytes of the devices of all workers that the engine may use."""
+        return memory_budget(lambda: sum(self.client.run(free).values()), DEVICE_MEMORY)
 
     def _available(self) -> int:
         limits = self.client.run_on_scheduler(_memory_limits)

@@ -116,7 +116,7 @@ class BlocksTable(Table):
     def seeding_table(self):
         if self.coordinates is not None:
             return table_of_coordinates(self.coordinates)
-        recipe = self.recipe._replace(n_threads=self.engine.n_threads)
+        recipe = self.recipe.in_memory._replace(n_threads=self.engine.n_threads)
         assert recipe.place is not None, "a rotated table is not made of rows of the data"
         engine, (columns, _) = self.engine.in_memory(), recipe.place
         return recipe.table_of_cells(engine.lay_out(columns, recipe.dtype), self.arrays.host_masses)

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Listed
 from rskc.engines.frame import Place
 from rskc.engines.groups import PartlyTrimmed, labels_of
 from rskc.engines.memory.engine import MemoryEngine
-from rskc.engines.memory.ops import PASSES, NumpyOps
 from rskc.engines.memory.tables import MemoryTable
+from rskc.engines.passes import PASSES
 from rskc.engines.sums import Sums
 from rskc.exceptions import not_numpy
 
@@ -104,7 +105,7 @@ def products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 # ---- Engines
 
 
-def engine_of(X: np.ndarray, ops: NumpyOps, **options: Any) -> MemoryEngine:
+def engine_of(X: np.ndarray, ops: ArrayOps, **options: Any) -> MemoryEngine:
     """Return the engine of a block."""
     engine = MemoryEngine(X, masses=ops.masses, **options)
     engine.rows_bytes = ROWS_BYTES
@@ -135,7 +136,7 @@ class Examined(NamedTuple):
 
 
 def examined(
-    engine: MemoryEngine,
+    engine: Any,
     groups: np.ndarray,
     labels: np.ndarray,
     centers: np.ndarray,
@@ -169,15 +170,20 @@ def taken_out(found: Examined, groups: np.ndarray, far: np.ndarray, K: int) -> t
     return -totals, -counts, taken.sum(axis=1)
 
 
-def little_seen(
-    engine: MemoryEngine, first: int, weights: np.ndarray, share: float, most: int
-) -> Listed:
+def little_seen(engine: Any, first: int, weights: np.ndarray, share: float, most: int) -> Listed:
     """Return how many cases have little observed weight, and the numbers of some."""
     count, cases = engine.little_seen(weights, share)
     return Listed(count, first + cases[:most])
 
 
 # ---- Tables
+
+
+class Sides(NamedTuple):
+    """What a table knows of each case besides its cells."""
+
+    norms: Any
+    scale: Any
 
 
 class TableRecipe(NamedTuple):
@@ -188,6 +194,7 @@ class TableRecipe(NamedTuple):
     dtype: np.dtype
     missing: bool
     n_threads: int
+    device: str | None = None  # of a recipe for tables on a device
 
     def table_of_cells(self, cells: tuple, masses: np.ndarray | None) -> MemoryTable:
         """Return the table of cells that are laid out."""
@@ -195,37 +202,31 @@ class TableRecipe(NamedTuple):
         blocks, rows = cells
         return MemoryTable(blocks, rows, self.weights, *facts)
 
+    def sides_of(self, cells: Any) -> Sides:
+        """Return what is kept beside the cells, so that it need not be computed in each pass."""
+        table = self.table_of_cells(cells, None)
+        return Sides(table.norms(), table.scale if table.missing else None)
+
+    def table_of(self, cells: Any, ops: ArrayOps, sides: Sides | None = None) -> Any:
+        """Return the table of cells, with what is kept beside them, if anything is."""
+        table = self.table_of_cells(cells, ops.masses)
+        if sides is not None:
+            table._norms, table._scale = sides
+        return table
+
+    @property
+    def in_memory(self) -> TableRecipe:
+        """How the table is made of cells that are in memory."""
+        return TableRecipe(*self)._replace(device=None)
+
 
 def only_blocks(cells: tuple) -> tuple:
     """Return cells that are laid out in blocks, without those row by row."""
     return cells[0], None
 
 
-class Sides(NamedTuple):
-    """What a table knows of each case besides its cells."""
-
-    norms: np.ndarray
-    scale: np.ndarray | None
-
-
-def sides_of(cells: tuple, recipe: TableRecipe) -> Sides:
-    """Return what is kept beside the cells, so that it need not be computed in each pass."""
-    table = recipe.table_of_cells(cells, None)
-    return Sides(table.norms(), table.scale if table.missing else None)
-
-
-def table_of(
-    cells: tuple, ops: NumpyOps, sides: Sides | None = None, *, recipe: TableRecipe
-) -> MemoryTable:
-    """Return the table of cells, with what is kept beside them, if anything is."""
-    table = recipe.table_of_cells(cells, ops.masses)
-    if sides is not None:
-        table._norms, table._scale = sides
-    return table
-
-
 def cut_off(
-    costs: np.ndarray, ties: np.ndarray, ops: NumpyOps, values: np.ndarray, slack: float
+    costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, values: np.ndarray, slack: float
 ) -> Any:
     """Return a mask of the costs (runs, n) above values (runs,), and of the first ties.
 
@@ -248,19 +249,19 @@ def cut_off(
     return PartlyTrimmed(mask, cut, left)
 
 
-def trim(labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, ops: NumpyOps, **bar: Any) -> Any:
+def trim(labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, **bar: Any) -> Any:
     """Return the labels, with -1 for what is cut off."""
     return ops.without(labels, cut_off(costs, ties, ops, **bar))
 
 
-def within(groups: Any, costs: np.ndarray, ops: NumpyOps) -> tuple:
+def within(groups: Any, costs: np.ndarray, ops: ArrayOps) -> tuple:
     """Sum the costs of kept cases, times their masses, as the only item of a tuple."""
     own = costs if ops.masses is None else ops.kept_masses(groups) * costs
     return (own.sum(axis=1, dtype=np.float64, where=labels_of(groups) >= 0),)
 
 
 def changes_of_moved(
-    engine: MemoryEngine,
+    engine: Any,
     before: np.ndarray,
     after: np.ndarray,
     K: int,
@@ -277,4 +278,4 @@ def changes_of_moved(
         return sums.totals, sums.counts, np.zeros(len(before), np.int64)
     before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
     cells = engine.part(moved).lay_out(columns, recipe.dtype)
-    return changes_of(recipe.table_of_cells(cells, None), before, after, K)
+    return changes_of(recipe.in_memory.table_of_cells(cells, None), before, after, K)

@@ -20,33 +20,3 @@ Rules of an engine:
 engine is what differs. It adds the passes, and the making of its tables: ``_cells``, ``_table_of``
 and, for rotated ones, ``_gram`` and ``_table_of_coordinates``.
 """
-
-from rskc.engines.contract.engine import Engine
-from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import (
-    Assignment,
-    Descended,
-    Farthest,
-    Grouping,
-    Listed,
-    Moved,
-    Regrouping,
-    Remaining,
-    Summed,
-)
-from rskc.engines.contract.tables import Table
-
-__all__ = [
-    "ArrayOps",
-    "Assignment",
-    "Descended",
-    "Engine",
-    "Farthest",
-    "Grouping",
-    "Listed",
-    "Moved",
-    "Regrouping",
-    "Remaining",
-    "Summed",
-    "Table",
-]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,37 @@ class Engine(CellPasses, CaseData):
 
     n_features: int
     n_unobserved = 0  # cases of which nothing is observed, which were left out
+    gathers = False  # whether results are NumPy arrays, since the data were before they moved
     searchable: bool  # whether its tables can draw starts; a part of the cases always can
     frame: Frame  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data
     float32: Any = np.dtype(np.float32)  # the types of tables
     float64: Any = np.dtype(np.float64)
+    n_missing: Any = 0  # cells
+    observed_features: Any  # (p,) whether features are observed at all
+    work_bytes: Any  # what labels, groups and masks of branches side by side may take
+
+    # ---- What an engine adds
+
+    # Some of the cases as they were given, in memory; NaN for a missing cell.
+    rows: Callable[[Any], np.ndarray]
+    # An engine for some of the cases, in the same frame; they may have other masses there.
+    part: Callable[..., Engine]
+    # An array (n,) as the user gets it, with a value for unobserved cases. In a mask, a case that
+    # is trimmed in part is named with the others.
+    returned: Callable[[Any, Any], Any]
+    largest_cell: Callable[[], float]  # the largest absolute value in the data
+    # Squared distances (runs, n) of cases to the centers (runs, K, p) of their labels, in the
+    # frame: over all features, weighted by weights (1 or runs, p) if these are given.
+    distances: Callable[..., Any]
+    # The m largest distances of each run, the lower case number first where they tie.
+    farthest: Callable[[Any, float], Farthest]
+    _factors: Callable[[np.ndarray], Any]  # all weight / observed weight (runs, n); 0 if blind
+    _factored: Callable[[Any, Any, int], Any]  # sums by groups of what has these factors
+    _cells: Callable[[np.ndarray, Any], Any]  # of a table of some columns
+    _table_of: Callable[..., Table]
+    _gram: Callable[[np.ndarray], np.ndarray]  # the weighted scalar products (n, n) of the cases
+    _table_of_coordinates: Callable[[np.ndarray, Any], Table]
 
     def __init__(self, shape: tuple[int, int], dtype: Any, frame: Frame, missing: bool):
         self.n_cases, self.n_features = shape
@@ -47,22 +73,7 @@ class Engine(CellPasses, CaseData):
         self.seen: np.ndarray | None = None
         self._layouts, self._rotations = Latest(), Latest()
 
-    @property
-    def work_bytes(self) -> int:
-        """Return what labels, groups and masks of branches side by side may take."""
-        raise NotImplementedError
-
     # ---- The data
-
-    @cached_property
-    def n_missing(self) -> int:
-        """Count the missing cells."""
-        return 0
-
-    @cached_property
-    def observed_features(self) -> np.ndarray:
-        """Return whether features (p,) are observed at all."""
-        raise NotImplementedError
 
     @property
     def weighted(self) -> bool:
@@ -82,13 +93,6 @@ class Engine(CellPasses, CaseData):
         """Return the numbers that cases have in the data, unobserved ones counted."""
         return cases if self.seen is None else self.seen[cases]
 
-    def returned(self, array: Any, unobserved: Any) -> Any:
-        """Return an array (n,) as the user gets it, with a value for unobserved cases.
-
-        In a mask, a case that is trimmed in part is named with the others.
-        """
-        raise NotImplementedError
-
     def as_result(self, array: np.ndarray) -> Any:
         """Return an array that is not of length n as the user gets it."""
         return array
@@ -99,20 +103,9 @@ class Engine(CellPasses, CaseData):
     def stand_for_more(self, share: float) -> None:
         """Use memory as an engine would of whose cells these are a share: limits shrink as much."""
 
-    def rows(self, cases: Any) -> np.ndarray:
-        """Return some of the cases as they were given, in memory; NaN for a missing cell."""
-        raise NotImplementedError
-
     def columns_of(self, cases: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return some columns of some cases."""
         return self.rows(cases)[:, columns]
-
-    def part(self, cases: np.ndarray, masses: np.ndarray | None = None) -> Engine:
-        """Return an engine for some of the cases, in the same frame.
-
-        Where cases have masses, they may have others there.
-        """
-        raise NotImplementedError
 
     def forget_part(self) -> None:
         """Give up what is kept of the last part: it is not needed any more."""
@@ -120,10 +113,6 @@ class Engine(CellPasses, CaseData):
     def distinct(self, most: int) -> int:
         """Count the cases that differ from one another, up to ``most``."""
         return min(most, len(distinct_rows(self.rows, self.n_cases, most)))
-
-    def largest_cell(self) -> float:
-        """Return the largest absolute value in the data."""
-        raise NotImplementedError
 
     def place(self, centers: np.ndarray) -> np.ndarray:
         """Bring centers (runs, K, p) from the space of the data into the frame."""
@@ -171,13 +160,6 @@ class Engine(CellPasses, CaseData):
         trimmed = self.arrays.trimmed(groups)
         return trimmed & (self._factors(weights[None]) > 0) if self.missing else trimmed
 
-    def _factors(self, weights: np.ndarray) -> Any:
-        """Return all weight / observed weight (runs, n); 0 for a blind case."""
-        raise NotImplementedError
-
-    def _factored(self, labels: Any, factors: Any, K: int) -> Any:
-        raise NotImplementedError
-
     # ---- Distances
 
     def nearest(self, centers: np.ndarray, weights: np.ndarray) -> Any:
@@ -189,27 +171,23 @@ class Engine(CellPasses, CaseData):
         assignment = table.assign(table.place(centers[None]))
         return self.arrays.only(assignment.labels)
 
-    def distances(self, labels: Any, centers: np.ndarray, weights: np.ndarray | None = None) -> Any:
-        """Return squared distances (runs, n) of cases to the centers of their labels, in the frame.
-
-        They are over all features, weighted by ``weights`` (1 or runs, p) if these are given.
-        """
-        raise NotImplementedError
-
     def squared(self, centers: np.ndarray, weights: np.ndarray) -> Any:
         """Return weighted squared distances (n, K) of all cases to centers (K, p) in the frame.
 
         They are in the units and the precision of the data.
         """
-        raise NotImplementedError
+        found = self._to_all(centers, weights) * self.unit
+        return self.arrays.from_numpy(found.astype(self.dtype))
 
     def transform(self, centers: np.ndarray, weights: np.ndarray) -> Any:
         """Return their roots, also where the squares overflow the precision of the data."""
-        raise NotImplementedError
+        roots = np.sqrt(self._to_all(centers, weights)) / self.frame.factor
+        return self.arrays.from_numpy(roots.astype(self.dtype))
 
-    def farthest(self, distances: Any, m: float) -> Farthest:
-        """Find the m largest of each run, the lower case number first where they tie."""
-        raise NotImplementedError
+    def _to_all(self, centers: np.ndarray, weights: np.ndarray) -> Any:
+        labels = self.arrays.from_numpy(np.zeros((len(centers), self.n_cases), np.int32))
+        found = self.distances(labels, centers[:, None, :], weights[None])
+        return self.arrays.to_numpy(found).T
 
     def sums_near(self, known: Summed | None, groups: Any, K: int) -> Sums:
         """Return sums of groups, where those of groups are known that differ little.
@@ -287,20 +265,6 @@ class Engine(CellPasses, CaseData):
         )
         return self._table_of_coordinates(coordinates, dtype)
 
-    def _cells(self, columns: np.ndarray, dtype: Any) -> Any:
-        """Return the cells of a table of some columns."""
-        raise NotImplementedError
-
     def _cell_type(self, dtype: Any) -> Any:
         """Return how a table of this precision keeps its cells: those of float32 data stay so."""
         return self.float32 if self.dtype == np.float32 else dtype
-
-    def _table_of(self, cells: Any, weights: np.ndarray, place: Place, dtype: Any) -> Table:
-        raise NotImplementedError
-
-    def _gram(self, weights: np.ndarray) -> np.ndarray:
-        """Return the weighted scalar products (n, n) of the cases."""
-        raise NotImplementedError
-
-    def _table_of_coordinates(self, coordinates: np.ndarray, dtype: Any) -> Table:
-        raise NotImplementedError

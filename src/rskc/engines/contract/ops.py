@@ -1,17 +1,18 @@
-"""What is done with arrays of length n: one class for each place, and what all places share.
+"""What is done with arrays of length n, cases with masses included.
 
-:class:`ArrayOps` has bodies for any array of the array API, cases with masses included.
+:class:`ArrayOps` has bodies for any array of the array API, and where that is not enough those for
+NumPy's: arrays in blocks or on a device are what differs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from rskc.engines.empty import Candidates, candidates_needed, fill_from
+from rskc.engines.empty import Candidates, candidates_needed, costliest, fill_from
 from rskc.engines.groups import (
     NO_CUTS,
     Cuts,
@@ -23,6 +24,7 @@ from rskc.engines.groups import (
     slots_in_order,
     with_labels,
 )
+from rskc.engines.passes import PASSES
 
 # Bits of the random number of a case: fewer where sums over very many cases would be inexact.
 KEY_BITS, EXACT_BITS = 30, 52
@@ -31,23 +33,24 @@ KEY_BITS, EXACT_BITS = 30, 52
 class ArrayOps:
     """What is done with arrays (runs, n) of an engine's kind; groups are -1 for a trimmed case.
 
-    An engine's kind brings ``asarray``, ``to_numpy`` and what follows them, down to ``values_at``.
     Where cases have masses, groups and masks may be trimmed in part.
     """
 
-    xp: Any
-    masses: Any = None  # (n,) float64 of the engine's kind; None where all cases count the same
-    host_masses: np.ndarray | None = None  # the same in memory
+    xp: Any = np
 
-    # ---- What differs between kinds of arrays
+    def __init__(self, masses: np.ndarray | None = None):
+        self.masses: Any = masses  # (n,) of the engine's kind; None where all cases count the same
+        self.host_masses: Any = masses  # the same in memory
+
+    # ---- What differs between kinds of arrays: here, NumPy's
 
     def asarray(self, array: np.ndarray, dtype: Any = None) -> Any:
         """Bring an array from memory to where the data are."""
-        raise NotImplementedError
+        return array
 
     def to_numpy(self, array: Any) -> np.ndarray:
-        """Return an array in memory."""
-        raise NotImplementedError
+        """Return an array in memory, without what is known of cases trimmed in part."""
+        return labels_of(array)
 
     def from_numpy(self, array: Any) -> Any:
         """Return an array (n,) or (runs, n) as the engine has them."""
@@ -55,47 +58,53 @@ class ArrayOps:
 
     def take(self, array: Any, runs: np.ndarray | slice) -> Any:
         """Return some of the runs."""
-        raise NotImplementedError
+        return array[runs]
 
     def lesser(self, costs: Any, others: Any) -> Any:
         """Return the lesser of two costs of each case and run; of seeding tables."""
-        raise NotImplementedError
+        return np.minimum(costs, others)
 
     def put(self, array: Any, run: np.ndarray, case: np.ndarray, values: np.ndarray) -> Any:
         """Return a copy with other values in some places."""
-        raise NotImplementedError
+        array = np.array(array)
+        array[run, case] = values
+        return array
 
     def values_at(self, array: Any, run: np.ndarray, case: np.ndarray) -> np.ndarray:
         """Return the values in some places, in memory."""
-        raise NotImplementedError
+        return array[run, case]
 
     def _joined(self, arrays: Sequence[Any]) -> Any:
-        raise NotImplementedError
+        return np.concatenate(arrays)
 
     def _of_groups(self, labels: Any, K: int, values: Any) -> np.ndarray:
         """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""
-        raise NotImplementedError
+        out = np.empty((len(labels), 1 + K))
+        PASSES.group_sums(np.ascontiguousarray(labels), values, out)
+        return out
 
     def _numbers_of(self, n: int) -> Any:
         """Return the random numbers (n,) of the cases."""
-        raise NotImplementedError
+        return _all_case_numbers(n)
 
     def _costliest(self, labels: Any, costs: Any, run: int, most: int) -> Candidates:
-        raise NotImplementedError
+        return costliest(labels[run], costs[run], most, self.masses)
 
     def _drawn(self, chances: Any, uniforms: np.ndarray) -> np.ndarray:
         """Draw in proportion to chances (runs, n); where all are 0, any case."""
-        raise NotImplementedError
+        cases = np.empty((len(chances), uniforms.shape[-1]), np.int64)
+        PASSES.draw(*map(np.ascontiguousarray, (chances, uniforms)), cases)
+        return cases
 
     def _total(self, costs: Any, out: Any) -> float:
-        raise NotImplementedError
+        return float(costs[~out].sum())
 
     def _median(self, values: Any) -> float:
-        raise NotImplementedError
+        return float(np.median(values))
 
     def cube_roots(self, costs: Any, groups: Any, factors: np.ndarray) -> Any:
         """Return the cube roots of costs (n,), those of each group times its factor (K,) first."""
-        raise NotImplementedError
+        return np.cbrt(costs * np.append(factors, 1.0)[labels_of(groups)])
 
     # ---- Runs
 
@@ -118,15 +127,12 @@ class ArrayOps:
     def without(self, groups: Any, out: Any) -> Any:
         """Return the groups with -1 for the cases of a mask (n,) or (runs, n)."""
         labels = labels_of(groups)
-        array = self.xp.where(labels_of(out), self._trimmed_like(labels), labels)
+        array = self.xp.where(labels_of(out), -self.xp.ones_like(labels), labels)
         if not (isinstance(groups, PartlyTrimmed) or isinstance(out, PartlyTrimmed)):
             return array
         cut, left = joined(groups, out)
         shape = array.shape[0] if array.ndim == 2 else 1, cut.shape[1]
         return PartlyTrimmed(array, np.broadcast_to(cut, shape), np.broadcast_to(left, shape))
-
-    def _trimmed_like(self, labels: Any) -> Any:
-        return -self.xp.ones_like(labels)
 
     def trimmed(self, groups: Any) -> Any:
         """Return a mask of the cases that are in no group."""
@@ -244,19 +250,16 @@ class ArrayOps:
     @cached_property
     def ladder(self) -> np.ndarray:
         """Return the masses (n,) of the first cases, of one more each time."""
-        assert self.host_masses is not None
         return np.cumsum(self.host_masses)
 
     @cached_property
     def total_mass(self) -> float:
         """Return the mass of all cases."""
-        assert self.host_masses is not None
         return float(self.host_masses.sum())
 
     @cached_property
     def copies(self) -> bool:
         """Whether all masses are whole."""
-        assert self.host_masses is not None
         return bool((self.host_masses == np.rint(self.host_masses)).all())
 
     def number(self, mask: Any) -> int:
@@ -335,6 +338,11 @@ def case_numbers(first: int, last: int, n: int) -> np.ndarray:
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     bits = min(KEY_BITS, EXACT_BITS - int(n).bit_length())
     return ((z ^ (z >> np.uint64(31))) >> np.uint64(64 - bits)).astype(np.float64)
+
+
+@lru_cache(maxsize=4)
+def _all_case_numbers(n: int) -> np.ndarray:
+    return case_numbers(0, n, n)
 
 
 def sums_to_keys(sums: np.ndarray, marks: np.ndarray | None) -> list[bytes]:

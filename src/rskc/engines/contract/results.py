@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,13 +41,52 @@ class Moved(NamedTuple):
     moves: np.ndarray  # (runs,)
 
 
-class Descended(NamedTuple):
-    """Where runs of trimmed Lloyd have ended."""
+@dataclass
+class Partitions:
+    """Partitions of the cases, a row for each run; groups and labels are the engine's arrays."""
 
-    groups: Any  # (runs, n) int32
+    groups: Any  # (runs, n) int32: labels, -1 for a trimmed case
     labels: Any  # (runs, n) int32: trimmed cases have one too
-    within: np.ndarray  # (runs,)
+    within: np.ndarray  # (runs,) weighted within sum of squares of the kept cases, table units
     converged: np.ndarray  # (runs,) bool
+    arrays: ArrayOps
+
+    def __len__(self) -> int:
+        return len(self.within)
+
+    def take(self, rows: np.ndarray | slice) -> Partitions:
+        """Return some of the runs."""
+        groups, labels = (self.arrays.take(part, rows) for part in (self.groups, self.labels))
+        return Partitions(groups, labels, self.within[rows], self.converged[rows], self.arrays)
+
+    def join(self, *others: Partitions) -> Partitions:
+        """Return these runs and those."""
+        every = [self, *others]
+        return Partitions(
+            self.arrays.join([part.groups for part in every]),
+            self.arrays.join([part.labels for part in every]),
+            np.concatenate([part.within for part in every]),
+            np.concatenate([part.converged for part in every]),
+            self.arrays,
+        )
+
+    def replace(self, rows: np.ndarray, other: Partitions) -> Partitions:
+        """Return the runs with others in the place of some."""
+        order = np.arange(len(self))
+        order[rows] = len(self) + np.arange(len(rows))
+        return self.join(other).take(order)
+
+    def best(self, most: int, K: int) -> Partitions:
+        """Return the runs of least within sum, each partition once, whatever its numbering.
+
+        Of the runs with the same partition the first is taken: their within sums differ by rounding
+        alone, which depends on the engine.
+        """
+        first: dict[bytes, int] = {}
+        for run, key in enumerate(self.arrays.keys(self.groups, K)):
+            first.setdefault(key, run)
+        runs = np.fromiter(first.values(), np.int64)
+        return self.take(runs[np.argsort(self.within[runs], kind="stable")[:most]])
 
 
 class Farthest(NamedTuple):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Assignment, Descended, Grouping, Moved, Regrouping
+from rskc.engines.contract.results import Assignment, Grouping, Moved, Partitions, Regrouping
 from rskc.engines.descent import descend_by_passes
 from rskc.engines.frame import Place
 from rskc.engines.groups import labels_of
@@ -23,6 +24,8 @@ class CaseData:
     missing: bool  # whether cells may be missing
     masses: Any  # (n,) float64 of the engine's kind; None where all cases count the same
     width: int  # columns of sums: of values, and of marks where cells may be missing
+    # ``shift``, whatever rounding leaves in empty clusters: sums may be a change of others.
+    change: Callable[[Sums, Any, Any], np.ndarray]
 
     def _use(self, arrays: Any) -> None:
         """Note what is done with arrays of the cases, and what these count."""
@@ -58,9 +61,12 @@ class CaseData:
             sums.drop_rounding()
         return moved
 
-    def change(self, sums: Sums, before: Any, after: Any) -> np.ndarray:
-        """Do so, whatever rounding leaves in empty clusters: sums may be a change of others."""
-        raise NotImplementedError
+    def changed(self, sums: Sums, change: Any) -> np.ndarray:
+        """Add what totals and counts change by; return how many cases moved in each run."""
+        moved = sums.change(*change)
+        if self.masses is not None:
+            sums.drop_rounding()
+        return moved
 
 
 class Table(CaseData):
@@ -72,6 +78,16 @@ class Table(CaseData):
     n_columns: int
     weights: np.ndarray  # (1 or runs, columns); 1 where coordinates contain them
     rotated: bool  # coordinates of its own, in which centers of the data cannot be placed
+    work_bytes: Any  # what labels, groups, costs and sums of a batch of runs may take
+
+    # ---- What a table adds
+
+    assign: Callable[[np.ndarray], Assignment]  # the nearest of the centers (runs, K, columns)
+    # Trim the m cases, or the mass m, of largest cost, the lower number first where costs tie.
+    trim: Callable[[Assignment, float], Grouping]
+    single_moves: Callable[[Any, int], Moved]  # of cases, while the within sum falls
+    cases: Callable[[np.ndarray], np.ndarray]  # coordinates (..., columns); of seeding tables
+    _row_sums: Callable[..., Any]  # sum_j weights_j x_j^2 of each case, for each row of weights
 
     def __init__(
         self, n_cases: int, weights: np.ndarray, place: Place | None, missing: bool = False
@@ -82,30 +98,14 @@ class Table(CaseData):
         self._norms: Any = None
         self._scale: Any = None
 
-    @property
-    def work_bytes(self) -> int:
-        """Return what labels, groups, costs and sums of a batch of runs may take."""
-        raise NotImplementedError
-
     # ---- Passes
-
-    def assign(self, centers: np.ndarray) -> Assignment:
-        """Find the nearest of the centers (runs, K, columns)."""
-        raise NotImplementedError
-
-    def trim(self, assignment: Assignment, m: float) -> Grouping:
-        """Trim the m cases of largest cost, the lower case number first where costs tie.
-
-        Where cases have masses, m is the mass that is trimmed.
-        """
-        raise NotImplementedError
 
     def regroup(self, assignment: Assignment, m: float, sums: Sums, before: Any) -> Regrouping:
         """Trim, and bring the sums of the groups before to those of the new ones."""
         groups, within = self.trim(assignment, m)
         return Regrouping(groups, within, self.shift(sums, before, groups))
 
-    def descend(self, centers: np.ndarray, m: float, max_iter: int, tol: float = 0.0) -> Descended:
+    def descend(self, centers: np.ndarray, m: float, max_iter: int, tol: float = 0.0) -> Partitions:
         """Run trimmed Lloyd from each of the centers (runs, K, columns).
 
         A run ends when nothing in it changes, or when its within sum falls by no more than ``tol``
@@ -113,19 +113,11 @@ class Table(CaseData):
         """
         return descend_by_passes(self, centers, m, max_iter, tol)
 
-    def single_moves(self, groups: Any, K: int) -> Moved:
-        """Move single cases while the within sum falls."""
-        raise NotImplementedError
-
     # ---- Starts
 
     def seeding_table(self) -> Table:
         """Return the table from which starts are drawn: this one, or the same in memory."""
         return self
-
-    def cases(self, index: np.ndarray) -> np.ndarray:
-        """Return the coordinates (..., columns) of some cases; of seeding tables."""
-        raise NotImplementedError
 
     def place(self, centers: np.ndarray) -> np.ndarray:
         """Bring centers (runs, K, p) from the space of the data into that of the table."""
@@ -172,7 +164,3 @@ class Table(CaseData):
     def _of_values(self, weights: np.ndarray) -> np.ndarray:
         """Return weights of values, and of marks, where there are any, 0."""
         return np.hstack([weights, np.zeros_like(weights)]) if self.missing else weights
-
-    def _row_sums(self, weights: np.ndarray, dtype: Any = None) -> Any:
-        """Return sum_j weights_j x_j^2 of each case, for each row of weights."""
-        raise NotImplementedError

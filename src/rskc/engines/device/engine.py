@@ -17,16 +17,12 @@ from array_api_compat import array_namespace, device, is_torch_array
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.results import Farthest
 from rskc.engines.device import passes_array
-from rskc.engines.device.ops import DeviceOps, fetch, free_bytes, to_host
+from rskc.engines.device.ops import UNKNOWN_WORK_BYTES, DeviceOps, fetch, free_bytes, to_host
 from rskc.engines.device.tables import DeviceTable
 from rskc.engines.frame import Frame, observed_frame, sample_steps
 from rskc.engines.groups import labels_of
 from rskc.engines.sums import Sums, missing_factors, scaled_up
 
-# Work arrays of a batch of runs may take this share of the memory that is free on the device...
-WORK_SHARE = 8
-# ... or this much, where that is not known.
-UNKNOWN_WORK_BYTES = 2**30
 # Centers among which one look finds the nearest.
 MOST_QUICK = 128
 
@@ -94,10 +90,9 @@ class DeviceEngine(Engine):
         location = self.arrays.asarray(self.frame.location)
         return passes_array.DeviceFrame(location, self.frame.factor)
 
-    @cached_property
+    @property
     def work_bytes(self):
-        free = free_bytes(self.X)
-        return UNKNOWN_WORK_BYTES if free is None else free // WORK_SHARE
+        return self.arrays.work_bytes
 
     def expect(self, n_clusters, n_trim):
         if hasattr(self.passes, "compile_kernels"):
@@ -106,7 +101,7 @@ class DeviceEngine(Engine):
     def _check_room(self, columns):
         """Refuse what would fail half-way, with the numbers; what is small is not looked at."""
         needed = (1 + self.missing) * columns * self.n_cases * 8
-        free = free_bytes(self.X) if needed > UNKNOWN_WORK_BYTES else None
+        free = free_bytes(self.arrays.device) if needed > UNKNOWN_WORK_BYTES else None
         if free is not None and needed > free:
             raise MemoryError(
                 f"A table of {self.n_cases} x {columns} cells needs about {needed / 2**30:.0f} GiB "
@@ -143,12 +138,11 @@ class DeviceEngine(Engine):
         return DeviceEngine(rows, missing=self.missing, **options)
 
     def returned(self, array, unobserved):
-        array = self.arrays.as_mask(array)
-        if self.seen is None:
-            return array
-        xp = self.arrays.xp
-        last = xp.full((1,), unobserved, dtype=array.dtype, device=device(array))
-        return xp.take(xp.concat([array, last]), self._sources)
+        array, xp = self.arrays.as_mask(array), self.arrays.xp
+        if self.seen is not None:
+            last = xp.full((1,), unobserved, dtype=array.dtype, device=device(array))
+            array = xp.take(xp.concat([array, last]), self._sources)
+        return to_host(array) if self.gathers else array
 
     def largest_cell(self):
         return float(self.arrays.xp.max(self.arrays.xp.abs(self.X)))
@@ -160,14 +154,14 @@ class DeviceEngine(Engine):
         return dtype  # products take cells and centers of one type here
 
     def _table_of(self, cells, weights, place, dtype):
-        return DeviceTable(self, cells, weights, place)
+        return DeviceTable(cells, weights, place, self.arrays, self.passes, self.missing)
 
     def _cells(self, columns, dtype):
         """Return the cells of a table; the last are kept: active columns change seldom."""
-        make = partial(self._lay_out, columns, dtype)
+        make = partial(self.lay_out, columns, dtype)
         return self._layouts.get((dtype, columns.tobytes()), make)
 
-    def _lay_out(self, columns, dtype):
+    def lay_out(self, columns, dtype):
         """Return the cells of a table, followed by zeros up to a width that the passes like."""
         self._check_room(len(columns))
         xp, parts = self.arrays.xp, self._parts(columns, dtype)
@@ -201,7 +195,7 @@ class DeviceEngine(Engine):
 
     def _table_of_coordinates(self, coordinates, dtype):
         rows = self.arrays.asarray(coordinates, dtype)
-        return DeviceTable(self, rows, np.ones((1, rows.shape[1])), None)
+        return self._table_of(rows, np.ones((1, rows.shape[1])), None, dtype)
 
     # ---- Passes
 
@@ -216,22 +210,22 @@ class DeviceEngine(Engine):
         return self.sums_type(np.concatenate([totals, cells], axis=2), counts)
 
     def shift(self, sums, before, after):
-        K, labels, kept = sums.counts.shape[1], (labels_of(before), labels_of(after)), None
+        if not self.missing:
+            return super().shift(sums, before, after)
+        fresh = self.sums(after, sums.counts.shape[1])
+        sums.totals[...], sums.counts[...] = fresh.totals, fresh.counts
+        return self.arrays.differ(before, after)
+
+    def change(self, sums, before, after):
+        K, labels = sums.counts.shape[1], (labels_of(before), labels_of(after))
         if self.missing:
-            fresh = self.sums(after, K)
-            sums.totals[...], sums.counts[...] = fresh.totals, fresh.counts
-            return self.arrays.differ(before, after)
+            new, old = self.sums(after, K), self.sums(before, K)
+            moved = self.arrays.differ(before, after)
+            return sums.change(new.totals - old.totals, new.counts - old.counts, moved)
+        kept = None
         if self.masses is not None:
             kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
-        change = passes_array.shift(self.X, *labels, K, self.device_frame, kept)
-        return self.changed(sums, fetch(*change))
-
-    def changed(self, sums: Sums, change: list[np.ndarray]) -> np.ndarray:
-        """Add what totals and counts change by; return how many cases moved in each run."""
-        moved = sums.change(*change)
-        if self.masses is not None:
-            sums.drop_rounding()
-        return moved
+        return sums.change(*fetch(*passes_array.shift(self.X, *labels, K, self.device_frame, kept)))
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
@@ -273,7 +267,7 @@ class DeviceEngine(Engine):
         return self.distances(labels, centers[:, None, :], weights[None]).T
 
     def as_result(self, array):
-        return self.arrays.asarray(array)
+        return array if self.gathers else self.arrays.asarray(array)
 
     def farthest(self, distances, m):
         largest = to_host(self.arrays.xp.max(distances, axis=1))

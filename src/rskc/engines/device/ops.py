@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,21 @@ def fetch(*arrays: Any) -> list[np.ndarray]:
     return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
-def free_bytes(X: Any) -> int | None:
-    """Return the memory that is free on the device of X, if it can be asked."""
-    if is_torch_array(X) and X.device.type == "cuda":
+def free_bytes(place: Any) -> int | None:
+    """Return the memory that is free on a device of torch or CuPy, if it can be asked."""
+    if getattr(place, "type", "") == "cuda":
         import torch
 
-        stats = torch.cuda.memory_stats(X.device)  # a quarter of a millisecond: asked once
+        stats = torch.cuda.memory_stats(place)  # a quarter of a millisecond: asked once
         unused = stats["reserved_bytes.all.current"] - stats["allocated_bytes.all.current"]
-        return torch.cuda.mem_get_info(X.device)[0] + unused
-    if is_cupy_array(X):
-        import cupy
+        return torch.cuda.mem_get_info(place)[0] + unused
+    return place.mem_info[0] if hasattr(place, "mem_info") else None
 
-        return cupy.cuda.Device(X.device.id).mem_info[0]
-    return None
+
+# Work arrays of a batch of runs may take this share of the memory that is free on the device...
+WORK_SHARE = 8
+# ... or this much, where that is not known.
+UNKNOWN_WORK_BYTES = 2**30
 
 
 class DeviceOps(ArrayOps):
@@ -52,6 +55,12 @@ class DeviceOps(ArrayOps):
         self.host_masses = masses
         self.masses = None if masses is None else self.asarray(masses)
         self._numbers: Any = None
+
+    @cached_property
+    def work_bytes(self) -> int:
+        """Return what work arrays of a batch of runs may take."""
+        free = free_bytes(self.device)
+        return UNKNOWN_WORK_BYTES if free is None else free // WORK_SHARE
 
     def asarray(self, array, dtype=None):
         return self.xp.asarray(np.ascontiguousarray(array), dtype=dtype, device=self.device)

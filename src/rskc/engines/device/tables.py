@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +12,10 @@ from rskc.engines.device import passes_array
 from rskc.engines.device.ops import DeviceOps, fetch, to_host
 from rskc.engines.frame import Place
 from rskc.engines.groups import labels_of, with_labels
-from rskc.engines.memory.ops import PASSES
 from rskc.engines.memory.tables import MemoryTable, to_blocks
+from rskc.engines.passes import PASSES
 from rskc.engines.passes_numpy import scale_centers
 from rskc.engines.sums import scaled_up
-
-if TYPE_CHECKING:
-    from rskc.engines.device.engine import DeviceEngine
 
 
 class DeviceTable(Table):
@@ -31,16 +28,24 @@ class DeviceTable(Table):
 
     arrays: DeviceOps
 
-    def __init__(self, engine: DeviceEngine, rows: Any, weights: np.ndarray, place: Place | None):
-        super().__init__(engine.n_cases, weights, place, engine.missing)
-        self.engine, self.rows = engine, rows
-        self._use(engine.arrays)
+    def __init__(
+        self,
+        rows: Any,
+        weights: np.ndarray,
+        place: Place | None,
+        arrays: DeviceOps,
+        passes: Any,
+        missing: bool,
+    ):
+        super().__init__(rows.shape[0], weights, place, missing)
+        self.rows, self.passes = rows, passes
+        self._use(arrays)
         self.padding = rows.shape[1] - self.width
         self._host: MemoryTable | None = None
 
     @property
     def work_bytes(self):
-        return self.engine.work_bytes
+        return self.arrays.work_bytes
 
     def of_runs(self, index):
         part = super().of_runs(index)
@@ -71,7 +76,7 @@ class DeviceTable(Table):
         """Find the least of x * factors + constants (runs, K) for every case and run."""
         asarray, dtype = self.arrays.asarray, self.rows.dtype
         parts = asarray(self._padded(factors), dtype), asarray(constants, dtype)
-        return Assignment(*self.engine.passes.assign(self.rows, *parts, self.norms()))
+        return Assignment(*self.passes.assign(self.rows, *parts, self.norms()))
 
     def _padded(self, array):
         """Add columns of 0, as the cells have; NumPy's pad takes longer than to launch a kernel."""
@@ -115,7 +120,7 @@ class DeviceTable(Table):
     def _trimmed(self, assignment, m):
         """Return groups, and the costs of kept cases summed, on the device."""
         if self.masses is None:
-            return self.engine.passes.trim(*assignment, m)
+            return self.passes.trim(*assignment, m)
         out = self.arrays.largest(assignment.costs, m)
         groups = self.arrays.without(assignment.labels, out)
         return groups, self.arrays.within(groups, assignment.costs)
@@ -128,24 +133,23 @@ class DeviceTable(Table):
         groups, within = self._trimmed(assignment, m)
         groups = self.exclude(groups)
         *change, within = fetch(*self._change(before, groups, sums.counts.shape[1]), within)
-        return Regrouping(groups, within, self.engine.changed(sums, change))
+        return Regrouping(groups, within, self.changed(sums, change))
 
     def sums(self, groups, K):
         if self.masses is None:
-            totals, counts = self.engine.passes.sums(self.rows, groups, K)
+            totals, counts = self.passes.sums(self.rows, groups, K)
         else:
             kept = self.arrays.kept_masses(groups)
             totals, counts = passes_array.sums(self.rows, labels_of(groups), K, None, kept)
         return self.sums_type(*fetch(totals[:, :, : self.width], counts))
 
-    def shift(self, sums, before, after):
-        change = fetch(*self._change(before, after, sums.counts.shape[1]))
-        return self.engine.changed(sums, change)
+    def change(self, sums, before, after):
+        return sums.change(*fetch(*self._change(before, after, sums.counts.shape[1])))
 
     def _change(self, before, after, K):
         """Return what totals and counts change by, and how many cases moved."""
         if self.masses is None:
-            totals, *others = self.engine.passes.shift(self.rows, before, after, K)
+            totals, *others = self.passes.shift(self.rows, before, after, K)
         else:
             kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
             labels = labels_of(before), labels_of(after)

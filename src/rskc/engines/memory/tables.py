@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Assignment, Descended, Grouping, Moved
+from rskc.engines.contract.results import Assignment, Grouping, Moved, Partitions
 from rskc.engines.contract.tables import Table
 from rskc.engines.groups import PartlyTrimmed, labels_of, slots_of, with_labels
-from rskc.engines.memory.ops import PASSES, ops_of
+from rskc.engines.passes import PASSES
 from rskc.engines.sharing import share, team
 
 # Restarts go in batches whose work arrays (labels, groups, costs, sums) stay within this.
@@ -35,28 +35,24 @@ class InMemory:
     """What engines and tables in memory do alike: passes, with masses or without."""
 
     n_cases: int
+    width: int
     masses: np.ndarray | None
     arrays: ArrayOps
     passes: Any
     n_threads: int
 
-    def _change(self, rows, row_block, location, factor, sums, before, after, work):
-        moved, masses = np.empty(len(before), np.int64), self.masses
-        plain = labels_of(before), labels_of(after)
-        self.passes.shift_sums(
-            rows,
-            row_block,
-            location,
-            factor,
-            None if masses is None else masses[None],
-            *plain,
-            *slots_of(before),
-            *slots_of(after),
-            self._threads(len(moved) * work),
-            sums.totals,
-            sums.counts,
-            moved,
-        )
+    def _change(self, cells, location, factor, sums, before, after, masses=None):
+        """Bring sums from one grouping to another; masses (1 or runs, n) if not those of the cases.
+
+        Cells are as the pass takes them, and the number of cases in one of their blocks.
+        """
+        if masses is None and self.masses is not None:
+            masses = self.masses[None]
+        groups = labels_of(before), labels_of(after), slots_of(before), slots_of(after)
+        moved = np.empty(len(before), np.int64)
+        threads = self._threads(len(moved) * (20 + self.width))
+        facts = *cells, location, factor, masses, *groups, threads
+        self.passes.shift_sums(*facts, sums.totals, sums.counts, moved)
         return moved
 
     def _trim(self, labels, costs, m):
@@ -99,7 +95,7 @@ class MemoryTable(InMemory, Table):
         dtype=None,
     ):
         super().__init__(blocks.size // ((1 + missing) * weights.shape[1]), weights, place, missing)
-        self._use(ops_of(masses))
+        self._use(ArrayOps(masses))
         self.blocks, self.rows = blocks, blocks if rows is None else rows
         self.row_block = passes.BLOCK if rows is None else 1
         self.n_threads, self.passes = n_threads, passes
@@ -143,8 +139,8 @@ class MemoryTable(InMemory, Table):
         return Grouping(self.exclude(groups), within)
 
     def change(self, sums, before, after):
-        place, work = (np.zeros(self.width), 1.0), 20 + self.width
-        return self._change(self.rows, self.row_block, *place, sums, before, after, work)
+        cells = self.rows, self.row_block
+        return self._change(cells, np.zeros(self.width), 1.0, sums, before, after)
 
     def descend(self, centers, m, max_iter, tol=0.0):
         runs, K, _ = centers.shape
@@ -160,7 +156,7 @@ class MemoryTable(InMemory, Table):
         parts = share(some, runs, step, self.n_threads, USUAL_ROUNDS * runs * one_run)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
         kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
-        return Descended(kept, labels, within, converged.astype(bool))
+        return Partitions(kept, labels, within, converged.astype(bool), self.arrays)
 
     def _know_cases(self):
         """Make what is known of each case, before runs are shared among threads."""

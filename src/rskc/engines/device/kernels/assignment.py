@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from rskc.engines.device.kernels.common import unit
+from rskc.engines.device.kernels.common import on_its_device, unit
 
 # Columns (a run after the other) that a program of ``_assign_kernel`` works on at most.
 MAX_COLUMNS = 128
@@ -14,6 +14,7 @@ MAX_COLUMNS = 128
 MAX_SLOT = 8
 
 
+@on_its_device
 def assign(X, factors, constants, norms):
     """Find the k with the least x . factors[r, k] + constants[r, k], the lowest in a tie.
 

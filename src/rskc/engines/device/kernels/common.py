@@ -1,7 +1,22 @@
 """What the kernels share."""
 
+from functools import wraps
+
+import torch
+
 # Cases of a tile, whose groups are copied, counted or trimmed by one program.
 TILE = 4096
+
+
+def on_its_device(function):
+    """Launch kernels on the device of the first tensor: Triton takes the current one."""
+
+    @wraps(function)
+    def launched(X, *arguments):
+        with torch.cuda.device_of(X):
+            return function(X, *arguments)
+
+    return launched
 
 
 def unit(q):

@@ -4,12 +4,13 @@ import torch
 import triton
 import triton.language as tl
 
-from rskc.engines.device.kernels.common import unit
+from rskc.engines.device.kernels.common import on_its_device, unit
 
 # Runs whose distances one program finds at most, and columns of its steps.
 OWN_RUNS, OWN_COLUMNS = 4, 64
 
 
+@on_its_device
 def own_distances(X, location, factor, weights, labels, centers):
     """Distances of (X - location) * factor, weighted and squared, to the center of the label.
 

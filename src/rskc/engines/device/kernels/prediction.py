@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from rskc.engines.device.kernels.assignment import assign_tile
-from rskc.engines.device.kernels.common import unit
+from rskc.engines.device.kernels.common import on_its_device, unit
 from rskc.engines.frame import Place
 from rskc.engines.passes_numpy import scale_centers
 
@@ -23,6 +23,7 @@ ROUNDING, ADDING = 2.0**-17, 2.0**-27
 PROGRAMS = 1024
 
 
+@on_its_device
 def nearest(X, frame, weights, centers):
     """Find the nearest of the centers (K, p), by weighted distance, for float32 cases (n, p).
 

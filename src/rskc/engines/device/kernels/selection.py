@@ -4,12 +4,13 @@ import torch
 import triton
 import triton.language as tl
 
-from rskc.engines.device.kernels.common import TILE
+from rskc.engines.device.kernels.common import TILE, on_its_device
 
 # Where fewer than 1 in FEW_LEFT of the costs are left to count, each is counted by itself.
 FEW_LEFT = 32
 
 
+@on_its_device
 def trim(labels, costs, m):
     """Return groups, -1 for the m cases of largest cost of each run, and the sums of the others.
 

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from rskc.engines.device.kernels.common import TILE, unit
+from rskc.engines.device.kernels.common import TILE, on_its_device, unit
 
 # Cases that one program adds up; the sums of programs are added in float64.
 MIN_CHUNK, MAX_CHUNK = 256, 4096
@@ -12,6 +12,7 @@ MIN_CHUNK, MAX_CHUNK = 256, 4096
 PROGRAMS, PARTIAL_BYTES = 1024, 2**28
 
 
+@on_its_device
 def sums(X, groups, K):
     """Sum the cases of each group (R, n), -1 for none: totals (R, K, q) and counts in float64.
 
@@ -21,6 +22,7 @@ def sums(X, groups, K):
     return _grouped(X, None, groups, None, K)
 
 
+@on_its_device
 def shift(X, before, after, K):
     """Return what totals and counts change by between groupings, and the moves of each run.
 
