@@ -18,7 +18,7 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.inputs.validation import check_integer
 from rskc.metrics import classification_error_rate, feature_precision
 from rskc.pictures.palette import PALETTE
-from rskc.selection.checkpoint import Result, open_store
+from rskc.selection.checkpoint import Checkpoint, Result
 from rskc.selection.runner import Key, Runner
 from rskc.solver import Problem
 
@@ -87,7 +87,7 @@ def simulation(
     n, seed = check_integer("replicates", replicates, 2), check_integer("seed", seed, 0)
     identity = {"rskc": version("rskc"), "search": "simulation", "seed": str(seed)}
     with (
-        open_store(checkpoint, identity) as store,
+        closing(Checkpoint(checkpoint, identity)) as store,
         closing(Runner(store, n_jobs, progress)) as runner,
     ):
         keys = [(model, i) for model in range(3) for i in range(n)]

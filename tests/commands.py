@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 from rskc.cli._commands import app
 
 
-def run(*args, code=0):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
+def run(*args, code=0, pipe=None):
+    result = CliRunner().invoke(app, [str(arg) for arg in args], input=pipe)
     told = f"{result.stdout}\n{result.stderr}"
     assert result.exit_code == code, told
     return result

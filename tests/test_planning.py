@@ -202,3 +202,25 @@ def test_amounts_of_memory(amount, words):
 )
 def test_times(seconds, words):
     assert in_time(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("memory", "in_blocks", "engine"),
+    [
+        (None, False, "device"),
+        ("1kB", False, "blocks on a device"),
+        (None, True, "blocks on a device"),
+    ],
+)
+def test_a_device_is_planned_with(memory, in_blocks, engine):
+    skip_without("dask", "torch", "array_api_compat")
+    import dask
+    import dask.array as da
+
+    X = make_simulation(1, 0, n_samples=900, n_features=6, n_informative=3).data
+    table = da.from_array(X, chunks=(300, -1)) if in_blocks else X
+    with dask.config.set({"rskc.device-memory": memory}):
+        told = rskc.plan(table, RobustSparseKMeans(3, n_init=2, device="cpu"))
+    assert told.engine == engine
+    assert "cpu" in told.why
+    assert ("Reads of the data" in str(told)) == (engine != "device")

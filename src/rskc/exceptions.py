@@ -35,7 +35,7 @@ class Phrased(Exception):
         return self.template.format_map(KnownNames({**names, **self.values}))
 
     def __reduce__(self) -> Any:
-        return _again, (type(self), dict(vars(self)), self.args)
+        return type(self).__new__, (type(self), *self.args), dict(vars(self))
 
 
 class ParameterError(Phrased, ValueError):
@@ -97,11 +97,11 @@ class KnownNames(dict):
 
     def with_value(self, name: str, value: Any) -> str:
         """Write a parameter and its value: ``trim='auto'``, or ``--trim auto``."""
-        known = self[name]
+        shown = self[name]
         text = f"{value:.4g}" if isinstance(value, float) else str(value)
-        if known.startswith("-"):
-            return f"{known} {text}"
-        return f"{known}={value!r}" if isinstance(value, str) else f"{known}={text}"
+        if shown.startswith("-"):
+            return f"{shown} {text}"
+        return f"{shown}={value!r}" if isinstance(value, str) else f"{shown}={text}"
 
     def __missing__(self, name: str) -> str:
         return name
@@ -116,13 +116,6 @@ def warn_user(warning: Warning | str) -> None:
     ):
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
-
-
-def _again(kind: type[Phrased], fields: dict[str, Any], args: tuple) -> Phrased:
-    """Rebuild a message that came from another process."""
-    made = kind.__new__(kind, *args)
-    vars(made).update(fields)
-    return made
 
 
 def not_numpy(block: Any) -> TypeError:

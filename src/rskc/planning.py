@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from sklearn.base import clone
 
 from rskc.inputs.arrays import is_dask, is_on_device
 from rskc.inputs.parts import AnyTable
-from rskc.inputs.validation import is_word
+from rskc.inputs.validation import check_device, is_word
 from rskc.model.fitting import Rehearsal, fit
 from rskc.selection.search import Search
 from rskc.solver.problem import Problem
@@ -64,7 +64,8 @@ class Plan:
     Attributes
     ----------
     engine : str
-        Who does the work: ``"memory"``, ``"blocks"`` of Dask, or ``"device"``.
+        Who does the work: ``"memory"``, ``"blocks"`` of Dask, ``"device"``, or ``"blocks on a
+        device"``.
     why : str
         What this follows from.
     n_samples, n_features : int
@@ -116,7 +117,8 @@ class Plan:
 
     def __str__(self) -> str:
         size = f"{count(self.n_samples, 'case')} by {count(self.n_features, 'feature')}"
-        reads = f"Reads of the data: about {self.reads:.0f}\n" if self.engine == "blocks" else ""
+        in_blocks = self.engine.startswith("blocks")
+        reads = f"Reads of the data: about {self.reads:.0f}\n" if in_blocks else ""
         return (
             f"{size}, {in_bytes(self.data_bytes)}\n"
             f"Engine: {self.engine}, because {self.why}\n{reads}"
@@ -181,6 +183,7 @@ class _Parts:
     table: AnyTable  # the whole, or what was read of it
     model: Any
     whole: tuple[int, int]
+    in_blocks: bool = False  # so that parts in memory stay there
 
     @cached_property
     def size(self) -> int:
@@ -191,7 +194,7 @@ class _Parts:
     def traced(self, part: AnyTable, share: float, n_searched: int | None = None) -> _Took:
         """Fit a part, which is such a share of the whole; return what that took."""
         start, worked = CLOCK(), time.process_time()
-        with _traced(part.X) as peak:
+        with _traced(_place_of(part.X, self.model)) as peak:
             self.fit(part, share, n_searched)
         return _Took(part.n_cells, CLOCK() - start, time.process_time() - worked, peak[0])
 
@@ -199,6 +202,8 @@ class _Parts:
         """Fit a part, with the settings of the whole, and as many restarts."""
         model, p, n_features = clone(self.model), part.shape[1], self.whole[1]
         model.set_params(verbose=0, random_state=0)
+        if self.in_blocks and not is_dask(part.X):
+            model.set_params(device=None)
         if is_word(model.n_init, "auto") and isinstance(model.init, str):
             bound = None if model.l1_bound is None else 2.0
             problem = Problem(model.n_clusters, l1_bound=bound, n_features=model.n_features)
@@ -240,17 +245,22 @@ class _Parts:
         return all(each is None for each in asked) and isinstance(known["init"], str) and numbers
 
 
+def _place_of(X: Any, model: Any) -> str:
+    """Return the name of the device of a fit, "cpu" if it has none."""
+    return str(X.device) if is_on_device(X) else model.device or "cpu"
+
+
 @contextmanager
-def _traced(X: Any) -> Iterator[list[float]]:
+def _traced(place: str) -> Iterator[list[float]]:
     """Measure the bytes that are taken at most, beside those that were taken before."""
     peak: list[float] = []
-    if is_on_device(X) and getattr(X.device, "type", "") == "cuda":
+    if place.startswith("cuda"):
         import torch
 
-        torch.cuda.reset_peak_memory_stats(X.device)
-        before = torch.cuda.memory_allocated(X.device)
+        torch.cuda.reset_peak_memory_stats(place)
+        before = torch.cuda.memory_allocated(place)
         yield peak
-        peak.append(torch.cuda.max_memory_allocated(X.device) - before)
+        peak.append(torch.cuda.max_memory_allocated(place) - before)
         return
     others = tracemalloc.is_tracing()
     if not others:
@@ -282,12 +292,19 @@ class _Needs(NamedTuple):
 
 
 def _plan_of_fit(table: AnyTable, model: Any) -> Plan:
+    engine, why = "memory", "X is in memory"
+    if model.device is not None and isinstance(table.X, np.ndarray):
+        from rskc.engines.blocks.devices import placed
+
+        X = placed(table.X, check_device(model.device, table.X))
+        if is_dask(X):
+            return _plan_of_blocks(AnyTable(X, table.weights), model)
+        engine, why = "device", f"all of X fits on {model.device}"
     if is_dask(table.X):
         return _plan_of_blocks(table, model)
-    needs = _needs(_Parts(table, model, table.shape))
-    engine, why = "memory", "X is in memory"
     if is_on_device(table.X):
         engine, why = "device", f"X is on {table.X.device}"
+    needs = _needs(_Parts(table, model, table.shape))
     peak = table.n_bytes + int(needs.peak)
     return Plan(engine, why, *table.shape, 1, table.n_bytes, peak, needs.range())
 
@@ -309,7 +326,12 @@ def _needs(parts: _Parts) -> _Needs:
     few, columns = next(parts.sizes())
     rows = min(n // STEP, max(STEP * few, LONG_WORK // (columns * parts.model.n_clusters)))
     share = rows * columns / (n * p)
-    last = parts.traced(parts.table.part(rows, columns), share, few)
+    part = parts.table.part(rows, columns)
+    if parts.in_blocks and parts.model.device is not None:
+        from rskc.engines.blocks.devices import cut
+
+        part = AnyTable(cut(part.X, -(-rows // COUNTED_BLOCKS)), part.weights)
+    last = parts.traced(part, share, few)
     a_cell = max(last.seconds - took[0].seconds, 0.0) / (last.cells - took[0].cells)
     seconds = BEYOND * (seconds + a_cell * n * p)
     return _Needs(seconds, max(peak, last.peak / share), peak, SPREAD)
@@ -340,7 +362,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     start = CLOCK()
     known, n_read = some_blocks(X, LONG_WORK // (p * model.n_clusters))
     a_read = (CLOCK() - start) / n_read * n_blocks * min(n_read, threads) / threads
-    parts = _Parts(AnyTable(known, None), model, (n, p))
+    parts = _Parts(AnyTable(known, None), model, (n, p), in_blocks=True)
     needs, small = _needs(parts), FIRST_CELLS // p
     few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)
     known = known[:rows]
@@ -349,16 +371,56 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     start = CLOCK()
     parts.fit(AnyTable(known, None), share, few)
     in_memory, start = CLOCK() - start, CLOCK()
-    with dask.config.set({"rskc.memory": int(budget * share) + 1, "scheduler": "threads"}):
+    copies = _Copies(model.device, known)
+    settings = copies.settings(scheduler, share, n_blocks, n_counted)
+    settings |= {"rskc.memory": int(budget * share) + 1, "scheduler": "threads"}
+    with dask.config.set(settings):
         parts.fit(AnyTable(counted.table(n_counted, X), None), share, few)
     tasks = max(CLOCK() - start - in_memory, 0) * n_blocks / n_counted
     reads = counted.cells / known.size
+    engine, why = "blocks", "X is in blocks of Dask"
+    if model.device is not None:
+        engine, why = "blocks on a device", f"passes over blocks are made on {model.device}"
     kept = needs.peak + (table.n_bytes if table.n_bytes <= budget / 2 else 0)
     work = BLOCK_SHARE * table.n_bytes * min(threads, n_blocks) / n_blocks
     sample = parts.size * p * known.itemsize
     most = CASE_BYTES * n + min(budget, kept) + max(work, needs.of_search) + sample
-    seconds = needs.range(reads * a_read + tasks)
-    return Plan("blocks", "X is in blocks of Dask", n, p, reads, table.n_bytes, int(most), seconds)
+    seconds = needs.range(reads * a_read + copies.seconds() / share + tasks)
+    return Plan(engine, why, n, p, reads, table.n_bytes, int(most), seconds)
+
+
+class _Copies:
+    """Copies of rows to the device of a fit, if it has one: their number, and what they take."""
+
+    def __init__(self, device: str | None, known: np.ndarray):
+        self.known, self.device = known, device
+        if device is not None:
+            from rskc.engines.blocks.devices import device_named
+
+            self.place = device_named(device)
+            self.before = self.place.n_copied
+
+    def settings(self, scheduler: Any, share: float, n_blocks: int, n_counted: int) -> dict:
+        """Return the memory of a device for a share of a table: what is kept of it is the same."""
+        if self.device is None:
+            return {}
+        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, free_on
+
+        budget = scheduler.device_budget(partial(free_on, self.device)) * share
+        more = scheduler.n_threads * (1 / n_counted - 1 / n_blocks)
+        return {"rskc.device-memory": int(budget + BLOCKS_IN_WORK * more * self.known.nbytes) + 1}
+
+    def seconds(self) -> float:
+        """Return the time of the copies that were made."""
+        if self.device is None:
+            return 0.0
+        number, seconds = (self.place.n_copied - self.before) / self.known.nbytes, []
+        for _ in range(2):  # memory is set aside for the first copy
+            start = CLOCK()
+            with self.place.work():
+                self.place.copy(self.known)
+            seconds.append(CLOCK() - start)
+        return number * min(seconds)
 
 
 # ---- A search

@@ -41,31 +41,27 @@ def has_gil() -> bool:
     return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
-def _threads() -> str:
-    import joblib
-
-    limit = os.environ.get("OMP_NUM_THREADS", "not set")
-    return f"{joblib.cpu_count()} CPUs usable, OMP_NUM_THREADS {limit}"
-
-
 def _blas() -> str:
     import scipy.linalg  # noqa: F401  loads the BLAS that the passes call
     from threadpoolctl import threadpool_info
 
-    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     described = {
         f"{pool['internal_api']} {pool['version']} ({pool['num_threads']} threads)"
-        for pool in pools
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
     }
     return ", ".join(sorted(described)) or "unknown to threadpoolctl"
 
 
 def environment() -> dict[str, str]:
     """Return facts about the build and the machine, in the order they are printed."""
+    import joblib
+
+    limit = os.environ.get("OMP_NUM_THREADS", "not set")
     return {
         "rskc": package_version("rskc"),
         **passes_facts(),
-        "threads": _threads(),
+        "threads": f"{joblib.cpu_count()} CPUs usable, OMP_NUM_THREADS {limit}",
         "BLAS": _blas(),
         "python": sys.version.split()[0] + ("" if has_gil() else ", without the GIL"),
         "platform": platform.platform(),

@@ -269,6 +269,32 @@ def test_decimal_commas_are_announced_and_repeated(put):
     assert out.startswith("case,cluster")
 
 
+def test_a_table_from_a_pipe_is_called_so_again(put):
+    text = frame().to_csv(index=False)
+    told = flat(run(*("fit", "-", *FIT[2:]), "--no-report", pipe=text).output)
+    assert "rskc explore - --out standard-input-rskc" in told
+
+
+def test_predict_names_columns_that_the_model_does_not_know(put):
+    put(frame())
+    run(*FIT, "--no-report")
+    put(frame(e=1.5, f=2.5))
+    told = flat(run("predict", "t-rskc", "t.csv", "--out", "out.csv").output)
+    assert "Not used, since the model does not know them: 'e', 'f'." in told
+
+
+def test_predict_names_the_categories_that_are_missing(put):
+    kind = np.where(GROUP, "x", "y")
+    put(frame(kind=kind, noise=np.where(rng.random(N) < 0.5, "u", "v")))
+    run(*FIT, "--no-report")
+    put(frame(kind=kind))
+    run("predict", "t-rskc", "t.csv", "--out", "out.csv")  # noise has no weight
+    put(frame())
+    told = refused("predict", "t-rskc", "t.csv", "--out", "out2.csv")
+    assert "lacks 1 of the" in told
+    assert "'kind'; add it, or fit anew" in told
+
+
 def test_predict_says_that_no_case_is_an_outlier(put):
     put(frame())
     run(*FIT, "--no-report")
@@ -325,7 +351,7 @@ def test_rows_without_a_value_are_no_outliers(put, rows):
     counted = f"1 case looks like an outlier; {has} no data to judge by."
     assert counted in told
     assert counted in page
-    cluster = "the cluster is" if rows == 1 else "their clusters are"
+    cluster = "its cluster is" if rows == 1 else "their clusters are"
     leave = "leave it out." if rows == 1 else "leave them out."
     assert f"Cases without data: {has} no value at all: {cluster} arbitrary; {leave}" in told
     assert "--l1-bound" not in told

@@ -4,6 +4,7 @@ import builtins
 import subprocess
 import sys
 import warnings
+from functools import cache
 from itertools import pairwise
 
 import matplotlib
@@ -21,9 +22,13 @@ from sklearn.exceptions import NotFittedError
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1, make_masking
 from rskc.displays import (
+    CellsDisplay,
     ClusterDisplay,
+    ConsensusDisplay,
     HeatmapDisplay,
     OutlierDisplay,
+    SearchDisplay,
+    SelectionDisplay,
     SilhouetteDisplay,
     WeightsDisplay,
     style,
@@ -31,12 +36,14 @@ from rskc.displays import (
 from rskc.metrics import revised_silhouette
 from rskc.pictures import models, palette
 from rskc.pictures.models import AssignedCases, Plane, cube_ticks, strongest
+from rskc.selection import Stability
 from skips import Optional
 
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
 pl = Optional("polars")
 ALL = [ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay, WeightsDisplay]
+OF_SEARCHES = [SearchDisplay, ConsensusDisplay, SelectionDisplay]
 OF_NEW_CASES = [ClusterDisplay, HeatmapDisplay, SilhouetteDisplay]
 
 
@@ -86,18 +93,34 @@ def ticks(axis):
 # All displays
 
 
-@pytest.mark.parametrize("display", ALL)
+@cache
+def search():
+    model, how = RobustSparseKMeans(2, l1_bound=1.6, n_init=3, random_state=0), {"n_jobs": 1}
+    how |= {"n_splits": 3, "n_references": 4, "random_state": 0, "progress": False}
+    return Stability(model, [2, 3, 4], **how).fit(X)
+
+
+def given(display):
+    """What a display is made from."""
+    return (search(),) if display in OF_SEARCHES else (MODEL, X)
+
+
+each_display = pytest.mark.parametrize("display", [*ALL, CellsDisplay, *OF_SEARCHES])
+
+
+@each_display
 def test_sets_axes_and_figure(display):
-    drawn = display.from_estimator(MODEL, X)
+    drawn = display.from_estimator(*given(display))
     assert drawn.ax_.figure is drawn.figure_
     assert len(plt.get_fignums()) == 1
     assert drawn.ax_.get_title(loc="left")
+    drawn.figure_.canvas.draw()
 
 
-@pytest.mark.parametrize("display", ALL)
+@each_display
 def test_draws_in_given_axes_and_again(display):
-    figure, (one, other) = plt.subplots(1, 2, layout="constrained")
-    drawn = display.from_estimator(MODEL, X, ax=one)
+    figure, (one, other) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
+    drawn = display.from_estimator(*given(display), ax=one)
     assert drawn.ax_ is one
     assert drawn.plot(ax=other) is drawn
     assert drawn.ax_ is other
@@ -105,11 +128,11 @@ def test_draws_in_given_axes_and_again(display):
     assert len(plt.get_fignums()) == 1
 
 
-@pytest.mark.parametrize("display", ALL)
+@each_display
 def test_draws_in_a_subfigure(display):
-    figure = plt.figure(layout="constrained")
+    figure = plt.figure(figsize=(12, 5), layout="constrained")
     ax = figure.subfigures(1, 2)[0].subplots()
-    assert display.from_estimator(MODEL, X, ax=ax).ax_ is ax
+    assert display.from_estimator(*given(display), ax=ax).ax_ is ax
 
 
 @pytest.mark.parametrize("display", ALL)
@@ -118,21 +141,15 @@ def test_refuses_an_unfitted_model(display):
         display.from_estimator(RobustSparseKMeans(3), X)
 
 
+@pytest.mark.parametrize("n", [1, 7])
 @pytest.mark.parametrize("display", OF_NEW_CASES)
-def test_new_cases_are_welcome(display):
-    drawn = display.from_estimator(MODEL, X[:7])
-    assert len(drawn.labels) == 7
+def test_new_cases_are_welcome(display, n):
+    assert len(display.from_estimator(MODEL, X[:n]).labels) == n
 
 
 def test_what_trimmed_new_cases_is_not_known():
     with pytest.raises(ValueError, match="X has 7 cases and the model was fitted to 60"):
         OutlierDisplay.from_estimator(MODEL, X[:7])
-
-
-@pytest.mark.parametrize("display", OF_NEW_CASES)
-def test_one_new_case_is_enough(display):
-    assert display.from_estimator(MODEL, X[:1]).ax_.get_children()
-    assert len(display.from_estimator(MODEL, X[:1]).labels) == 1
 
 
 @pytest.mark.parametrize("display", ALL)
@@ -159,16 +176,12 @@ def test_nothing_but_unobserved_cases_cannot_be_drawn(display):
 @pytest.mark.parametrize("display", ALL)
 @pytest.mark.parametrize(
     "settings",
-    [{"l1_bound": None}, {"l1_bound": 1}, {"trim": 0}, {"K": 20, "trim": 0}],
-    ids=["all features", "one feature", "no trimming", "20 clusters"],
+    [{"l1_bound": None}, {"l1_bound": 1}, {"trim": 0}, {"K": 20, "trim": 0}, {"K": 1}],
+    ids=["all features", "one feature", "no trimming", "20 clusters", "one cluster"],
 )
 def test_all_settings(display, settings):
-    draw(display, fit(X, **settings), X)
-
-
-@pytest.mark.parametrize("display", [ClusterDisplay, HeatmapDisplay, OutlierDisplay])
-def test_one_cluster(display):
-    draw(display, fit(X, K=1), X)
+    if (display, settings) != (SilhouetteDisplay, {"K": 1}):
+        draw(display, fit(X, **settings), X)
 
 
 def test_one_cluster_has_no_silhouette():
@@ -196,9 +209,9 @@ def test_importing_and_making_displays_needs_no_matplotlib():
     assert output.strip() == "False"
 
 
-@pytest.mark.parametrize("display", ALL)
+@each_display
 def test_says_how_to_get_matplotlib(display, monkeypatch):
-    known = builtins.__import__
+    arguments, known = given(display), builtins.__import__
 
     def refuse(name, *args, **kwargs):
         if name.startswith("matplotlib"):
@@ -207,7 +220,7 @@ def test_says_how_to_get_matplotlib(display, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match=r'pip install "rskc\[plot\]"'):
-        display.from_estimator(MODEL, X)
+        display.from_estimator(*arguments)
 
 
 # Silhouettes
@@ -348,14 +361,6 @@ def test_points_are_the_two_distances_by_what_makes_them_outliers(rule):
         assert_allclose(points.get_offsets(), both[(codes == code) & ~hollow])
     assert_allclose(drawn.points_["trimmed"].get_offsets(), both[hollow])
     assert drawn.ax_.get_title(loc="left").startswith(f"60 cases: {model.outliers_.sum()} outlier")
-
-
-def test_the_outliers_drawn_are_those_of_the_model():
-    drawn = OutlierDisplay.from_estimator(MODEL, X)
-    outlying = sum(
-        len(drawn.points_[kind].get_offsets()) for kind in ("weighted", "unweighted", "both")
-    )
-    assert outlying == MODEL.outliers_.sum() > 0
 
 
 def test_lines_stand_at_the_thresholds():
@@ -644,30 +649,24 @@ def permuted():
     return np.random.default_rng(5).permutation(60)
 
 
-def test_order_of_cases_does_not_matter_for_silhouettes():
-    one, other = (SilhouetteDisplay.from_estimator(MODEL, Z) for Z in (X, X[permuted()]))
-    for k in range(3):
-        assert_allclose(bar_values(one.bars_[k]), bar_values(other.bars_[k]))
-        assert one.texts_[k].get_text() == other.texts_[k].get_text()
-
-
-@pytest.mark.parametrize("kind", ["features", "pca"])
+@pytest.mark.parametrize("kind", ["features", "pca", "rank"])
 def test_order_of_cases_does_not_matter_for_clusters(kind):
-    one, other = (ClusterDisplay.from_estimator(MODEL, Z, kind=kind) for Z in (X, X[permuted()]))
+    model, how = (fit(X, l1_bound=1), {}) if kind == "rank" else (MODEL, {"kind": kind})
+    one, other = (ClusterDisplay.from_estimator(model, Z, **how) for Z in (X, X[permuted()]))
     assert_allclose(one.positions[permuted()], other.positions, atol=1e-9)
     assert_allclose(one.ax_.axis(), other.ax_.axis())
 
 
-def test_order_of_cases_does_not_matter_for_the_heat_map():
-    one, other = (HeatmapDisplay.from_estimator(MODEL, Z) for Z in (X, X[permuted()]))
-    assert_allclose(one.image_.get_array(), other.image_.get_array())
-    assert_array_equal(one.rows_, permuted()[other.rows_])
-
-
-def test_order_of_cases_does_not_matter_for_one_feature():
-    model = fit(X, l1_bound=1)
-    one, other = (ClusterDisplay.from_estimator(model, Z) for Z in (X, X[permuted()]))
-    assert_array_equal(one.positions[permuted()], other.positions)
+@pytest.mark.parametrize("display", [SilhouetteDisplay, HeatmapDisplay])
+def test_order_of_cases_does_not_matter(display):
+    one, other = (display.from_estimator(MODEL, Z) for Z in (X, X[permuted()]))
+    if display is HeatmapDisplay:
+        assert_allclose(one.image_.get_array(), other.image_.get_array())
+        assert_array_equal(one.rows_, permuted()[other.rows_])
+        return
+    for k in range(3):
+        assert_allclose(bar_values(one.bars_[k]), bar_values(other.bars_[k]))
+        assert one.texts_[k].get_text() == other.texts_[k].get_text()
 
 
 # Style

@@ -1,7 +1,5 @@
 """Pictures of searches: what is drawn, where, and what the titles decide."""
 
-import builtins
-
 import matplotlib
 
 matplotlib.use("Agg")
@@ -65,45 +63,13 @@ def texts_of(axis):
     return [label.get_text() for label in axis.get_ticklabels()]
 
 
-def boxes_of(texts):
-    """Where texts are, without the lines that join annotations to their points."""
-    return [Text.get_window_extent(text) for text in texts]
-
-
 def overlaps(texts):
-    """Whether any two texts that are drawn share room."""
-    boxes = boxes_of(texts)
+    """Whether any two texts that are drawn share room, without lines that join them to points."""
+    boxes = [Text.get_window_extent(text) for text in texts]
     return any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
-# All displays
-
-
-@ALL
-def test_sets_axes_and_figure(kind, fitted):
-    drawn = DISPLAYS[kind].from_estimator(fitted[kind])
-    assert drawn.ax_.figure is drawn.figure_
-    assert len(plt.get_fignums()) == 1
-    assert title_of(drawn)
-    drawn.figure_.canvas.draw()
-
-
-@ALL
-def test_draws_in_given_axes_and_again(kind, fitted):
-    figure, (one, other) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
-    drawn = DISPLAYS[kind].from_estimator(fitted[kind], ax=one)
-    assert drawn.ax_ is one
-    assert drawn.plot(ax=other) is drawn
-    assert drawn.ax_ is other
-    assert drawn.figure_ is figure
-    assert len(plt.get_fignums()) == 1
-
-
-@ALL
-def test_draws_in_a_subfigure(kind, fitted):
-    figure = plt.figure(figsize=(12, 5), layout="constrained")
-    ax = figure.subfigures(1, 2)[0].subplots()
-    assert DISPLAYS[kind].from_estimator(fitted[kind], ax=ax).ax_ is ax
+# What is refused
 
 
 @SEARCHES
@@ -121,20 +87,6 @@ def test_refuses_models_in_a_sentence(kind, fitted):
     with pytest.raises(TypeError, match=r"draws a fitted Stability, and not a Clest.$"):
         ConsensusDisplay.from_estimator(fitted["clest"])
     assert not plt.get_fignums()
-
-
-@ALL
-def test_says_how_to_get_matplotlib(kind, fitted, monkeypatch):
-    known = builtins.__import__
-
-    def refuse(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return known(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ImportError, match=r'pip install "rskc\[plot\]"'):
-        DISPLAYS[kind].from_estimator(fitted[kind])
 
 
 # The curve of a search

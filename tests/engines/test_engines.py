@@ -1,7 +1,6 @@
 """The engine in memory: its tables, its frame, and what does not depend on how work is cut."""
 
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_simulation
-from rskc.engines import MemoryEngine, engine_for, passes_info, passes_numpy, sharing, threads
+from rskc.engines import MemoryEngine, passes_info, passes_numpy, sharing, threads
 from rskc.engines.contract import engine as contract
-from rskc.engines.memory import engine as memory
-from rskc.engines.memory import tables
 from rskc.metrics import classification_error_rate
-from rskc.solver import search
 
 try:
     from rskc.engines import _passes
@@ -53,25 +49,6 @@ def table_distances(table):
     return np.array(squares)
 
 
-@each_pass
-def test_a_rotated_table_finds_the_same_partition_as_the_plain_one(passes):
-    X, weights = draw((60, 500)), np.ones((1, 500))
-    engine = MemoryEngine(X, passes=passes)
-    plain, rotated = engine.table(weights), engine.compact_table(weights)
-    assert rotated.n_columns <= 60 < plain.n_columns
-    cases = np.random.default_rng(2).integers(0, 60, (20, 3))
-    found = [table.assign(table.cases(cases)) for table in (plain, rotated)]
-    assert_array_equal(found[0].labels, found[1].labels)
-    assert_allclose(found[0].costs, found[1].costs, rtol=1e-10, atol=1e-10 * plain.norms().max())
-    groups = [table.trim(a, 6).groups for table, a in zip((plain, rotated), found, strict=True)]
-    assert_array_equal(groups[0], groups[1])
-    within = [
-        table.trim(table.assign(table.sums(groups[0], 3).means()), 6).within
-        for table in (plain, rotated)
-    ]
-    assert_allclose(within[0], within[1], rtol=1e-10)
-
-
 def test_a_rotation_is_as_exact_for_tame_cases_beside_an_outlying_one():
     X, weights = draw((30, 100)), np.ones((1, 100))
     tame = pair_distances(X[1:], weights[0])
@@ -102,23 +79,6 @@ def test_rotations_follow_the_weights(passes):
     for i in (0, 1):
         assert_array_equal(engines[0][i], engines[1][i])
     assert not np.allclose(engines[0][0], engines[0][1])
-
-
-@each_pass
-def test_only_columns_with_weight_are_copied(passes):
-    X, weights = draw((200, 12)), np.zeros((2, 12))
-    weights[0, [3, 7]], weights[1, [7, 11]] = 1, 2
-    table = MemoryEngine(X, passes=passes).table(weights)
-    assert table.n_columns == 3
-    without = np.ascontiguousarray(X[:, [3, 7, 11]])
-    engine = MemoryEngine(without, passes=passes)
-    alone = engine.table(np.ascontiguousarray(weights[:, [3, 7, 11]]))
-    centers = np.random.default_rng(4).normal(size=(2, 3, 12)) * 10
-    found, expected = (
-        table.assign(table.place(centers)),
-        alone.assign(alone.place(centers[:, :, [3, 7, 11]])),
-    )
-    assert_array_equal(found.labels, expected.labels)
 
 
 def test_all_columns_stay_where_a_subset_of_a_large_table_saves_little(monkeypatch):
@@ -174,22 +134,6 @@ def test_constant_data_have_a_frame():
     assert engine.compact_table(np.ones((1, 3))).n_columns <= 3
 
 
-@each_pass
-def test_distances_too_large_for_a_float_are_infinite(passes):
-    X = np.zeros((4, 2))
-    X[1, 0], X[3, 1] = 1e200, -1e200
-    frame = memory.Frame(np.zeros(2), 1.0, np.full(2, np.inf))
-    engine = MemoryEngine(X, frame=frame, passes=passes)
-    distances = engine.distances(np.zeros((1, 4), np.int32), np.zeros((1, 1, 2)))
-    assert_array_equal(distances, [[0, np.inf, 0, np.inf]])
-
-
-def test_engine_for_arrays_in_memory():
-    engine = engine_for(np.zeros((4, 3)), n_threads=2)
-    assert isinstance(engine, MemoryEngine)
-    assert (engine.n_cases, engine.n_features, engine.n_threads) == (4, 3, 2)
-
-
 def test_passes_info_says_what_is_in_use():
     info = passes_info()
     assert info["compiled"] == (_passes is not None)
@@ -210,16 +154,6 @@ def test_very_many_threads_are_accepted():
     X = draw((40, 3))
     few, many = (RobustSparseKMeans(2, random_state=0, n_threads=n).fit(X) for n in (1, 10**9))
     assert_array_equal(few.labels_, many.labels_)
-
-
-def test_engines_import_nothing_from_above():
-    folder = Path(memory.__file__).parents[1]
-    texts = (path.read_text("utf-8") for path in folder.rglob("*.py"))
-    lines = (line.split() for text in texts for line in text.splitlines())
-    imported = {words[1] for words in lines if words[:1] in (["from"], ["import"])}
-    ours = {name for name in imported if name.startswith("rskc")}
-    below = {"rskc.engines", "rskc.exceptions", "rskc.utils"}
-    assert {".".join(name.split(".")[:2]) for name in ours} <= below
 
 
 # ---- The whole fit does not depend on how work is cut
@@ -256,19 +190,24 @@ def fit(problem, **options):
 
 
 @each_problem
-def test_cutting_the_restarts_into_batches_changes_nothing(problem, monkeypatch):
+@pytest.mark.parametrize(
+    "room",
+    [
+        {"rskc.engines.memory.tables.WORK_BYTES": 100_000},  # restarts in batches
+        dict.fromkeys(  # and branches one by one
+            [
+                "rskc.engines.memory.tables.WORK_BYTES",
+                "rskc.engines.memory.engine.MemoryEngine.work_bytes",
+                "rskc.solver.search.WORK_BYTES",
+            ],
+            1,
+        ),
+    ],
+)
+def test_the_room_for_work_changes_nothing(problem, room, monkeypatch):
     expected = results(fit(problem))
-    monkeypatch.setattr(tables, "WORK_BYTES", 100_000)
-    for found, value in zip(results(fit(problem)), expected, strict=True):
-        assert_array_equal(found, value)
-
-
-@each_problem
-def test_following_branches_one_by_one_changes_nothing(problem, monkeypatch):
-    expected = results(fit(problem))
-    monkeypatch.setattr(tables, "WORK_BYTES", 1)
-    monkeypatch.setattr(search, "WORK_BYTES", 1)
-    monkeypatch.setattr(MemoryEngine, "work_bytes", 1)
+    for name, size in room.items():
+        monkeypatch.setattr(name, size)
     for found, value in zip(results(fit(problem)), expected, strict=True):
         assert_array_equal(found, value)
 

@@ -22,7 +22,7 @@ from definitions import (
     whole_weights,
 )
 from engine_kinds import threads_everywhere
-from rskc.engines import Assignment, Sums, engine_for, passes_numpy
+from rskc.engines import engine_for, passes_numpy
 from rskc.engines.descent import descend_by_passes
 from rskc.engines.groups import labels_of as groups_of
 from rskc.engines.memory import engine as memory
@@ -190,12 +190,6 @@ def test_costs_are_near_the_truth_and_never_below_0(passes, dtype):
 # ---- trim
 
 
-def call_trim(passes, labels, costs, m, threads=1):
-    return table_of(passes, np.zeros((labels.shape[1], 1)), np.ones((1, 1)), threads).trim(
-        Assignment(labels, costs), m
-    )
-
-
 # ---- Sums and distances
 
 
@@ -208,29 +202,6 @@ def test_sums_over_several_stripes(passes, dtype):
     groups = rng.integers(-1, 4, (2, len(X)), np.int32)
     for owner in (engine, engine.table(np.ones((1, 3)))):
         assert_same_sums(owner.sums(groups, 4), plain_sums(X - location, groups, 4))
-
-
-@each_pass
-@each_dtype
-def test_duplicated_cases_count_twice(passes, dtype):
-    rng = np.random.default_rng(6)
-    X, groups = whole(rng, (40, 5), dtype), rng.integers(-1, 3, (2, 40), np.int32)
-    once = engine_of(passes, X).sums(groups, 3)
-    twice = engine_of(passes, X.repeat(2, axis=0)).sums(groups.repeat(2, axis=1), 3)
-    assert_same_sums(twice, Sums(2 * once.totals, 2 * once.counts))
-
-
-@each_pass
-def test_the_order_of_the_cases_does_not_matter(passes):
-    rng = np.random.default_rng(7)
-    X, weights, order = rng.normal(size=(600, 9)), rng.random((1, 9)), rng.permutation(600)
-    centers = rng.normal(size=(2, 4, 9))
-    table, mixed = table_of(passes, X, weights), table_of(passes, X[order], weights)
-    found, mixed_found = table.assign(centers), mixed.assign(centers)
-    assert_array_equal(mixed_found.labels, found.labels[:, order])
-    kept, mixed_kept = table.trim(found, 30), mixed.trim(mixed_found, 30)
-    assert_array_equal(mixed_kept.groups, kept.groups[:, order])
-    assert_allclose(mixed_kept.within, kept.within)
 
 
 # ---- Single moves

@@ -320,6 +320,17 @@ def test_other_text_is_no_number(put, cells):
         read_table(put(text))
 
 
+@pytest.mark.parametrize("unit", ["%", " €", ""])
+def test_a_cell_that_is_none_among_numbers_with_units_is_named(put, unit):
+    cells = [f"1.2{i:02},{i:02}{unit}" for i in range(30)]
+    cells[7] = "n.v. 12x"
+    text = "a;b\n" + "".join(f"{i};{cell}\n" for i, cell in enumerate(cells))
+    with pytest.raises(TableError, match=r"line 9, column 'b': 'n\.v\. 12x' is not a number"):
+        read_table(put(text), text_columns="categories")
+    table = read_table(put(text), text_columns="drop")
+    assert list(table.dropped) == ["b"]
+
+
 def test_decimal_commas_are_found(put):
     table = read_table(put("a;b;c\n1,5;2;1.234,5\n2,25;1.000;12,5\n3;2.500;0,5\n4;3.000;7,5\n"))
     assert table.decimal == ","

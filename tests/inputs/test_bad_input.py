@@ -136,6 +136,12 @@ def test_wrong_parameters_leave_a_model_unfitted():
 # Odd data
 
 
+@pytest.mark.parametrize("kind", ["datetime64[D]", "timedelta64[s]"])
+def test_arrays_of_dates_are_refused(kind):
+    with pytest.raises(ValueError, match="X holds dates; make numbers of them first"):
+        make_model().fit((1000 * X).astype(kind))
+
+
 @pytest.mark.parametrize("cell", [np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_infinities_are_refused(cell, dtype):

@@ -64,6 +64,11 @@ def flat(text):
         ("sample", COUNT + 1, "id"),
         ("Patient ID", COUNT[::-1] * 7, "id"),
         ("sampleID", COUNT // 2, "id"),  # repeats, and is no measurement all the same
+        ("KundenNr", COUNT[::-1] * 7, "id"),
+        ("Kundennummer", COUNT[::-1] * 7, "id"),
+        ("customer number", COUNT[::-1] * 7, "id"),
+        ("mitotic number", COUNT[::-1] * 7, None),
+        ("order no", COUNT % 7, None),  # repeats
         ("first", COUNT, "id"),
         ("label", GROUP + 1, "class"),
         ("true_class", COUNT % 3, "class"),

@@ -8,12 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.metrics import rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from definitions import whole, whole_weights
 from engine_kinds import KINDS, to_strict
-from rskc import RobustSparseKMeans
+from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_figure1
 from rskc.engines import Assignment, Frame
 from rskc.engines.contract.ops import weighted_median
@@ -363,6 +364,35 @@ def test_many_clusters_with_weights():
     one = clone(model).fit(X, sample_weight=weights)
     other = clone(model).fit(np.repeat(X, weights, axis=0))
     assert_allclose(one.inertia_, other.inertia_, rtol=1e-9)
+
+
+def test_many_clusters_with_cases_that_are_trimmed_in_part():
+    rng = np.random.default_rng(6)
+    truth = np.arange(180) % 12
+    X = rng.normal(size=(180, 3)) + 20 * rng.normal(size=(12, 3))[truth]
+    model = RobustSparseKMeans(12, trim=0.05, l1_bound=None, random_state=0)
+    model.fit(X, sample_weight=rng.random(180))
+    assert rand_score(model.labels_, truth) == 1
+
+
+def test_a_case_of_weight_0_is_judged_with_bounded_cells():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 6)) + 4 * np.eye(6)[np.arange(80) % 3]
+    X[rng.random(X.shape) < 0.1] = 40
+    weights = np.ones(80)
+    weights[::8] = 0
+    model = RobustSparseKMeans(3, cells=3.3, random_state=0).fit(X, sample_weight=weights)
+    assert_array_equal(model.labels_, model.predict(X))
+    assert_array_equal(model.outliers_, model.is_outlier(X))
+
+
+def test_a_clump_is_counted_in_cases():
+    rng = np.random.default_rng(1)
+    truth = np.repeat([0, 1, 2], [60, 60, 8])
+    X = rng.normal(size=(128, 6)) + 8 * rng.normal(size=(3, 6))[truth]
+    model = RobustSparseKMeans(3, trim=0.1, random_state=0)
+    with pytest.warns(SmallClusterWarning, match="8 of the cases that are trimmed"):
+        model.fit(X, sample_weight=rng.integers(1, 5, 128))
 
 
 def test_a_sample_of_very_many_cases_goes_by_mass():

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from engine_kinds import KINDS
 from rskc import RobustSparseKMeans, load, save
-from rskc.engines import bounded_engine, cells_numpy, engine_for
+from rskc.engines import BoundedEngine, cells_numpy, engine_for
 from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate
 from rskc.model.cells import Columns, error_scales, extreme_columns, of_few_values, wrapped
@@ -106,7 +106,7 @@ def test_every_engine_bounds_distances_and_sums(kind, missing):
         X[rng.random(X.shape) < 0.1] = np.nan
     centers, weights = rng.normal(size=(K, 7)), np.array([0, 1, 2, 1, 0.5, 0, 1])
     limits = np.array([1, 1, 0.7, np.inf, 1.2, 1, 1])
-    engine = bounded_engine(kind.engine(X), limits)
+    engine = BoundedEngine(kind.engine(X), limits)
     expected = plain_bounded(X, centers, weights, limits)
     labels = kind.numpy(engine.nearest(centers, weights))
     assert_array_equal(labels, expected.argmin(axis=1))
@@ -126,7 +126,7 @@ def test_every_engine_bounds_distances_and_sums(kind, missing):
 def test_between_sums_are_the_bounded_total_less_the_bounded_within_sum():
     rng = np.random.default_rng(4)
     X, limits = rng.normal(size=(30, 4)), np.full(4, 1.1)
-    engine = bounded_engine(engine_for(X), limits)
+    engine = BoundedEngine(engine_for(X), limits)
     groups = np.append(np.arange(29) % 2, -1).astype(np.int32)[None]
     sums = engine.sums(groups, 2)
     between = engine.between(sums, groups, np.ones((1, 4)))[0] * engine.unit
@@ -141,7 +141,7 @@ def test_between_sums_are_the_bounded_total_less_the_bounded_within_sum():
 def test_without_limits_an_engine_is_what_it_was():
     X, clusters, _ = table(0)
     plain = engine_for(X)
-    engine = bounded_engine(plain, np.full(X.shape[1], np.inf))
+    engine = BoundedEngine(plain, np.full(X.shape[1], np.inf))
     groups = clusters.astype(np.int32)[None]
     assert_allclose(engine.sums(groups, 3).means(), plain.sums(groups, 3).means(), atol=1e-12)
     ones = np.ones((1, X.shape[1]))
@@ -150,7 +150,7 @@ def test_without_limits_an_engine_is_what_it_was():
 
 
 def test_what_is_not_known_to_be_of_cases_is_not_taken_from_the_plain_engine():
-    engine = bounded_engine(engine_for(np.eye(3)), np.ones(3))
+    engine = BoundedEngine(engine_for(np.eye(3)), np.ones(3))
     with pytest.raises(AttributeError, match="bounded engine has no"):
         engine.search_table(np.ones((1, 3)))
     with pytest.raises(AttributeError, match="blocks"):
@@ -321,11 +321,15 @@ def test_cases_of_weight_2_are_as_two(seed):
     assert (one.outlying_cells_ != other.outlying_cells_[first]).nnz <= 2
 
 
-def test_a_case_of_no_weight_has_its_cells_judged_too():
+def test_a_case_of_no_weight_is_judged_like_a_new_one_and_so_are_its_cells():
     X, _, cells = table(9)
     weights = np.ones(len(X))
-    weights[5] = 0
+    weights[5::6] = 0
     model = RobustSparseKMeans(3, random_state=0).fit(X, sample_weight=weights)
+    assert model.cell_cutoff_ is not None
+    assert_array_equal(model.predict(X), model.labels_)
+    assert_array_equal(model.is_outlier(X[5::6]), model.outliers_[5::6])
+    assert_allclose(model.transform(X[5::6]).min(axis=1) ** 2, model.distances_[5::6])
     assert_array_equal(model.outlying_cells_[[5]].toarray(), model.outlying_cells(X[[5]]).toarray())
     assert model.outlying_cells_[[5]].toarray()[0][cells[5]].all()
 

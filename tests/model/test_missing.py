@@ -353,7 +353,7 @@ def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_
     X = with_missing(clusters(gap=2.5)[0], 0.15)
     engine, problem = incomplete_engine(X), Problem(3, n_trim, 1.5)
     starts = Starts(("random",), np.random.default_rng(0).random((10, 3)))
-    partitions = search(engine, problem, engine.equal_weights(), starts).partitions
+    partitions = search(engine, problem, starts).partitions
     made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)
     states = [s for some, _ in alternate(engine, problem, partitions, made_with) for s in some]
     assert any((state.made_with == 0).any() for state in states)

@@ -341,9 +341,9 @@ def test_a_part_stores_its_cells_as_the_whole_does(options):
     X = np.where(rng.random((400, 6)) < 0.1, rng.normal(size=(400, 6)), 0.0)
     X[:, 0] = np.where(np.arange(400) < 100, 1.0, rng.normal(1.0, 1.0, 400))
     engine = engine_for(sparse.csr_array(X), **options)
-    assert not engine.origin.any()
+    assert not engine._options["origin"].any()
     part = engine.part(np.arange(100))
-    assert part.origin is engine.origin
+    assert part._options["origin"] is engine._options["origin"]
     assert np.shares_memory(part.stored.Z.data, part.X.data)
 
 

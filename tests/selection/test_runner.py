@@ -32,7 +32,7 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.selection import Clest, GapL1, GridSearch
 from rskc.selection import runner as runner_module
-from rskc.selection.checkpoint import Checkpoint, NoCheckpoint
+from rskc.selection.checkpoint import Checkpoint
 from rskc.selection.references import REFERENCES, pca_reference, permuted, uniform_reference
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample
@@ -63,8 +63,9 @@ def test_blas_has_one_thread_in_tasks_of_this_process():
         libraries = [info for info in threadpool_info() if info["user_api"] == "blas"]
         return {"threads": max(info["num_threads"] for info in libraries)}
 
-    with threadpool_limits(2, "blas"):
-        (found,) = Runner(NoCheckpoint({"seed": 0}), 1, False).run("test", work, [(0,)])
+    closing = contextlib.closing(Checkpoint(None, {"seed": "0"}))
+    with threadpool_limits(2, "blas"), closing as store:
+        (found,) = Runner(store, 1, False).run("test", work, [(0,)])
     assert found["threads"] == 1
 
 
@@ -312,7 +313,8 @@ def test_without_a_seed_a_search_goes_on_with_that_of_the_checkpoint(tmp_path):
     resumed = small_clest(random_state=None, checkpoint=path).fit(blobs())
     assert stored_seed(path) == seed
     search._groups = None
-    search._search(Sample(blobs()), Runner(NoCheckpoint({"seed": seed}), 1, False))
+    with contextlib.closing(Checkpoint(None, {"seed": str(seed)})) as store:
+        search._search(Sample(blobs()), Runner(store, 1, False))
     assert_array_equal(resumed.observed_cers_, search.observed_cers_)
     assert_array_equal(resumed.reference_cers_, search.reference_cers_)
     other = tmp_path / "other"

@@ -26,7 +26,7 @@ from rskc.selection import (
     GapL1,
     GridSearch,
 )
-from rskc.selection import settings as settings_module
+from rskc.selection import grid as grid_module
 from rskc.selection.clest import most_below, paper_rule
 from rskc.selection.gap import within_one_error
 
@@ -755,7 +755,7 @@ def test_consensus_by_hand():
     alike = adjusted_rand_score(a, b)
     assert 0 < alike < 1
     expected = [(1 + alike) / 2, alike, (1 + alike) / 2]
-    consensus = settings_module._consensus
+    consensus = grid_module._consensus
     assert_allclose(consensus(fits, np.full(3, 2), None), expected)
     numbers = np.repeat([2, 3], 3)
     assert_allclose(consensus(fits + fits[::-1], numbers, None), expected + expected[::-1])
@@ -772,8 +772,8 @@ def test_of_equals_the_simplest_is_agreed_on():
             "trim": [0, 0, 0.1, 0.05, 0],
         }
     )
-    assert settings_module._agreed(table, 3) == 3
-    assert settings_module._agreed(table, 2) == 0
+    assert grid_module._agreed(table, 3) == 3
+    assert grid_module._agreed(table, 2) == 0
 
 
 def test_a_grid_without_sparsity():

@@ -45,7 +45,7 @@ def test_clusters_very_far_apart_are_searched_in_double_precision(monkeypatch, a
     truth = np.arange(60) % 3
     X = rng.normal(size=(60, 4)) + apart * truth[:, None]
     starts = search_module.Starts(("random",), rng.random((10, 3)))
-    partitions = search(engine_for(X), Problem(3), np.ones((1, 4)), starts).partitions
+    partitions = search(engine_for(X), Problem(3), starts).partitions
     assert seen == precisions
     if apart > 3:
         assert len(set(zip(truth, partitions.labels[0], strict=True))) == 3

@@ -12,7 +12,17 @@ from rskc import SmallClusterWarning
 from rskc.exceptions import FitWarning, ParameterError
 from rskc.inputs.validation import check_bound, check_choice, check_integer, check_real
 from rskc.model.warnings import KINDS, fit_warning
-from rskc.utils.wording import cleaned, count, listed, quoted, sentence_list, shortened
+from rskc.utils.wording import (
+    cleaned,
+    count,
+    listed,
+    number,
+    percent,
+    quoted,
+    sentence_list,
+    short_repr,
+    shortened,
+)
 
 
 @pytest.mark.parametrize(
@@ -32,8 +42,14 @@ from rskc.utils.wording import cleaned, count, listed, quoted, sentence_list, sh
         (quoted(["a b", "it's"], 1), "'a b' and 1 more"),
         (shortened("abcdef", 5), "ab..."),
         (shortened("abcde", 5), "abcde"),
+        (short_repr(list(range(100)))[-8:], "5, 16..."),
         (cleaned("a\x1b[31m\n b\u202ec"), "a [31m b c"),
         (cleaned("abcdefghij", 5), "ab…ij"),
+        (cleaned("x" * 10**6), "x" * 60 + "…" + "x" * 59),
+        (cleaned(("a", 1)), "('a', 1)"),
+        (" ".join(map(number, (3.0, 1234567, 0.01234, 1e-9))), "3 1,234,567 0.0123 1e-09"),
+        (number(None) + number(np.nan), "––"),
+        (" ".join(map(percent, (0, 0.001, 0.5, 0.9999, 1))), "0% 0.1% 50% 99.9% 100%"),
     ],
 )
 def test_words(text, expected):

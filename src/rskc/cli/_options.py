@@ -21,6 +21,7 @@ from typer import Argument
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
 LARGE = "Large tables and long searches"
 SEPARATORS = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
+STANDARD_INPUT = "standard-input.txt"
 SCALES = {"robust": "mad", "classic": "std"}
 
 
@@ -88,9 +89,15 @@ def table_path(text: str) -> Path:
     folder = tempfile.mkdtemp(prefix="rskc-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     cells = sys.stdin.buffer.read()
-    path = Path(folder, "standard-input.txt" + ".gz" * cells.startswith(b"\x1f\x8b"))
+    path = Path(folder, STANDARD_INPUT + ".gz" * cells.startswith(b"\x1f\x8b"))
     path.write_bytes(cells)
     return path
+
+
+def table_word(path: Path) -> str:
+    """Return what a command calls a table: its path, or - for what came through a pipe."""
+    is_temporary = path.parent.parent == Path(tempfile.gettempdir())
+    return "-" if is_temporary and path.name.startswith(STANDARD_INPUT) else str(path)
 
 
 # ---- Options
@@ -128,7 +135,7 @@ def flag(panel: str, help: str, *names: str) -> Any:
 # ---- The table
 
 _kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
-_table_help = f"A row a case: {_kinds}, a folder of Parquet, or - for text from a pipe"
+_table_help = f"One row per case: {_kinds}, a folder of Parquet, or - for a pipe"
 _file_help = f"The table of the fit, which must be one file: {_kinds}."
 _model_help = "The model.rskc of a fit, or the folder it is in."
 TablePath = Annotated[
@@ -142,7 +149,7 @@ ModelPath = Annotated[Path, Argument(metavar="MODEL", help=_model_help, show_def
 class Reading:
     """How a table is to be read."""
 
-    id_column: str | None = option(TABLE, None, "Names of cases; else recognized.", "NAME")
+    id_column: str | None = option(TABLE, None, "Column of case names.", "NAME")
     label_column: str | None = option(None, None, "Known classes, to compare with.", "NAME")
     weight_column: str | None = option(TABLE, None, "What each case counts; no feature.", "NAME")
     drop: list[str] = option(TABLE, (), "Column to leave out; repeatable.", "NAME")
@@ -171,7 +178,7 @@ class Reading:
     )
     categorical: list[str] = option(TABLE, (), "Categories, though numbers; repeatable.", "NAME")
     date_columns: Literal["drop", "numbers"] = option(
-        TABLE, "drop", "drop (usual), or numbers: count in days.", "HOW", "--dates"
+        TABLE, "drop", "drop, or numbers (days).", "HOW", "--dates"
     )
     sheet: str | None = option(TABLE, None, "Sheet of an .xlsx; else the first.", "NAME")
     separator: Any = option(

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._options import NAMES, SCALES, SEPARATORS, Reading
+from rskc.cli._options import NAMES, SCALES, SEPARATORS, Reading, table_word
 from rskc.cli._tables import Data
 
 # Parameters of a model that options set, and what they are where none does.
@@ -40,7 +40,7 @@ def fit_command(data: Data, model: Any) -> str:
 
 def _on_table(command: str, data: Data) -> list[str]:
     """Return a command with the table, how it is read and standardized, and its groups."""
-    words = ["rskc", command, str(data.table.path)]
+    words = ["rskc", command, table_word(data.table.path)]
     usual, marks = Reading().arguments(), {mark: name for name, mark in SEPARATORS.items()}
     for name, value in data.reading.items():
         if value == usual.get(name):

@@ -155,17 +155,13 @@ def _frames_of_blocks(
 
 
 def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading) -> Any:
-    """Read a table as that of the fit; it need not have ids or labels because that had.
-
-    Nor categories that have no weight.
-    """
+    """Read a table as that of the fit; it need not have ids or labels because that had."""
     from rskc.files import TableError
 
-    categories = {}
+    categories = []
     if (encoder := getattr(saved.model, "encoder_", None)) is not None:
-        weights = zip(encoder.columns_, saved.model.feature_weights_, strict=True)
-        kept = zip(saved.model.feature_names_in_, weights, strict=True)
-        categories = {str(name): weight for name, (code, weight) in kept if code.categories}
+        codes = zip(saved.model.feature_names_in_, encoder.columns_, strict=True)
+        categories = [str(name) for name, code in codes if code.categories]
     free: dict[str, Any] = {
         "id_column": None,
         "label_column": None,
@@ -173,25 +169,26 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
         "label_row": None,
         "drop": [],
         "text_columns": "drop",
-        "categorical": list(categories),
+        "categorical": categories,
         "use_columns": "all",  # the model knows which
     }
     arguments = rereading.arguments(saved.extra.get("reading", {}) | free)
     ids = saved.extra.get("id_column") or None
     if arguments["id_column"] is None:
         arguments["id_column"] = ids
-    without = {
-        "id_column": None if ids == arguments["id_column"] else arguments["id_column"],
-        "categorical": [name for name, weight in categories.items() if weight > 0],
-    }
     while True:
         try:
             return read(path, **arguments)
         except TableError as error:
-            name = error.parameter
-            if name not in without or arguments[name] == without[name]:
+            categories = arguments["categorical"]
+            # What the table lacks is refused later, if it has weight.
+            present = [name for name in categories if repr(name) != error.values.get("name")]
+            if error.parameter == "categorical" and present != categories:
+                arguments["categorical"] = present
+            elif error.parameter == "id_column" and arguments["id_column"] == ids:
+                arguments["id_column"] = None
+            else:
                 raise
-            arguments[name] = without[name]
 
 
 def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
@@ -221,7 +218,9 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
             "fit anew."
         )
     unused = [name for name in [*table.dropped, *frame.columns] if name not in known_names]
-    notes = [f"Not used, since the model does not know it: {quoted(unused, 6)}."] if unused else []
+    them = "it" if len(unused) == 1 else "them"
+    note = f"Not used, since the model does not know {them}: {quoted(unused, 6)}."
+    notes = [note] if unused else []
     if list(frame.columns) == known:
         return frame, notes
     if is_sparse(frame) and not known_names <= set(frame.columns):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
-import numpy as np
-
 from rskc.displays import style
 from rskc.inputs.arrays import to_numpy_pair
 from rskc.model.summary import flagged_cells
@@ -79,9 +77,11 @@ class CellsDisplay:
         """Draw the cells in ``ax``, or in a new figure."""
         self.ax_, self.figure_ = style.open_axes(ax, 7, 4.5)
         places, ends = rows_by_cluster(self.labels)
-        colors = np.where(self.scales > 0, PALETTE[5], PALETTE[0])
-        strengths = np.clip(np.abs(self.scales) / FAR, 0.3, 1.0)
-        look = {"marker": "s", "s": 6, "linewidths": 0, "c": colors, "alpha": strengths}
+        colors = [
+            (PALETTE[5 if scale > 0 else 0], min(max(abs(scale) / FAR, 0.3), 1.0))
+            for scale in self.scales
+        ]
+        look = {"marker": "s", "s": 6, "linewidths": 0, "c": colors}
         self.marks_ = self.ax_.scatter(self.features, places[self.cases], **look)
         for end in ends[:-1]:
             self.ax_.axhline(end - 0.5, color=GRAY, linewidth=0.6)

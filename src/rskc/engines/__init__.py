@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.engines.bounded import bounded_engine
+from rskc.engines.bounded import BoundedEngine
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment, Partitions, Remaining, Summed
@@ -26,6 +26,7 @@ from rskc.engines.sums import Sums
 __all__ = [
     "ArrayOps",
     "Assignment",
+    "BoundedEngine",
     "Engine",
     "Frame",
     "MemoryEngine",
@@ -35,9 +36,7 @@ __all__ = [
     "Summed",
     "Sums",
     "Table",
-    "bounded_engine",
     "engine_for",
-    "memory_engine",
     "passes_info",
 ]
 
@@ -109,11 +108,6 @@ def engine_for(
     engine = make(seen, missing=_has_missing(seen, xp), masses=masses, **options)
     engine.leave_out(unobserved)
     return engine
-
-
-def memory_engine(rows: np.ndarray, masses: np.ndarray | None, n_threads: int) -> Engine:
-    """Return an engine for cases in memory, whatever the engine is that they come from."""
-    return engine_for(rows, masses=masses, n_threads=n_threads)
 
 
 def _kind_of(X: Any) -> tuple[Any, Any]:

@@ -14,30 +14,15 @@ import numpy as np
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.results import Assignment, Moved
 from rskc.engines.contract.tables import Table
-from rskc.engines.groups import PartlyTrimmed, labels_of
+from rskc.engines.groups import PartlyTrimmed
 from rskc.engines.keeping import Latest
-from rskc.engines.sums import MissingSums, above_0
+from rskc.engines.sums import above_0
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.
 MOST_FLAGGINGS = 50
 # What a bounded engine takes from the engine that is bounded, beside the methods that say so.
 OF_DATA = {"work_bytes", "observed_features", "rows", "returned", "largest_cell", "farthest"}
 OF_DATA |= {"_factors"}
-
-
-def bounded_engine(engine: Engine, limits: np.ndarray) -> Engine:
-    """Return an engine in which the error of a cell counts no more than its limit (p,)."""
-    return BoundedEngine(engine, limits)
-
-
-class BoundedSums(MissingSums):
-    """Sums of unflagged cells: totals of their values, and then their numbers."""
-
-    factored = False
-
-    def copy(self) -> BoundedSums:
-        """Return sums that may be changed."""
-        return BoundedSums(self.totals.copy(), self.counts.copy())
 
 
 class _Bounds:
@@ -55,11 +40,12 @@ class _Bounds:
         lower median is a cell itself, so that one cell at least is unflagged. The last groups are
         remembered: at convergence the same are asked for several times.
         """
-        labels = self._engine.arrays.to_numpy(labels_of(groups))
+        labels = self._engine.arrays.to_numpy(groups)
         parted = isinstance(groups, PartlyTrimmed)
         parts = (groups.cut.tobytes(), groups.left.tobytes()) if parted else None
         key = K, labels.tobytes(), parts
-        return self._latest.get(key, lambda: self._summed(groups, len(labels), K)).copy()
+        sums = self._latest.get(key, lambda: self._summed(groups, len(labels), K))
+        return sums.of_runs(np.arange(len(labels)))  # a copy: sums may be changed
 
     def _summed(self, groups, runs, K):
         arrays, one, other = self._engine.arrays, slice(0, 1), slice(1, 2)
@@ -67,8 +53,7 @@ class _Bounds:
             return self._summed(arrays.take(groups, one), 1, K).of_runs(np.zeros(2, int))
         centers = self._engine.group_medians(self._features, groups, K)
         for _ in range(MOST_FLAGGINGS):
-            found = self._engine.bounded_sums(self._features, self._limits, groups, centers)
-            sums = BoundedSums(found.totals, found.counts)
+            sums, _ = self._engine.bounded_sums(self._features, self._limits, groups, centers)
             before, centers = centers, sums.means()
             if np.array_equal(before, centers, equal_nan=True):
                 break
@@ -168,7 +153,7 @@ class BoundedEngine(_Bounds, Engine):
         values, cells = sums.halves()
         mean = (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None]
         total, within = (
-            engine.bounded_sums(self._features, self._limits, groups, points, shares).within
+            engine.bounded_sums(self._features, self._limits, groups, points, shares)[1]
             for points in (np.repeat(mean, centers.shape[1], axis=1), centers)
         )
         return np.where(self.equal_weights() > 0, total - within, -1.0)
@@ -179,16 +164,3 @@ class BoundedEngine(_Bounds, Engine):
         own = np.ascontiguousarray(weights[:, columns]), self._limits[columns]
         centers = np.ascontiguousarray(centers[:, :, columns])
         return self._engine.bounded_distances(columns, *own, labels, centers)
-
-    def squared(self, centers, weights):
-        found = self._to_all(centers, weights) * self.unit
-        return self.arrays.from_numpy(found.astype(self.dtype))
-
-    def transform(self, centers, weights):
-        roots = np.sqrt(self._to_all(centers, weights)) / self.frame.factor
-        return self.arrays.from_numpy(roots.astype(self.dtype))
-
-    def _to_all(self, centers, weights):
-        labels = self.arrays.from_numpy(np.zeros((len(centers), self.n_cases), np.int32))
-        found = self.distances(labels, centers[:, None, :], weights[None])
-        return np.ascontiguousarray(self.arrays.to_numpy(found).T)

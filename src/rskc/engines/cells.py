@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rskc.engines.groups import labels_of
 from rskc.engines.passes import PASSES
+from rskc.engines.sums import MissingSums
 
 # Cells of the rows that are read at once, where the data are not an array in memory.
 CELLS_AT_ONCE = 2**22
@@ -17,22 +17,10 @@ CELLS_AT_ONCE = 2**22
 MOST_RANKED = 4000
 
 
-class Piece(NamedTuple):
-    """Some cases in memory, and where their columns are in the frame."""
+class BoundedSums(MissingSums):
+    """Sums of unflagged cells: totals of their values, and then their numbers."""
 
-    rows: slice
-    X: np.ndarray
-    location: np.ndarray
-    factor: float
-    columns: np.ndarray
-
-
-class BoundedTotals(NamedTuple):
-    """What unflagged cells add up to."""
-
-    totals: np.ndarray  # (runs, K, 2q) of values, and then the number of these
-    counts: np.ndarray  # (runs, K) cases
-    within: np.ndarray  # (runs, q) bounded squared errors
+    factored = False
 
 
 class CellPasses:
@@ -59,7 +47,7 @@ class CellPasses:
 
     def bounded_distances(self, columns, weights, limits, labels, centers):
         """Return distances (runs, n) to the centers (runs, K, q) of labels, by (1 or runs, q)."""
-        labels = self._labels(labels)
+        labels = self.arrays.to_numpy(labels)
         threads, parts = self.cell_threads(columns, len(labels)), []
         for rows, *piece in self.pieces(columns):
             own = np.ascontiguousarray(labels[:, rows])
@@ -71,46 +59,39 @@ class CellPasses:
     def bounded_sums(self, columns, limits, groups, centers, shares=None):
         """Sum the unflagged cells of groups (runs, n) around centers (runs, K, q).
 
-        Each case counts with its mass, and with its share (1 or runs, n) if these are given.
+        Return the sums, and the bounded squared errors (runs, q). Each case counts with its mass,
+        and with its share (1 or runs, n) if these are given.
         """
-        labels, shares = self._labels(groups), self._counted(groups, shares)
+        labels, masses = self.arrays.to_numpy(groups), self.arrays.kept_masses(groups)
+        shares = np.ones((1, self.n_cases)) if shares is None else shares
+        shares = shares if masses is None else shares * self.arrays.to_numpy(masses)
         runs, K, q = centers.shape
-        sums = BoundedTotals(np.zeros((runs, K, 2 * q)), np.zeros((runs, K)), np.zeros((runs, q)))
+        sums, within = BoundedSums.empty(runs, K, 2 * q), np.zeros((runs, q))
+        outputs = sums.totals, sums.counts, within
         threads = self.cell_threads(columns, runs)
         for rows, *piece in self.pieces(columns):
             own = (np.ascontiguousarray(part[:, rows]) for part in (shares, labels))
-            self.cell_passes.bounded_sums(*piece, limits, *own, centers, threads, *sums)
-        return sums
+            self.cell_passes.bounded_sums(*piece, limits, *own, centers, threads, *outputs)
+        return sums, within
 
     def group_medians(self, columns, groups, K):
         """Return lower medians (runs, K, q) of groups (runs, n), or of evenly spaced cases."""
-        found = []
-        masses = self.arrays.host_masses
-        for labels in self._labels(groups):
-            order, starts = _by_group(labels, K, masses)
-            found.append(np.empty((K, len(columns))))
-            X, location, factor, places, order = self.some_cells(columns, order)
-            threads = self.cell_threads(columns, 1)
-            arguments = X, location, factor, places, order, starts, threads, found[-1]
-            self.cell_passes.lower_medians(*arguments)
-        return np.array(found)
+        labels, threads = self.arrays.to_numpy(groups), self.cell_threads(columns, 1)
+        medians = np.empty((len(labels), K, len(columns)))
+        for run, out in zip(labels, medians, strict=True):
+            order, starts = _by_group(run, K, self.arrays.host_masses)
+            cells = self.some_cells(columns, order)
+            self.cell_passes.lower_medians(*cells, starts, threads, out)
+        return medians
 
-    def _counted(self, groups, shares):
-        shares = np.ones((1, self.n_cases)) if shares is None else shares
-        masses = self.arrays.kept_masses(groups)
-        return shares if masses is None else shares * self.arrays.to_numpy(masses)
-
-    def _labels(self, groups):
-        return self.arrays.to_numpy(labels_of(groups))
-
-    def pieces(self, columns) -> Iterator[Piece]:
-        """Yield all cases, in memory."""
+    def pieces(self, columns) -> Iterator[tuple]:
+        """Yield all cases: which these are, their cells, and how they come into the frame."""
         step = max(1, CELLS_AT_ONCE // max(1, len(columns)))
         location, places = self.frame.location[columns], np.arange(len(columns))
         for first in range(0, self.n_cases, step):
             rows = slice(first, min(first + step, self.n_cases))
             X = self.columns_of(np.arange(rows.start, rows.stop), columns)
-            yield Piece(rows, np.ascontiguousarray(X), location, self.frame.factor, places)
+            yield rows, np.ascontiguousarray(X), location, self.frame.factor, places
 
     def some_cells(self, columns, order):
         """Return cells of some cases, as a pass takes them, and the places of the cases there."""

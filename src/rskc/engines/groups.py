@@ -45,6 +45,9 @@ class PartlyTrimmed:
     def __lt__(self, number: float) -> PartlyTrimmed:
         return PartlyTrimmed(self.array < number, self.cut, self.left)
 
+    def __mul__(self, number: float) -> Any:
+        return self.array * number
+
     def __or__(self, other: Any) -> PartlyTrimmed:
         return PartlyTrimmed(self.array | labels_of(other), *joined(self, other))
 

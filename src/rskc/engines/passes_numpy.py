@@ -13,7 +13,9 @@ from rskc.engines.cells_numpy import (  # noqa: F401
     nearest_bounded,
 )
 from rskc.engines.moves_numpy import MissingRun, Run
-from rskc.engines.tolerances import MASS_SLACK, NOTHING, SAME_PART
+from rskc.engines.sums import missing_factors as factors_of
+from rskc.engines.sums import scaled_up
+from rskc.engines.tolerances import MASS_SLACK, SAME_PART
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1
@@ -24,11 +26,6 @@ WORK_BYTES = 2**24
 
 def has_openmp():
     """Whether the passes were built with OpenMP."""
-    return False
-
-
-def has_products():
-    """Whether products are made by kernels of rskc."""
     return False
 
 
@@ -114,11 +111,8 @@ def assign(X, block, weights, centers, norms, scale, n_threads, labels, costs):
         if (seen == own).all():
             continue
         sums = values**2 @ seen.T + values @ scaled[r, :, :q].T + marks @ scaled[r, :, q:].T
-        observed = marks @ seen.T
-        some = observed > NOTHING * own.sum()
-        scaled_up = np.maximum(sums, 0) * own.sum() / np.where(some, observed, 1)
-        scaled_up = np.where(some, scaled_up, np.inf)
-        labels[r], least = scaled_up.argmin(axis=1), scaled_up.min(axis=1)
+        distances = scaled_up(sums, marks @ seen.T, own.sum())
+        labels[r], least = distances.argmin(axis=1), distances.min(axis=1)
         costs[r] = np.where(np.isfinite(least), least, 0)
 
 
@@ -241,19 +235,14 @@ def own_distances(X, location, factor, weights, labels, centers, missing, n_thre
                     out[r, rows] = errors**2 @ own
                     continue
                 sums = np.where(np.isnan(errors), 0, errors**2) @ own
-            observed = ~np.isnan(errors) @ own
-            some = observed > NOTHING * own.sum()
-            scaled_up = sums * own.sum() / np.where(some, observed, 1)
-            out[r, rows] = np.where(some, scaled_up, np.inf)
+            out[r, rows] = scaled_up(sums, ~np.isnan(errors) @ own, own.sum())
 
 
 def missing_factors(X, weights, n_threads, out):
     """Set out[r, i] to all weight / the weight of what is not NaN in case i; 0 if that has none."""
     total = weights.sum(axis=1, keepdims=True)
     for rows in _blocks(len(X), 16 * X.shape[1]):
-        seen = weights @ ~np.isnan(X[rows]).T
-        some = seen > NOTHING * total
-        out[:, rows] = some * total / np.where(some, seen, 1)
+        out[:, rows] = factors_of(weights @ ~np.isnan(X[rows]).T, total)
 
 
 def row_norms(X, block, weights, n_threads, out):

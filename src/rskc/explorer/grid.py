@@ -21,11 +21,9 @@ from rskc.model.fitting import make_engine
 from rskc.model.outliers import Thresholds
 from rskc.selection import Stability
 from rskc.selection.checkpoint import Result
-from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
-from rskc.selection.path import check_sparse
+from rskc.selection.grid import check_trims, describe_fit, fit_half_paths, fit_paths
 from rskc.selection.runner import Runner
-from rskc.selection.search import Search, check_clusters, fit_quietly, with_clusters
-from rskc.selection.settings import check_trims
+from rskc.selection.search import Search, check_clusters, check_sparse, fit_quietly, with_clusters
 from rskc.selection.stability import CASES_A_CLUSTER
 from rskc.selection.subsample import Sample
 from rskc.solver.feature_groups import count_active
@@ -147,12 +145,12 @@ class Exploration(Search):
         return numbers
 
     def _search(self, sample: Sample, runner: Runner) -> None:
-        search = Stability(self._for_arrays(), self.n_clusters, n_jobs=self.n_jobs)
+        search = Stability(self._for_tasks(), self.n_clusters, n_jobs=self.n_jobs)
         runner.later = len(self._asked.paths) * (1 + self.n_splits)
         self.choice_ = search.choose(sample, runner)
         runner.later = 0
         self.axes_ = self._axes_around(sample.X)
-        paths, model = self.axes_.paths, self._for_tasks()
+        paths, model = self.axes_.paths, self._for_comparisons()
         more = len(paths) * self.n_splits
         fits = fit_paths("Settings", paths, sample, model, runner, _describe, more)
         halves = fit_half_paths(paths, sample, model, self.n_splits, runner)
@@ -170,7 +168,7 @@ class Exploration(Search):
         K, _, fit = self.choice_
         if is_word(self.n_clusters, "auto"):
             last = max(numbers[-1], min(K + BEYOND, X.shape[0] // 2 // CASES_A_CLUSTER))
-            distinct = make_engine(self._for_arrays(), X).distinct(last)
+            distinct = make_engine(self._for_tasks(), X).distinct(last)
             numbers = list(range(2, max(min(last, distinct), 2) + 1))
         if fit is not None and is_word(self.n_features, "auto"):
             features = _with(features, self.n_active(fit["weights"]), np.log)

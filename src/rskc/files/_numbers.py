@@ -9,7 +9,7 @@ import numpy as np
 
 from rskc.files._source import Source, TableError, polars, shown
 from rskc.files._text import numbers
-from rskc.files._written import HowWritten, Written, written_numbers
+from rskc.files._written import HowWritten, Written, strays_among_written, written_numbers
 from rskc.inputs.columns import are_classes, are_names
 from rskc.utils.wording import count, quoted
 
@@ -128,6 +128,12 @@ def find_numbers(source: Source, columns: list[int]) -> Numbers:
             left_out[j] = kind
         elif not series.dtype.is_numeric():
             texts.append(j)
+    if layout.text_columns != "drop":
+        for j in (j for j in left_out if kinds[j] == "text"):
+            cells = observed(source.frame[str(j)], layout.missing_numbers)
+            stray = strays_among_written(cells, layout.decimal, source.separator)
+            if stray is not None:
+                raise _not_numbers(source, j, stray)
     if left_out and layout.text_columns == "refuse":
         raise _refusal(source, {j: kinds[j] for j in left_out})
     if layout.text_columns == "categories":
@@ -189,10 +195,15 @@ def _column(source: Source, j: int) -> Cells:
     if str(series.dtype) != "String":
         return Cells(series.cast(polars().Float64), None)
     cells = _parsed(source, series)
-    if not cells.bad.any():
-        return cells
-    row = int(cells.bad.arg_max())
-    cell, strays = series[row], list(dict.fromkeys(series.filter(cells.bad).to_list()))
+    if cells.bad.any():
+        raise _not_numbers(source, j, cells.bad)
+    return cells
+
+
+def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
+    """Return the error on the cells of a column of numbers that are none."""
+    series, row = source.frame[str(j)], int(bad.arg_max())
+    cell, strays = series[row], list(dict.fromkeys(series.filter(bad).to_list()))
     remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
     if len(strays) > 1:
         remedy = (
@@ -201,10 +212,10 @@ def _column(source: Source, j: int) -> Cells:
     if _is_comma(source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","} to read them'
     if len(strays) == 1:
-        raise source.error(row, j, f"{{cell}} is not a number; {remedy}", cell=shown(cell))
+        return source.error(row, j, f"{{cell}} is not a number; {remedy}", cell=shown(cell))
     template = f"{{n}} cells are not numbers, the first is {{cell}}: {{words}}; {remedy}"
-    n, words = int(cells.bad.sum()), quoted(strays, MOST_STRAYS, 40)
-    raise source.error(row, j, template, n=n, cell=shown(cell), words=words)
+    n, words = int(bad.sum()), quoted(strays, MOST_STRAYS, 40)
+    return source.error(row, j, template, n=n, cell=shown(cell), words=words)
 
 
 def _matrix(source: Source, frame: Any, features: list[int]) -> np.ndarray:

@@ -72,6 +72,20 @@ def written_numbers(cells: Any, decimal: str, separator: str | None) -> Written 
     return Written(made, HowWritten(unit, limits[0] if len(limits) else "", len(limits)))
 
 
+def strays_among_written(cells: Any, decimal: str, separator: str | None) -> Any:
+    """Return the mask of the few cells but for which a column would be numbers as written.
+
+    None if there are none, or if they are more than a tenth of the cells.
+    """
+    for mark in dict.fromkeys((decimal, ",")):
+        stray = cells.is_not_null() & _parts(cells, mark)["body"].is_null()
+        if 0 < 10 * stray.sum() <= cells.count():
+            rest = cells.filter(~stray)
+            if written_numbers(rest, mark, separator) is not None:
+                return stray
+    return None
+
+
 def same_unit(unit: str) -> str:
     """Return what units that are the same have in common: day and days, KG and kg."""
     return unit.casefold().rstrip("s. ")

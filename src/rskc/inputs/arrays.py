@@ -110,32 +110,23 @@ def check_collection(X: Any) -> None:
 def as_blocks(X: Any) -> Any:
     """Return a Dask array of float32 or float64 whose blocks hold all columns of their cases."""
     check_collection(X)
-    if not hasattr(X, "chunks"):
-        return _rows_of_frame(X)
+    X = X if hasattr(X, "chunks") else _rows_of_frame(X)
     if X.ndim != 2 or not X.shape[1] > 0:  # a number of columns that is not known is NaN
-        raise _no_features(X)
-    _check_cells(X)
-    if isinstance(X._meta, np.ma.MaskedArray):
-        X = X.map_blocks(without_mask, dtype="float64", meta=np.empty((0, 0)))
-    if X.dtype.name not in ("float32", "float64") or not X.dtype.isnative:
-        X = X.astype("float64")
-    return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
-
-
-def _no_features(X: Any) -> ValueError:
-    return ValueError(
-        f"X has shape {X.shape}; it must have two dimensions and a known number of features, at "
-        "least one."
-    )
-
-
-def _check_cells(X: Any) -> None:
+        raise ValueError(
+            f"X has shape {X.shape}; it must have two dimensions and a known number of features, "
+            "at least one."
+        )
     if not isinstance(X._meta, np.ndarray):
         raise not_numpy(X._meta)
     if X.dtype.kind == "c":
         raise ValueError(f"X has dtype {X.dtype}; it must have numbers that are not complex.")
     if X.dtype.kind not in "biufO":
         raise ValueError(f"X has dtype {X.dtype}: its columns are not numbers, and must be.")
+    if isinstance(X._meta, np.ma.MaskedArray):
+        X = X.map_blocks(without_mask, dtype="float64", meta=np.empty((0, 0)))
+    if X.dtype.name not in ("float32", "float64") or not X.dtype.isnative:
+        X = X.astype("float64")
+    return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
 
 
 def _rows_of_frame(X: Any) -> Any:
@@ -149,17 +140,10 @@ def _rows_of_frame(X: Any) -> Any:
         X = X.astype("float64")
     # Who made a dataframe may know how long its parts are.
     rows = X.to_dask_array(lengths=getattr(X, "part_lengths", None))
-    if rows.shape[1] == 0:
-        raise _no_features(rows)
     if X.columns.is_unique:
         # Files of columns need not be read whole for passes that need some of these only.
-        rows.of_columns = partial(_columns_of_frame, X)
+        rows.of_columns = lambda columns: X[list(X.columns[columns])].to_dask_array()
     return rows
-
-
-def _columns_of_frame(X: Any, columns: np.ndarray) -> Any:
-    """Return an array of some columns of a dataframe."""
-    return X[list(X.columns[columns])].to_dask_array()
 
 
 def warn_of_columns(X: Any) -> None:
@@ -193,13 +177,13 @@ def warn_of_numbers(X: Any, checked: Any) -> None:
         )
 
 
-def merged_blocks(own: Any, out: np.ndarray, values: np.ndarray, chunks: tuple) -> Any:
+def merged_blocks(counted: Any, out: np.ndarray, values: np.ndarray, chunks: tuple) -> Any:
     """Return a Dask array with values in memory for the cases ``out``, and its own for others."""
     import dask.array as da
 
-    whole = np.zeros(len(out), own.dtype)
+    whole = np.zeros(len(out), counted.dtype)
     whole[out] = values
-    there = own[np.maximum(np.cumsum(~out) - 1, 0)].rechunk((chunks,))
+    there = counted[np.maximum(np.cumsum(~out) - 1, 0)].rechunk((chunks,))
     mask, others = (da.from_array(part, chunks=(chunks,)) for part in (out, whole))
     return da.where(mask, others, there)
 

@@ -477,16 +477,3 @@ def _order_of_type(values: Any) -> list[str] | None:
     if seen and all(isinstance(value, Real) for value in seen):
         return [text_of(value) for value in sorted(set(seen))]
     return None
-
-
-def find_encoder(
-    X: Any, categorical: Any, ordinal: Any, sample_weight: Any = None
-) -> CategoryEncoder | None:
-    """Return the fitted encoder of a table in memory, None if all its columns are numbers."""
-    given = categorical is not None or ordinal is not None
-    is_frame = getattr(X, "columns", None) is not None and hasattr(X, "dtypes")
-    head = X._meta if is_dask(X) else X
-    if not given and not (is_frame and set(kinds_of(head)) - {NUMBERS}):
-        return None
-    encoder = CategoryEncoder(categorical, ordinal).fit(X, sample_weight=sample_weight)
-    return encoder if any(code.kind != NUMBERS for code in encoder.columns_) else None

@@ -26,6 +26,8 @@ ALONE = {
     "rowname", "rownames", "observation", "obs", "record", "individual", "specimen", "person",
     "customer", "client", "number", "no", "nr", "unnamed", "rownum", "sn", "serial",
 }  # fmt: skip
+# Words that name cases where they end a name, and its values never repeat: order no, KundenNr.
+NUMBERS = {"nr", "no", "nummer"}
 CLASSES = {
     "label", "labels", "class", "classes", "group", "groups", "target", "targets", "outcome",
     "species", "diagnosis", "subtype", "type", "category", "cluster", "clusters", "celltype", "cls",
@@ -96,7 +98,9 @@ def is_id_name(name: str) -> bool:
     words = words_of(name)
     if not words or (re.search(r"\d", str(name)) and words != ["unnamed"]):  # a sample; a gene
         return False
-    return words[-1] in IDS or (len(words) == 1 and words[0] in ALONE)
+    if words[-1] in IDS | NUMBERS or words[-1].endswith("nummer"):
+        return True
+    return words[0] in ALONE and words[1:] in ([], ["number"])
 
 
 def is_class_name(name: str) -> bool:
@@ -118,13 +122,13 @@ def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
 
     Words of four letters and less, and with digits, may differ by one letter and mean it.
     """
-    found = []
+    pairs = []
     for a, b in combinations(map(str, words[:MOST_WORDS]), 2):
         one, other = ("".join(word.casefold().split()) for word in (a, b))
         long = min(len(one), len(other)) > 4 and not re.search(r"\d", one + other)
         if one == other or (long and _one_letter_apart(one, other)):
-            found.append((a, b))
-    return found
+            pairs.append((a, b))
+    return pairs
 
 
 def _one_letter_apart(a: str, b: str) -> bool:
@@ -145,12 +149,11 @@ def classes_of_names(names: Sequence[str]) -> list[str] | None:
 
     ALL, ALL, AML, and ALL, ALL.1, AML as R and pandas make them differ. Few of them are distinct.
     """
-    known = set(names)
-    stems = [re.sub(r"\.\d+$", "", str(name)) for name in names]
-    found = [stem if stem in known else str(name) for stem, name in zip(stems, names, strict=True)]
-    n_distinct, n = len(set(found)), len(found)
+    stems = [(re.sub(r"\.\d+$", "", str(name)), str(name)) for name in names]
+    classes = [stem if stem in set(names) else name for stem, name in stems]
+    n_distinct, n = len(set(classes)), len(classes)
     few = n_distinct <= max(2, min(MOST_CLASSES, n // 2))
-    return found if n >= FEWEST_NAMED and few and all(found) else None
+    return classes if n >= FEWEST_NAMED and few and all(classes) else None
 
 
 def are_alike(matrix: np.ndarray) -> bool:
@@ -178,25 +181,27 @@ def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]
     """Return the columns of a table (n_cases, n_columns) that are no measurements, by number."""
     if len(matrix) < FEWEST:
         return {}
-    counting = np.flatnonzero(matrix[1] - matrix[0] == 1)
-    named = [j for j, name in enumerate(names) if is_id_name(name) or is_class_name(name)]
-    dates = np.flatnonzero((matrix[0] >= FIRST_DATE) & (matrix[0] <= LAST_DATE))
-    found = {}
-    for j in sorted({0, *counting.tolist(), *dates.tolist(), *named}):
-        column = recognize_column(str(names[j]), matrix[:, j], is_first=j == 0)
-        if column is not None:
-            found[j] = column
-    if {"x", "X"} & set(names):  # beside it, y is a coordinate
-        found = {j: column for j, column in found.items() if column.name not in ("y", "Y")}
-    return found
+    candidates = (matrix[1] - matrix[0] == 1) | (
+        (matrix[0] >= FIRST_DATE) & (matrix[0] <= LAST_DATE)
+    )
+    candidates |= [j == 0 or is_id_name(x) or is_class_name(x) for j, x in enumerate(names)]
+    coordinates = ("y", "Y") if {"x", "X"} & set(names) else ()  # beside x, y is one
+    columns = {
+        j: _recognize_column(str(names[j]), matrix[:, j], is_first=j == 0)
+        for j in np.flatnonzero(candidates).tolist()
+        if str(names[j]) not in coordinates
+    }
+    return {j: column for j, column in columns.items() if column is not None}
 
 
-def recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognized | None:
+def _recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognized | None:
     """Return what a column of numbers is if it is no measurement."""
     seen = values[~np.isnan(values)]
     if len(seen) < FEWEST or (seen != np.floor(seen)).any():
         return None
-    if _are_dates(seen):
+    days, months = seen % 100, seen // 100 % 100
+    in_years = (seen >= FIRST_DATE) & (seen <= LAST_DATE)
+    if (in_years & (days >= 1) & (days <= 31) & (months >= 1) & (months <= 12)).all():
         return Recognized(name, "date", f"holds dates such as {seen[0]:.0f}")
     is_complete, is_named = len(seen) == len(values), is_id_name(name)
     n_distinct, n = len(np.unique(seen)), len(values)
@@ -218,13 +223,6 @@ def recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recognize
     return None
 
 
-def _are_dates(values: np.ndarray) -> bool:
-    """Whether whole numbers are days, written as 20260131."""
-    days, months = values % 100, values // 100 % 100
-    in_years = (values >= FIRST_DATE) & (values <= LAST_DATE)
-    return bool((in_years & (days >= 1) & (days <= 31) & (months >= 1) & (months <= 12)).all())
-
-
 def sign_of_side(id_name: str | None, n_rows: int, columns: Sequence[str]) -> str | None:
     """Return what suggests that the rows of a table with such ids, of text, are features."""
     if id_name is None:
@@ -233,18 +231,14 @@ def sign_of_side(id_name: str | None, n_rows: int, columns: Sequence[str]) -> st
         return f"a first column {id_name!r}"
     if is_id_name(id_name):
         return None
-    if _are_cases(columns, LETTERS if id_name == "" else set()):
+    words = IDS | ALONE | CASES | (LETTERS if id_name == "" else set())
+    numbered = (words_of(name) for name in columns if re.search(r"\d$", str(name)))
+    n_named = sum(bool(parts) and parts[0] in words for parts in numbered)
+    if n_named >= max(FEWEST, MOST_COLUMNS * len(columns)):
         return f"columns named like cases ({quoted(columns[:2])}, ...)"
     if n_rows >= max(MANY_ROWS, ROWS_PER_COLUMN * len(columns)):
         return f"{count(n_rows, 'row')} and {count(len(columns), 'column')} of numbers"
     return None
-
-
-def _are_cases(columns: Sequence[str], letters: set[str]) -> bool:
-    words = IDS | ALONE | CASES | letters
-    parts = [words_of(name) for name in columns if re.search(r"\d$", str(name))]
-    n_named = sum(bool(part) and part[0] in words for part in parts)
-    return n_named >= max(FEWEST, MOST_COLUMNS * len(columns))
 
 
 class Spreads(NamedTuple):
@@ -261,7 +255,7 @@ def spreads_of(matrix: Any, share: float = 0.1) -> Spreads | None:
     A spread is the distance between quartiles, or the standard deviation if that is 0. The largest
     is compared with one that this share of the columns are below: of thousands, a few hardly vary.
     """
-    rows = _some_rows(matrix)
+    rows = some_rows(matrix)
     if rows.shape[1] < 2 or len(rows) < FEWEST:
         return None
     with np.errstate(all="ignore"):
@@ -293,8 +287,8 @@ def differing_spreads(rows: np.ndarray) -> Spreads | None:
     n = len(deviations)
     if n < 2 or deviations[-1] < most * deviations[int((n - 1) * share)]:
         return None
-    found = spreads_of(rows, share)
-    return found if found is not None and found.ratio >= most else None
+    spreads = spreads_of(rows, share)
+    return spreads if spreads is not None and spreads.ratio >= most else None
 
 
 def skewness_of(matrix: Any) -> float | None:
@@ -304,13 +298,13 @@ def skewness_of(matrix: Any) -> float | None:
     and the last decile from the median. Columns in which two of these three agree, as where most
     cells are 0, say nothing; most must speak.
     """
-    rows = _some_rows(matrix)
+    rows = some_rows(matrix)
     rows = rows[:, :: rows.shape[1] // SAMPLE + 1]
     if len(rows) < LONG:
         return None
-    known = np.where(np.isfinite(rows).sum(axis=0) >= LONG, rows, 0.0).astype(float)
+    rows = np.where(np.isfinite(rows).sum(axis=0) >= LONG, rows, 0.0)
     with np.errstate(all="ignore"):
-        low, middle, high = np.nanquantile(known, (0.1, 0.5, 0.9), axis=0)
+        low, middle, high = np.nanquantile(rows, (0.1, 0.5, 0.9), axis=0)
         lower, upper = middle - low, high - middle
     telling = (lower > 0) & (upper > 0) & np.isfinite(lower + upper)
     if 2 * np.count_nonzero(telling) <= rows.shape[1]:
@@ -327,9 +321,11 @@ def _observed(rows: np.ndarray) -> np.ndarray:
     return np.where(varying & counted, rows, 0.0).astype(float)
 
 
-def _some_rows(matrix: Any) -> np.ndarray:
+def some_rows(matrix: Any) -> np.ndarray:
+    """Return the rows, evenly spaced, by which a table is judged."""
     rows = matrix[:: matrix.shape[0] // SAMPLE + 1]
-    return rows.toarray() if hasattr(rows, "toarray") else rows  # a help need not load SciPy
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows  # a help need not load SciPy
+    return np.asarray(rows, np.float64)
 
 
 def copies_among(matrix: np.ndarray) -> np.ndarray:
@@ -367,16 +363,16 @@ def codes_of_missing(matrix: np.ndarray) -> list[Code]:
     each other, or the only one below 0, or, if it is -9, the only one without decimals. It makes up
     at most half of the column.
     """
-    found: list[Code] = []
+    codes: list[Code] = []
     for value in CODES if len(matrix) else ():
-        for code in found:  # beyond one, there may be another
+        for code in codes:  # beyond one, there may be another
             matrix = np.where(matrix == code.value, np.nan, matrix)
         ends = (np.fmin if value < 0 else np.fmax).reduce(matrix, axis=0)
         columns = [j for j in np.flatnonzero(ends == value) if _is_apart(matrix[:, j], value)]
         n_cells = int((matrix[:, columns] == value).sum())
         if n_cells >= FEWEST_CODES:
-            found.append(Code(value, n_cells, list(map(int, columns))))
-    return sorted(found, key=lambda code: -code.n_cells)
+            codes.append(Code(value, n_cells, list(map(int, columns))))
+    return sorted(codes, key=lambda code: -code.n_cells)
 
 
 def _is_apart(column: np.ndarray, value: float) -> bool:

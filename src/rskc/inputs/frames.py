@@ -33,12 +33,12 @@ def column(X: Any, j: Any) -> Any:
 def places_of(parameter: str, given: Any, names: Sequence[str]) -> list[int]:
     """Return the numbers of columns that a parameter gives by name or number."""
     places = []
-    for each in [given] if isinstance(given, str | Integral) else () if given is None else given:
-        place = int(each) if isinstance(each, Integral) else -1
-        if place < 0 and str(each) in names:
-            place = list(names).index(str(each))
+    for name in [given] if isinstance(given, str | Integral) else () if given is None else given:
+        place = int(name) if isinstance(name, Integral) else -1
+        if place < 0 and str(name) in names:
+            place = list(names).index(str(name))
         if not 0 <= place < len(names):
-            raise ParameterError(parameter, each, "is no column of {X}.")
+            raise ParameterError(parameter, name, "is no column of {X}.")
         places.append(place)
     return places
 
@@ -68,18 +68,15 @@ def _kind(dtype: str, X: Any, j: int) -> str:
     except (TypeError, ValueError):
         if any(hasattr(value, "isoformat") for value in seen):
             return "dates"
-        words = all(isinstance(value, str) for value in seen)
-        return CATEGORY if words and not _mostly_numbers(seen) else "mixed"
+        if not all(isinstance(value, str) for value in seen):
+            return "mixed"
+        # Words may stand among numbers in text, as "unknown" does in a column of a CSV file.
+        texts = seen[:: len(seen) // SAMPLE + 1]
+        return "mixed" if 2 * sum(map(_is_number, texts)) > len(texts) else CATEGORY
     return NUMBERS
 
 
-def _mostly_numbers(texts: list[str]) -> bool:
-    """Whether words stand among numbers in text, as "unknown" does in a column of a CSV file."""
-    some = texts[:: len(texts) // SAMPLE + 1]
-    return 2 * sum(is_number(text) for text in some) > len(some)
-
-
-def is_number(text: str) -> bool:
+def _is_number(text: str) -> bool:
     """Whether a text reads as a number."""
     try:
         float(text)
@@ -113,19 +110,16 @@ def is_missing(value: Any) -> bool:
 def codes_of(values: Any) -> tuple[np.ndarray, list[str]]:
     """Return the cells of a column as numbers of texts, -1 where missing, and these texts."""
     places: dict[str, int] = {}
-    known: dict[Any, int] = {}
     if hasattr(getattr(values, "cat", None), "codes"):  # of pandas: few values, and their numbers
-        numbers = [places.setdefault(text_of(each), len(places)) for each in values.cat.categories]
+        categories = map(text_of, values.cat.categories)
+        numbers = [places.setdefault(text, len(places)) for text in categories]
         return np.array([*numbers, -1])[values.cat.codes], list(places)
-    codes = np.empty(len(values), np.int64)
-    for i, value in enumerate(cells_of(values)):
-        missing = is_missing(value)
-        key = None if missing else (type(value) is bool, value)
-        if key not in known:
-            text = None if missing else text_of(value)
-            known[key] = -1 if text is None else places.setdefault(text, len(places))
-        codes[i] = known[key]
-    return codes, list(places)
+    codes: dict[Any, int] = {None: -1}
+    keys = [None if is_missing(cell) else (type(cell) is bool, cell) for cell in cells_of(values)]
+    for key in dict.fromkeys(keys):
+        if key is not None:
+            codes[key] = places.setdefault(text_of(key[1]), len(places))
+    return np.array([codes[key] for key in keys], np.int64), list(places)
 
 
 def text_of(value: Any) -> str:

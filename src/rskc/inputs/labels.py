@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.inputs.frames import is_missing
+
 
 class Labels(NamedTuple):
     """Labels as numbers, and their names."""
@@ -51,36 +53,24 @@ def _read(name: str, labels: Any) -> Labels:
         listed = [numbers.setdefault(label, len(numbers)) for label in array.tolist()]
     except TypeError as error:
         raise ValueError(f"{name} has labels that cannot be distinguished: {error}.") from None
-    names = np.empty(len(numbers), object)
+    names, codes = np.empty(len(numbers), object), np.array(listed, np.int64)
     names[:] = list(numbers)
-    return _join_missing(Labels(np.array(listed, np.int64), names))
-
-
-def _join_missing(labels: Labels) -> Labels:
-    """Make one label, the last, of all that are missing: NaN does not equal NaN."""
-    missing = np.array([_is_missing(name) for name in labels.names], bool)
+    missing = np.array([is_missing(name) for name in names], bool)
     if not missing.any():
-        return labels
-    names = np.append(labels.names[~missing], [None])
-    numbers = np.where(missing, len(names) - 1, np.cumsum(~missing) - 1)
-    return Labels(numbers[labels.codes], names)
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # NA of pandas is neither equal nor unequal
-        return True
+        return Labels(codes, names)
+    # All that are missing are one label, the last: NaN does not equal NaN.
+    names = np.append(names[~missing], [None])
+    return Labels(np.where(missing, len(names) - 1, np.cumsum(~missing) - 1)[codes], names)
 
 
 def in_order(labels: Labels) -> Labels:
     """Assign numbers in sorted order, if labels have one; a missing one stays the last."""
-    known = [name for name in labels.names if name is not None]
+    names = [name for name in labels.names if name is not None]
     try:
-        order = sorted(range(len(known)), key=known.__getitem__)
+        order = sorted(range(len(names)), key=names.__getitem__)
     except TypeError:
         return labels
-    order += range(len(known), len(labels.names))
+    order += range(len(names), len(labels.names))
     return Labels(np.argsort(order)[labels.codes], labels.names[order])
 
 

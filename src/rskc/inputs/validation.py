@@ -26,7 +26,7 @@ from rskc.inputs.arrays import (
     to_numpy,
     without_mask,
 )
-from rskc.inputs.categories import encoded_blocks, find_encoder
+from rskc.inputs.categories import CategoryEncoder, encoded_blocks
 from rskc.inputs.frames import NUMBERS, kinds_of, refusal
 from rskc.utils.wording import short_repr
 
@@ -205,14 +205,13 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
             "X is an AnnData, which has several tables: rskc.anndata.cluster(adata) clusters it "
             "and adds the results; else give one, as Preparer().fit_transform(adata.to_df())."
         )
-    asked = getattr(estimator, "estimator", estimator)  # a search asks what its estimator asks
     X = without_mask(X)
     if is_dask(X):
         check_collection(X)
     if reset:
-        _find_encoder(estimator, asked, X, sample_weight)
-    if (encoder := getattr(estimator, "encoder_", None)) is not None:
-        return _encoded(estimator, encoder, X, reset, dtype)
+        _find_encoder(estimator, X, sample_weight)
+    if hasattr(estimator, "encoder_"):
+        return _encoded(estimator, X, reset, dtype)
     if is_dask(X):
         # A dataframe without rows tells the names, and nothing is computed.
         meta = X._meta if hasattr(X, "columns") else X
@@ -224,7 +223,14 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
         return checked
     if is_on_device(X):
         return _on_device(estimator, X, reset, dtype)
-    _check_columns(X)
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):  # NumPy makes numbers of them
+        raise ValueError("X holds dates; make numbers of them first.")
+    if getattr(X, "columns", None) is not None and getattr(X, "dtypes", None) is not None:
+        flags = [str(dtype).lower().startswith("bool") for dtype in X.dtypes]  # 0 and 1
+        kinds = zip(X.columns, kinds_of(X), flags, strict=True)
+        bad = {name: kind for name, kind, is_flag in kinds if kind != NUMBERS and not is_flag}
+        if bad:
+            raise ValueError(refusal(bad))
     with np.errstate(over="ignore", invalid="ignore"):  # in the sum that looks for infinities
         checked = validate_data(
             estimator,
@@ -243,44 +249,42 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
     return checked
 
 
-def _find_encoder(estimator: Any, asked: Any, X: Any, sample_weight: Any) -> None:
+def _find_encoder(estimator: Any, X: Any, sample_weight: Any) -> None:
     """Give an estimator that takes categories the encoder of a table that has some."""
     vars(estimator).pop("encoder_", None)  # of an earlier fit
+    asked = getattr(estimator, "estimator", estimator)  # a search asks what its estimator asks
     if not hasattr(asked, "categorical"):
         return
-    is_frame_of_dask = is_dask(X) and hasattr(X, "columns")
-    if (is_elsewhere(X) and not is_frame_of_dask) or issparse(X) or isinstance(X, NamedMatrix):
-        if asked.categorical is not None or asked.ordinal is not None:
+    given = asked.categorical is not None or asked.ordinal is not None
+    is_frame = getattr(X, "columns", None) is not None and hasattr(X, "dtypes")
+    if (is_elsewhere(X) and not is_frame) or issparse(X) or isinstance(X, NamedMatrix):
+        if given:
             raise ValueError("Categories need a data frame, of pandas, polars or Dask.")
         return
-    encoder = find_encoder(X, asked.categorical, asked.ordinal, sample_weight)
-    if encoder is not None:
-        estimator.encoder_ = encoder
+    head = X._meta if is_dask(X) else X
+    if given or (is_frame and set(kinds_of(head)) - {NUMBERS}):
+        encoder = CategoryEncoder(asked.categorical, asked.ordinal)
+        encoder.fit(X, sample_weight=sample_weight)
+        if any(code.kind != NUMBERS for code in encoder.columns_):
+            estimator.encoder_ = encoder
 
 
-def _encoded(estimator: Any, encoder: Any, X: Any, reset: bool, dtype: Any) -> np.ndarray:
+def _encoded(estimator: Any, X: Any, reset: bool, dtype: Any) -> np.ndarray:
     """Check a table with categories, and return it as numbers."""
     if is_elsewhere(X):
         if not (is_dask(X) and hasattr(X, "columns")):
             raise ValueError("The model was fitted to categories, which need a data frame.")
         validate_data(estimator, X._meta, reset=reset, skip_check_array=True)
-        return encoded_blocks(X, encoder)
+        return encoded_blocks(X, estimator.encoder_)
     X = X if hasattr(X, "columns") else np.asarray(X)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
-    kind = np.float64 if isinstance(dtype, list) else dtype
-    made = encoder.transform(X)
-    return check_array(made, dtype=kind, order="C", ensure_all_finite="allow-nan", input_name="X")
-
-
-def _check_columns(X: Any) -> None:
-    """Refuse the columns of a data frame that hold no numbers, by their names."""
-    if getattr(X, "columns", None) is None or getattr(X, "dtypes", None) is None:
-        return
-    flags = [str(dtype).lower().startswith("bool") for dtype in X.dtypes]  # 0 and 1
-    kinds = zip(X.columns, kinds_of(X), flags, strict=True)
-    bad = {name: kind for name, kind, is_flag in kinds if kind != NUMBERS and not is_flag}
-    if bad:
-        raise ValueError(refusal(bad))
+    return check_array(
+        estimator.encoder_.transform(X),
+        dtype=np.float64 if isinstance(dtype, list) else dtype,
+        order="C",
+        ensure_all_finite="allow-nan",
+        input_name="X",
+    )
 
 
 def _on_device(estimator: Any, X: Any, reset: bool, dtype: Any) -> Any:

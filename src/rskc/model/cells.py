@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from rskc.engines import Engine, bounded_engine, memory_engine
+from rskc.engines import BoundedEngine, Engine, engine_for
 from rskc.inputs.arrays import is_dask, to_dense, to_numpy
 from rskc.inputs.medians import MAD_FACTOR, lower_medians
 from rskc.model.automatic import (
@@ -230,7 +230,7 @@ def shows_outlying_cells(engine: Engine, problem: Problem, starts: Starts) -> bo
     columns = extreme_columns(rows, masses)
     if columns is None or K == 1 or not starts.drawn or len(numbers) < 2 * K:
         return columns is not None
-    clipped = memory_engine(columns.clip(rows), masses, 1)
+    clipped = engine_for(columns.clip(rows), masses=masses)
     n_trim = trimmed_mass(clipped, OVER_TRIM, K)
     plain = replace(problem, l1_bound=None, n_features=None, n_trim=n_trim)
     labels = solve(clipped, plain, starts.on_all().fewer(QUICK_STARTS, 0)).labels
@@ -274,7 +274,7 @@ def solve_with_cells(
         features = FeatureChoice(best.tests, n_different, count_enough(alike))
     last = replace(clusters.problem, n_trim=problem.n_trim)
     if subset.sample is not None:
-        bounded = bounded_engine(engine, bounds.limits)
+        bounded = BoundedEngine(engine, bounds.limits)
         if left.outliers:
             thresholds = first_thresholds(clusters.engine, solution.centers, solution.weights)
             solution = reweight_all(bounded, last, solution, thresholds=thresholds)
@@ -327,7 +327,7 @@ class _Table:
         n, arrays = engine.n_cases, engine.arrays
         every = np.arange(n)
         masses = arrays.masses_at(every) if engine.weighted else None
-        seen = memory_engine(look(self.columns, engine.rows(every)), masses, 1)
+        seen = engine_for(look(self.columns, engine.rows(every)), masses=masses)
         clusters, kept = first_clusters(self.subset._replace(engine=seen), self.left)
         members = clusters.members(n, kept)
         groups = arrays.from_numpy(members)
@@ -345,7 +345,7 @@ class _Table:
             tests = self._test(way, labels, bounds)
             n_features = max(int(tests.passed().sum()), 1)
             problem = replace(problem, l1_bound=None, n_features=n_features)
-        engine = bounded_engine(self.subset.engine, bounds.limits)
+        engine = BoundedEngine(self.subset.engine, bounds.limits)
         arrays = engine.arrays
         if self.left.outliers:
             members = arrays.without(warm.labels, warm.trimmed_weighted)
@@ -397,7 +397,7 @@ class _Table:
         scales = self.columns.scales
         squares = np.where(np.isinf(scales), self.rows.std(axis=0), scales) ** 2
         weights = np.where(used & (squares > 0), 1 / np.where(squares > 0, squares, 1), 0.0)
-        engine = bounded_engine(self.subset.engine, self.cutoff * scales)
+        engine = BoundedEngine(self.subset.engine, self.cutoff * scales)
 
         def cost(way: _Way) -> float:
             costs = distances_to(engine, way.warm.labels, way.centers, weights)

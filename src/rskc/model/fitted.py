@@ -16,7 +16,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.engines import Engine, Frame, bounded_engine, engine_for
+from rskc.engines import BoundedEngine, Engine, Frame, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.inputs.arrays import by_blocks, is_dask, is_on_device, to_numpy
 from rskc.inputs.case_weights import check_sample_weight, count_of, trimmed_sum
@@ -264,7 +264,7 @@ class Predictor:
         missing = True if np.isnan(self.centers).any() else None
         n_threads = check_n_threads(self.n_threads)
         engine = engine_for(X, missing=missing, frame=self.frame, n_threads=n_threads)
-        return engine if self.limits is None else bounded_engine(engine, self.limits)
+        return engine if self.limits is None else BoundedEngine(engine, self.limits)
 
 
 def thresholds_of(model: Any) -> Thresholds:

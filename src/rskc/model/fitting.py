@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines import Engine, bounded_engine, engine_for
+from rskc.engines import BoundedEngine, Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
 from rskc.inputs.arrays import (
@@ -110,7 +110,7 @@ def fit(
             result = _solve(model, engine, problem, starts, warm)
             result.solution.check_finite()
         if result.cells is not None:
-            engine = bounded_engine(engine, result.cells.limits)
+            engine = BoundedEngine(engine, result.cells.limits)
         judged = _Judged.of(engine, result, *check_rule(model))
         messages = list(warnings_of(model, engine, result, judged.outliers, names))
         _store(model, engine, result, judged, weights)
@@ -120,7 +120,7 @@ def fit(
     if weights.given is not None:
         model.sample_weight_ = weights.given
         _judge_others(model, X, engine, weights.given == 0)
-    _store_cells(model, X, result)
+    model.outlying_cells_ = outlying_cells(model, X, model.labels_)
     messages += on_cells(model)
     model.warnings_ = [str(message) for message in messages]
     model.warning_kinds_ = [message.kind for message in messages]
@@ -167,16 +167,10 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         n_trim = mass_of(check_real("trim", trim, 0, 0.5, words), engine)
     check_choice("reweight", model.reweight, (True, False))
     if n < K:
-        raise ParameterError(
-            "n_clusters", K, f"is more than {count(n, 'case')}; lower {{n_clusters}}."
-        )
-    if engine.mass - n_trim < K:
-        raise ParameterError(
-            "n_clusters",
-            K,
-            f"is more than the {engine.mass - n_trim:g} cases that are left of {engine.mass:g} "
-            f"when {{trim}}={trim} takes {n_trim:g} away; lower one of the two.",
-        )
+        raise _too_many(K, f"{count(n, 'case')}; lower {{n_clusters}}.")
+    if (kept := engine.mass - n_trim) < K:
+        left = f"the {kept:g} cases that are left of {engine.mass:g} when {{trim}}={trim}"
+        raise _too_many(K, f"{left} takes {n_trim:g} away; lower one of the two.")
     check_rule(model)
     l1_bound = check_bound(model.l1_bound, model.n_features, p)
     if K == 1 and isinstance(model.l1_bound, str):
@@ -192,13 +186,13 @@ def make_problem(model: Any, engine: Engine) -> Problem:
     )
     distinct = engine.distinct(K)
     if distinct < K:
-        raise ParameterError(
-            "n_clusters",
-            K,
-            f"is more than the {count(distinct, 'distinct case')} among the {n}; lower "
-            "{n_clusters}.",
-        )
+        differing = f"the {count(distinct, 'distinct case')} among the {n}"
+        raise _too_many(K, f"{differing}; lower {{n_clusters}}.")
     return problem
+
+
+def _too_many(K: int, words: str) -> ParameterError:
+    return ParameterError("n_clusters", K, f"is more than {words}")
 
 
 def groups_of(checked: Any, feature_groups: Any, p: int) -> FeatureGroups | None:
@@ -315,7 +309,7 @@ def _store(
     for name, attribute in ATTRIBUTES.items():
         if attribute.optional and name not in OF_VALIDATION:
             vars(model).pop(name, None)  # of an earlier fit
-    solution, problem, features, _ = result
+    solution, problem, features, cells = result
     unit, out = weights.unit, solution.trimmed_weighted
     model._frame = engine.frame
     model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
@@ -343,6 +337,9 @@ def _store(
     model.outlier_threshold_, model.unweighted_outlier_threshold_ = judged.thresholds
     model.outlier_cutoff_ = judged.cutoff
     model.outliers_ = engine.returned(judged.outliers, True)
+    model.cell_cutoff_, model.cell_scales_ = None, np.full(model.n_features_in_, np.inf)
+    if cells is not None:
+        model.cell_cutoff_, model.cell_scales_ = cells.cutoff, by_column(model, cells.scales)
 
     groups, unit_weights = problem.feature_groups, solution.weights
     if features is not None:
@@ -388,12 +385,3 @@ def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
         whole = np.empty(len(out), to_numpy(counted).dtype)
         whole[~out], whole[out] = to_numpy(counted), values
         setattr(model, name, engine.as_result(whole))
-
-
-def _store_cells(model: Any, X: Any, result: FitResult) -> None:
-    """Set which cells of all cases are outlying, and on what scales."""
-    model.cell_cutoff_, model.cell_scales_ = None, np.full(model.n_features_in_, np.inf)
-    if result.cells is not None:
-        model.cell_cutoff_ = result.cells.cutoff
-        model.cell_scales_ = by_column(model, result.cells.scales)
-    model.outlying_cells_ = outlying_cells(model, X, model.labels_)

@@ -119,25 +119,23 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
 
 
 def on_scales(model: Any, X: Any) -> Iterator[FitWarning]:
-    """Warn of features that differ in scale; of a sparse table they do not, or nobody knows."""
+    """Warn of features that differ in scale, or vary far more than the categories beside them.
+
+    Those of a sparse table do not, or nobody knows.
+    """
     if is_dask(X) or issparse(X):
         return
     rows = to_numpy(X[:: X.shape[0] // SAMPLE + 1, :])  # as the array API wants it
-    if hasattr(model, "encoder_"):
-        yield from _on_units(model, rows)
-    elif (found := differing_spreads(rows)) is not None:
-        largest, small = (
-            cleaned(feature_names(model)[j], 24) for j in (found.largest, found.small)
-        )
-        ratio = float(f"{found.ratio:.2g}")
-        yield fit_warning("units differ", largest=largest, small=small, ratio=ratio)
-
-
-def _on_units(model: Any, rows: np.ndarray) -> Iterator[FitWarning]:
-    """Warn of numbers beside categories that vary far more than these."""
-    encoder = model.encoder_
-    places = [code.kind == NUMBERS for code in encoder.columns_]
-    numbers = encoder.first[places]
+    if not hasattr(model, "encoder_"):
+        if (spreads := differing_spreads(rows)) is not None:
+            largest, small = (
+                cleaned(feature_names(model)[j], 24) for j in (spreads.largest, spreads.small)
+            )
+            ratio = float(f"{spreads.ratio:.2g}")
+            yield fit_warning("units differ", largest=largest, small=small, ratio=ratio)
+        return
+    is_number = [code.kind == NUMBERS for code in model.encoder_.columns_]
+    numbers = model.encoder_.first[is_number]
     rows = rows[:, numbers]
     # By the MAD: columns in units of their MAD or standard deviation do not count as wide.
     deviations = MAD_FACTOR * column_medians(np.abs(rows - column_medians(rows)))
@@ -151,21 +149,20 @@ def _on_units(model: Any, rows: np.ndarray) -> Iterator[FitWarning]:
 
 
 def warnings_of(
-    model: Any, engine: Engine, made: FitResult, out: Any, case_names: np.ndarray | None
+    model: Any, engine: Engine, result: FitResult, out: Any, case_names: np.ndarray | None
 ) -> Iterator[FitWarning]:
     """Yield the warnings of a solution; ``out`` is the mask (n,) of cases that are outlying."""
-    solution, problem = made.solution, made.problem
+    solution, problem, arrays = result.solution, result.problem, engine.arrays
 
     def names(cases: np.ndarray, n: int) -> str:
         numbers = engine.numbers(cases)
-        known = numbers if case_names is None else case_names[numbers]
-        return listed(known, MOST_NAMES, n)
+        return listed(numbers if case_names is None else case_names[numbers], MOST_NAMES, n)
 
     def members(cluster: Rival) -> int:
         """Return how many cases it has, of which the first are known; by mass about as many."""
         return len(cluster.cases) if len(cluster.cases) < RIVAL_CASES else round(cluster.size)
 
-    yield from _on_wishes(model, engine, made)
+    yield from _on_parameters(model, engine, result)
     if (rival := solution.rival) is not None:
         yield fit_warning(
             "small cluster",
@@ -175,27 +172,23 @@ def warnings_of(
             cases=names(rival.cases, members(rival)),
             n_trim=problem.n_trim,
         )
-    if (own := solution.exposed) is not None:
-        cases = names(own.cases, members(own))
-        yield fit_warning("exposed cluster", size=own.size, cases=cases, n_trim=problem.n_trim)
-    clump = find_clump(engine, solution, _candidates(engine, solution, out))
+    if (exposed := solution.exposed) is not None:
+        cases, size = names(exposed.cases, members(exposed)), exposed.size
+        yield fit_warning("exposed cluster", size=size, cases=cases, n_trim=problem.n_trim)
+    out = solution.trimmed_weighted | solution.trimmed_unweighted | out
+    groups = arrays.as_run(arrays.without(solution.labels, out))
+    clump = find_clump(engine, solution, arrays.first_members(groups, -1, MOST_CANDIDATES))
     if clump.size > clump.n_nearby:
-        yield fit_warning("clump", size=clump.size, cases=names(clump.cases, len(clump.cases)))
+        yield fit_warning(
+            "clump", size=len(clump.cases), cases=names(clump.cases, len(clump.cases))
+        )
     if engine.n_missing:
         yield from _on_missing(model, engine, solution, names)
 
 
-def _candidates(engine: Engine, solution: Solution, out: Any) -> np.ndarray:
-    """Return the numbers of the first cases that are trimmed or flagged."""
-    arrays = engine.arrays
-    out = solution.trimmed_weighted | solution.trimmed_unweighted | out
-    groups = arrays.as_run(arrays.without(solution.labels, out))
-    return arrays.first_members(groups, -1, MOST_CANDIDATES)
-
-
-def _on_wishes(model: Any, engine: Engine, made: FitResult) -> Iterator[FitWarning]:
+def _on_parameters(model: Any, engine: Engine, result: FitResult) -> Iterator[FitWarning]:
     """Warn of parameters that the solution does not keep to."""
-    solution, problem, features, _ = made
+    solution, problem, features, _ = result
     groups, asked = problem.feature_groups, model.l1_bound
     p = engine.n_features if groups is None else len(groups)
     most = np.sqrt(p)
@@ -218,8 +211,8 @@ def _on_missing(
     """Warn of features and cases of which little is observed."""
     dead = np.flatnonzero(engine.equal_weights()[0] == 0)
     if len(dead):
-        known = hasattr(model, "feature_names_in_") or hasattr(model, "encoder_")
-        dead_names = (number_names(model) if known else np.arange(engine.n_features))[dead]
+        named = hasattr(model, "feature_names_in_") or hasattr(model, "encoder_")
+        dead_names = number_names(model)[dead] if named else dead
         yield fit_warning(
             "unobserved features",
             features=count(len(dead), "feature has", "features have"),
@@ -247,5 +240,5 @@ def on_cells(model: Any) -> Iterator[FitWarning]:
 
 def fit_warning(kind: str, **values: Any) -> FitWarning:
     """Make a warning of one of the kinds."""
-    made, parameter, template = KINDS[kind]
-    return made(kind, parameter, template, **values)
+    warning, parameter, template = KINDS[kind]
+    return warning(kind, parameter, template, **values)

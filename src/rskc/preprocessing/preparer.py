@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import to_dense
-from rskc.inputs.columns import MANY
+from rskc.inputs.columns import MANY, some_rows
 from rskc.inputs.frames import column_names, places_of
-from rskc.inputs.validation import check_choice
+from rskc.inputs.validation import check_choice, is_word
 from rskc.preprocessing.decisions import (
     AS_IT_IS,
     FLOORED,
@@ -21,8 +21,8 @@ from rskc.preprocessing.decisions import (
     VERY_MANY,
     Decisions,
     decide,
-    logs_of,
-    some_rows,
+    logs_of_columns,
+    logs_together,
 )
 from rskc.preprocessing.standardizers import (
     SCALES,
@@ -38,6 +38,10 @@ from rskc.utils.wording import count, listed, shortened
 MOST_OF_ALL = 0.05
 # Scale of a feature of which 2 in 100 cases have one: rarer ones are not made larger.
 LEAST_OF_COUNTS = 0.1
+# What a fit finds of a table and of each of its columns, and what that is where nothing is done.
+OF_TABLE = {"counts_": False, "total_": 1.0, "standardize_": None, "level_": 0.0, "spread_": 1.0}
+OF_COLUMNS = {"log_": AS_IT_IS, "unit_": 1.0, "center_": 0.0, "scale_": 1.0, "counted_": True}
+STATE = ("log", "standardize", "scale", *OF_TABLE, *OF_COLUMNS)
 
 
 class Preparer(Transformer):
@@ -142,88 +146,82 @@ class Preparer(Transformer):
         """
         check_choice("standardize", self.standardize, ("auto", "columns", "rows", None))
         check_choice("scale", self.scale, ("auto", *SCALES))
-        names = column_names(X) if hasattr(X, "columns") else []
         places = numeric_columns(X)
         table = self._numbers(X, places, reset=True)
-        found = self._decided(table, names, places)
-        self.counts_, self.log_, self.unit_ = found.counts, found.logs, found.units
-        self.standardize_ = self._standardized(table, found, places is not None)
-        self._fit_scales(table)
-        if places is not None:
-            self._spread_out(places, X.shape[1])
-        return self
-
-    def _decided(self, table: Any, names: Sequence[str], places: list[int] | None) -> Decisions:
-        p = table.shape[1]
-        if p == 0:
-            return Decisions(False, False, np.zeros(0, int), np.ones(0))
-        found = decide(table)
-        if isinstance(self.log, str) and self.log == "auto":
-            return found
-        chosen = self._chosen(names or [""] * p, range(p) if places is None else places)
-        logs, units = logs_of(some_rows(table), chosen, together=found.alike and bool(chosen.all()))
-        return Decisions(False, found.alike, logs, units)
-
-    def _chosen(self, names: Sequence[str], places: Sequence[int]) -> np.ndarray:
-        """Return of which of the columns of numbers, at these places, logarithms are asked for."""
-        if self.log is None or (isinstance(self.log, str) and self.log in ("all", "none")):
-            return np.full(len(places), self.log == "all")
-        asked = places_of("log", self.log, names)
-        for j in set(asked) - set(places):
-            raise ParameterError("log", names[j], "is a column of {X} that holds no numbers.")
-        return np.isin(places, asked)
-
-    def _standardized(self, table: Any, found: Decisions, mixed: bool) -> str | None:
+        p, mixed = table.shape[1], places is not None
+        names = column_names(X) if hasattr(X, "columns") else [""] * p
+        decisions = self._decide(table, names, range(p) if places is None else places)
+        self.__dict__.update(_idle(p))
+        self.counts_, alike, self.log_, self.unit_ = decisions
         if self.standardize != "auto":
             if self.standardize == "rows" and (mixed or issparse(table)):
                 kind = "holds categories" if mixed else "is sparse"
                 raise ValueError(
                     f"standardize='rows' compares cells along a row, and X {kind}; use 'columns'."
                 )
-            return self.standardize
-        if mixed or found.counts or not found.alike:
-            return "columns"
-        is_rows = table.shape[1] >= (MANY if found.logs.any() else VERY_MANY)
-        return "rows" if is_rows and not issparse(table) else None
+            self.standardize_ = self.standardize
+        elif mixed or self.counts_ or not alike:
+            self.standardize_ = "columns"
+        elif p >= (MANY if self.log_.any() else VERY_MANY) and not issparse(table):
+            self.standardize_ = "rows"
+        self._fit_scales(table)
+        if places is not None:  # the columns that hold no numbers have a place in the arrays too
+            for name, values in _idle(X.shape[1], OF_COLUMNS).items():
+                values[places] = getattr(self, name)
+                setattr(self, name, values)
+        return self
+
+    def _decide(self, table: Any, names: Sequence[str], places: Sequence[int]) -> Decisions:
+        """Decide about a table, whose columns of numbers are at these places among the names."""
+        p = table.shape[1]
+        if p == 0:
+            return Decisions(False, False, np.zeros(0, int), np.ones(0))
+        decisions = decide(table)
+        if is_word(self.log, "auto"):
+            return decisions
+        if self.log is None or (isinstance(self.log, str) and self.log in ("all", "none")):
+            chosen = np.full(p, self.log == "all")
+        else:
+            asked = places_of("log", self.log, names)
+            for j in set(asked) - set(places):
+                raise ParameterError("log", names[j], "is a column of {X} that holds no numbers.")
+            chosen = np.isin(places, asked)
+        rows, together = some_rows(table), decisions.alike and chosen.all()
+        logs = logs_together(rows) if together else logs_of_columns(rows, chosen)
+        return Decisions(False, decisions.alike, *logs)
 
     def _fit_scales(self, table: Any) -> None:
-        p = table.shape[1]
-        self.total_, self.counted_ = 1.0, np.ones(p, bool)
         if self.counts_:
             sums = np.asarray(table.sum(axis=0)).ravel()
             self.counted_ = sums <= MOST_OF_ALL * sums.sum()
             self.total_ = float(np.median(self._totals(table))) or 1.0
-        self.level_, self.spread_ = 0.0, 1.0
-        self.center_, self.scale_ = np.zeros(p), np.ones(p)
         if self.standardize_ == "rows" and self.standardize == "auto":
             rows = self._logged(some_rows(table))
             with np.errstate(invalid="ignore"):
                 self.level_ = float(np.nanmedian(np.nanmean(rows, axis=1)))
                 self.spread_ = float(np.nanmedian(np.nanstd(rows, axis=1))) or 1.0
-        if self.standardize_ == "columns" and p:
+        if self.standardize_ == "columns" and table.shape[1]:
             scale = "clipped" if self.scale == "auto" else self.scale
-            center = "mean" if scale == "std" else "median"
-            own, names = self._logged(table), getattr(self, "feature_names_in_", ())
-            if scale == "mad" and len(names) == p and not issparse(table):
+            standardizer = ColumnStandardizer("mean" if scale == "std" else "median", scale)
+            logged, names = self._logged(table), getattr(self, "feature_names_in_", ())
+            if scale == "mad" and len(names) == table.shape[1] and not issparse(table):
                 import pandas as pd
 
-                own = pd.DataFrame(own, columns=names)  # of which a warning gives names
-            found = ColumnStandardizer(center, scale).fit(own)
+                logged = pd.DataFrame(logged, columns=names)  # of which a warning gives names
+            standardizer.fit(logged)
+            self.center_ = standardizer.center_
             least = LEAST_OF_COUNTS if self.counts_ else 0.0
-            self.center_, self.scale_ = found.center_, np.maximum(found.scale_, least)
-
-    def _spread_out(self, places: list[int], p: int) -> None:
-        """Give the columns that hold no numbers a place in the arrays too."""
-        usual_values = {"log_": 0, "unit_": 1.0, "center_": 0.0, "scale_": 1.0, "counted_": True}
-        for name, usual in usual_values.items():
-            own = getattr(self, name)
-            every = np.full(p, usual, own.dtype)
-            every[places] = own
-            setattr(self, name, every)
+            self.scale_ = np.maximum(standardizer.scale_, least)
 
     def _logged(self, table: Any) -> Any:
         if self.counts_:
-            table = _divided(table, self._totals(table) / self.total_)
+            factors = self._totals(table) / self.total_
+            factors = np.where(factors > 0, factors, 1.0)  # else the row is empty, and stays so
+            if issparse(table):
+                table = table.astype(np.result_type(table.dtype, np.float32))
+                table.data = table.data / np.repeat(factors, np.diff(table.indptr))
+            else:
+                table = table / factors[:, None]
         return logarithms(table, self.log_, self.unit_)
 
     def _totals(self, table: Any) -> np.ndarray:
@@ -253,17 +251,17 @@ class Preparer(Transformer):
         return with_numbers(X, places, self.of_columns(places)._prepared(table))
 
     def _prepared(self, table: Any) -> Any:
-        dtype, made = table.dtype, self._logged(table)
+        dtype, prepared = table.dtype, self._logged(table)
         if self.standardize_ == "rows":
             scale = "std" if self.scale == "auto" else self.scale
-            made, _ = standardize_rows(made, "mean" if scale == "std" else "median", scale)
-            made = made * self.spread_ + self.level_
-        if issparse(made):
+            prepared, _ = standardize_rows(prepared, "mean" if scale == "std" else "median", scale)
+            prepared = prepared * self.spread_ + self.level_
+        if issparse(prepared):
             if (self.scale_ != 1).any():
-                made = made.copy() if made is table else made
-                made.data = made.data / self.scale_[made.indices]
-            return made.astype(dtype)
-        return ((made - self.center_) / self.scale_).astype(dtype, copy=False)
+                prepared = prepared.copy() if prepared is table else prepared
+                prepared.data = prepared.data / self.scale_[prepared.indices]
+            return prepared.astype(dtype)
+        return ((prepared - self.center_) / self.scale_).astype(dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return prepared values in the units of the table: as in the typical case.
@@ -289,10 +287,7 @@ class Preparer(Transformer):
 
     def without_data(self, p: int) -> Preparer:
         """Set what a fit to p features would, where the data decide nothing: no logarithms."""
-        self.counts_, self.log_, self.unit_ = False, np.zeros(p, int), np.ones(p)
-        self.standardize_, self.total_, self.level_, self.spread_ = self.standardize, 1.0, 0.0, 1.0
-        self.center_, self.scale_, self.counted_ = np.zeros(p), np.ones(p), np.ones(p, bool)
-        self.n_features_in_ = p
+        self.__dict__.update(_idle(p), standardize_=self.standardize, n_features_in_=p)
         return self
 
     @property
@@ -312,26 +307,23 @@ class Preparer(Transformer):
 
     def of_columns(self, places: Sequence[int]) -> Preparer:
         """Return what prepares some of the columns; all are needed where rows are standardized."""
-        made = Preparer(self.log, self.standardize, self.scale)
-        for name in ("counts_", "total_", "standardize_", "level_", "spread_"):
-            setattr(made, name, getattr(self, name))
-        for name in ("log_", "unit_", "center_", "scale_", "counted_"):
-            setattr(made, name, getattr(self, name)[list(places)])
-        made.n_features_in_ = len(made.log_)
-        return made
+        part = Preparer(self.log, self.standardize, self.scale).without_data(len(places))
+        for name in (*OF_TABLE, *OF_COLUMNS):
+            values = getattr(self, name)
+            setattr(part, name, values[list(places)] if name in OF_COLUMNS else values)
+        return part
 
     def describe(self) -> str:
         """Say in a few words what is done; "nothing" if that is so."""
         check_is_fitted(self)
-        parts = []
-        logs, p = np.flatnonzero(self.log_), len(self.log_)
+        parts, logs, p = [], np.flatnonzero(self.log_), len(self.log_)
         if self.counts_:
             parts.append("counts divided by size factors, and log(1 + x) of them")
         elif len(logs):
             which = "all columns"
             if len(logs) < p:
-                known = getattr(self, "feature_names_in_", [f"x{j}" for j in range(p)])
-                names = listed([shortened(str(known[j]), 40) for j in logs], 6)
+                all_names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(p)])
+                names = listed([shortened(str(all_names[j]), 40) for j in logs], 6)
                 which = f"{len(logs)} of {count(p, 'column')} ({names})"
             parts.append(f"logarithms of {which}")
         if self.standardize_ == "rows":
@@ -347,20 +339,18 @@ class Preparer(Transformer):
     @classmethod
     def from_plain(cls, state: Mapping[str, Any], p: int) -> Preparer:
         """Return the preparer of such a state; ValueError if it fits no table of p columns."""
-        made = cls(**{name: state[name] for name in ("log", "standardize", "scale")})
-        made.without_data(p)
-        for name in STATE:
-            setattr(made, name, state.get(name, getattr(made, name)))
-        arrays = (made.log_, made.unit_, made.center_, made.scale_, made.counted_)
-        if any(np.shape(array) != (p,) for array in arrays):
+        preparer = cls(**{name: state[name] for name in ("log", "standardize", "scale")})
+        preparer.without_data(p)
+        preparer.__dict__.update({name: state[name] for name in STATE if name in state})
+        if any(np.shape(getattr(preparer, name)) != (p,) for name in OF_COLUMNS):
             raise ValueError("the preparation in the model's file does not fit the model.")
-        return made
+        return preparer
 
 
-STATE = (
-    "log", "standardize", "scale", "counts_", "total_", "standardize_", "level_", "spread_",
-    "log_", "unit_", "center_", "scale_", "counted_",
-)  # fmt: skip
+def _idle(p: int, names: Iterable[str] = (*OF_TABLE, *OF_COLUMNS)) -> dict[str, Any]:
+    """Return what a fit to p columns leaves where nothing is done."""
+    usual = OF_TABLE | {name: np.full(p, value) for name, value in OF_COLUMNS.items()}
+    return {name: usual[name] for name in names}
 
 
 class Unit(NamedTuple):
@@ -380,9 +370,6 @@ class Unit(NamedTuple):
             return np.expm1(values) * self.unit if self.log == FROM_ZERO else values
 
 
-# ---- What is done
-
-
 def logarithms(table: Any, logs: np.ndarray, units: np.ndarray) -> Any:
     """Take logarithms of some columns of an array, or of all of a sparse matrix."""
     if not logs.any():
@@ -390,23 +377,14 @@ def logarithms(table: Any, logs: np.ndarray, units: np.ndarray) -> Any:
     if issparse(table):
         if (logs == FLOORED).any():
             raise ValueError("logarithms of a sparse table without zeros would fill it.")
-        made = table.copy()
+        logged = table.copy()
         with np.errstate(invalid="ignore"):
-            own = np.log1p(np.maximum(made.data, 0) / units[made.indices])
-        made.data = np.where(logs[made.indices] == FROM_ZERO, own, made.data).astype(table.dtype)
-        return made
+            cells = np.log1p(np.maximum(logged.data, 0) / units[logged.indices])
+        is_logged = logs[logged.indices] == FROM_ZERO
+        logged.data = np.where(is_logged, cells, logged.data).astype(table.dtype)
+        return logged
     floored, from_zero = logs == FLOORED, logs == FROM_ZERO
-    made = np.array(table)
-    made[:, floored] = np.log(np.maximum(made[:, floored], units[floored]))
-    made[:, from_zero] = np.log1p(np.maximum(made[:, from_zero], 0) / units[from_zero])
-    return made
-
-
-def _divided(table: Any, factors: np.ndarray) -> Any:
-    """Divide the rows of a table; those of factor 0 are empty and stay so."""
-    factors = np.where(factors > 0, factors, 1.0)
-    if not issparse(table):
-        return table / factors[:, None]
-    made = table.astype(np.result_type(table.dtype, np.float32))
-    made.data = made.data / np.repeat(factors, np.diff(made.indptr))
-    return made
+    logged = np.array(table)
+    logged[:, floored] = np.log(np.maximum(logged[:, floored], units[floored]))
+    logged[:, from_zero] = np.log1p(np.maximum(logged[:, from_zero], 0) / units[from_zero])
+    return logged

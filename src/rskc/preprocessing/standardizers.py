@@ -236,11 +236,10 @@ class ColumnStandardizer(_Standardizer):
         self : ColumnStandardizer
         """
         if (places := numeric_columns(X)) is not None:
-            own = ColumnStandardizer(self.center, self.scale)
             self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
             if places:
-                own.fit(column(X, places))
-                self.center_[places], self.scale_[places] = own.center_, own.scale_
+                part = ColumnStandardizer(self.center, self.scale).fit(column(X, places))
+                self.center_[places], self.scale_[places] = part.center_, part.scale_
             self._numbers(X, places, reset=True)
             return self
         X = self._validate(X, reset=True)
@@ -322,9 +321,9 @@ class ColumnStandardizer(_Standardizer):
                 "X is sparse, and centering by a fit to a dense table would fill it; fit the "
                 "standardizer to a sparse matrix, or give X.toarray()."
             )
-        made = X.copy()
-        made.data = (X.data * factors[X.indices]).astype(X.dtype, copy=False)
-        return made
+        scaled = X.copy()
+        scaled.data = (X.data * factors[X.indices]).astype(X.dtype, copy=False)
+        return scaled
 
 
 def numeric_columns(X: Any) -> list[int] | None:
@@ -401,9 +400,9 @@ def _clipped(X: np.ndarray) -> np.ndarray:
     """
     low, middle, high = np.nanquantile(X, (0.1, 0.5, 0.9), axis=1)
     reach = np.where(high > low, CLIP / DECILES * (high - low), np.inf)
-    made = np.clip(X, (middle - reach)[:, None], (middle + reach)[:, None])
-    many = np.count_nonzero(made != X, axis=1) - np.isnan(X).sum(axis=1) > FEW * X.shape[1]
-    scales = np.where(many, _deviations(X), _deviations(made))
+    clipped = np.clip(X, (middle - reach)[:, None], (middle + reach)[:, None])
+    many = np.count_nonzero(clipped != X, axis=1) - np.isnan(X).sum(axis=1) > FEW * X.shape[1]
+    scales = np.where(many, _deviations(X), _deviations(clipped))
     low, high = np.fmin.reduce(X, axis=1), np.fmax.reduce(X, axis=1)
     between = np.greater(X, low[:, None]) & np.less(X, high[:, None])
     return np.where(between.any(axis=1), scales, scales / np.sqrt(VARIANCE))

@@ -319,10 +319,16 @@ def _missing(facts: dict[str, Any]) -> Pairs:
             f"{percent(data['share_missing'])} of the cells are missing: distances rest on few "
             "features; leave out features and cases that are hardly observed.",
         )
-    if data["n_blind"] >= max(1, MANY_BLIND * data["n_cases"]):
+    if (n_blind := data["n_blind"]) >= max(1, MANY_BLIND * data["n_cases"]):
+        them, theirs = ("it", "its cluster is") if n_blind == 1 else ("them", "their clusters are")
+        where, remedy = "at all", f"leave {them} out"
+        if data["n_empty"] < n_blind:
+            where = "in the features that have weight"
+            remedy += f", or raise {facts['names']['l1_bound']}"
+        cases = count(n_blind, "case has", "cases have")
         yield (
             "Cases without data",
-            _on_blind(data["n_blind"], data["n_empty"], facts["names"]["l1_bound"]),
+            f"{cases} no value {where}: {theirs} arbitrary; {remedy}.",
         )
     if data["n_infinite"]:
         yield (
@@ -330,19 +336,6 @@ def _missing(facts: dict[str, Any]) -> Pairs:
             f"{count(data['n_infinite'], 'case has', 'cases have')} a cell so large that no "
             "distance can be computed; correct it, or leave it empty.",
         )
-
-
-def _on_blind(n_blind: int, n_empty: int, l1_bound: str) -> str:
-    """Say what to do about cases of which nothing that has weight is observed."""
-    them = "it" if n_blind == 1 else "them"
-    remedy = f"leave {them} out"
-    what = "no value at all"
-    if n_empty < n_blind:
-        what = "no value in the features that have weight"
-        remedy += f", or raise {l1_bound}"
-    cluster = "the cluster is" if n_blind == 1 else "their clusters are"
-    cases = count(n_blind, "case has", "cases have")
-    return f"{cases} {what}: {cluster} arbitrary; {remedy}."
 
 
 def _searched(facts: dict[str, Any]) -> Pairs:

@@ -54,26 +54,31 @@ def how_sure(facts: Facts, searches: Any) -> dict[str, Any] | None:
     search = stability_among(searches)
     if search is None:
         return None
-    same = is_about(search, facts.model)
-    points = [
-        {"about": "How many clusters", "text": _number(search)},
-        {"about": "Clusters, or parts of a single one", "text": _cloud(search)},
-    ]
-    if not same:
-        points.append({"about": "Another model", "text": _other(search, facts)})
+    points = {
+        "How many clusters": _on_number(search),
+        "Clusters, or parts of a single one": _on_single_cluster(search),
+    }
+    clusters = []
+    if not is_about(search, facts.model):
+        points["Another model"] = (
+            f"The search is about its own {count(search.n_clusters_, 'cluster')}, and this page "
+            f"shows another model, of {count(facts.K, 'cluster')}: how stable these are is not "
+            "known."
+        )
     elif search.n_clusters_ > 1:
-        points += [
-            {"about": "Cases", "text": _cases(search, facts)},
-            {"about": "Features", "text": _features(search)},
-        ]
+        points |= {"Cases": _on_cases(search, facts), "Features": _on_features(search)}
+        for k, value in enumerate(search.cluster_stability_.tolist()):
+            word = next(word for least, word in WORDS.items() if value >= least)
+            size = int(facts.sizes[k])
+            clusters.append({"cluster": k, "size": size, "stability": value, "word": word})
     return {
-        "points": points,
-        "clusters": _clusters(search, facts) if same and search.n_clusters_ > 1 else [],
+        "points": [{"about": about, "text": text} for about, text in points.items()],
+        "clusters": clusters,
         "key": " ".join(f"{WORDS[x].capitalize()}: {x:g} or more." for x in WORDS if x),
     }
 
 
-def _number(search: Stability) -> str:
+def _on_number(search: Stability) -> str:
     """Say how many clusters, and what was seen where there are none."""
     n, table = len(search.half_labels_), search.table_
     if search.n_clusters_ > 1:
@@ -88,7 +93,7 @@ def _number(search: Stability) -> str:
     return f"{text} The median Jaccard index of the least stable cluster: {listed(seen, 8)}."
 
 
-def _cloud(search: Stability) -> str:
+def _on_single_cluster(search: Stability) -> str:
     """Say what the comparison with one cloud gave: for the chosen number, or those it refused."""
     compared = search.table_[search.table_.p_value.notna()]
     shown = compared[compared.stable] if compared.stable.any() else compared
@@ -109,15 +114,7 @@ def _cloud(search: Stability) -> str:
     )
 
 
-def _other(search: Stability, facts: Facts) -> str:
-    K = count(search.n_clusters_, "cluster")
-    return (
-        f"The search is about its own {K}, and this page shows another model, of "
-        f"{count(facts.K, 'cluster')}: how stable these are is not known."
-    )
-
-
-def _cases(search: Stability, facts: Facts) -> str:
+def _on_cases(search: Stability, facts: Facts) -> str:
     """Count the cases that keep their cluster, and name the others, the least stable first."""
     stability, n = search.case_stability_, search.n_samples_used_
     n_stable = int((stability >= STABLE_CASE).sum())
@@ -138,7 +135,7 @@ def _cases(search: Stability, facts: Facts) -> str:
     return f"{text} The others, with their share: {listed(names, MOST_NAMES, n - n_stable)}."
 
 
-def _features(search: Stability) -> str:
+def _on_features(search: Stability) -> str:
     found, bound = search.selection_probabilities_, search.selection_bound(FOUND_AGAIN)
     n = int((found >= FOUND_AGAIN).sum())
     text = (
@@ -151,15 +148,3 @@ def _features(search: Stability) -> str:
         f"{text} Of these, at most {number(bound, 2)} are expected to be there by chance alone. "
         "That is a bound and not an estimate."
     )
-
-
-def _clusters(search: Stability, facts: Facts) -> list[dict[str, Any]]:
-    return [
-        {
-            "cluster": k,
-            "size": int(facts.sizes[k]),
-            "stability": float(value),
-            "word": next(word for least, word in WORDS.items() if value >= least),
-        }
-        for k, value in enumerate(search.cluster_stability_)
-    ]

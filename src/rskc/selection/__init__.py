@@ -7,7 +7,7 @@ parallel, with progress, and with a ``checkpoint`` from which a search that was 
 
 from rskc.selection.clest import Clest
 from rskc.selection.gap import GapL1
-from rskc.selection.settings import GridSearch
+from rskc.selection.grid import GridSearch
 from rskc.selection.stability import Stability
 
 __all__ = ["Clest", "GapL1", "GridSearch", "Stability"]

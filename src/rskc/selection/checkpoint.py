@@ -29,42 +29,24 @@ create table if not exists results (key text primary key, value blob not null);
 """
 
 
-class NoCheckpoint:
-    """Keeps nothing: the search runs from the beginning."""
-
-    def __init__(self, identity: Mapping[str, str]):
-        self.identity = dict(identity)
-
-    def claim(self, name: str, value: str) -> None:
-        """Add to the identity what is known only when the seed is."""
-        self.identity[name] = value
-
-    def results(self) -> dict[str, Result]:
-        """Return the finished tasks: none."""
-        return {}
-
-    def add(self, key: str, result: Result) -> None:
-        """Forget a result."""
-
-
-class Checkpoint(NoCheckpoint):
-    """Keeps results in a file.
+class Checkpoint:
+    """Keeps results in a file, or nothing but what they are made for.
 
     Parameters
     ----------
-    path : str or path
-        The file, made if it is not there.
+    path : str, path or None
+        The file, made if it is not there; None to keep nothing.
     identity : mapping
         What the results depend on. Must equal what the file was made for; a value of None stands
         for the file's own.
     """
 
-    def __init__(self, path: str | os.PathLike, identity: Mapping[str, str | None]):
-        self.path = os.fspath(path)
-        if not self.path:
+    def __init__(self, path: str | os.PathLike | None, identity: Mapping[str, str | None]):
+        self.path = None if path is None else os.fspath(path)
+        if self.path == "":
             raise ParameterError("checkpoint", self.path, "must be the name of a file, or None.")
         with self._or_refuse():
-            self._connection = sqlite3.connect(self.path, timeout=10)
+            self._connection = sqlite3.connect(self.path or ":memory:", timeout=10)
         try:
             with self._or_refuse():
                 self._prepare()
@@ -101,7 +83,8 @@ class Checkpoint(NoCheckpoint):
             self._connection.execute("begin immediate")
             found = dict(self._connection.execute("select name, value from identity"))
             if not found:
-                found = _completed(asked)
+                fresh = str(np.random.SeedSequence().generate_state(1)[0])
+                found = {name: fresh if value is None else value for name, value in asked.items()}
                 rows = sorted(found.items())
                 self._connection.executemany("insert into identity values (?, ?)", rows)
         if not str(found.get("seed")).isdecimal():
@@ -142,6 +125,8 @@ class Checkpoint(NoCheckpoint):
 
     def add(self, key: str, result: Result) -> None:
         """Keep a result: it is safe as soon as this returns."""
+        if self.path is None:
+            return
         buffer = BytesIO()
         np.savez(buffer, **result)
         data = buffer.getvalue()
@@ -152,27 +137,6 @@ class Checkpoint(NoCheckpoint):
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
-
-
-@contextmanager
-def open_store(
-    path: str | os.PathLike | None, identity: Mapping[str, str | None]
-) -> Iterator[NoCheckpoint]:
-    """Open the checkpoint at a path, if there is one, and close it whatever happens."""
-    if path is None:
-        yield NoCheckpoint(_completed(identity))
-        return
-    store = Checkpoint(path, identity)
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-def _completed(identity: Mapping[str, str | None]) -> dict[str, str]:
-    """Draw a seed where none was given."""
-    fresh = str(np.random.SeedSequence().generate_state(1)[0])
-    return {name: fresh if value is None else value for name, value in identity.items()}
 
 
 def _unpacked(key: str, value: Any) -> dict[str, Any]:

@@ -156,7 +156,7 @@ class Clest(Search):
         kinds = [(DATA, b) for b in range(self.n_splits)]
         kinds += [(REFERENCE, b) for b in range(self.n_references)]
         reference = REFERENCES[self.reference](sample.X, sample.masses)
-        work = partial(_split_error, sample, reference, self._for_tasks(), runner.seed)
+        work = partial(_split_error, sample, reference, self._for_comparisons(), runner.seed)
         results = runner.run("Clest", work, [(*kind, K) for kind in kinds for K in numbers])
         cers = np.array([result["cer"] for result in results]).reshape(-1, len(numbers))
         self.observed_cers_, self.reference_cers_ = np.split(cers, [self.n_splits])

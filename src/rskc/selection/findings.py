@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.selection.clest import LEAST_AGREEMENT, NEARLY_AS_GOOD, Clest, most_below
 from rskc.selection.gap import GapL1
-from rskc.selection.settings import GridSearch
+from rskc.selection.grid import GridSearch
 from rskc.selection.stability import Stability
 from rskc.utils.wording import count, number
 
@@ -260,7 +260,8 @@ def _stability(search: Stability, frame: Any) -> Finding:
         rule="All cases are clustered, and so are random halves of them. The stability of a "
         "cluster is its median Jaccard index over the halves: 1 if they find the same cases, 0 if "
         "none of them. A number of clusters is stable if the least stable one reaches "
-        f"{search.threshold:g}{nearly if search.near_threshold < search.threshold else ''}. The "
+        f"{search.threshold:g}{nearly if search.near_threshold < search.threshold else ''}; small "
+        "clusters, of which a half has few cases, may be stable in three quarters instead. The "
         "largest stable number is chosen whose clusters are more compact than parts of a single "
         f"one, in simulated data, would be (p at most {search.level:g}; – where not compared), "
         "unless cases that did not make them show no gap between neighbors: slices of a gradient. "

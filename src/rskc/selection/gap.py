@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,19 +14,14 @@ from sklearn.base import clone
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import warn_user
 from rskc.inputs.validation import check_choice, check_integer, is_integer
+from rskc.model import fitting
 from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
-from rskc.selection.path import (
-    check_bounds,
-    check_sparse,
-    solve_bounds,
-    spaced_bounds,
-)
 from rskc.selection.references import permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, configured
+from rskc.selection.search import Search, check_bounds, check_sparse, configured, spaced_bounds
 from rskc.selection.subsample import Sample
-from rskc.solver import Warm
+from rskc.solver import Solution, Warm, solve_near, solve_path
 from rskc.solver.feature_groups import count_active
 
 # Of the bounds to be tried, this share is spaced evenly; the others close in on the choice.
@@ -121,7 +117,7 @@ class GapL1(Search):
         check_choice("rule", self.rule, ("1se", "largest"))
 
     def _search(self, sample: Sample, runner: Runner) -> None:
-        model = configured(check_sparse(self._for_tasks()), runner.seed % 2**32)
+        model = configured(check_sparse(self._for_comparisons()), runner.seed % 2**32)
         once = clone(model)
         fit(once, sample.X, sample_weight=sample.weights)
         usual = sample.take(~(once.trimmed_ | once.outliers_))
@@ -283,3 +279,26 @@ def _solve_set(
 
 def _warm(result: Result) -> Warm:
     return Warm(result["labels"], result["trimmed"], result["weights"])
+
+
+def solve_bounds(
+    model: RobustSparseKMeans, sample: Sample, bounds: Iterable[float], neighbors: list[Warm]
+) -> list[Solution]:
+    """Solve for each of the bounds, upwards, each from the one before.
+
+    Where solutions for its neighbors are given, there is one bound, and it is solved from these.
+    """
+    X = sample.X
+    with fitting.solver_settings(model.verbose):
+        engine = fitting.make_engine(model, X, sample.masses)
+        problem = fitting.make_problem(model, engine)
+        problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
+        with fitting.overflow_explained(model, engine, X):
+            if neighbors:
+                solutions = [solve_near(engine, problems[0], neighbors)]
+            else:
+                starts = fitting.make_starts(model, X, engine, problem)
+                solutions = list(solve_path(engine, problems, starts))
+            solutions[-1].check_finite()
+    to_numpy = engine.arrays.to_numpy  # a plain mask, whether a case is trimmed in part or not
+    return [replace(each, trimmed_weighted=to_numpy(each.trimmed_weighted)) for each in solutions]

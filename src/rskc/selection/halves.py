@@ -1,4 +1,4 @@
-"""Fits to all cases and to halves of them."""
+"""Fits to all cases, to halves of them, and to larger parts."""
 
 from __future__ import annotations
 
@@ -42,11 +42,15 @@ class HalfSamples(NamedTuple):
 
 
 class Fits:
-    """Fits with a number of clusters: to all cases, and to the halves of each split."""
+    """Fits with a number of clusters: to all cases, and to the halves of each split.
+
+    Or to as many samples of each split as it has parts: all parts but one.
+    """
 
     def __init__(self, n_clusters: int, full: Result, weights: np.ndarray | None = None):
         self.n_clusters, self.full, self.weights = n_clusters, full, weights
         self.splits: list[Result] = []
+        self.larger: Fits | None = None  # of three quarters of the cases, if halves are too small
         self.cloud = NOT_COMPARED
 
     def of_halves(self, name: str) -> np.ndarray:
@@ -76,6 +80,11 @@ class Fits:
     def stability(self) -> float:
         """That of the least stable cluster."""
         return float(self.cluster_stability.min())
+
+    @property
+    def larger_stability(self) -> float:
+        """That of the least stable cluster in larger samples, NaN where these are not needed."""
+        return np.nan if self.larger is None else self.larger.stability
 
     @cached_property
     def density_between(self) -> float:
@@ -125,25 +134,32 @@ def fit_all(sample: Sample, estimator: Any, key: Key) -> Result:
     }
 
 
-def split_in_halves(cases: np.ndarray, seed: int, split: int) -> list[np.ndarray]:
-    """Return the cases of two halves, upwards; the same for all settings."""
-    halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
-    return [np.sort(half) for half in halves]
+def split_in_parts(cases: np.ndarray, n_parts: int, seed: int, split: int) -> list[np.ndarray]:
+    """Return the cases of each part, upwards; the same for all settings."""
+    parts = np.array_split(rng_of(seed, split).permutation(cases), n_parts)
+    return [np.sort(part) for part in parts]
 
 
-def fit_halves(sample: Sample, cases: np.ndarray, estimator: Any, seed: int, key: Key) -> Result:
-    """Cluster the two halves of some cases, and place those of the other half between centers."""
+def fit_parts(
+    sample: Sample, cases: np.ndarray, estimator: Any, seed: int, n_parts: int, key: Key
+) -> Result:
+    """Cluster all parts but one of some cases, for each, and place its cases between centers.
+
+    With two parts that is each half, beginning with the first.
+    """
     (K, split), (n, p) = key, sample.shape
-    halves = split_in_halves(cases, seed, split)
+    parts = split_in_parts(cases, n_parts, seed, split)
     results = []
-    for i, half in enumerate(halves):
+    for i in range(n_parts):
+        others = parts[i - 1]
+        members = np.sort(np.concatenate([part for part in parts if part is not others]))
         model = with_few_starts(configured(estimator, seed_of(seed, *key, i), n_clusters=K))
         try:
-            fit_quietly(model, sample.take(half))
+            fit_quietly(model, sample.take(members))
             labels, selected = model.predict(sample.X), _selected(model, p)
         except ParameterError:  # fewer distinct cases than clusters: no cluster is found again
             model, labels, selected = None, np.zeros(n), np.zeros(p, bool)
-        places = places_of(model, sample.X, K, halves[1 - i])
+        places = places_of(model, sample.X, K, others)
         results.append({"labels": labels.astype(np.int32), "selected": selected, **places})
     return {name: np.array([result[name] for result in results]) for name in results[0]}
 

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from rskc.engines.threads import one_blas_thread
 from rskc.selection.callbacks import Announcer
-from rskc.selection.checkpoint import NoCheckpoint, Result
+from rskc.selection.checkpoint import Checkpoint, Result
 from rskc.utils.worker import deaf_to_interrupts, end_with
 
 # Tasks run in processes: a small fit spends half its time in Python, and two threads take longer
@@ -40,7 +40,7 @@ class Runner:
 
     Parameters
     ----------
-    store : NoCheckpoint or Checkpoint
+    store : Checkpoint
         Where finished tasks are kept, if anywhere.
     n_jobs : int or None
         How many tasks run at a time, as joblib counts.
@@ -55,7 +55,7 @@ class Runner:
 
     def __init__(
         self,
-        store: NoCheckpoint,
+        store: Checkpoint,
         n_jobs: int | None,
         progress: Any,
         n_cells: int = 0,

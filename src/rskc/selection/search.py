@@ -29,6 +29,7 @@ from rskc.inputs.case_weights import check_sample_weight
 from rskc.inputs.validation import (
     PRECISIONS,
     check_integer,
+    check_real,
     check_seed,
     is_integer,
     is_word,
@@ -37,7 +38,7 @@ from rskc.inputs.validation import (
 from rskc.model.cells import extreme_columns, shows_outlying_cells, wrapped
 from rskc.model.fitting import fit, make_engine, make_starts
 from rskc.selection.callbacks import Announcer, WithCallbacks, tearing_down
-from rskc.selection.checkpoint import open_store
+from rskc.selection.checkpoint import Checkpoint
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, check_max_samples, draw, gather, with_length
 from rskc.solver import Problem
@@ -52,6 +53,8 @@ from rskc.utils.wording import count
 MAX_SAMPLES = 5000
 # Clusters that show whether extreme cells are those of clusters far apart; as many as are tried.
 QUICK_CLUSTERS = 10
+# The least bound of a path: two features or so.
+LEAST_BOUND = 1.2
 # Parameters that change how a search runs and not what it finds.
 RUNTIME_PARAMS = ("n_jobs", "progress", "checkpoint", "random_state")
 RUNTIME_FIT_PARAMS = ("n_threads", "device", "verbose", "random_state")
@@ -115,7 +118,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         jobs = self.n_jobs
         if jobs is not None and (not is_integer(jobs) or jobs == 0):
             raise ParameterError("n_jobs", jobs, "must be None or an integer other than 0.")
-        with open_store(self.checkpoint, self._identity()) as store:
+        with closing(Checkpoint(self.checkpoint, self._identity())) as store:
             self._drawn = draw(n, weights, most, int(store.identity["seed"]))
             sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
             store.claim("data", _hash_of(sample))
@@ -211,26 +214,44 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         """Whether extreme cells are outlying ones, and not those of clusters that are far apart."""
         if extreme_columns(to_dense(sample.X), sample.masses) is None:
             return False
-        model = self._for_arrays()
+        model = self._for_tasks(init="auto", n_init="auto", random_state=0)
         engine = make_engine(model, sample.X, sample.masses)
         quick = Problem(engine.distinct(max(1, min(QUICK_CLUSTERS, engine.n_cases // 4))))
-        model.set_params(n_clusters=quick.n_clusters, init="auto", n_init="auto", random_state=0)
+        model.set_params(n_clusters=quick.n_clusters)
         starts = make_starts(model, sample.X, engine, quick)
         return shows_outlying_cells(engine, quick, starts)
 
-    def _for_tasks(self) -> Any:
+    def _for_tasks(self, seed: int | None = None, **settings: Any) -> Any:
+        """Return the estimator for tables of tasks, which have lost the names of features.
+
+        With a seed, it is seeded as the chosen model will be. It uses one thread, if several tasks
+        run at a time. Of the settings, those that it knows are set.
+        """
+        model = clone(self.estimator)
+        known = model.get_params(deep=False)
+        # The sample has no extreme cells left, and its fits are faster in memory.
+        asked: dict[str, Any] = {"cells": None, "device": None}
+        if self._groups is not None:
+            asked |= {"feature_groups": self._groups, "categorical": None, "ordinal": None}
+        if seed is not None and known.get("random_state", 0) is None:
+            asked["random_state"] = seed % 2**32
+        if effective_n_jobs(self.n_jobs) > 1:
+            asked["n_threads"] = 1
+        asked |= settings
+        return model.set_params(**{name: asked[name] for name in asked if name in known})
+
+    def _for_comparisons(self) -> Any:
         """Return the estimator for tasks that compare fits at settings that are given.
 
         What an automatic fit would find is fixed: tasks compare fits with one another, and the
         automatic steps take three to four times the time. The chosen model is fitted as asked.
         """
-        model = self._for_arrays()
-        asked = model.get_params()
+        asked = self.estimator.get_params(deep=False)
         automatic = [name for name in TASK_SETTINGS if is_word(asked.get(name), "auto")]
         if asked.get("n_features") is not None and "l1_bound" in automatic:
             automatic.remove("l1_bound")
-        model.set_params(**{name: TASK_SETTINGS[name] for name in automatic})
-        return self._on_one_thread(model)
+        settings: dict[str, Any] = {name: TASK_SETTINGS[name] for name in automatic}
+        return self._for_tasks(**settings)
 
     def _groups_of(self, p: int) -> FeatureGroups | None:
         """Return the groups of the estimator, which may name features; a category is one too."""
@@ -240,23 +261,6 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
 
     def _n_units(self, p: int) -> int:
         return p if self._groups is None else len(self._groups)
-
-    def _for_arrays(self) -> Any:
-        """Return the estimator for tables of tasks, which have lost the names of features."""
-        model = clone(self.estimator)
-        if "cells" in model.get_params(deep=False):
-            model.set_params(cells=None)  # the sample has no extreme cells left
-        if "device" in model.get_params(deep=False):
-            model.set_params(device=None)  # small fits are faster in memory
-        if self._groups is None:
-            return model
-        return model.set_params(feature_groups=self._groups, categorical=None, ordinal=None)
-
-    def _on_one_thread(self, model: Any) -> Any:
-        """Let a model use one thread, if several tasks run at a time."""
-        if effective_n_jobs(self.n_jobs) > 1 and "n_threads" in model.get_params():
-            model.set_params(n_threads=1)
-        return model
 
     def _identity(self) -> dict[str, str | None]:
         """Return what results depend on, data aside; without a seed, a checkpoint's is taken."""
@@ -328,6 +332,40 @@ def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
             "or give more cases.",
         )
     return numbers
+
+
+def check_sparse(estimator: Any) -> RobustSparseKMeans:
+    """Return a copy of an estimator that has a bound."""
+    if not isinstance(estimator, RobustSparseKMeans):
+        raise TypeError(
+            f"estimator={estimator!r:.80} must be a RobustSparseKMeans: others have no L1 bound."
+        )
+    return clone(estimator).set_params(l1_bound="half", n_features=None)
+
+
+def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
+    """Return the bounds of a path, upwards; some of them evenly spaced, if a number is given."""
+    root = float(np.sqrt(p))
+    if p == 1:
+        raise ValueError("X has one feature only: there is no L1 bound to choose.")
+    if is_integer(l1_bounds):
+        return spaced_bounds(check_integer("l1_bounds", l1_bounds, 2), p)
+    try:
+        bounds = np.unique(np.asarray(l1_bounds, dtype=float))
+    except (TypeError, ValueError):
+        words = "must be a number of bounds, or the bounds."
+        raise ParameterError("l1_bounds", l1_bounds, words) from None
+    if bounds.size == 0:
+        raise ValueError("l1_bounds is empty; give a number of bounds, or the bounds.")
+    for bound in bounds:
+        check_real("l1_bounds", bound, 1, root * (1 + 1e-9), f" for {p} features, or their number")
+    return bounds
+
+
+def spaced_bounds(number: int, p: int) -> np.ndarray:
+    """Space bounds evenly on a logarithmic scale, up to where they no longer bind."""
+    root = np.sqrt(p)
+    return np.geomspace(min(LEAST_BOUND, (1 + root) / 2), root, number)
 
 
 def _hash_of(sample: Sample) -> str:

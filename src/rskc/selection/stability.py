@@ -16,8 +16,8 @@ from rskc.model.fitted import by_column, predictor_of
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.gaps import is_a_sequence
-from rskc.selection.halves import Fits, best_match, fit_all, fit_halves
-from rskc.selection.runner import Key, Runner
+from rskc.selection.halves import Fits, best_match, fit_all, fit_parts
+from rskc.selection.runner import Key, Runner, Work
 from rskc.selection.search import Search, check_clusters, with_clusters
 from rskc.selection.subsample import Sample
 
@@ -33,6 +33,12 @@ FIRST_SPLITS, STABILITY_MARGIN = 2, 0.1
 # From this stability on, clusters count if the p-value of any two neighbors is at most the second
 # number. One cluster too many has two neighbors of which it is .5 or more.
 MIN_NEAR_STABILITY, MAX_PAIR_P_VALUE = 0.6, 0.2
+# A half has a few cases only of clusters no larger than this. Where it does not find one of these
+# again, samples of all quarters but one are clustered: three times four of them, the first four of
+# which show whether the others are of use. They overlap, so that more is required of them, also of
+# the p-value of any two neighbors.
+SMALL_CLUSTER, QUARTER_SPLITS = 16, 3
+MIN_QUARTER_STABILITY, MAX_SMALL_PAIR_P_VALUE = 0.9, 0.3
 # Two large neighbors with a larger p-value than this are halves of a single cluster: of one that is
 # long, or of few features, the same halves are found again.
 MAX_LARGE_PAIR_P_VALUE = 0.5
@@ -44,6 +50,9 @@ WEAK_LEVEL = 0.1
 # to .62, at the number of slices of lines, curves, rings and planes .77 to 1.3. Stretches of random
 # walks have .3 to .8, as halves share their jumps.
 MAX_DENSITY, MAX_DENSITY_OF_SEQUENCES = 0.65, 0.2
+# A number is mentioned of which this share of the clusters is stable, and more than are chosen. On
+# noise around three clusters five of ten were.
+MIN_STABLE_SHARE = 0.6
 # A half has at least this number of cases for each cluster.
 CASES_A_CLUSTER = 3
 
@@ -64,7 +73,10 @@ class Stability(Search):
     predicts the clusters of all cases. The stability of a cluster is its median Jaccard index over
     the halves: the cases that it shares with the most similar cluster of a half, divided by the
     cases of either. A number of clusters is as stable as its least stable cluster. One cluster too
-    many splits a true one, each time in another way; one too few joins two.
+    many splits a true one, each time in another way; one too few joins two. Half of a small cluster
+    is hardly found, so where a cluster of up to 16 cases is not stable, samples of three quarters
+    of the cases are clustered too; a median Jaccard index of 0.9 in these is enough, if any two
+    neighbors are separated.
 
     Stable clusters must also be more compact than parts of a single one. Reference sets, drawn from
     one normal or one even distribution along the principal axes of the data, are clustered in the
@@ -110,8 +122,9 @@ class Stability(Search):
         Why, in a sentence or two.
     table_ : pandas.DataFrame
         A row for each number: ``n_clusters``; ``n_splits`` that were made, fewer for numbers that
-        are far from stable; ``stability``, of the worst cluster; ``agreement``,
-        the median adjusted Rand index of the two halves of a split, and ``agreement_spread``, half
+        are far from stable; ``stability``, of the least stable cluster, and ``larger_stability``,
+        the same in samples of three quarters, where these were needed; ``agreement``, the median
+        adjusted Rand index of the two halves of a split, and ``agreement_spread``, half
         of its interquartile range; for RobustSparseKMeans with ``l1_bound="auto"`` the features
         that differ and those that are enough, with all cases, ``features_different`` and
         ``features_enough``; ``stable``; ``p_value`` of the comparison with a single
@@ -142,6 +155,9 @@ class Stability(Search):
     -----
     A single long cluster is halved in the same way each time, so that two clusters are stable; and
     clusters that are real may be too close together to be found again in half of the cases.
+    Where no number is stable, or a small one, and more clusters of a larger one are stable each by
+    itself, ``reason_`` says so.
+
     Clusters that pass all three conditions need not mean anything: factors in the noise, such as
     batches, make clusters too.
 
@@ -236,7 +252,7 @@ class Stability(Search):
         return [K for K in check_clusters(self.n_clusters, 1, n // 2) if K > 1]
 
     def _search(self, sample: Sample, runner: Runner) -> None:
-        model, n = self._as_asked(runner.seed), sample.shape[0]
+        model, n = self._for_tasks(runner.seed), sample.shape[0]
         fits: dict[int, Fits] = {}
         numbers, few = self._numbers(n), min(FIRST_SPLITS, self.n_splits)
         while numbers:
@@ -247,26 +263,44 @@ class Stability(Search):
             fits |= {K: Fits(K, full, sample.masses) for K, full in pairs}
             # Outlying in most of the fits: one of many clusters may consist of outlying cases.
             flagged = np.mean([fit.full["outliers"] for fit in fits.values()], axis=0)
-            work = partial(fit_halves, sample, np.flatnonzero(flagged <= 0.5), model, runner.seed)
+            work = partial(fit_parts, sample, np.flatnonzero(flagged <= 0.5), model, runner.seed)
+            stable = [fits[K] for K in numbers]
             for splits in (range(few), range(few, self.n_splits)):
-                keys = [(K, split) for K in numbers for split in splits]
-                later -= len(keys)
-                for key, result in zip(keys, runner.run("Halves", work, keys, later), strict=True):
-                    fits[key[0]].splits.append(result)
-                numbers = [
-                    K
-                    for K in numbers
-                    if fits[K].stability >= self.near_threshold - STABILITY_MARGIN
-                ]
+                later -= len(numbers) * len(splits)
+                _add_splits(stable, splits, "Halves", partial(work, 2), runner, later)
+                least = self.near_threshold - STABILITY_MARGIN
+                stable = [fit for fit in stable if fit.stability >= least]
+            self._fit_larger([fits[K] for K in numbers], partial(work, 4), runner)
             numbers = self._more(fits, n)
         self._decide(sample, fits, runner)
+
+    def _fit_larger(self, fits: list[Fits], work: Work, runner: Runner) -> None:
+        """Cluster three quarters of the cases where halves do not find small clusters again."""
+        larger = []
+        for fit in fits:
+            sizes = np.bincount(fit.full["labels"], minlength=fit.n_clusters)
+            lost = fit.cluster_stability < self.threshold
+            if fit.n_clusters > 2 and (lost & (sizes <= SMALL_CLUSTER)).any():
+                fit.larger = Fits(fit.n_clusters, fit.full, fit.weights)
+                larger.append(fit.larger)
+        for splits in (range(1), range(1, QUARTER_SPLITS)):
+            _add_splits(larger, splits, "Three quarters", work, runner)
+            least = MIN_QUARTER_STABILITY - STABILITY_MARGIN
+            larger = [fit for fit in larger if fit.stability >= least]
 
     def _more(self, fits: dict[int, Fits], n: int) -> list[int]:
         """Return further numbers to try, where "auto" has not come to an end."""
         if not is_word(self.n_clusters, "auto"):
             return []
         last = max(fits)
-        stable = max((K for K in fits if fits[K].stability >= self.threshold), default=1)
+        stable = max(
+            (
+                K
+                for K in fits
+                if fits[K].stability >= self.threshold or self._is_stable_in_quarters(fits[K])
+            ),
+            default=1,
+        )
         agreement = {K: np.median(fits[K].agreements) for K in fits}
         too_few = agreement[last] >= max(
             MIN_AGREEMENT, agreement.get(stable, 0) - MAX_AGREEMENT_LOSS
@@ -275,19 +309,14 @@ class Stability(Search):
             return []
         return list(range(last + 1, min(2 * last, n // 2 // CASES_A_CLUSTER) + 1))
 
-    def _as_asked(self, seed: int) -> Any:
-        """Return the estimator for tasks: seeded as the chosen model will be."""
-        model = self._for_arrays()
-        if model.get_params().get("random_state", 0) is None:
-            model.set_params(random_state=seed % 2**32)
-        return self._on_one_thread(model)
-
     def _decide(self, sample: Sample, fits: dict[int, Fits], runner: Runner) -> None:
         import pandas as pd
 
         self.n_clusters_, self.n_slices_, self._sample = 1, None, sample
         candidates = [
-            K for K in sorted(fits, reverse=True) if fits[K].stability >= self.near_threshold
+            K
+            for K in sorted(fits, reverse=True)
+            if fits[K].stability >= self.near_threshold or self._is_stable_in_quarters(fits[K])
         ]
         likely: list[int] = []  # of which the largest is chosen if one of them passes the level
         slices: list[int] = []
@@ -314,13 +343,14 @@ class Stability(Search):
                 "n_clusters": list(fits),
                 "n_splits": [len(fit.splits) for fit in all_fits],
                 "stability": [fit.stability for fit in all_fits],
+                "larger_stability": [fit.larger_stability for fit in all_fits],
                 "agreement": [middle for _, middle, _ in quartiles],
                 "agreement_spread": [(high - low) / 2 for low, _, high in quartiles],
                 "features_different": [float(fit.full["n_different"]) for fit in all_fits],
                 "features_enough": [float(fit.full["n_enough"]) for fit in all_fits],
                 "p_value": [fit.cloud.p_value for fit in all_fits],
                 "pair_p_value": [fit.cloud.pair for fit in all_fits],
-                "density_between": [fit.density_between for fit in all_fits],
+                "density_between": [self._density(fit) for fit in all_fits],
                 "stable": [self._is_stable(fit) for fit in all_fits],
             }
         )
@@ -332,23 +362,37 @@ class Stability(Search):
 
     def _has_gaps(self, sample: Sample, fit: Fits) -> bool:
         """Whether there are gaps between neighbors, and clear ones if the cases are a sequence."""
-        sequence = is_a_sequence(*self._cells(sample, fit))
-        return not fit.density_between > (MAX_DENSITY_OF_SEQUENCES if sequence else MAX_DENSITY)
+        most = MAX_DENSITY
+        if is_a_sequence(*self._cells(sample, fit)):
+            most = MAX_DENSITY_OF_SEQUENCES
+        return not self._density(fit) > most
+
+    def _density(self, fit: Fits) -> float:
+        """Return the density between neighbors, by the samples in which they are stable."""
+        larger = fit.larger if self._is_stable_in_quarters(fit) else None
+        return (larger or fit).density_between
+
+    def _is_stable_in_quarters(self, fit: Fits) -> bool:
+        return fit.larger_stability >= MIN_QUARTER_STABILITY
 
     def _is_stable(self, fit: Fits) -> bool:
         """Whether clusters are stable, and no two large neighbors are halves of one cluster.
 
-        Or nearly stable, and any two neighbors are separated.
+        Or nearly stable, and any two neighbors are separated. Or too small for halves, and stable
+        in larger samples.
         """
         if fit.stability >= self.threshold and not fit.cloud.large_pair > MAX_LARGE_PAIR_P_VALUE:
             return True
-        return fit.stability >= self.near_threshold and fit.cloud.pair <= MAX_PAIR_P_VALUE
+        if fit.stability >= self.near_threshold and fit.cloud.pair <= MAX_PAIR_P_VALUE:
+            return True
+        return self._is_stable_in_quarters(fit) and fit.cloud.pair <= MAX_SMALL_PAIR_P_VALUE
 
     def _compare(self, sample: Sample, fit: Fits, runner: Runner) -> None:
         """Compare the clusters, and each with its nearest one, with parts of a single one."""
         weights = fit.full["weights"]
         cells, labels = self._cells(sample, fit)
-        model = self._without_choices(runner.seed)
+        plain = {"l1_bound": None, "n_features": None, "feature_groups": None, "trim": 0.0}
+        model = self._for_tasks(runner.seed, **plain)
         columns = np.arange(len(weights)) if self._groups is None else self._groups.columns
         regular = sample.take(~fit.full["outliers"]).replaced(cells)
         fit.cloud = compare_with_cloud(
@@ -361,13 +405,6 @@ class Stability(Search):
         used = np.flatnonzero(weights > 0)
         cells = to_dense(sample.X[clean][:, used]) * np.sqrt(weights[used])
         return cells, fit.full["labels"][clean]
-
-    def _without_choices(self, seed: int) -> Any:
-        """Return the estimator without weights and trimming, where it has them."""
-        model = self._as_asked(seed)
-        known = model.get_params(deep=False)
-        dense = {"l1_bound": None, "n_features": None, "feature_groups": None, "trim": 0.0}
-        return model.set_params(**{name: dense[name] for name in dense if name in known})
 
     def _chosen(self) -> dict[str, Any]:
         return with_clusters(self.estimator, self.n_clusters_)
@@ -423,7 +460,12 @@ class Stability(Search):
                 f"a median Jaccard index of {fits[K].stability:.2f} over the half-samples"
             )
             if fits[K].stability < self.threshold:
-                text += f", less than {least}, but any two neighboring clusters are separated"
+                text += f", less than {least}"
+                if self._is_stable_in_quarters(fits[K]):
+                    text += ", where small clusters have few cases, and one of "
+                    text += f"{fits[K].larger_stability:.2f} over samples of three quarters"
+                else:
+                    text += ", but any two neighboring clusters are separated"
             smaller = [k for k in fits if k < K and fits[k].stability >= self.threshold]
             if larger:
                 text += f". {_listed(larger)} clusters are stable too, but not separated"
@@ -433,7 +475,7 @@ class Stability(Search):
                 text += f". More than {K} were not tried"
             if smaller:
                 text += f". {_listed(smaller, 'or')} clusters, a coarser view, are stable as well"
-            return f"{text}."
+            return f"{text}.{self._at_least(fits)}"
         if larger:
             clusters = f"{_listed(larger)} clusters are"
             return f"{clusters} stable, but no more compact than parts of a single cluster."
@@ -441,8 +483,31 @@ class Stability(Search):
         return (
             f"No number of clusters is stable. With {best.n_clusters}, the best number, the least "
             f"stable cluster has a median Jaccard index of {best.stability:.2f} over the "
-            f"half-samples, less than {least}."
+            f"half-samples, less than {least}.{self._at_least(fits)}"
         )
+
+    def _at_least(self, fits: dict[int, Fits]) -> str:
+        """Name a larger number most of whose clusters, each by itself, are stable."""
+        for k in sorted(fits, reverse=True):
+            n_stable = int((fits[k].cluster_stability >= self.threshold).sum())
+            if n_stable > self.n_clusters_ + 1 and n_stable >= MIN_STABLE_SHARE * k:
+                return (
+                    f" There may be more: of {k} clusters, {n_stable} are stable each by itself, "
+                    "and the others are not."
+                )
+        return ""
+
+
+def _add_splits(
+    fits: list[Fits], splits: range, name: str, work: Any, runner: Runner, later: int = 0
+) -> None:
+    """Cluster samples of each split, with each number of clusters."""
+    if not fits:
+        return
+    keys: list[Key] = [(fit.n_clusters, split) for fit in fits for split in splits]
+    results = iter(runner.run(name, work, keys, later))
+    for fit in fits:
+        fit.splits += [next(results) for _ in splits]
 
 
 def _listed(values: list[int], word: str = "and") -> str:

@@ -194,11 +194,14 @@ class Found(NamedTuple):
     table: Table
 
 
-def search(engine: Engine, problem: Problem, weights: np.ndarray, starts: Starts) -> Found:
-    """Run all restarts with these weights (1, p); return the best partitions of each kind.
+def search(
+    engine: Engine, problem: Problem, starts: Starts, weights: np.ndarray | None = None
+) -> Found:
+    """Run all restarts with weights (1, p) or equal ones; return the best partitions of each kind.
 
     Restarts run in single precision, twice as fast; what they find is finished in double.
     """
+    weights = engine.equal_weights() if weights is None else weights
     table = engine.search_table(weights)
     found = _restart(table, problem, starts)
     trusted = _single_is_enough(table, found[0], problem)

@@ -55,8 +55,8 @@ def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
     if starts.drawn and not engine.searchable:
         return _solve_in_memory(engine, problem, starts, warm)
     if not is_sparse(problem):
-        return plain_solution(engine, problem, _search_evenly(engine, problem, starts))
-    partitions = _search_evenly(engine, problem, starts).partitions
+        return plain_solution(engine, problem, search(engine, problem, starts))
+    partitions = search(engine, problem, starts).partitions
     return _branch_out(engine, problem, partitions, starts, warm)
 
 
@@ -92,7 +92,7 @@ def _solve_by_sample(
     share = part.mass / engine.mass
     few = replace(problem, n_trim=part.rounded(problem.n_trim * share))
     if not is_sparse(problem):
-        leader = _search_evenly(part, few, starts.on_all()).partitions.take(slice(0, 1))
+        leader = search(part, few, starts.on_all()).partitions.take(slice(0, 1))
         centers = part.restore(part.sums(leader.groups, few.n_clusters).means())
         del part, leader  # they have tables of the sample
         engine.forget_part()
@@ -141,7 +141,7 @@ def solve_path(engine: Engine, problems: Sequence[Problem], starts: Starts) -> I
     ends somewhere else, it would, by as much as a tenth, and the gap would choose no sparsity.
     """
     if starts.sample is None and (engine.searchable or not starts.drawn):
-        partitions = _search_evenly(engine, problems[0], starts).partitions
+        partitions = search(engine, problems[0], starts).partitions
         solution = _branch_out(engine, problems[0], partitions, starts)
     else:
         solution = solve(engine, problems[0], starts)
@@ -169,11 +169,6 @@ def solve_near(engine: Engine, problem: Problem, neighbors: Sequence[Warm | Solu
     return sparse_solution(engine, problem, explore(engine, problem, partitions, made_with))
 
 
-def _search_evenly(engine: Engine, problem: Problem, starts: Starts) -> Found:
-    """Restart with equal weights, where nothing depends on the bound."""
-    return search(engine, problem, engine.equal_weights(), starts)
-
-
 def _branch_out(
     engine: Engine,
     problem: Problem,
@@ -184,7 +179,7 @@ def _branch_out(
     """Follow the partitions, and what is found with better weights than equal ones, as branches."""
 
     def search_more(weights: np.ndarray, round_: int = 0) -> Partitions:
-        found = search(engine, problem, weights, starts.fewer(MORE_STARTS, round_))
+        found = search(engine, problem, starts.fewer(MORE_STARTS, round_), weights)
         return found.partitions.best(MORE_BRANCHES, problem.n_clusters)
 
     made_with = np.repeat(engine.equal_weights(), len(partitions), axis=0)

@@ -30,16 +30,13 @@ def weigh(problem: Problem, between: np.ndarray) -> np.ndarray:
     finite = np.isfinite(between).all(axis=-1, keepdims=True)
     between = between if finite.all() else np.where(finite, between, 0.0)
     groups = problem.feature_groups
-    if groups is None:
-        return _weights(problem, between)
-    return groups.spread(_weights(problem, groups.gather(between)))
-
-
-def _weights(problem: Problem, between: np.ndarray) -> np.ndarray:
+    between = between if groups is None else groups.gather(between)
     if problem.n_features is not None:
-        return np.apply_along_axis(count_weights, -1, between, problem.n_features)
-    assert problem.l1_bound is not None
-    return sparse_weights(between, problem.l1_bound)
+        weights = np.apply_along_axis(count_weights, -1, between, problem.n_features)
+    else:
+        assert problem.l1_bound is not None
+        weights = sparse_weights(between, problem.l1_bound)
+    return weights if groups is None else groups.spread(weights)
 
 
 def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:

@@ -91,7 +91,7 @@ def shortened(text: Any, width: int) -> str:
 
 def short_repr(value: Any) -> str:
     """Return a value in one short line of a message."""
-    return f"{' '.join(repr(value).split()):.60}"
+    return shortened(" ".join(repr(value).split()), 60)
 
 
 def _ends(text: str, width: int) -> str:

@@ -31,6 +31,8 @@ from rskc.utils.machine import free_memory
 
 # Bytes of the blocks into which an array in memory is cut.
 BLOCK_BYTES = 2**25
+# What a thread has of its block on the device, as many times the block: rows, a table, work arrays.
+BLOCKS_IN_WORK = 5
 
 
 class Device:
@@ -73,7 +75,11 @@ def placed(X: np.ndarray, device: str) -> Any:
     """Return an array on the device, if it and its tables fit there; else cut into blocks."""
     if X.size * (X.dtype.itemsize + 16) <= memory_budget(partial(free_on, device), DEVICE_MEMORY):
         return device_named(device).copy(X)
-    size = max(1, BLOCK_BYTES // (X.shape[1] * X.dtype.itemsize))
+    return cut(X, max(1, BLOCK_BYTES // (X.shape[1] * X.dtype.itemsize)))
+
+
+def cut(X: np.ndarray, size: int) -> da.Array:
+    """Return blocks of an array, or of a map, of so many cases: nothing of it is copied or read."""
     return da.from_array(np.asarray(X), chunks=(size, -1), name=False)
 
 

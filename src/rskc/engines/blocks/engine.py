@@ -27,8 +27,6 @@ from rskc.engines.tolerances import MASS_SLACK
 # Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
 # single precision.
 TABLE_SHARE, ROUGH_SHARE = 2 / 3, 1 / 2
-# What a thread makes on a device of its block, in times of the block: rows, a table, work arrays.
-BLOCK_SHARE = 5
 # The numbers of this many cases are listed; all are counted.
 MOST_LISTED = 100
 
@@ -96,12 +94,12 @@ class BlocksEngine(Engine):
 
     def _use_device(self, device: str) -> None:
         """Make passes on a device; decide what is kept there, beside blocks that are in work."""
-        from rskc.engines.blocks.devices import BlockEngine, DeviceRecipe, free_on
+        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, BlockEngine, DeviceRecipe, free_on
 
         self.engine_type, self.recipe_type = partial(BlockEngine, device=device), DeviceRecipe
         scheduler, size = self.blocks.scheduler, self.data.n_bytes * (1 + self.missing)
         in_work = scheduler.n_threads * size * self.data.lengths.max() / self.n_cases
-        budget = scheduler.device_budget(partial(free_on, device)) - BLOCK_SHARE * in_work
+        budget = scheduler.device_budget(partial(free_on, device)) - BLOCKS_IN_WORK * in_work
         self.keeps_rows = size <= budget / 2
         self.space = max(0, int(budget - size * self.keeps_rows))
 
@@ -345,12 +343,12 @@ class BlocksEngine(Engine):
         return self.blocks.hold(list(found.cut(m))), {"values": values, "slack": MASS_SLACK * m}
 
     def squared(self, centers, weights):
-        return self._to_all("squared", centers, weights)
+        return self._returned_to_all("squared", centers, weights)
 
     def transform(self, centers, weights):
-        return self._to_all("transform", centers, weights)
+        return self._returned_to_all("transform", centers, weights)
 
-    def _to_all(self, method, centers, weights):
+    def _returned_to_all(self, method, centers, weights):
         made = Method(method, centers=centers, weights=weights)
         return self._returned(self.blocks.make(made, self.node), np.inf, (len(centers),))
 

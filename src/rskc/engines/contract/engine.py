@@ -53,11 +53,6 @@ class Engine(CellPasses, CaseData):
     # Squared distances (runs, n) of cases to the centers (runs, K, p) of their labels, in the
     # frame: over all features, weighted by weights (1 or runs, p) if these are given.
     distances: Callable[..., Any]
-    # Weighted squared distances (n, K) of all cases to centers (K, p) in the frame, by weights
-    # (p,): in the units and the precision of the data.
-    squared: Callable[[np.ndarray, np.ndarray], Any]
-    # Their roots, also where the squares overflow the precision of the data.
-    transform: Callable[[np.ndarray, np.ndarray], Any]
     # The m largest distances of each run, the lower case number first where they tie.
     farthest: Callable[[Any, float], Farthest]
     _factors: Callable[[np.ndarray], Any]  # all weight / observed weight (runs, n); 0 if blind
@@ -175,6 +170,24 @@ class Engine(CellPasses, CaseData):
         table = self.table(weights[None])
         assignment = table.assign(table.place(centers[None]))
         return self.arrays.only(assignment.labels)
+
+    def squared(self, centers: np.ndarray, weights: np.ndarray) -> Any:
+        """Return weighted squared distances (n, K) of all cases to centers (K, p) in the frame.
+
+        They are in the units and the precision of the data.
+        """
+        found = self._to_all(centers, weights) * self.unit
+        return self.arrays.from_numpy(found.astype(self.dtype))
+
+    def transform(self, centers: np.ndarray, weights: np.ndarray) -> Any:
+        """Return their roots, also where the squares overflow the precision of the data."""
+        roots = np.sqrt(self._to_all(centers, weights)) / self.frame.factor
+        return self.arrays.from_numpy(roots.astype(self.dtype))
+
+    def _to_all(self, centers: np.ndarray, weights: np.ndarray) -> Any:
+        labels = self.arrays.from_numpy(np.zeros((len(centers), self.n_cases), np.int32))
+        found = self.distances(labels, centers[:, None, :], weights[None])
+        return self.arrays.to_numpy(found).T
 
     def sums_near(self, known: Summed | None, groups: Any, K: int) -> Sums:
         """Return sums of groups, where those of groups are known that differ little.

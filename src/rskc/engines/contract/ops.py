@@ -40,7 +40,7 @@ class ArrayOps:
 
     def __init__(self, masses: np.ndarray | None = None):
         self.masses: Any = masses  # (n,) of the engine's kind; None where all cases count the same
-        self.host_masses = masses  # the same in memory
+        self.host_masses: Any = masses  # the same in memory
 
     # ---- What differs between kinds of arrays: here, NumPy's
 
@@ -250,19 +250,16 @@ class ArrayOps:
     @cached_property
     def ladder(self) -> np.ndarray:
         """Return the masses (n,) of the first cases, of one more each time."""
-        assert self.host_masses is not None
         return np.cumsum(self.host_masses)
 
     @cached_property
     def total_mass(self) -> float:
         """Return the mass of all cases."""
-        assert self.host_masses is not None
         return float(self.host_masses.sum())
 
     @cached_property
     def copies(self) -> bool:
         """Whether all masses are whole."""
-        assert self.host_masses is not None
         return bool((self.host_masses == np.rint(self.host_masses)).all())
 
     def number(self, mask: Any) -> int:

@@ -15,7 +15,6 @@ from functools import cached_property, partial
 import numpy as np
 
 from rskc.engines import passes_numpy
-from rskc.engines.cells import Piece
 from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Farthest
@@ -51,7 +50,11 @@ class MemoryEngine(InMemory, Engine):
         frame = frame or (observed_frame(X) if missing else Frame.of(X))
         super().__init__(X.shape, X.dtype, frame, missing)
         self._use(ArrayOps(masses))
-        self.X, self.n_threads, self.passes = X, n_threads, passes
+        self.X, self.n_bytes, self.n_threads, self.passes = X, X.nbytes, n_threads, passes
+        self.cell_passes = passes
+        # What an engine of other cases has too.
+        self._options = {"frame": frame, "n_threads": n_threads, "passes": passes}
+        self._options["missing"] = missing
 
     def stand_for_more(self, share):
         self.rows_bytes = int(self.rows_bytes * share)
@@ -62,22 +65,13 @@ class MemoryEngine(InMemory, Engine):
     def part(self, cases, masses=None):
         if self.masses is not None and masses is None:
             masses = self.masses[cases]
-        return self._like(self.X[cases], masses=masses)
-
-    def _like(self, X, **options):
-        """Return an engine of other cases, in the same frame."""
-        options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
-        return type(self)(X, missing=self.missing, **options)
+        return type(self)(self.X[cases], masses=masses, **self._options)
 
     def pieces(self, columns):
-        yield Piece(slice(None), self.X, self.frame.location, self.frame.factor, columns)
+        yield slice(None), self.X, self.frame.location, self.frame.factor, columns
 
     def some_cells(self, columns, order):
         return self.X, self.frame.location, self.frame.factor, columns, order
-
-    @property
-    def cell_passes(self):
-        return self.passes
 
     def cell_threads(self, columns, runs):
         return self._threads(4 * runs * len(columns))
@@ -141,17 +135,6 @@ class MemoryEngine(InMemory, Engine):
         )
         return out
 
-    def squared(self, centers, weights):
-        return (self._to_all(centers, weights) * self.unit).astype(self.dtype)
-
-    def transform(self, centers, weights):
-        roots = np.sqrt(self._to_all(centers, weights))
-        return (roots / self.frame.factor).astype(self.dtype)
-
-    def _to_all(self, centers, weights):
-        labels = np.zeros((len(centers), self.n_cases), np.int32)
-        return self.distances(labels, centers[:, None, :], weights[None]).T
-
     def farthest(self, distances, m):
         groups = np.zeros(distances.shape, np.int32)
         if m > 0:
@@ -180,7 +163,7 @@ class MemoryEngine(InMemory, Engine):
         """Return cells in blocks and, where there is room, row by row too (else None)."""
         dtype = self._cell_type(dtype)
         blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
-        most = max(self.rows_bytes, (1 + self.missing) * self.X.nbytes - blocks.nbytes)
+        most = max(self.rows_bytes, (1 + self.missing) * self.n_bytes - blocks.nbytes)
         if self.passes.BLOCK > 1 and blocks.nbytes <= most:
             rows = self._laid_out(columns, dtype, 1)
         return blocks, rows

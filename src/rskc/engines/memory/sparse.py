@@ -10,7 +10,6 @@ from rskc.engines.contract.engine import Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Assignment
 from rskc.engines.contract.tables import Table
-from rskc.engines.frame import Place
 from rskc.engines.memory.engine import MemoryEngine
 from rskc.engines.memory.sparse_cells import (
     CHUNK_BYTES,
@@ -107,12 +106,17 @@ class SparseEngine(MemoryEngine):
         Engine.__init__(self, X.shape, X.dtype, frame or sparse_frame(X), missing=False)
         self._use(ArrayOps(masses))
         self.X, self.n_threads, self.passes = X, n_threads, passes
-        # A part does as the whole does: some rows show less of how far columns are from 0.
-        self.origin = origin_of(X, self.frame.location) if origin is None else origin
-        self.stored = SparseCells.of(X, self.frame, self.origin, n_threads)
+        # A second copy of a dense table, row by row, is not to take what the matrix saves.
+        self.n_bytes = 0
+        if origin is None:
+            origin = origin_of(X, self.frame.location)
+        self.stored = SparseCells.of(X, self.frame, origin, n_threads)
         self.dense_bytes = dense_bytes  # up to which tables are dense
         if dense_bytes is None:
             self.dense_bytes = max(DENSE_BYTES, int(DENSE_SHARE * bytes_of(X)))
+        # A part does as the whole does: some rows show less of how far columns are from 0.
+        self._options = {"frame": self.frame, "n_threads": n_threads, "passes": passes}
+        self._options |= {"dense_bytes": self.dense_bytes, "origin": origin}
 
     def stand_for_more(self, share):
         super().stand_for_more(share)
@@ -121,10 +125,6 @@ class SparseEngine(MemoryEngine):
 
     def rows(self, cases):
         return self.X[cases].toarray()
-
-    def _like(self, X, **options):
-        options |= {"frame": self.frame, "n_threads": self.n_threads, "passes": self.passes}
-        return SparseEngine(X, dense_bytes=self.dense_bytes, origin=self.origin, **options)
 
     pieces, some_cells = CellPasses.pieces, CellPasses.some_cells
 
@@ -156,26 +156,15 @@ class SparseEngine(MemoryEngine):
     def _can_rotate(self, weights):
         return super()._can_rotate(weights) and self._fits(self.n_cases, self.float64)
 
-    def _columns_table(self, weights, dtype):
-        active = np.flatnonzero(weights.any(axis=0))
-        if self._fits(len(active), dtype):
-            return super()._columns_table(weights, dtype)
-        columns = self._columns(weights)
-        cells = self.stored.columns(columns).cut_off(self.frame.limits[columns])
-        own = np.ascontiguousarray(weights[:, columns])
-        return self._table_of(cells, own, Place(columns, self.frame), dtype)
+    def _cells(self, columns, dtype):
+        if self._fits(len(columns), dtype):
+            return super()._cells(columns, dtype)
+        return self.stored.columns(columns).cut_off(self.frame.limits[columns])
 
     def _table_of(self, cells, weights, place, dtype):
         if not isinstance(cells, SparseCells):
             return super()._table_of(cells, weights, place, dtype)
         return SparseTable(cells, dtype, weights, self.n_threads, self.passes, place, self.masses)
-
-    def lay_out(self, columns, dtype):
-        dtype = self._cell_type(dtype)
-        blocks, rows = self._laid_out(columns, dtype, self.passes.BLOCK), None
-        if self.passes.BLOCK > 1 and blocks.nbytes <= self.rows_bytes:
-            rows = self._laid_out(columns, dtype, 1)
-        return blocks, rows
 
     def _laid_out(self, columns, dtype, block):
         q, every = len(columns), np.arange(len(columns))
