@@ -28,9 +28,9 @@ import rskc
 from commands import labels, refused, run
 from rskc.cli import tour
 from rskc.cli._commands import app
+from rskc.cli._options import ExploredSettings
 from rskc.cli._output import results_folder
 from rskc.cli._work import checkpoint_noted
-from rskc.cli.explore import ExploredSettings
 from rskc.datasets import make_simulation
 from rskc.files import read_model
 

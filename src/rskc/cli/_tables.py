@@ -130,7 +130,7 @@ def read(
     path: Path, reading: Reading, preparing: Preparing, groups: Path | None, console: Console
 ) -> Data:
     """Read a table and prepare it; classes and groups of features may be in files of their own."""
-    from rskc.files import read_classes
+    from rskc.files.beside import read_classes
 
     data = reread(path, reading.arguments(), preparing, console)
     if reading.labels is not None:
