@@ -244,7 +244,7 @@ def markers_frame(
     min_effect: float = LEAST_EFFECT,
     selection_probabilities: Any = None,
 ) -> Any:
-    """Return a frame with a row a marker: as ``RobustSparseKMeans.markers_frame`` says."""
+    """Return a frame with one row per marker: as ``RobustSparseKMeans.markers_frame`` says."""
     import pandas as pd
 
     most = None if n_top is None else check_integer("n_top", n_top, 1, remedy=" or None")

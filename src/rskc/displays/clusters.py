@@ -43,7 +43,7 @@ class ClusterDisplay:
         How stable the cases are in their clusters, from 0 to 1, NaN where that is not known: the
         lower, the paler their points. None for full points.
     weights : ndarray of shape (n_samples,), default=None
-        What each case counts, for the legend; None if all count the same.
+        Case weights, for the legend; None for equal weights.
 
     Attributes
     ----------

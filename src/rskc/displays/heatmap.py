@@ -48,7 +48,7 @@ class HeatmapDisplay:
     standardized : bool, default=False
         Whether each feature has mean 0 and standard deviation 1. The colors then diverge from 0.
     weights : ndarray of shape (n_samples,), default=None
-        What each case counts, for the names of the clusters; None if all count the same.
+        Case weights, for the names of the clusters; None for equal weights.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ class OutlierDisplay:
     names : array-like of shape (n_samples,), default=None
         Names of the cases; None for numbers.
     weights : ndarray of shape (n_samples,), default=None
-        What each case counts, for the title; None if all count the same.
+        Case weights, for the title; None for equal weights.
 
     Attributes
     ----------

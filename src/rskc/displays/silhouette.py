@@ -38,7 +38,7 @@ class SilhouetteDisplay:
     names : array-like of shape (n_samples,), default=None
         Names of the cases, shown if they fit; None for numbers.
     weights : ndarray of shape (n_samples,), default=None
-        What each case counts in the means; None if all count the same.
+        Case weights, for the means; None for equal weights.
 
     Attributes
     ----------

@@ -147,7 +147,7 @@ def explore(
     case_names : array-like of shape (n_samples,), default=None
         Names of the cases; None for the index of the frame, or numbers.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each case counts in all fits; None if all count the same. The page counts cases.
+        Case weights, in all fits; None for equal weights. The page counts cases.
     title : str, default=None
         Heading of the page.
     max_samples : int or None, default=5000
