@@ -111,7 +111,8 @@ def test_every_table_of_the_benchmarks_has_a_command_that_is_there():
     for before in parts[:-1]:
         (_, command, names) = before.rpartition("make bench ARGS=")
         assert command
-        assert (FOLDER.parent / "benchmarks" / f"{names.split()[0]}.py").exists()
+        name = names.split()[0].strip('"')
+        assert (FOLDER.parent / "benchmarks" / f"{name}.py").exists()
 
 
 def test_the_way_through_the_house_names_files_that_are_there():
