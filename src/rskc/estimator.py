@@ -420,8 +420,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         inference for k-means clustering", arXiv:2203.15267.
         """
         check_is_fitted(self, "cluster_centers_")
-        found = marker_effects(self, X)
-        return markers_frame(self, found, n_top, min_effect, selection_probabilities)
+        effects = marker_effects(self, X)
+        return markers_frame(self, effects, n_top, min_effect, selection_probabilities)
 
     def summary(self) -> str:
         """Describe settings and result in a few lines."""

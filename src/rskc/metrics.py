@@ -60,7 +60,8 @@ def classification_error_rate(a: Any, b: Any, sample_weight: Any = None) -> floa
     0.5
     """
     first, second = read_two(a=a, b=b)
-    masses = _masses(sample_weight, len(first.codes))
+    weights = _weights(sample_weight, len(first.codes))
+    masses = None if weights is None else masses_of(weights)
     n_cases = len(first.codes) if masses is None else int(np.count_nonzero(masses))
     if n_cases < 2:
         raise ValueError(f"{n_cases} labels make no pair of cases; at least 2 are needed.")
@@ -381,10 +382,6 @@ def feature_agreement(a: Any, b: Any) -> FeatureAgreement:
 
 def _weights(sample_weight: Any, n: int) -> np.ndarray | None:
     return None if sample_weight is None else check_sample_weight(sample_weight, n)
-
-
-def _masses(sample_weight: Any, n: int) -> np.ndarray | None:
-    return None if sample_weight is None else masses_of(check_sample_weight(sample_weight, n))
 
 
 def _joined_pairs(codes: np.ndarray, masses: np.ndarray | None) -> Any:

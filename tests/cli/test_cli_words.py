@@ -177,6 +177,21 @@ def test_the_page_has_all_classes_by_all_clusters(put):
     assert summary["truth"]["label_column"] == "label"
 
 
+def test_of_a_table_on_its_side_rows_are_features(put):
+    put(frame().T.reset_index(names="gene"))
+    run(*FIT, "--features-in-rows", "--no-report")
+    read = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))["read"]
+    assert read["columns"][0] | {"n_missing": 0} == {
+        "name": "gene",
+        "kind": "names",
+        "taken_for": "names of the features",
+        "n_missing": 0,
+    }
+    assert (
+        read["sentence"] == f"{N} cases were clustered by {len(frame().columns)} rows of numbers."
+    )
+
+
 def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files(put):
     made = frame(label=np.array(["x", "y"])[GROUP], city=np.array(["Graz", "Wien"])[GROUP])
     made.insert(0, "customer", [f"C{i:03d}" for i in range(N)])
@@ -351,7 +366,7 @@ def test_rows_without_a_value_are_no_outliers(put, rows):
     counted = f"1 case looks like an outlier; {has} no data to judge by."
     assert counted in told
     assert counted in page
-    cluster = "the cluster is" if rows == 1 else "their clusters are"
+    cluster = "its cluster is" if rows == 1 else "their clusters are"
     leave = "leave it out." if rows == 1 else "leave them out."
     assert f"Cases without data: {has} no value at all: {cluster} arbitrary; {leave}" in told
     assert "--l1-bound" not in told

@@ -25,11 +25,12 @@ def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, An
     is_whole = len(table.data) == n_cases
     columns = list(_columns(data, is_whole))
     kinds = [column["kind"] for column in columns]
+    line = "row" if data.reading.get("features_in_rows") is True else "column"  # of a feature
     words = [
         count(kinds.count(kind), *form)
         for kind, form in {
-            "number": ("column of numbers", "columns of numbers"),
-            "category": ("column of categories", "columns of categories"),
+            "number": (f"{line} of numbers", f"{line}s of numbers"),
+            "category": (f"{line} of categories", f"{line}s of categories"),
         }.items()
         if kind in kinds
     ]
@@ -41,15 +42,16 @@ def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, An
         left = [cleaned(each["name"], 40) for each in columns if each["kind"] == "left out"]
         were = "was" if n_left_out == 1 else "were"
         which = listed(left, MOST_NAMES)
-        sentence += f"; {count(n_left_out, 'column')} {were} left out: {which}"
-    note = "Columns of the file, in the order of their use."
+        sentence += f"; {count(n_left_out, line)} {were} left out: {which}"
+    note = f"{line.capitalize()}s of the file, in the order of their use."
     if len(columns) > MOST_COLUMNS:
-        note = f"The first {MOST_COLUMNS} of {len(columns):,} columns."
+        note = f"The first {MOST_COLUMNS} of {len(columns):,} {line}s."
     return {
         "sentence": f"{sentence}.",
         "file": table.path.name,
         "n_cases": n_cases,
         "n_columns": len(columns),
+        "line": line,
         "missing": {"n_cells": int(table.n_missing), "words": _missing(data, columns, is_whole)},
         "prepared": run_of(data)["standardization"],
         "columns": columns[:MOST_COLUMNS],
@@ -73,7 +75,8 @@ def _columns(data: Data, is_whole: bool) -> Iterator[dict[str, Any]]:
         }
 
     if table.id_column is not None:
-        yield row(table.id_column, "names", "names of the cases")
+        what = "features" if data.reading.get("features_in_rows") is True else "cases"
+        yield row(table.id_column, "names", f"names of the {what}")
     if table.label_column is not None:
         yield row(table.label_column, "classes", "known classes, compared with the clusters")
     if weights is not None:

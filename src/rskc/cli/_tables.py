@@ -152,6 +152,7 @@ def reread(path: Path, arguments: dict[str, Any], how: Any, console: Console) ->
         # Nothing is known of empty features, and a table without holes is clustered faster.
         filled = table.data.drop(columns=table.empty) if table.empty else table.data
         preparer = fit_preparer(how, filled) if isinstance(how, Preparing) else how
+        preparer.feature_names_in_ = np.asarray(filled.columns, dtype=object)  # files have none
         X = prepared(preparer, filled)
     notes = [*notes_of(table, len(table.data), arguments), *map(str, warned)]
     if isinstance(how, Preparing):

@@ -199,7 +199,8 @@ def flagged_cells(model: Any, X: Any) -> FlaggedCells:
     cases, features = model.outlying_cells_.nonzero()
     values = np.asarray(cells[cases, features]).ravel()
     own_centers = centers[model.labels_[cases], features]
-    scales = (values - own_centers) / model.cell_scales_[features]
+    with np.errstate(over="ignore"):
+        scales = (values - own_centers) / model.cell_scales_[features]
     order = np.argsort(-np.abs(scales), kind="stable")
     return FlaggedCells(*(part[order] for part in (cases, features, values, own_centers, scales)))
 
