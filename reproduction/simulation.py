@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from reproduction.outcome import Reproduction, small_clusters_expected
 from reproduction.panels import new_figure
@@ -168,8 +169,6 @@ def _legend() -> str:
 
 
 def _cer_table(cer: np.ndarray) -> Any:
-    import pandas as pd
-
     rows = []
     for m, method in enumerate(METHODS):
         pairs = {}
@@ -181,8 +180,6 @@ def _cer_table(cer: np.ndarray) -> Any:
 
 
 def _weights_table(results: dict[str, np.ndarray]) -> Any:
-    import pandas as pd
-
     rows = []
     for (method, model), (non_zero, precision) in PAPER.items():
         column = list(METHODS).index(method)
@@ -204,15 +201,11 @@ def _mean_sd(values: np.ndarray) -> str:
 
 
 def _bounds_table(results: list[Result]) -> Any:
-    import pandas as pd
-
     means = np.mean([result["counts"] for result in results], axis=0)
     return pd.DataFrame({"l1_bound": BOUNDS, "non-zero": means.round(2)})
 
 
 def _hard_table(results: list[Result]) -> Any:
-    import pandas as pd
-
     means = np.array([result["cer"] for result in results]).reshape(len(KINDS), -1, 3).mean(axis=1)
     names = ("rskc", "as published", "outlying cases removed")
     return pd.DataFrame({"data": list(KINDS.values()), **dict(zip(names, means.T, strict=True))})

@@ -142,7 +142,7 @@ def compare_solutions(
         Cases to compare the models on: clusters and outliers are those that ``predict`` and
         ``is_outlier`` give. None for the cases of the fits, which must be the same.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each case counts in the error rates, and when clusters are matched; cases are counted.
+        Case weights, for error rates and for matching clusters; cases are counted without them.
         None for the weights of the fits, where X is None and both had the same.
 
     Returns
@@ -198,7 +198,7 @@ def _check_features(a: Any, b: Any) -> None:
 
 def _cases_of_both(a: Any, b: Any) -> Any:
     """Return the names of the cases of two fits, which must be the same; None for numbers."""
-    n, m = len(a.labels_), len(b.labels_)
+    n, m = a.labels_.shape[0], b.labels_.shape[0]
     names = [model.case_names_in_ for model in (a, b) if hasattr(model, "case_names_in_")]
     if n != m or (len(names) == 2 and not np.array_equal(*names)):
         words = f"{n} and {m} cases" if n != m else "cases of other names, or in another order"

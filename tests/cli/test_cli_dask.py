@@ -18,7 +18,8 @@ from commands import refused, run
 from rskc import load
 from rskc.cli import _blocks, _work
 from rskc.cli._results import Counts
-from rskc.files import TableError, _parquet, blocks, open_blocks, read_model, read_table
+from rskc.files import TableError, _parquet, blocks, read_model, read_table
+from rskc.files.blocks import open_blocks
 from rskc.solver import search
 from skips import skip_without
 
@@ -469,7 +470,6 @@ def test_a_cluster_without_workers_is_one_sentence(here, monkeypatch):
 
 
 def test_wrong_usage(here):
-    assert "no amount of memory" in run("fit", "big", *FIT, "--memory", "lots", code=2).stderr
     how = ("--engine", "memory", "--scheduler", "tcp://127.0.0.1:1")
     assert "--engine dask" in run("fit", "big", *FIT, *how, code=2).stderr
     assert "folder" in refused("fit", "big", *FIT, "--engine", "memory")
@@ -487,6 +487,8 @@ def test_without_dask_one_sentence(here, monkeypatch):
     told = refused("fit", "big", *FIT)
     assert "dask and distributed are needed to read a table in blocks" in told
     assert "pip install 'rskc[dask]'" in told
+    told = refused("fit", "whole.parquet", *QUICK, "--memory", "1GB")
+    assert "needed to read a table in blocks, which --memory is about: pip install" in told
     run("fit", "whole.parquet", *QUICK)  # what fits the memory needs no Dask
 
 
@@ -545,12 +547,6 @@ def test_memory_does_not_raise_what_is_free(here, monkeypatch):
     monkeypatch.setattr(_work, "free_memory", lambda: N * 10 * 8)
     run("fit", "whole.parquet", *QUICK, "--memory", "1GB")
     assert json.loads(Path("whole-rskc/summary.json").read_text())["table"]["sha256"] is None
-
-
-def test_memory_without_dask_is_one_sentence(here, monkeypatch):
-    without(monkeypatch, "dask", "distributed")
-    told = refused("fit", "whole.parquet", *QUICK, "--memory", "1GB")
-    assert "needed to read a table in blocks, which --memory is about: pip install" in told
 
 
 def test_report_promises_files_only(here):

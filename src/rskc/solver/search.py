@@ -130,9 +130,9 @@ class Starts:
         bytes_of_run = 16 * trials_for(self.uniforms.shape[1]) * table.n_cases
         step = max(1, table.work_bytes // bytes_of_run)  # all candidates of a step at once
         for kind, init in enumerate(self.inits):
-            own = np.flatnonzero(kinds == kind)
-            for some in (own[i : i + step] for i in range(0, len(own), step)):
-                cases[some] = INITS[init](table, uniforms[some], n_trim)
+            runs_of_kind = np.flatnonzero(kinds == kind)
+            for few in (runs_of_kind[i : i + step] for i in range(0, len(runs_of_kind), step)):
+                cases[few] = INITS[init](table, uniforms[few], n_trim)
         return cases
 
 
@@ -170,7 +170,7 @@ def search_cases(
     times, and counts as often.
     """
     n, p = engine.n_cases, engine.n_features
-    if not engine.weighted:
+    if engine.masses is None:
         cases = draw_cases(n, p, K, random_state, size)
         return None if cases is None else Sampled(cases)
     most = size or search_size(n, p, K)
@@ -224,9 +224,9 @@ def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]
     for centers, kinds in starts.batches(table, problem):
         runs = lloyd(table, centers, problem)
         for kind in np.unique(kinds):
-            own = runs.take(np.flatnonzero(kinds == kind))
-            own = kept[kind].join(own) if kind in kept else own
-            kept[kind] = own.best(most, problem.n_clusters)
+            best = runs.take(np.flatnonzero(kinds == kind))
+            best = kept[kind].join(best) if kind in kept else best
+            kept[kind] = best.best(most, problem.n_clusters)
     return [starts.escape(table, problem, found) for found in kept.values()]
 
 
@@ -270,4 +270,4 @@ def _each_converged(table: Table, problem: Problem, kinds: list[Partitions]) -> 
     ends = np.cumsum([len(found) for found in kinds])[:-1]
     rows = np.split(np.arange(len(ended)), ends)
     most = _more_of_groups(problem, MOST_BRANCHES)
-    return [ended.take(own).best(most, problem.n_clusters) for own in rows]
+    return [ended.take(of_kind).best(most, problem.n_clusters) for of_kind in rows]
