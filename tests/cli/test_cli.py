@@ -285,6 +285,7 @@ def test_wrong_usage_is_another_code(here, args):
 
 def test_broken_tables_are_one_sentence(here):
     Path("empty.csv").touch()
+    Path("blank.csv").write_text("a,b\n,\n,\n", "utf-8")
     Path("binary.csv").write_bytes(bytes(range(256)) * 20)
     Path("model.rskc").write_bytes(b"PK\x03\x04 nothing")
     for args in (
@@ -294,6 +295,7 @@ def test_broken_tables_are_one_sentence(here):
         ("predict", "model.rskc", "table.csv"),
     ):
         refused(*args)
+    assert "'blank.csv': none of its cells holds a value" in refused("fit", "blank.csv", "-k", "2")
 
 
 def test_debug_shows_where_it_came_from(here):

@@ -149,6 +149,8 @@ def reread(path: Path, arguments: dict[str, Any], how: Any, console: Console) ->
     start = time.perf_counter()
     with console.busy(f"Reading {path.name}"), recorded_warnings() as warned:
         table = read_table(path, **arguments)
+        if isinstance(how, Preparing) and len(table.empty) == table.data.shape[1]:
+            raise ValueError(f"{path.name!r}: none of its cells holds a value; give it some data.")
         # Nothing is known of empty features, and a table without holes is clustered faster.
         filled = table.data.drop(columns=table.empty) if table.empty else table.data
         preparer = fit_preparer(how, filled) if isinstance(how, Preparing) else how
