@@ -60,6 +60,7 @@ def test_intensities_of_many_features_get_logarithms_and_rows_one_level():
     assert abs(made.transform(brighter)[3] - Z[3]).max() < 0.2
     back = made.inverse_transform(Z)  # as in the typical case
     assert np.corrcoef(np.log(np.median(back, axis=0)), np.log(LEVELS))[0, 1] > 0.98
+    assert made.inverse_transform(Z - 100).min() == 0  # not below what cells can be
 
 
 def test_a_floor_or_a_background_below_zero_changes_nothing_of_that():

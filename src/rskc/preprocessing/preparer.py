@@ -367,7 +367,9 @@ class Unit(NamedTuple):
         with np.errstate(over="ignore"):
             if self.log == FLOORED:
                 return np.exp(values)
-            return np.expm1(values) * self.unit if self.log == FROM_ZERO else values
+            if self.log == FROM_ZERO:  # a case of another level than the typical one may be below
+                return np.maximum(np.expm1(values), 0) * self.unit
+        return values
 
 
 def logarithms(table: Any, logs: np.ndarray, units: np.ndarray) -> Any:
