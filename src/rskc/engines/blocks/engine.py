@@ -19,7 +19,7 @@ from rskc.engines.contract.engine import OUTLYING_DISTANCE, Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Farthest, Listed, Remaining
 from rskc.engines.frame import Frame, Place
-from rskc.engines.keeping import Latest
+from rskc.engines.keeping import Latest, distinct_rows
 from rskc.engines.memory.engine import MemoryEngine
 from rskc.engines.memory.tables import WORK_BYTES, table_of_coordinates
 from rskc.engines.tolerances import MASS_SLACK
@@ -181,10 +181,15 @@ class BlocksEngine(Engine):
         return array.compute(scheduler="synchronous") if self.gathers else array
 
     def distinct(self, most):
-        return self.data.distinct(most)
+        function = partial(_distinct_rows, most=most)
+        # Those of the first block are mostly enough.
+        (known,) = self.blocks.gather(function, self.data.node, only=[0])
+        if len(known) < most and len(self.blocks) > 1:
+            known = set().union(*self.blocks.gather(function, self.data.node))
+        return min(len(known), most)
 
     def largest_cell(self):
-        return self.data.largest_cell()
+        return max(self.blocks.gather(tasks.largest_cell, self.data.node))
 
     # ---- Tables
 
@@ -370,6 +375,10 @@ class BlocksEngine(Engine):
             return super().set_aside(groups, weights)
         made = Method("set_aside", weights=weights)
         return CaseArray(self.blocks, self.blocks.make_soon(made, self.node, groups.node))
+
+
+def _distinct_rows(X: np.ndarray, most: int) -> set[bytes]:
+    return distinct_rows(X.__getitem__, len(X), most)
 
 
 def _all_rows(counts: np.ndarray, m: float) -> np.ndarray:
