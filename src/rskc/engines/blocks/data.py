@@ -36,12 +36,14 @@ class BlockData:
     ):
         self.n_features, self.dtype, self.chunks = X.shape[1], np.dtype(X.dtype), X.chunks[0]
         self._read_columns, self._columns = getattr(X, "of_columns", None), Latest()
+        self._are_views = getattr(X, "are_views", False)  # of an array that is in memory anyway
         graph = graph_of(X)
         keys = [(X.name, i, 0) for i in range(len(self.chunks))]
         every = Blocks(graph, keys)
         self.budget = every.scheduler.budget()
         node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
-        node.keep = self._fits(sum(self.chunks) * self.n_features * self.dtype.itemsize)
+        size = sum(self.chunks) * self.n_features * self.dtype.itemsize
+        node.keep = self._fits(size) or self._are_views
         inspected = every.make(tasks.inspect, node, every.hold(self._spaced()), keep=True)
         along = every.hold(self._in_blocks(wanted))
         found, rows = zip(*every.gather(tasks.facts_and_rows, inspected, node, along), strict=True)
@@ -49,7 +51,7 @@ class BlockData:
         self.brought = None if wanted is None or self._differs else (wanted, np.concatenate(rows))
         self.blocks = Blocks(graph, [keys[i] for i in self.used])
         self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
-        self.keep_rows = self._fits(size)
+        self.keep_rows = self._fits(size) or self._are_views
         self.room = self.budget - (size if self.keep_rows else 0)
         self.unobserved = self.blocks.make(attrgetter("unobserved"), self._of_used(inspected))
         self.node = self._rows_node(self._of_used(node))

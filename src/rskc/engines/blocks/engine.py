@@ -83,9 +83,10 @@ class BlocksEngine(Engine):
         if device is not None:
             self._use_device(device)
         self.node = self._engines(data.node, self.frame)
-        if device is not None and self.keeps_rows:
-            stay = Method("stay", forget=not data.keep_rows)
-            self.node = self.blocks.make(stay, self.node, keep=True)
+        if device is not None and (self.keeps_rows or data.keep_rows):
+            room, stay = self.blocks.hold(self.has_room), Method("stay", forget=not data.keep_rows)
+            kept = self.blocks.make(stay, self.node, room, keep=True)
+            self.node = self.blocks.make(Method("for_a_pass"), kept)
         self.forget_part()
         if data.brought is not None:
             cases, rows = data.brought
@@ -100,8 +101,10 @@ class BlocksEngine(Engine):
         scheduler, size = self.blocks.scheduler, self.data.n_bytes * (1 + self.missing)
         in_work = scheduler.n_threads * size * self.data.lengths.max() / self.n_cases
         budget = scheduler.device_budget(partial(free_on, device)) - BLOCKS_IN_WORK * in_work
-        self.keeps_rows = size <= budget / 2
-        self.space = max(0, int(budget - size * self.keeps_rows))
+        sizes = size * self.data.lengths / self.n_cases
+        self.has_room = (np.cumsum(sizes) <= budget / 2).tolist()
+        self.keeps_rows, stays = all(self.has_room), sizes[self.has_room].sum()
+        self.space = max(0, int(budget - (stays if self.keeps_rows or self.data.keep_rows else 0)))
 
     def _take_cases(self, masses: np.ndarray | None) -> None:
         """Keep the case weights, in their blocks and here, and what is done with arrays."""

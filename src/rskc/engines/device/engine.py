@@ -230,12 +230,13 @@ class DeviceEngine(Engine):
     def distances(self, labels, centers, weights=None):
         asarray = self.arrays.asarray
         weights = asarray(self.equal_weights() if weights is None else weights)
-        rows: tuple = (self.X, *self.device_frame)
+        location, factor = self.device_frame
+        rows = self.X, location, factor, weights, labels
         if not self.missing:
-            return self.passes.own_distances(*rows, weights, labels, asarray(centers))
+            return self.passes.own_distances(*rows, asarray(centers))
         marks = self.observed, asarray((~np.isnan(centers)).astype(float))
         filled = asarray(np.nan_to_num(centers))
-        return passes_array.own_distances(*rows, weights, labels, filled, marks)
+        return passes_array.own_distances(*rows, filled, marks)
 
     def squared(self, centers, weights):
         return self.arrays.xp.astype(self._to_all(centers, weights) * self.unit, self.X.dtype)
